@@ -1,0 +1,49 @@
+// Package corpus finds the corpus of real packages that tests read when it is
+// there. The corpus is not part of the repository: it lies beside it, in
+// ../shared/corpus, with a script that unpacks it.
+package corpus
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Dir is the folder of the unpacked corpus. The environment variable XPKG_CORPUS
+// names it; without that, the script beside the repository unpacks it once. The
+// test is skipped, with a word on how to get it, when the corpus is missing.
+func Dir(t testing.TB) string {
+	t.Helper()
+	dir, err := find()
+	if dir == "" {
+		t.Skipf("corpus of real packages not found (%v): set XPKG_CORPUS to an unpacked corpus, or put it in ../shared/corpus", err)
+	}
+	return dir
+}
+
+var find = sync.OnceValues(func() (string, error) {
+	if dir := os.Getenv("XPKG_CORPUS"); dir != "" {
+		if _, err := os.Stat(filepath.Join(dir, "providers")); err == nil {
+			return dir, nil
+		}
+	}
+	script := filepath.Join(repository(), "..", "shared", "corpus", "unpack")
+	if _, err := os.Stat(script); err != nil {
+		return "", err
+	}
+	out, err := exec.Command(script).Output()
+	if err != nil {
+		return "", err
+	}
+	return strings.TrimSpace(string(out)), nil
+})
+
+// repository is the root of the repository, found from the place of this file.
+func repository() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "..", "..", "..")
+}
