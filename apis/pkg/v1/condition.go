@@ -1,0 +1,88 @@
+package v1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ConditionType names one aspect of an object's state.
+type ConditionType string
+
+// ConditionReason says in one CamelCase word why a condition has its status.
+type ConditionReason string
+
+// Condition is one aspect of the state of an object.
+type Condition struct {
+	// Type of this condition. An object has at most one condition of each type.
+	Type ConditionType `json:"type"`
+	// Status of this condition: True, False or Unknown.
+	Status corev1.ConditionStatus `json:"status"`
+	// LastTransitionTime is when the status last changed.
+	LastTransitionTime metav1.Time `json:"lastTransitionTime"`
+	// Reason of this status, as one CamelCase word.
+	Reason ConditionReason `json:"reason"`
+	// Message for people: what is so, why, and what to do about it.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// ObservedGeneration is the metadata.generation that this condition speaks
+	// about. The condition is out of date when it is lower than the present one.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+}
+
+// ConditionedStatus is the part of a status that holds conditions.
+type ConditionedStatus struct {
+	// Conditions of the resource.
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []Condition `json:"conditions,omitempty"`
+}
+
+// GetCondition gives the condition of the type, or one of the status Unknown
+// when there is none.
+func (s *ConditionedStatus) GetCondition(t ConditionType) Condition {
+	for _, c := range s.Conditions {
+		if c.Type == t {
+			return c
+		}
+	}
+	return Condition{Type: t, Status: corev1.ConditionUnknown}
+}
+
+// SetConditions replaces the conditions of the same types and appends the
+// others. LastTransitionTime becomes now where the status is new, and stays what
+// it was where only the reason or the message is.
+func (s *ConditionedStatus) SetConditions(now metav1.Time, conditions ...Condition) {
+	for _, c := range conditions {
+		s.set(now, c)
+	}
+}
+
+func (s *ConditionedStatus) set(now metav1.Time, c Condition) {
+	c.LastTransitionTime = now
+	for i, old := range s.Conditions {
+		if old.Type != c.Type {
+			continue
+		}
+		if old.Status == c.Status {
+			c.LastTransitionTime = old.LastTransitionTime
+		}
+		s.Conditions[i] = c
+		return
+	}
+	s.Conditions = append(s.Conditions, c)
+}
+
+// observed fills in the generation that conditions speak about, where they do
+// not say it themselves.
+func observed(generation int64, conditions []Condition) []Condition {
+	out := make([]Condition, len(conditions))
+	for i, c := range conditions {
+		if c.ObservedGeneration == 0 {
+			c.ObservedGeneration = generation
+		}
+		out[i] = c
+	}
+	return out
+}

@@ -1,0 +1,41 @@
+package v1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// A Configuration is a request to install a configuration package: new kinds of
+// composite resources, and the compositions that make them.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,categories={crossplane,pkg}
+// +kubebuilder:printcolumn:name="INSTALLED",type="string",JSONPath=".status.conditions[?(@.type=='Installed')].status"
+// +kubebuilder:printcolumn:name="HEALTHY",type="string",JSONPath=".status.conditions[?(@.type=='Healthy')].status"
+// +kubebuilder:printcolumn:name="PACKAGE",type="string",JSONPath=".spec.package"
+// +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
+type Configuration struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec   ConfigurationSpec   `json:"spec,omitempty"`
+	Status ConfigurationStatus `json:"status,omitempty"`
+}
+
+// ConfigurationSpec is what a Configuration asks for.
+type ConfigurationSpec struct {
+	PackageSpec `json:",inline"`
+}
+
+// ConfigurationStatus is the observed state of a Configuration.
+type ConfigurationStatus struct {
+	PackageStatus `json:",inline"`
+}
+
+// ConfigurationList is a list of Configurations.
+//
+// +kubebuilder:object:root=true
+type ConfigurationList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []Configuration `json:"items"`
+}

@@ -1,0 +1,41 @@
+package v1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// PackageKind is Configuration.
+func (*ConfigurationRevision) PackageKind() string { return ConfigurationKind }
+
+// RevisionSpec is the part of the spec that all revisions have.
+func (r *ConfigurationRevision) RevisionSpec() *PackageRevisionSpec {
+	return &r.Spec.PackageRevisionSpec
+}
+
+// RevisionStatus is the part of the status that all revisions have.
+func (r *ConfigurationRevision) RevisionStatus() *PackageRevisionStatus {
+	return &r.Status.PackageRevisionStatus
+}
+
+// RuntimeSpec is nil: a Configuration has no program.
+func (*ConfigurationRevision) RuntimeSpec() *PackageRevisionRuntimeSpec { return nil }
+
+// RuntimeStatus is nil: a Configuration has no program.
+func (*ConfigurationRevision) RuntimeStatus() *PackageRevisionRuntimeStatus { return nil }
+
+// GetCondition gives the condition of the type, or one of the status Unknown.
+func (r *ConfigurationRevision) GetCondition(t ConditionType) Condition {
+	return r.Status.GetCondition(t)
+}
+
+// SetConditions sets conditions that speak about this generation of the object.
+func (r *ConfigurationRevision) SetConditions(now metav1.Time, conditions ...Condition) {
+	r.Status.SetConditions(now, observed(r.Generation, conditions)...)
+}
+
+// Revisions gives the items of the list. They are not copies.
+func (l *ConfigurationRevisionList) Revisions() []PackageRevision {
+	out := make([]PackageRevision, len(l.Items))
+	for i := range l.Items {
+		out[i] = &l.Items[i]
+	}
+	return out
+}

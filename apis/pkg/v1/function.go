@@ -1,0 +1,40 @@
+package v1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// PackageKind is Function.
+func (*Function) PackageKind() string { return FunctionKind }
+
+// PackageSpec is the part of the spec that all packages have.
+func (f *Function) PackageSpec() *PackageSpec { return &f.Spec.PackageSpec }
+
+// PackageStatus is the part of the status that all packages have.
+func (f *Function) PackageStatus() *PackageStatus { return &f.Status.PackageStatus }
+
+// RuntimeSpec is the part of the spec about the function's program.
+func (f *Function) RuntimeSpec() *PackageRuntimeSpec { return &f.Spec.PackageRuntimeSpec }
+
+// GetCondition gives the condition of the type, or one of the status Unknown.
+func (f *Function) GetCondition(t ConditionType) Condition { return f.Status.GetCondition(t) }
+
+// SetConditions sets conditions that speak about this generation of the object.
+func (f *Function) SetConditions(now metav1.Time, conditions ...Condition) {
+	f.Status.SetConditions(now, observed(f.Generation, conditions)...)
+}
+
+// NewRevision makes an empty FunctionRevision.
+func (*Function) NewRevision() PackageRevision {
+	return &FunctionRevision{TypeMeta: typeMeta(FunctionRevisionKind)}
+}
+
+// NewRevisionList makes an empty list of FunctionRevisions.
+func (*Function) NewRevisionList() PackageRevisionList { return &FunctionRevisionList{} }
+
+// Packages gives the items of the list. They are not copies.
+func (l *FunctionList) Packages() []Package {
+	out := make([]Package, len(l.Items))
+	for i := range l.Items {
+		out[i] = &l.Items[i]
+	}
+	return out
+}

@@ -1,0 +1,41 @@
+package v1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// PackageKind is Function.
+func (*FunctionRevision) PackageKind() string { return FunctionKind }
+
+// RevisionSpec is the part of the spec that all revisions have.
+func (r *FunctionRevision) RevisionSpec() *PackageRevisionSpec { return &r.Spec.PackageRevisionSpec }
+
+// RevisionStatus is the part of the status that all revisions have.
+func (r *FunctionRevision) RevisionStatus() *PackageRevisionStatus {
+	return &r.Status.PackageRevisionStatus
+}
+
+// RuntimeSpec is the part of the spec about the function's program.
+func (r *FunctionRevision) RuntimeSpec() *PackageRevisionRuntimeSpec {
+	return &r.Spec.PackageRevisionRuntimeSpec
+}
+
+// RuntimeStatus is the part of the status about the function's program.
+func (r *FunctionRevision) RuntimeStatus() *PackageRevisionRuntimeStatus {
+	return &r.Status.PackageRevisionRuntimeStatus
+}
+
+// GetCondition gives the condition of the type, or one of the status Unknown.
+func (r *FunctionRevision) GetCondition(t ConditionType) Condition { return r.Status.GetCondition(t) }
+
+// SetConditions sets conditions that speak about this generation of the object.
+func (r *FunctionRevision) SetConditions(now metav1.Time, conditions ...Condition) {
+	r.Status.SetConditions(now, observed(r.Generation, conditions)...)
+}
+
+// Revisions gives the items of the list. They are not copies.
+func (l *FunctionRevisionList) Revisions() []PackageRevision {
+	out := make([]PackageRevision, len(l.Items))
+	for i := range l.Items {
+		out[i] = &l.Items[i]
+	}
+	return out
+}

@@ -1,0 +1,111 @@
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Conditioned is an object with conditions.
+//
+// +kubebuilder:object:generate=false
+type Conditioned interface {
+	// GetCondition gives the condition of the type, or one of the status Unknown
+	// when there is none.
+	GetCondition(t ConditionType) Condition
+	// SetConditions replaces the conditions of the same types. A condition whose
+	// ObservedGeneration is zero speaks about the object's own generation. The
+	// time of the last transition becomes now where the status changes.
+	SetConditions(now metav1.Time, conditions ...Condition)
+}
+
+// Package is what Provider, Configuration and Function have in common. The
+// pointers that it gives are into the object: writing through them changes it.
+//
+// +kubebuilder:object:generate=false
+type Package interface {
+	metav1.Object
+	runtime.Object
+	Conditioned
+
+	// PackageKind is the kind, also where the object came from a typed client
+	// and has lost its TypeMeta.
+	PackageKind() string
+	// PackageSpec is the common part of the spec.
+	PackageSpec() *PackageSpec
+	// PackageStatus is the common part of the status.
+	PackageStatus() *PackageStatus
+	// RuntimeSpec is the part of the spec about the package's program. It is nil
+	// for a Configuration, which has none.
+	RuntimeSpec() *PackageRuntimeSpec
+
+	// NewRevision makes an empty revision of the kind that belongs to this kind
+	// of package, with its type set.
+	NewRevision() PackageRevision
+	// NewRevisionList makes an empty list of such revisions.
+	NewRevisionList() PackageRevisionList
+}
+
+// PackageRevision is what ProviderRevision, ConfigurationRevision and
+// FunctionRevision have in common. The pointers that it gives are into the
+// object: writing through them changes it.
+//
+// +kubebuilder:object:generate=false
+type PackageRevision interface {
+	metav1.Object
+	runtime.Object
+	Conditioned
+
+	// PackageKind is the kind of the package that this is a revision of, for
+	// example Provider.
+	PackageKind() string
+	// RevisionSpec is the common part of the spec.
+	RevisionSpec() *PackageRevisionSpec
+	// RevisionStatus is the common part of the status.
+	RevisionStatus() *PackageRevisionStatus
+	// RuntimeSpec is the part of the spec about the package's program. It is nil
+	// for a ConfigurationRevision, which has none.
+	RuntimeSpec() *PackageRevisionRuntimeSpec
+	// RuntimeStatus is the part of the status about the package's program. It is
+	// nil exactly where RuntimeSpec is.
+	RuntimeStatus() *PackageRevisionRuntimeStatus
+}
+
+// PackageList is a list of one kind of package.
+//
+// +kubebuilder:object:generate=false
+type PackageList interface {
+	metav1.ListInterface
+	runtime.Object
+
+	// Packages gives the items. They are not copies.
+	Packages() []Package
+}
+
+// PackageRevisionList is a list of one kind of revision.
+//
+// +kubebuilder:object:generate=false
+type PackageRevisionList interface {
+	metav1.ListInterface
+	runtime.Object
+
+	// Revisions gives the items. They are not copies.
+	Revisions() []PackageRevision
+}
+
+var (
+	_ Package = (*Provider)(nil)
+	_ Package = (*Configuration)(nil)
+	_ Package = (*Function)(nil)
+
+	_ PackageRevision = (*ProviderRevision)(nil)
+	_ PackageRevision = (*ConfigurationRevision)(nil)
+	_ PackageRevision = (*FunctionRevision)(nil)
+
+	_ PackageList = (*ProviderList)(nil)
+	_ PackageList = (*ConfigurationList)(nil)
+	_ PackageList = (*FunctionList)(nil)
+
+	_ PackageRevisionList = (*ProviderRevisionList)(nil)
+	_ PackageRevisionList = (*ConfigurationRevisionList)(nil)
+	_ PackageRevisionList = (*FunctionRevisionList)(nil)
+)

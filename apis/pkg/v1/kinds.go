@@ -1,0 +1,57 @@
+package v1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// The kinds of this version.
+const (
+	ProviderKind      = "Provider"
+	ConfigurationKind = "Configuration"
+	FunctionKind      = "Function"
+
+	ProviderRevisionKind      = "ProviderRevision"
+	ConfigurationRevisionKind = "ConfigurationRevision"
+	FunctionRevisionKind      = "FunctionRevision"
+)
+
+// PackageKinds lists the kinds of package in the order in which they are shown
+// to people.
+func PackageKinds() []string {
+	return []string{ProviderKind, ConfigurationKind, FunctionKind}
+}
+
+// NewPackage makes an empty package of the kind, with its type set. It gives nil
+// for a kind that is not one of PackageKinds.
+func NewPackage(kind string) Package {
+	switch kind {
+	case ProviderKind:
+		return &Provider{TypeMeta: typeMeta(kind)}
+	case ConfigurationKind:
+		return &Configuration{TypeMeta: typeMeta(kind)}
+	case FunctionKind:
+		return &Function{TypeMeta: typeMeta(kind)}
+	}
+	return nil
+}
+
+// NewPackageList makes an empty list of packages of the kind, or nil for a kind
+// that is not one of PackageKinds.
+func NewPackageList(kind string) PackageList {
+	switch kind {
+	case ProviderKind:
+		return &ProviderList{}
+	case ConfigurationKind:
+		return &ConfigurationList{}
+	case FunctionKind:
+		return &FunctionList{}
+	}
+	return nil
+}
+
+// RevisionKind is the kind of the revisions of a kind of package, for example
+// ProviderRevision for Provider.
+func RevisionKind(packageKind string) string { return packageKind + "Revision" }
+
+// typeMeta is what an object of the kind says of its own type.
+func typeMeta(kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: GroupVersion.String(), Kind: kind}
+}

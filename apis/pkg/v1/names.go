@@ -1,0 +1,26 @@
+package v1
+
+// Labels that connect the objects of one package.
+const (
+	// LabelPackage on a revision is the name of its package.
+	LabelPackage = "pkg.crossplane.io/package"
+	// LabelProviderFamily on a provider revision is the family that its package
+	// says it belongs to. Members of a family from one publisher share rights.
+	LabelProviderFamily = "pkg.crossplane.io/provider-family"
+	// LabelProvider and LabelFunction select the pods of a package.
+	LabelProvider = "pkg.crossplane.io/provider"
+	LabelFunction = "pkg.crossplane.io/function"
+	// LabelRevision selects the pods of one revision.
+	LabelRevision = "pkg.crossplane.io/revision"
+)
+
+// AnnotationPaused with the value "true" makes every controller leave an object
+// alone, deletion included, until the annotation goes away.
+const AnnotationPaused = "crossplane.io/paused"
+
+// FinalizerRevision keeps a revision until it has left the Lock.
+const FinalizerRevision = "revision.pkg.crossplane.io"
+
+// DefaultRuntimeConfigName is the name of the DeploymentRuntimeConfig that a
+// package uses when it names none.
+const DefaultRuntimeConfigName = "default"

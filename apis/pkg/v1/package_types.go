@@ -1,0 +1,126 @@
+package v1
+
+import corev1 "k8s.io/api/core/v1"
+
+// RevisionActivationPolicy says who activates a new revision.
+type RevisionActivationPolicy string
+
+// The policies of activation.
+const (
+	// AutomaticActivation activates each new revision as soon as it is there.
+	AutomaticActivation RevisionActivationPolicy = "Automatic"
+	// ManualActivation leaves the active revision alone until a person marks
+	// another one as Active.
+	ManualActivation RevisionActivationPolicy = "Manual"
+)
+
+// PackageSpec is what the specs of all kinds of package have in common.
+//
+// A reference names its registry, because a name without one means something
+// else on each machine. Only a package that is never pulled may have any name:
+// it is found in the package cache under that name.
+//
+// +kubebuilder:validation:XValidation:message="must be a fully qualified image reference: a registry (with a dot in its name, or localhost) and a repository, followed by a tag, a digest or both, for example registry.example.com/repo/package:tag or registry.example.com/repo/package@sha256:1234567890abcdef1234567890abcdef1234567890abcdef1234567890abcdef; any other name needs the packagePullPolicy Never",rule="has(self.packagePullPolicy) && self.packagePullPolicy == 'Never' ? self.package.size() > 0 : self.package.matches('^(localhost|[A-Za-z0-9_-]+([.][A-Za-z0-9_-]+)+)(:[0-9]+)?(/[a-z0-9._-]+)+(:[A-Za-z0-9_][A-Za-z0-9_.-]*(@sha256:[a-f0-9]{64})?|@sha256:[a-f0-9]{64})$')",fieldPath=".package"
+type PackageSpec struct {
+	// Package is the reference of the package that is asked for: a fully
+	// qualified image name with registry, repository and a tag, a digest or
+	// both, for example "registry.example.com/repo/package:tag". With the
+	// packagePullPolicy Never it may also be the name of a package in the cache.
+	// +kubebuilder:validation:MaxLength=1024
+	Package string `json:"package"`
+
+	// RevisionActivationPolicy says who activates a new revision: Automatic
+	// does it at once, Manual leaves it to a person. Default is Automatic.
+	// +optional
+	// +kubebuilder:default=Automatic
+	RevisionActivationPolicy RevisionActivationPolicy `json:"revisionActivationPolicy,omitempty"`
+
+	// RevisionHistoryLimit is the number of old inactive revisions that are
+	// kept. Default is 1; 0 keeps all of them.
+	// +optional
+	// +kubebuilder:default=1
+	RevisionHistoryLimit *int64 `json:"revisionHistoryLimit,omitempty"`
+
+	// PackagePullSecrets are names of secrets, in the namespace of the package
+	// manager, with credentials for the registry. They are handed to the runtime
+	// of the package, and not to its dependencies.
+	// +optional
+	PackagePullSecrets []corev1.LocalObjectReference `json:"packagePullSecrets,omitempty"`
+
+	// PackagePullPolicy says when content is downloaded. IfNotPresent downloads
+	// it once. Always looks every minute whether the tag has moved. Never takes
+	// it from the package cache only. Default is IfNotPresent.
+	// +optional
+	// +kubebuilder:default=IfNotPresent
+	PackagePullPolicy corev1.PullPolicy `json:"packagePullPolicy,omitempty"`
+
+	// IgnoreCrossplaneConstraints installs the package without asking whether it
+	// fits the version of Crossplane that is installed. Default is false.
+	// +optional
+	// +kubebuilder:default=false
+	IgnoreCrossplaneConstraints bool `json:"ignoreCrossplaneConstraints,omitempty"`
+
+	// SkipDependencyResolution installs the package without its dependencies,
+	// which it may need in order to work. Default is false.
+	// +optional
+	// +kubebuilder:default=false
+	SkipDependencyResolution bool `json:"skipDependencyResolution,omitempty"`
+
+	// CommonLabels are put on every object that the package installs.
+	// +optional
+	CommonLabels map[string]string `json:"commonLabels,omitempty"`
+
+	// CommonAnnotations are put on every object that the package installs.
+	// +optional
+	CommonAnnotations map[string]string `json:"commonAnnotations,omitempty"`
+}
+
+// PackageStatus is what the statuses of all kinds of package have in common.
+type PackageStatus struct {
+	ConditionedStatus `json:",inline"`
+
+	// CurrentRevision is the name of the newest revision, active or not.
+	// +optional
+	CurrentRevision string `json:"currentRevision,omitempty"`
+
+	// CurrentIdentifier is the reference, as it was asked for, that the current
+	// revision was made from. Removing it makes the package manager resolve the
+	// reference again, whatever the packagePullPolicy.
+	// +optional
+	CurrentIdentifier string `json:"currentIdentifier,omitempty"`
+
+	// AppliedImageConfigRefs are the image configs that were used for this
+	// package, and what for.
+	// +optional
+	AppliedImageConfigRefs []ImageConfigRef `json:"appliedImageConfigRefs,omitempty"`
+
+	// ResolvedPackage is the reference that was asked of a registry. It differs
+	// from spec.package where an image config rewrote it.
+	// +optional
+	ResolvedPackage string `json:"resolvedPackage,omitempty"`
+
+	// ResolvedDigest is the digest that the reference was resolved to, once, for
+	// the current revision, for example "sha256:1234…". All later steps use it
+	// instead of the reference.
+	// +optional
+	ResolvedDigest string `json:"resolvedDigest,omitempty"`
+}
+
+// ImageConfigRefReason says what an image config was used for.
+type ImageConfigRefReason string
+
+// What image configs are used for.
+const (
+	ImageConfigReasonPullSecret ImageConfigRefReason = "SetImagePullSecret"
+	ImageConfigReasonVerify     ImageConfigRefReason = "VerifyImage"
+	ImageConfigReasonRewrite    ImageConfigRefReason = "RewriteImage"
+	ImageConfigReasonRuntime    ImageConfigRefReason = "ConfigureRuntime"
+)
+
+// ImageConfigRef names an image config and what it was used for.
+type ImageConfigRef struct {
+	// Name of the image config.
+	Name string `json:"name"`
+	// Reason is what the image config was used for.
+	Reason ImageConfigRefReason `json:"reason"`
+}

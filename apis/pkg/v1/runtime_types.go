@@ -1,0 +1,63 @@
+package v1
+
+// PackageRuntimeSpec is what the specs of packages with a program have in common.
+type PackageRuntimeSpec struct {
+	// RuntimeConfigRef names the resource that configures the runtime of the
+	// package. Default is the DeploymentRuntimeConfig "default".
+	// +optional
+	// +kubebuilder:default={"name": "default"}
+	RuntimeConfigRef *RuntimeConfigReference `json:"runtimeConfigRef,omitempty"`
+
+	// ControllerConfigRef names a ControllerConfig, the older way to configure
+	// the runtime. Use runtimeConfigRef for new packages.
+	// +optional
+	ControllerConfigRef *ControllerConfigReference `json:"controllerConfigRef,omitempty"`
+}
+
+// RuntimeConfigReference names a resource that configures a runtime.
+type RuntimeConfigReference struct {
+	// API version of the referent.
+	// +optional
+	// +kubebuilder:default="pkg.crossplane.io/v1beta1"
+	APIVersion *string `json:"apiVersion,omitempty"`
+	// Kind of the referent.
+	// +optional
+	// +kubebuilder:default="DeploymentRuntimeConfig"
+	Kind *string `json:"kind,omitempty"`
+	// Name of the referent.
+	Name string `json:"name"`
+}
+
+// ControllerConfigReference names a ControllerConfig.
+type ControllerConfigReference struct {
+	// Name of the ControllerConfig.
+	Name string `json:"name"`
+}
+
+// PackageRevisionRuntimeSpec is what the specs of revisions with a program have
+// in common.
+type PackageRevisionRuntimeSpec struct {
+	PackageRuntimeSpec `json:",inline"`
+
+	// TLSServerSecretName is the name of the secret with the certificate that
+	// the runtime serves with.
+	// +optional
+	TLSServerSecretName *string `json:"tlsServerSecretName,omitempty"`
+	// TLSClientSecretName is the name of the secret with the certificate that
+	// the runtime shows to others.
+	// +optional
+	TLSClientSecretName *string `json:"tlsClientSecretName,omitempty"`
+}
+
+// PackageRevisionRuntimeStatus is what the statuses of revisions with a program
+// have in common.
+type PackageRevisionRuntimeStatus struct {
+	// TLSServerSecretName is the name of the secret with the certificate that
+	// the runtime serves with, once it exists.
+	// +optional
+	TLSServerSecretName *string `json:"tlsServerSecretName,omitempty"`
+	// TLSClientSecretName is the name of the secret with the certificate that
+	// the runtime shows to others, once it exists.
+	// +optional
+	TLSClientSecretName *string `json:"tlsClientSecretName,omitempty"`
+}
