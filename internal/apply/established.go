@@ -1,0 +1,55 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	apidiscovery "k8s.io/api/apidiscovery/v2"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+const discoveryDocument = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+// Served lists the resources that the API server serves. A custom resource is
+// among them exactly when its definition is Established, so that one cheap call
+// answers for thousands of definitions whose own objects are large.
+func (c *Cluster) Served(ctx context.Context) (map[schema.GroupResource]bool, error) {
+	raw, err := c.rest.Get().AbsPath("/apis").SetHeader("Accept", discoveryDocument).Do(ctx).Raw()
+	if err != nil {
+		return nil, classify(err, "list what the API server serves")
+	}
+	var doc apidiscovery.APIGroupDiscoveryList
+	if err := json.Unmarshal(raw, &doc); err != nil {
+		return nil, classify(err, "list what the API server serves")
+	}
+	served := map[schema.GroupResource]bool{}
+	for _, group := range doc.Items {
+		for _, version := range group.Versions {
+			for _, r := range version.Resources {
+				served[schema.GroupResource{Group: group.Name, Resource: r.Resource}] = true
+			}
+		}
+	}
+	return served, nil
+}
+
+// WhyNotEstablished reads one definition whole and gives what its conditions say
+// about why it is not served.
+func (c *Cluster) WhyNotEstablished(ctx context.Context, name string) (string, error) {
+	raw, err := c.rest.Get().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", name).Do(ctx).Raw()
+	if err != nil {
+		return "", classify(err, "read CustomResourceDefinition %s", name)
+	}
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := json.Unmarshal(raw, &crd); err != nil {
+		return "", fmt.Errorf("read CustomResourceDefinition %s: %w", name, err)
+	}
+	for _, cond := range crd.Status.Conditions {
+		if cond.Type == apiextensionsv1.NamesAccepted && cond.Status == apiextensionsv1.ConditionFalse {
+			return cond.Message, nil
+		}
+	}
+	return "the API server has not established it yet", nil
+}

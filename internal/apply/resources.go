@@ -1,0 +1,39 @@
+package apply
+
+import (
+	"fmt"
+	"path"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/xpkg-dev/xpkg/internal/plan"
+)
+
+// resources are the kinds that packages install, with their plural names. They
+// are mapped here once, so that no discovery of a cluster with thousands of
+// kinds is ever needed to write a handful of them.
+var resources = map[schema.GroupKind]string{
+	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:               "customresourcedefinitions",
+	{Group: "apiextensions.crossplane.io", Kind: "CompositeResourceDefinition"}:     "compositeresourcedefinitions",
+	{Group: "apiextensions.crossplane.io", Kind: "Composition"}:                     "compositions",
+	{Group: "apiextensions.crossplane.io", Kind: "ManagedResourceDefinition"}:       "managedresourcedefinitions",
+	{Group: "apiextensions.crossplane.io", Kind: "ManagedResourceActivationPolicy"}: "managedresourceactivationpolicies",
+	{Group: "ops.crossplane.io", Kind: "Operation"}:                                 "operations",
+	{Group: "ops.crossplane.io", Kind: "CronOperation"}:                             "cronoperations",
+	{Group: "ops.crossplane.io", Kind: "WatchOperation"}:                            "watchoperations",
+	{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}: "validatingwebhookconfigurations",
+	{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:   "mutatingwebhookconfigurations",
+}
+
+// collection is the path of all objects of the kind of ref.
+func collection(ref plan.Ref) (string, error) {
+	gv, err := schema.ParseGroupVersion(ref.APIVersion)
+	if err != nil {
+		return "", fmt.Errorf("apiVersion %q: %w", ref.APIVersion, err)
+	}
+	plural, ok := resources[schema.GroupKind{Group: gv.Group, Kind: ref.Kind}]
+	if !ok {
+		return "", fmt.Errorf("no package can install a %s of %s", ref.Kind, ref.APIVersion)
+	}
+	return path.Join("/apis", gv.Group, gv.Version, plural), nil
+}

@@ -1,0 +1,83 @@
+package plan
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Owner is who asks: a package revision, or the package that it belongs to.
+type Owner struct {
+	APIVersion string
+	Kind       string
+	Name       string
+	UID        types.UID
+}
+
+// same compares owners by group, kind and name and not by UID: after a backup
+// was restored the UIDs differ, and the objects still belong to the same
+// revision (packages v2 design, "A Note on Backup and Restore"). Versions of one
+// group are the same owner.
+func (o Owner) same(r metav1.OwnerReference) bool {
+	return group(o.APIVersion) == group(r.APIVersion) && o.Kind == r.Kind && o.Name == r.Name
+}
+
+func group(apiVersion string) string {
+	for i := range len(apiVersion) {
+		if apiVersion[i] == '/' {
+			return apiVersion[:i]
+		}
+	}
+	return ""
+}
+
+// reference is the owner reference of o. Control blocks the deletion of the
+// owner in the foreground until the object is gone, as the field does.
+func (o Owner) reference(control bool) metav1.OwnerReference {
+	r := metav1.OwnerReference{APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name, UID: o.UID}
+	if control {
+		r.Controller, r.BlockOwnerDeletion = new(true), new(true)
+	}
+	return r
+}
+
+// set returns the references with r in them: in place of an older reference of
+// the same owner, or at the end. A controller takes the place of the former one,
+// which stays as a plain owner.
+func set(refs []metav1.OwnerReference, o Owner, control bool) []metav1.OwnerReference {
+	out := make([]metav1.OwnerReference, 0, len(refs)+1)
+	placed := false
+	for _, r := range refs {
+		switch {
+		case o.same(r) && placed:
+			continue
+		case o.same(r):
+			out, placed = append(out, o.reference(control)), true
+			continue
+		case control && isController(r):
+			r.Controller, r.BlockOwnerDeletion = nil, nil
+		}
+		out = append(out, r)
+	}
+	if !placed {
+		out = append(out, o.reference(control))
+	}
+	return out
+}
+
+func isController(r metav1.OwnerReference) bool { return r.Controller != nil && *r.Controller }
+
+// controller is the reference that controls, or nil.
+func controller(refs []metav1.OwnerReference) *metav1.OwnerReference {
+	if i := slices.IndexFunc(refs, isController); i >= 0 {
+		return &refs[i]
+	}
+	return nil
+}
+
+func equalOwners(a, b []metav1.OwnerReference) bool {
+	return slices.EqualFunc(a, b, func(x, y metav1.OwnerReference) bool {
+		return x.APIVersion == y.APIVersion && x.Kind == y.Kind && x.Name == y.Name && x.UID == y.UID && isController(x) == isController(y)
+	})
+}

@@ -1,0 +1,150 @@
+package plan
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const pkgV1 = "pkg.crossplane.io/v1"
+
+var (
+	crd = Ref{"apiextensions.k8s.io/v1", "CustomResourceDefinition", "buckets.example.org"}
+	pkg = Owner{pkgV1, "Provider", "aws", "uid-aws"}
+	old = Owner{pkgV1, "ProviderRevision", "aws-1", "uid-1"}
+	cur = Owner{pkgV1, "ProviderRevision", "aws-2", "uid-2"}
+	who = Requester{Revision: cur, Package: pkg, Siblings: []string{"aws-1", "aws-2"}}
+)
+
+func want(digest string) []Desired { return []Desired{{Ref: crd, Digest: digest}} }
+
+func live(digest string, owners ...metav1.OwnerReference) map[Ref]Live {
+	l := Live{Ref: crd, UID: "uid-crd", ResourceVersion: "7", Owners: owners}
+	if digest != "" {
+		l.Annotations = map[string]string{ContentAnnotation: digest}
+	}
+	return map[Ref]Live{crd: l}
+}
+
+func change(action Action, ownersOnly bool, digest string, owners ...metav1.OwnerReference) Plan {
+	c := Change{Action: action, Ref: crd, OwnersOnly: ownersOnly, UID: "uid-crd", ResourceVersion: "7", Owners: owners}
+	if action == Create {
+		c.UID, c.ResourceVersion = "", ""
+	}
+	if !ownersOnly {
+		c.Annotations = map[string]string{ContentAnnotation: digest}
+	}
+	return Plan{Changes: []Change{c}}
+}
+
+func stale(r metav1.OwnerReference, uid types.UID) metav1.OwnerReference {
+	r.UID = uid
+	return r
+}
+
+func TestEstablish(t *testing.T) {
+	foreign := Owner{pkgV1, "ProviderRevision", "gcp-1", "uid-gcp"}
+	helm := Owner{"example.org/v1", "Release", "tools", "uid-helm"}
+	cases := map[string]struct {
+		live map[Ref]Live
+		want Plan
+	}{
+		"Absent":    {nil, change(Create, false, "d2", cur.reference(true), pkg.reference(false))},
+		"Unchanged": {live("d2", cur.reference(true), pkg.reference(false)), Plan{Unchanged: 1}},
+		"NewContent": {
+			live("d1", cur.reference(true), pkg.reference(false)),
+			change(Update, false, "d2", cur.reference(true), pkg.reference(false)),
+		},
+		"OtherRevisionOfThePackageHandsOverInOneWrite": {
+			live("d1", old.reference(true), pkg.reference(false)),
+			change(TakeOver, false, "d2", old.reference(false), pkg.reference(false), cur.reference(true)),
+		},
+		"SameContentMovesOwnersOnly": {
+			live("d2", old.reference(true), pkg.reference(false)),
+			change(TakeOver, true, "", old.reference(false), pkg.reference(false), cur.reference(true)),
+		},
+		"ReleasedByItsFormerController": {
+			live("d2", old.reference(false), pkg.reference(false)),
+			change(Update, true, "", old.reference(false), pkg.reference(false), cur.reference(true)),
+		},
+		"RestoredFromBackupWithStaleUIDs": {
+			live("d2", stale(cur.reference(true), "before"), stale(pkg.reference(false), "before")),
+			change(Update, true, "", cur.reference(true), pkg.reference(false)),
+		},
+		"OwnersOfOthersStay": {
+			live("d1", helm.reference(false), cur.reference(true), pkg.reference(false)),
+			change(Update, false, "d2", helm.reference(false), cur.reference(true), pkg.reference(false)),
+		},
+		"NobodyControlsIt": {
+			live("", helm.reference(false)),
+			change(Adopt, false, "d2", helm.reference(false), pkg.reference(false), cur.reference(true)),
+		},
+		"AnotherPackageControlsIt": {
+			live("d2", foreign.reference(true)),
+			Plan{Refusals: []Refusal{{crd, "ProviderRevision/gcp-1", "CustomResourceDefinition buckets.example.org belongs to ProviderRevision/gcp-1"}}},
+		},
+		"SomethingElseControlsIt": {
+			live("d2", helm.reference(true)),
+			Plan{Refusals: []Refusal{{crd, "Release/tools", "CustomResourceDefinition buckets.example.org belongs to Release/tools"}}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := Establish(want("d2"), tc.live, who)
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("plan (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestEstablishRefusesWhatIsBeingDeleted(t *testing.T) {
+	l := live("d2", cur.reference(true))
+	going := l[crd]
+	going.Deleting = true
+	got := Establish(want("d2"), map[Ref]Live{crd: going}, who)
+	if len(got.Refusals) != 1 || len(got.Changes) != 0 {
+		t.Errorf("got %+v, want one refusal and no change", got)
+	}
+}
+
+func TestEstablishMergesLabels(t *testing.T) {
+	l := live("d1", cur.reference(true), pkg.reference(false))
+	object := l[crd]
+	object.Labels = map[string]string{"theirs": "stays", "dropped": "by the package", "kept": "old"}
+	object.ManagedLabels = []string{"dropped", "kept"}
+	l[crd] = object
+	got := Establish([]Desired{{Ref: crd, Digest: "d2", Labels: map[string]string{"kept": "new"}}}, l, who)
+	if diff := cmp.Diff(map[string]string{"theirs": "stays", "kept": "new"}, got.Changes[0].Labels); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+}
+
+func TestDeactivate(t *testing.T) {
+	cases := map[string]struct {
+		live map[Ref]Live
+		want Plan
+	}{
+		"AbsentIsNeverCreated": {nil, Plan{}},
+		"ControllerReleases": {
+			live("d2", cur.reference(true), pkg.reference(false)),
+			change(Release, true, "", cur.reference(false), pkg.reference(false)),
+		},
+		"AlreadyReleased": {live("d2", cur.reference(false), pkg.reference(false)), Plan{Unchanged: 1}},
+		"NeverActiveBecomesOwner": {
+			live("d2", old.reference(true), pkg.reference(false)),
+			change(Own, true, "", old.reference(true), pkg.reference(false), cur.reference(false)),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := Deactivate([]Ref{crd}, tc.live, who)
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("plan (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
