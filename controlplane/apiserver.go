@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"net"
+	"strconv"
+
+	"github.com/spf13/pflag"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/client-go/rest"
+	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
+
+	"github.com/xpkg-dev/xpkg/controlplane/internal/pki"
+)
+
+const (
+	serviceRange = "10.0.0.0/24"
+	issuer       = "https://kubernetes.default.svc.cluster.local"
+)
+
+// serviceIP is the first address of serviceRange, which the API server takes for
+// its own Service.
+var serviceIP = net.IPv4(10, 0, 0, 1)
+
+// An apiServer is what kube-apiserver needs to know.
+type apiServer struct {
+	listener   *net.TCPListener
+	files      pki.Files
+	crdOpenAPI bool
+}
+
+// run serves until the context ends. It does what kube-apiserver's own command
+// does, without that command: it would install handlers for signals, and it cannot
+// take an open listener.
+func (a apiServer) run(ctx context.Context) error {
+	config, err := a.config(ctx)
+	if err != nil {
+		return err
+	}
+	completed, err := config.Complete()
+	if err != nil {
+		return err
+	}
+	chain, err := app.CreateServerChain(completed)
+	if err != nil {
+		return err
+	}
+	prepared, err := chain.PrepareRun()
+	if err != nil {
+		return err
+	}
+	return prepared.Run(ctx)
+}
+
+func (a apiServer) config(ctx context.Context) (*app.Config, error) {
+	o, err := a.options(ctx)
+	if err != nil {
+		return nil, err
+	}
+	config, err := app.NewConfig(o)
+	if err != nil {
+		return nil, err
+	}
+	config.ApiExtensions.GenericConfig.SkipOpenAPIInstallation = !a.crdOpenAPI
+	return config, nil
+}
+
+func (a apiServer) options(ctx context.Context) (options.CompletedOptions, error) {
+	o := options.NewServerRunOptions()
+	if err := parse(o.Flags(), a.flags()); err != nil {
+		return options.CompletedOptions{}, err
+	}
+	o.SecureServing.Listener = a.listener
+	// The controllers share these registries, so they are set once for both.
+	registry := o.GenericServerRunOptions.ComponentGlobalsRegistry
+	if err := registry.Set(); err != nil {
+		return options.CompletedOptions{}, err
+	}
+	rest.SetDefaultWarningHandler(rest.NoWarnings{})
+	completed, err := o.Complete(ctx)
+	if err != nil {
+		return options.CompletedOptions{}, err
+	}
+	return completed, utilerrors.NewAggregate(completed.Validate())
+}
+
+func (a apiServer) flags() []string {
+	address := a.listener.Addr().(*net.TCPAddr)
+	return []string{
+		"--bind-address=" + address.IP.String(),
+		"--advertise-address=" + address.IP.String(),
+		"--secure-port=" + strconv.Itoa(address.Port),
+		"--etcd-servers=" + etcdEndpoint,
+		"--tls-cert-file=" + a.files.Server.Certificate,
+		"--tls-private-key-file=" + a.files.Server.Key,
+		"--client-ca-file=" + a.files.CA,
+		"--service-account-issuer=" + issuer,
+		"--service-account-key-file=" + a.files.ServiceAccounts,
+		"--service-account-signing-key-file=" + a.files.ServiceAccounts,
+		"--service-cluster-ip-range=" + serviceRange,
+		"--authorization-mode=RBAC",
+		"--allow-privileged=true",
+		"--profiling=false",
+		// Nobody else serves this API, so there is no list of servers to keep.
+		"--endpoint-reconciler-type=none",
+		// Both need a controller that does not run here: nothing would compute the
+		// status of a quota or take the taint off a new node, and both plugins
+		// would refuse or hold up pods for ever.
+		"--disable-admission-plugins=ResourceQuota,TaintNodesByCondition",
+	}
+}
+
+// parse reads arguments into the options of a component of Kubernetes.
+func parse(sets cliflag.NamedFlagSets, args []string) error {
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	for _, set := range sets.FlagSets {
+		flags.AddFlagSet(set)
+	}
+	return flags.Parse(args)
+}

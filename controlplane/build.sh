@@ -1,0 +1,24 @@
+#!/bin/sh
+# Builds the control plane: build.sh OUT
+#
+# The version of Kubernetes must be put in by the linker: without it the server
+# calls itself v0.0.0, and clients take it for one that can do nothing.
+set -eu
+
+if [ $# -ne 1 ]; then
+	echo "usage: $0 OUT" >&2
+	exit 3
+fi
+out=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
+cd "$(dirname "$0")"
+
+version=$(sed -n 's|^\tk8s.io/kubernetes \(v[0-9.]*\)$|\1|p' go.mod)
+minor=${version#v1.}
+minor=${minor%%.*}
+package=k8s.io/component-base/version
+
+CGO_ENABLED=0 GOWORK=off exec go build -trimpath -o "$out" -ldflags "-s -w
+	-X $package.gitVersion=$version
+	-X $package.gitMajor=1
+	-X $package.gitMinor=$minor
+	-X $package.gitTreeState=clean" .

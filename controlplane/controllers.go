@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	"k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	"k8s.io/kubernetes/cmd/kube-controller-manager/app/options"
+	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
+)
+
+// controllers are those that packages need: what they own is collected, what they
+// may do is put together, and what they run gets its accounts, pods and addresses.
+// The quota controller is left out, since it watches every kind there is.
+func controllers() []string {
+	return []string{
+		names.ClusterRoleAggregationController,
+		names.CronJobController,
+		names.DeploymentController,
+		names.EndpointSliceController,
+		names.EndpointsController,
+		names.GarbageCollectorController,
+		names.JobController,
+		names.NamespaceController,
+		names.ReplicaSetController,
+		names.RootCACertificatePublisherController,
+		names.ServiceAccountController,
+		names.ServiceAccountTokenController,
+		names.TTLAfterFinishedController,
+	}
+}
+
+// A controllerManager is what kube-controller-manager needs to know.
+type controllerManager struct{ kubeconfig, ca, serviceAccountKey string }
+
+// run runs the controllers until the context ends. The API server must be ready,
+// and its options applied: the registries of features are shared.
+func (c controllerManager) run(ctx context.Context) error {
+	o, err := options.NewKubeControllerManagerOptions()
+	if err != nil {
+		return err
+	}
+	known, disabled, aliases := app.KnownControllers(), app.ControllersDisabledByDefault(), app.ControllerAliases()
+	if err := parse(o.Flags(known, disabled, aliases), c.flags()); err != nil {
+		return err
+	}
+	config, err := o.Config(ctx, known, disabled, aliases)
+	if err != nil {
+		return err
+	}
+	return app.Run(ctx, config.Complete())
+}
+
+func (c controllerManager) flags() []string {
+	return []string{
+		"--kubeconfig=" + c.kubeconfig,
+		"--root-ca-file=" + c.ca,
+		"--service-account-private-key-file=" + c.serviceAccountKey,
+		"--controllers=" + strings.Join(controllers(), ","),
+		// The lock of the data directory proves already that there is one only.
+		"--leader-elect=false",
+		"--secure-port=0",
+		"--kube-api-qps=200",
+		"--kube-api-burst=400",
+	}
+}

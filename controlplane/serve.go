@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/component-base/version"
+
+	"github.com/xpkg-dev/xpkg/controlplane/internal/datadir"
+	"github.com/xpkg-dev/xpkg/controlplane/internal/pki"
+	"github.com/xpkg-dev/xpkg/controlplane/internal/report"
+	"github.com/xpkg-dev/xpkg/controlplane/internal/settings"
+)
+
+// How long a stop waits for the controllers and for the API server to let go of
+// their work. Requests may wait for a minute, and nobody waits for that.
+const (
+	controllersGrace = 500 * time.Millisecond
+	apiServerGrace   = 1500 * time.Millisecond
+)
+
+// serve runs the control plane until the context ends, and calls ready once, when
+// the API server answers and the controllers work.
+func serve(ctx context.Context, s settings.Settings, ready func(report.Ready) error) (err error) {
+	dir, err := datadir.Open(s.DataDir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dir.Close()) }()
+	listener, err := dir.Listen(s.Address, s.Port)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	server := "https://" + listener.Addr().String()
+	files, managerConfig, err := writeCredentials(dir, listener.Addr().(*net.TCPAddr).IP, server)
+	if err != nil {
+		return report.Fail(report.DataDirUnusable, err, "cannot write keys and certificates")
+	}
+
+	store, err := startEtcd(ctx, dir.Etcd(), s.Throwaway)
+	if errors.Is(err, errStopped) {
+		return nil
+	}
+	if err != nil {
+		return report.Fail(report.StartFailed, err, "cannot start etcd")
+	}
+	defer store.Close()
+
+	api := startComponent(ctx, "API server", apiServer{listener, files, s.CRDOpenAPI}.run)
+	defer api.stop(apiServerGrace)
+	client, err := newClient(dir.Kubeconfig())
+	if err != nil {
+		return err
+	}
+	if err := await(ctx, client.ready, api); err != nil {
+		return startError(err, "the API server did not become ready")
+	}
+
+	manager := startComponent(ctx, "controllers", controllerManager{managerConfig, files.CA, files.ServiceAccounts}.run)
+	defer manager.stop(controllersGrace)
+	if err := await(ctx, client.hasDefaultAccount, api, manager); err != nil {
+		return startError(err, "the controllers did not start")
+	}
+
+	line := report.Ready{Server: server, Kubeconfig: dir.Kubeconfig(), Kubernetes: version.Get().GitVersion, PID: os.Getpid()}
+	if err := ready(line); err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-api.done:
+		return api.failure()
+	case <-manager.done:
+		return manager.failure()
+	case err := <-store.Err():
+		return report.Fail(report.StartFailed, err, "etcd ended")
+	}
+}
+
+// startError is nil for a process that was told to stop while it started.
+func startError(err error, what string) error {
+	if errors.Is(err, errStopped) {
+		return nil
+	}
+	return report.Fail(report.StartFailed, err, "%s", what)
+}
+
+// writeCredentials makes the keys and certificates, and a kubeconfig each for the
+// administrator and for the controllers, whose path it gives.
+func writeCredentials(dir *datadir.Dir, address net.IP, server string) (pki.Files, string, error) {
+	files, err := pki.Ensure(dir.PKI(), address, serviceIP, time.Now())
+	if err != nil {
+		return files, "", err
+	}
+	managerConfig := filepath.Join(dir.PKI(), "controllers.kubeconfig")
+	return files, managerConfig, errors.Join(
+		pki.WriteKubeconfig(dir.Kubeconfig(), server, files, files.Admin),
+		pki.WriteKubeconfig(managerConfig, server, files, files.Controllers),
+	)
+}
+
+// A client asks the control plane about itself.
+type client struct{ kubernetes.Interface }
+
+func newClient(kubeconfig string) (client, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return client{}, err
+	}
+	config.UserAgent = "xpkg-controlplane"
+	config.Timeout = 5 * time.Second
+	c, err := kubernetes.NewForConfig(config)
+	return client{c}, err
+}
+
+// ready says that every check of the API server passes.
+func (c client) ready(ctx context.Context) bool {
+	status := 0
+	c.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).StatusCode(&status)
+	return status == http.StatusOK
+}
+
+// hasDefaultAccount says that pods can be made in the default namespace. On a
+// fresh start that is the proof that the controllers work.
+func (c client) hasDefaultAccount(ctx context.Context) bool {
+	_, err := c.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
+	return err == nil
+}
