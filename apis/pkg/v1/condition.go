@@ -51,10 +51,14 @@ func (s *ConditionedStatus) GetCondition(t ConditionType) Condition {
 }
 
 // SetConditions replaces the conditions of the same types and appends the
-// others. LastTransitionTime becomes now where the status is new, and stays what
-// it was where only the reason or the message is.
-func (s *ConditionedStatus) SetConditions(now metav1.Time, conditions ...Condition) {
+// others. A condition whose ObservedGeneration is zero gets the generation that
+// is given. LastTransitionTime becomes now where the status changes, and stays
+// what it was where only the reason or the message does.
+func (s *ConditionedStatus) SetConditions(generation int64, now metav1.Time, conditions ...Condition) {
 	for _, c := range conditions {
+		if c.ObservedGeneration == 0 {
+			c.ObservedGeneration = generation
+		}
 		s.set(now, c)
 	}
 }
@@ -72,17 +76,4 @@ func (s *ConditionedStatus) set(now metav1.Time, c Condition) {
 		return
 	}
 	s.Conditions = append(s.Conditions, c)
-}
-
-// observed fills in the generation that conditions speak about, where they do
-// not say it themselves.
-func observed(generation int64, conditions []Condition) []Condition {
-	out := make([]Condition, len(conditions))
-	for i, c := range conditions {
-		if c.ObservedGeneration == 0 {
-			c.ObservedGeneration = generation
-		}
-		out[i] = c
-	}
-	return out
 }

@@ -19,7 +19,7 @@ func (c *Configuration) GetCondition(t ConditionType) Condition { return c.Statu
 
 // SetConditions sets conditions that speak about this generation of the object.
 func (c *Configuration) SetConditions(now metav1.Time, conditions ...Condition) {
-	c.Status.SetConditions(now, observed(c.Generation, conditions)...)
+	c.Status.SetConditions(c.Generation, now, conditions...)
 }
 
 // NewRevision makes an empty ConfigurationRevision.

@@ -19,7 +19,7 @@ func (f *Function) GetCondition(t ConditionType) Condition { return f.Status.Get
 
 // SetConditions sets conditions that speak about this generation of the object.
 func (f *Function) SetConditions(now metav1.Time, conditions ...Condition) {
-	f.Status.SetConditions(now, observed(f.Generation, conditions)...)
+	f.Status.SetConditions(f.Generation, now, conditions...)
 }
 
 // NewRevision makes an empty FunctionRevision.

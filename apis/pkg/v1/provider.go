@@ -19,7 +19,7 @@ func (p *Provider) GetCondition(t ConditionType) Condition { return p.Status.Get
 
 // SetConditions sets conditions that speak about this generation of the object.
 func (p *Provider) SetConditions(now metav1.Time, conditions ...Condition) {
-	p.Status.SetConditions(now, observed(p.Generation, conditions)...)
+	p.Status.SetConditions(p.Generation, now, conditions...)
 }
 
 // NewRevision makes an empty ProviderRevision.

@@ -28,7 +28,7 @@ func (r *ProviderRevision) GetCondition(t ConditionType) Condition { return r.St
 
 // SetConditions sets conditions that speak about this generation of the object.
 func (r *ProviderRevision) SetConditions(now metav1.Time, conditions ...Condition) {
-	r.Status.SetConditions(now, observed(r.Generation, conditions)...)
+	r.Status.SetConditions(r.Generation, now, conditions...)
 }
 
 // Revisions gives the items of the list. They are not copies.

@@ -1,0 +1,72 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+)
+
+// The types of condition of these kinds.
+const (
+	// TypeEstablished on a definition: its CustomResourceDefinition is served.
+	TypeEstablished v1.ConditionType = "Established"
+	// TypeHealthy on a policy: the definitions that it names are active.
+	TypeHealthy v1.ConditionType = "Healthy"
+)
+
+// The reasons of those conditions.
+const (
+	ReasonInactive    v1.ConditionReason = "InactiveManagedResource"
+	ReasonPending     v1.ConditionReason = "PendingManagedResource"
+	ReasonEstablished v1.ConditionReason = "EstablishedManagedResource"
+	ReasonTerminating v1.ConditionReason = "TerminatingManagedResource"
+
+	ReasonRunning           v1.ConditionReason = "Running"
+	ReasonEncounteredErrors v1.ConditionReason = "EncounteredErrors"
+	ReasonBlockedPolicy     v1.ConditionReason = "BlockedManagedResourceActivationPolicy"
+	ReasonTerminatingPolicy v1.ConditionReason = "TerminatingManagedResourceActivationPolicy"
+)
+
+// InactiveManagedResource says of a definition that nobody has activated it.
+func InactiveManagedResource() v1.Condition {
+	return condition(TypeEstablished, corev1.ConditionFalse, ReasonInactive, "")
+}
+
+// PendingManagedResource says of a definition what it waits for.
+func PendingManagedResource(message string) v1.Condition {
+	return condition(TypeEstablished, corev1.ConditionFalse, ReasonPending, message)
+}
+
+// EstablishedManagedResource says of a definition that its resource is served.
+func EstablishedManagedResource() v1.Condition {
+	return condition(TypeEstablished, corev1.ConditionTrue, ReasonEstablished, "")
+}
+
+// TerminatingManagedResource says of a definition that it is being deleted.
+func TerminatingManagedResource() v1.Condition {
+	return condition(TypeEstablished, corev1.ConditionFalse, ReasonTerminating, "")
+}
+
+// RunningPolicy says of a policy that it has activated what it names.
+func RunningPolicy() v1.Condition {
+	return condition(TypeHealthy, corev1.ConditionTrue, ReasonRunning, "")
+}
+
+// FailedPolicy says of a policy what it could not activate.
+func FailedPolicy(message string) v1.Condition {
+	return condition(TypeHealthy, corev1.ConditionFalse, ReasonEncounteredErrors, message)
+}
+
+// BlockedPolicy says of a policy what stops it.
+func BlockedPolicy(message string) v1.Condition {
+	return condition(TypeHealthy, corev1.ConditionFalse, ReasonBlockedPolicy, message)
+}
+
+// TerminatingPolicy says of a policy that it is being deleted.
+func TerminatingPolicy() v1.Condition {
+	return condition(TypeHealthy, corev1.ConditionFalse, ReasonTerminatingPolicy, "")
+}
+
+func condition(t v1.ConditionType, s corev1.ConditionStatus, r v1.ConditionReason, message string) v1.Condition {
+	return v1.Condition{Type: t, Status: s, Reason: r, Message: message}
+}

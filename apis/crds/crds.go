@@ -1,0 +1,58 @@
+// Package crds holds the CustomResourceDefinitions that xpkg installs: its own,
+// generated from the Go types of this repository, and permissive ones for the
+// kinds of composition engines.
+package crds
+
+import (
+	"embed"
+	"fmt"
+	"path"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// LabelPermissive with the value "true" marks the definitions of Composition. A
+// definition without it belongs to somebody who knows better, and is left alone.
+const LabelPermissive = "xpkg.dev/permissive"
+
+//go:embed *.yaml
+var packages embed.FS
+
+//go:embed composition/*.yaml
+var composition embed.FS
+
+// Packages gives the definitions of the group pkg.crossplane.io, in the order of
+// their names. Each call gives new objects.
+func Packages() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	return read(packages, ".")
+}
+
+// Composition gives permissive definitions of the kinds that configuration
+// packages install, in the order of their names: those of the groups
+// apiextensions, ops and protection of crossplane.io. They keep any spec and
+// status without checking them, so they are for clusters where no composition
+// engine brings definitions of its own. Each call gives new objects.
+func Composition() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	return read(composition, "composition")
+}
+
+func read(files embed.FS, dir string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	entries, err := files.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*apiextensionsv1.CustomResourceDefinition, 0, len(entries))
+	for _, e := range entries {
+		b, err := files.ReadFile(path.Join(dir, e.Name()))
+		if err != nil {
+			return nil, err
+		}
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.UnmarshalStrict(b, crd); err != nil {
+			return nil, fmt.Errorf("%s: %w", e.Name(), err)
+		}
+		out = append(out, crd)
+	}
+	return out, nil
+}

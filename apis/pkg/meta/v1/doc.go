@@ -1,0 +1,13 @@
+// Package v1 holds version v1 of the API group meta.pkg.crossplane.io: the
+// metadata with which an author describes a package. Exactly one such document
+// is in each package. It is never an object in a cluster, so there is no
+// CustomResourceDefinition for it.
+//
+// Beside the fields of today there are those that packages of the past have and
+// that still mean something: the separate image of a controller, and the rights
+// that it asks for.
+//
+// +kubebuilder:object:generate=true
+// +groupName=meta.pkg.crossplane.io
+// +versionName=v1
+package v1

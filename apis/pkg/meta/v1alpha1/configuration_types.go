@@ -1,0 +1,29 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// A Configuration describes a configuration package.
+//
+// +kubebuilder:object:root=true
+type Configuration struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec ConfigurationSpec `json:"spec"`
+}
+
+// ConfigurationSpec is what a configuration package says of itself.
+type ConfigurationSpec struct {
+	MetaSpec `json:",inline"`
+
+	// Ignore names files that are not part of the package. Only packages made
+	// with the first tools have it.
+	// +optional
+	Ignore []IgnoredPath `json:"ignore,omitempty"`
+}
+
+// IgnoredPath is a file or folder that is not part of a package.
+type IgnoredPath struct {
+	// Path relative to the folder of the package.
+	Path string `json:"path"`
+}

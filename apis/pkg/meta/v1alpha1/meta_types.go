@@ -1,0 +1,23 @@
+package v1alpha1
+
+import v1 "github.com/xpkg-dev/xpkg/apis/pkg/meta/v1"
+
+// MetaSpec is what the metadata of all kinds of package has in common.
+type MetaSpec struct {
+	// Crossplane says which versions of Crossplane the package works with.
+	// +optional
+	Crossplane *CrossplaneConstraints `json:"crossplane,omitempty"`
+	// DependsOn are the packages that this package needs.
+	// +optional
+	DependsOn []v1.Dependency `json:"dependsOn,omitempty"`
+	// Capabilities of the package.
+	// +optional
+	Capabilities []string `json:"capabilities,omitempty"`
+}
+
+// CrossplaneConstraints says which versions of Crossplane a package works with.
+// It is read from an object and from a plain string, and written as an object.
+type CrossplaneConstraints struct {
+	// Version is a semantic version constraint.
+	Version string `json:"version"`
+}

@@ -1,0 +1,91 @@
+package v1beta1
+
+// VerificationProvider is a way of verifying images.
+//
+// +kubebuilder:validation:Enum=Cosign
+type VerificationProvider string
+
+// Cosign verifies signatures and attestations as cosign writes them.
+const Cosign VerificationProvider = "Cosign"
+
+// ImageVerification says how images are verified.
+type ImageVerification struct {
+	// Provider that verifies the images.
+	Provider VerificationProvider `json:"provider"`
+	// Cosign configures the provider Cosign.
+	// +optional
+	Cosign *CosignVerification `json:"cosign,omitempty"`
+}
+
+// CosignVerification says whose signatures are trusted.
+type CosignVerification struct {
+	// Authorities whose signatures are trusted. One of them is enough.
+	Authorities []CosignAuthority `json:"authorities"`
+}
+
+// CosignAuthority is one whose signatures are trusted.
+type CosignAuthority struct {
+	// Name of the authority.
+	Name string `json:"name"`
+	// Key of the authority.
+	// +optional
+	Key *KeyReference `json:"key,omitempty"`
+	// Keyless trusts identities that a Fulcio instance has certified.
+	// +optional
+	Keyless *KeylessReference `json:"keyless,omitempty"`
+	// Attestations that have to be there beside the signature.
+	// +optional
+	Attestations []Attestation `json:"attestations,omitempty"`
+}
+
+// KeyReference names a public key.
+type KeyReference struct {
+	// SecretRef names the secret with the key.
+	SecretRef SecretKeySelector `json:"secretRef"`
+	// HashAlgorithm of the signature. Default is sha256.
+	// +kubebuilder:default="sha256"
+	HashAlgorithm string `json:"hashAlgorithm"`
+}
+
+// SecretKeySelector names a value in a secret, in the namespace of the package
+// manager.
+type SecretKeySelector struct {
+	// Name of the secret.
+	Name string `json:"name"`
+	// Key in the secret.
+	Key string `json:"key"`
+}
+
+// KeylessReference says which certified identities are trusted.
+type KeylessReference struct {
+	// Identities that are trusted. One of them is enough.
+	Identities []Identity `json:"identities"`
+	// InsecureIgnoreSCT accepts certificates without proof that they were logged.
+	// +optional
+	InsecureIgnoreSCT *bool `json:"insecureIgnoreSCT,omitempty"`
+}
+
+// Identity is an identity in a certificate. The regular expressions have
+// precedence over the strings.
+type Identity struct {
+	// Issuer of the identity.
+	// +optional
+	Issuer string `json:"issuer,omitempty"`
+	// Subject of the identity.
+	// +optional
+	Subject string `json:"subject,omitempty"`
+	// IssuerRegExp matches the issuer of the identity.
+	// +optional
+	IssuerRegExp string `json:"issuerRegExp,omitempty"`
+	// SubjectRegExp matches the subject of the identity.
+	// +optional
+	SubjectRegExp string `json:"subjectRegExp,omitempty"`
+}
+
+// Attestation is an attestation that has to be there.
+type Attestation struct {
+	// Name of the attestation.
+	Name string `json:"name"`
+	// PredicateType of the attestation.
+	PredicateType string `json:"predicateType"`
+}

@@ -1,0 +1,47 @@
+package v1beta1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+)
+
+// LockName is the name of the only Lock.
+const LockName = "lock"
+
+// FinalizerLock keeps the Lock for as long as it names packages.
+const FinalizerLock = "lock.pkg.crossplane.io"
+
+// TypeResolved on the Lock: every dependency that it names is installed at a
+// version that satisfies everybody.
+const TypeResolved v1.ConditionType = "Resolved"
+
+// The reasons of Resolved.
+const (
+	ReasonResolutionSucceeded v1.ConditionReason = "DependencyResolutionSucceeded"
+	ReasonResolutionFailed    v1.ConditionReason = "DependencyResolutionFailed"
+)
+
+var _ v1.Conditioned = (*Lock)(nil)
+
+// GetCondition gives the condition of the type, or one of the status Unknown.
+func (l *Lock) GetCondition(t v1.ConditionType) v1.Condition { return l.Status.GetCondition(t) }
+
+// SetConditions sets conditions that speak about this generation of the object.
+func (l *Lock) SetConditions(now metav1.Time, conditions ...v1.Condition) {
+	l.Status.SetConditions(l.Generation, now, conditions...)
+}
+
+// ResolutionSucceeded says that every dependency is satisfied.
+func ResolutionSucceeded() v1.Condition {
+	return v1.Condition{Type: TypeResolved, Status: corev1.ConditionTrue, Reason: ReasonResolutionSucceeded}
+}
+
+// ResolutionFailed says why the dependencies cannot all be satisfied.
+func ResolutionFailed(message string) v1.Condition {
+	return v1.Condition{
+		Type: TypeResolved, Status: corev1.ConditionFalse,
+		Reason: ReasonResolutionFailed, Message: message,
+	}
+}

@@ -1,0 +1,99 @@
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+)
+
+// The Lock says which packages are installed at which versions, and what each of
+// them depends on. It is derived from the active revisions: whoever finds it
+// missing or wrong builds it again. A cluster has one, with the name "lock".
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster
+// +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
+type Lock struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Packages are the installed packages.
+	// +optional
+	Packages []LockPackage `json:"packages,omitempty"`
+
+	Status LockStatus `json:"status,omitempty"`
+}
+
+// LockStatus is the observed state of the Lock.
+type LockStatus struct {
+	v1.ConditionedStatus `json:",inline"`
+}
+
+// PackageType is a kind of package in the older way of naming it.
+//
+// +kubebuilder:validation:Enum=Configuration;Provider;Function
+type PackageType string
+
+// The types of package.
+const (
+	ConfigurationPackageType PackageType = "Configuration"
+	ProviderPackageType      PackageType = "Provider"
+	FunctionPackageType      PackageType = "Function"
+)
+
+// LockPackage is one package that is installed.
+type LockPackage struct {
+	// Name of the revision.
+	Name string `json:"name"`
+
+	// APIVersion of the package.
+	// +optional
+	APIVersion *string `json:"apiVersion,omitempty"`
+	// Kind of the package.
+	// +optional
+	Kind *string `json:"kind,omitempty"`
+	// Type of the package. New entries have an apiVersion and a kind instead.
+	// +optional
+	Type *PackageType `json:"type,omitempty"`
+
+	// Source is the repository of the package, with its registry and without a
+	// tag or digest.
+	Source string `json:"source"`
+	// Version is the tag or the digest of the package.
+	Version string `json:"version"`
+
+	// Dependencies of the package, direct ones only. The API server requires the
+	// list: it is empty where there are none, and never nil.
+	Dependencies []Dependency `json:"dependencies"`
+}
+
+// Dependency is one package that another one needs.
+type Dependency struct {
+	// Package is the repository of the dependency, with its registry and without
+	// a tag or digest.
+	Package string `json:"package"`
+
+	// APIVersion of the dependency.
+	// +optional
+	APIVersion *string `json:"apiVersion,omitempty"`
+	// Kind of the dependency.
+	// +optional
+	Kind *string `json:"kind,omitempty"`
+	// Type of the dependency. New entries have an apiVersion and a kind instead.
+	// +optional
+	Type *PackageType `json:"type,omitempty"`
+
+	// Constraints is a semantic version constraint or a digest.
+	Constraints string `json:"constraints"`
+}
+
+// LockList is a list of Locks.
+//
+// +kubebuilder:object:root=true
+type LockList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []Lock `json:"items"`
+}

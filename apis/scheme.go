@@ -1,0 +1,22 @@
+package apis
+
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+
+	metav1 "github.com/xpkg-dev/xpkg/apis/pkg/meta/v1"
+	metav1alpha1 "github.com/xpkg-dev/xpkg/apis/pkg/meta/v1alpha1"
+	metav1beta1 "github.com/xpkg-dev/xpkg/apis/pkg/meta/v1beta1"
+	pkgv1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	pkgv1alpha1 "github.com/xpkg-dev/xpkg/apis/pkg/v1alpha1"
+	pkgv1beta1 "github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+)
+
+// AddToScheme registers all types of xpkg: those that a cluster serves, and the
+// metadata of packages, which no cluster does.
+func AddToScheme(s *runtime.Scheme) error {
+	all := runtime.NewSchemeBuilder(
+		pkgv1.AddToScheme, pkgv1beta1.AddToScheme, pkgv1alpha1.AddToScheme,
+		metav1.AddToScheme, metav1beta1.AddToScheme, metav1alpha1.AddToScheme,
+	)
+	return all.AddToScheme(s)
+}
