@@ -1,0 +1,64 @@
+package format
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/xpkg-dev/xpkg/internal/failure"
+)
+
+// Codes for what is checked on each object without a look at its content.
+var (
+	ErrInvalidName = failure.Register(failure.Code{
+		Name: "InvalidName", Class: failure.Invalid,
+		Cause: "An object has no name, or one that an API server refuses.",
+		Fix:   "Use a name of at most 253 lower-case letters, digits, '-' and '.', that starts and ends with a letter or digit.",
+	})
+	ErrInvalidMetaName = failure.Register(failure.Code{
+		Name: "InvalidMetaName", Class: failure.Invalid,
+		Cause: "The metadata object has no name, or one that no package object could have.",
+		Fix:   "Use a name of at most 253 lower-case letters, digits, '-' and '.', that starts and ends with a letter or digit.",
+	})
+	ErrObjectTooLarge = failure.Register(failure.Code{
+		Name: "ObjectTooLarge", Class: failure.Limit,
+		Cause: "An object is larger than what an API server takes in one request.",
+		Fix:   "Make the object smaller, for example by shorter descriptions, or raise the limit that is named if the server's was raised.",
+	})
+)
+
+// checkEach runs the checks that need nothing but one object.
+func (a *assembler) checkEach() {
+	if m := a.pkg.Meta; m.Kind != "" {
+		if what := nameFault(m.Name); what != "" {
+			a.add(m.Raw, a.metaHeader(), &fault{code: ErrInvalidMetaName, what: what})
+		}
+	}
+	for _, o := range a.pkg.Objects {
+		h := header{kind: o.GVK.Kind, name: o.Name}
+		if what := nameFault(o.Name); what != "" {
+			a.add(o.Document, h, &fault{code: ErrInvalidName, what: what})
+		}
+		if json, _ := o.canonical(); len(json) > a.limits.ObjectBytes {
+			a.add(o.Document, h, a.limits.breach(ErrObjectTooLarge, &a.limits.ObjectBytes, 0))
+		}
+	}
+}
+
+func (a *assembler) metaHeader() header {
+	return header{kind: string(a.pkg.Meta.Kind), name: a.pkg.Meta.Name}
+}
+
+// nameFault says what is wrong with a name; nothing when it is good.
+func nameFault(name string) string {
+	if name == "" {
+		return "metadata.name is missing or not a string"
+	}
+	if len(name) > validation.DNS1123SubdomainMaxLength {
+		return fmt.Sprintf("metadata.name has %d characters, %d are allowed", len(name), validation.DNS1123SubdomainMaxLength)
+	}
+	if len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return "metadata.name is not a lower-case RFC 1123 name"
+	}
+	return ""
+}

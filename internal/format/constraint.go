@@ -1,0 +1,94 @@
+package format
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+)
+
+// A ConstraintError says where a constraint stops to be one.
+type ConstraintError struct {
+	// Input is the constraint as it was written.
+	Input string
+	// Offset is the byte of Input at which the fault is.
+	Offset int
+	// Why says what is wrong there.
+	Why string
+}
+
+// Error is one line; Caret shows the place.
+func (e *ConstraintError) Error() string {
+	return fmt.Sprintf("%q is not a version constraint: %s at character %d", e.Input, e.Why, e.column()+1)
+}
+
+// Caret is two lines, the constraint and a caret below the place of the fault.
+// Both are safe to print on a terminal.
+func (e *ConstraintError) Caret() string {
+	before := fmt.Sprintf("%q", e.Input[:e.Offset])
+	return fmt.Sprintf("%q\n%s^", e.Input, strings.Repeat(" ", len([]rune(before))-1))
+}
+
+func (e *ConstraintError) column() int { return len([]rune(e.Input[:e.Offset])) }
+
+var digestPattern = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+
+// CheckConstraint checks the syntax of a version constraint: alternatives
+// separated by "||", each of them comparisons separated by commas or spaces. A
+// digest is accepted where digest is true. The error is a *ConstraintError.
+func CheckConstraint(s string, digest bool) error {
+	if digest && digestPattern.MatchString(s) {
+		return nil
+	}
+	_, err := semver.NewConstraint(s)
+	if err == nil && strings.TrimSpace(s) != "" {
+		return nil
+	}
+	at, why := findFault(s)
+	if why == "" {
+		at, why = 0, "it is not understood"
+		if err != nil {
+			why = strings.TrimPrefix(err.Error(), "semver: ")
+		}
+	}
+	return &ConstraintError{Input: s, Offset: at, Why: why}
+}
+
+// token is one comparison, such as ">= v1.2", a comma, or "||".
+var token = regexp.MustCompile(`^(\|\||,|-\s|[=<>!~^]*\s*[^\s,|]+|[=<>!~^]+)`)
+
+// findFault looks for the first part of a constraint that is none by itself.
+func findFault(s string) (at int, why string) {
+	expected := true // a comparison must follow
+	for at < len(s) {
+		if strings.ContainsRune(" \t\n\r", rune(s[at])) {
+			at++
+			continue
+		}
+		part := token.FindString(s[at:])
+		switch {
+		case part == "":
+			return at, fmt.Sprintf("unexpected %q", s[at:at+1])
+		case part == "||" || part == ",":
+			if expected {
+				return at, fmt.Sprintf("a version is missing before %q", part)
+			}
+			expected = true
+		case strings.HasPrefix(part, "sha256:"):
+			return at, "a digest cannot be combined, and has 64 lower-case hexadecimal digits"
+		case strings.TrimSpace(part) == "-":
+			expected = true
+		default:
+			if _, err := semver.NewConstraint(part); err != nil {
+				return at, fmt.Sprintf("%.60q is not a version", strings.TrimLeft(part, "=<>!~^ "))
+			}
+			expected = false
+		}
+		at += len(part)
+	}
+	if expected {
+		return len(s), "a version is missing"
+	}
+	return 0, ""
+}

@@ -1,0 +1,103 @@
+package format
+
+import (
+	"sync"
+)
+
+// A Document is one YAML document as its author wrote it. It is a value; copies
+// share what has been computed.
+type Document struct {
+	// File is the path within the folder, or the name of the stream.
+	File string
+	// Line is the line of File on which Raw begins, from 1.
+	Line int
+	// Index is the position among the documents of File that have content, from 0.
+	Index int
+	// Raw is what the author wrote: every byte between the separators, except that
+	// a missing line end after the last line is added. It is nil for a document
+	// that was read from an index.
+	Raw []byte
+
+	body *body
+}
+
+// body is what is computed from a document, once.
+type body struct {
+	once sync.Once
+	read func() ([]byte, error)
+	json []byte
+	err  error
+}
+
+// newDocument makes a document whose JSON is read from raw when it is asked for.
+func newDocument(file string, line, index int, raw []byte, limits *Limits) Document {
+	read := func() ([]byte, error) {
+		if f := checkEncoding(raw); f != nil {
+			return nil, f
+		}
+		return toJSON(raw, limits)
+	}
+	return Document{File: file, Line: line, Index: index, Raw: raw, body: &body{read: read}}
+}
+
+// JSON is the document as canonical JSON: keys in the order of their bytes, no
+// space that means nothing, numbers and booleans as sigs.k8s.io/yaml understands
+// them. It is computed once and must not be changed. The error is a failure that
+// names the file, the line and the number of the document.
+func (d Document) JSON() ([]byte, error) {
+	json, err := d.canonical()
+	if err != nil {
+		f := d.finding(err)
+		return nil, refuse([]Finding{f}, "cannot read YAML")
+	}
+	return json, nil
+}
+
+// canonical is JSON with the error as a fault.
+func (d Document) canonical() ([]byte, error) {
+	if d.body == nil {
+		limits := Limits{}.withDefaults()
+		return newDocument(d.File, d.Line, d.Index, d.Raw, &limits).canonical()
+	}
+	d.body.once.Do(func() {
+		d.body.json, d.body.err = d.body.read()
+		d.body.read = nil
+	})
+	return d.body.json, d.body.err
+}
+
+// finding gives a fault of this document its place.
+func (d Document) finding(err error) Finding {
+	f, ok := err.(*fault)
+	if !ok {
+		f = &fault{code: ErrInvalidYAML, what: err.Error()}
+	}
+	line := d.contentLine()
+	if f.line > 0 {
+		line = d.Line + f.line - 1
+	}
+	return Finding{
+		Code: f.code, Severity: Error, Message: f.what, Fix: f.code.Fix,
+		File: d.File, Line: line, Document: d.Index + 1,
+	}
+}
+
+// contentLine is the first line of the document that is neither empty nor a
+// comment: the line that a person looks for.
+func (d Document) contentLine() int {
+	line := d.Line
+	for rest := d.Raw; len(rest) > 0; line++ {
+		var first []byte
+		first, rest = cutLine(rest)
+		if !isComment(first) {
+			return line
+		}
+	}
+	return d.Line
+}
+
+// withJSON is the document with other JSON than its own.
+func (d Document) withJSON(json []byte) Document {
+	d.body = &body{read: func() ([]byte, error) { return json, nil }}
+	return d
+}

@@ -1,0 +1,76 @@
+package format
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+
+	yaml3 "go.yaml.in/yaml/v3"
+	"sigs.k8s.io/yaml"
+
+	"github.com/xpkg-dev/xpkg/internal/failure"
+)
+
+// ErrInvalidYAML is the code for text that is not YAML.
+var ErrInvalidYAML = failure.Register(failure.Code{
+	Name: "InvalidYAML", Class: failure.Invalid,
+	Cause: "A document is not well-formed YAML.",
+	Fix:   "Correct the document at the line that is named.",
+})
+
+// generalJSON reads a document with the general libraries: one that shows how the
+// document is written, so that what a package may not use is refused before it is
+// expanded, and the one whose understanding of values all of Kubernetes shares.
+func generalJSON(raw []byte, limits *Limits) (out []byte, err error) {
+	// A parser of others that reads hostile bytes may not end the program.
+	defer func() {
+		if p := recover(); p != nil {
+			out, err = nil, &fault{code: ErrInvalidYAML, what: fmt.Sprintf("the YAML reader gave up: %v", p)}
+		}
+	}()
+	if len(raw) > limits.ComplexBytes {
+		return nil, limits.exceeds(&limits.ComplexBytes, 0)
+	}
+	root, err := parseNodes(raw)
+	if err != nil {
+		return nil, err
+	}
+	if f := (&inspector{limits: limits, weights: map[*yaml3.Node]weight{}}).inspect(root); f != nil {
+		return nil, f
+	}
+	out, err = yaml.YAMLToJSONStrict(raw)
+	if err != nil {
+		return nil, yamlFault(err)
+	}
+	return plainEscapes(out), nil
+}
+
+// parseNodes parses the one document in raw.
+func parseNodes(raw []byte) (*yaml3.Node, error) {
+	decoder := yaml3.NewDecoder(bytes.NewReader(raw))
+	var root, extra yaml3.Node
+	if err := decoder.Decode(&root); err != nil {
+		return nil, yamlFault(err)
+	}
+	// The libraries stop at the end of the first value and ignore what follows.
+	switch err := decoder.Decode(&extra); {
+	case errors.Is(err, io.EOF):
+		return &root, nil
+	case err != nil:
+		return nil, yamlFault(err)
+	}
+	return nil, &fault{code: ErrInvalidYAML, line: extra.Line, what: "text after the end of the document"}
+}
+
+var lineOfError = regexp.MustCompile(`^(?:yaml: )?(?:unmarshal errors:\n\s*)?(?:line (\d+): )?`)
+
+// yamlFault takes the line out of a message of the libraries.
+func yamlFault(err error) *fault {
+	text := err.Error()
+	m := lineOfError.FindStringSubmatch(text)
+	line, _ := strconv.Atoi(m[1]) // no line is 0
+	return &fault{code: ErrInvalidYAML, line: line, what: text[len(m[0]):]}
+}

@@ -1,0 +1,240 @@
+package format
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/xpkg-dev/xpkg/internal/failure"
+)
+
+// Codes for what a metadata object says.
+var (
+	ErrUnsupportedMeta = failure.Register(failure.Code{
+		Name: "UnsupportedMeta", Class: failure.Unsupported,
+		Cause: "The metadata object is of a version or kind that xpkg does not know.",
+		Fix:   "Use meta.pkg.crossplane.io/v1 with the kind Provider, Configuration or Function, or a newer xpkg.",
+	})
+	ErrMalformedMeta = failure.Register(failure.Code{
+		Name: "MalformedMeta", Class: failure.Invalid,
+		Cause: "A field of the metadata object has the wrong type, or fields contradict each other.",
+		Fix:   "Correct the field that is named.",
+	})
+	ErrUnknownMetaField = failure.Register(failure.Code{
+		Name: "UnknownMetaField", Class: failure.Invalid,
+		Cause: "The metadata object has a field that means nothing to xpkg. It is kept, but has no effect.",
+		Fix:   "Check the spelling, or remove the field.",
+	})
+	ErrInvalidConstraint = failure.Register(failure.Code{
+		Name: "InvalidConstraint", Class: failure.Invalid,
+		Cause: "A version constraint does not follow the syntax of semantic version constraints.",
+		Fix:   "Write a constraint such as \">=v1.2.0, <v2.0.0\", a version, or for a dependency a digest \"sha256:…\".",
+	})
+	ErrTooManyPermissions = failure.Register(failure.Code{
+		Name: "TooManyPermissions", Class: failure.Limit,
+		Cause: "The provider requests more permission rules than the limit.",
+		Fix:   "Join rules, or raise the limit that is named.",
+	})
+)
+
+// Groups of the metadata objects: today's, and the one of Package Format v2.
+var metaGroups = []string{"meta.pkg.crossplane.io", "meta.pkg.ibm.crossplane.io"}
+
+var metaVersions = []string{"v1", "v1beta1", "v1alpha1"}
+
+func isMetaGroup(group string) bool { return slices.Contains(metaGroups, group) }
+
+// wireMeta is a metadata object of any version. The versions differ in what they
+// had, and never in what a field means, so that one type reads them all.
+type wireMeta struct {
+	metav1.TypeMeta `json:",inline"`
+	Metadata        metav1.ObjectMeta `json:"metadata"`
+	Spec            wireSpec          `json:"spec"`
+	// Status is written by tools that take the object for a custom resource.
+	Status json.RawMessage `json:"status"`
+}
+
+type wireSpec struct {
+	// Crossplane is an object with a version, or in the oldest form just a version.
+	Crossplane         json.RawMessage     `json:"crossplane"`
+	Capabilities       []string            `json:"capabilities"`
+	DependsOn          []wireDependency    `json:"dependsOn"`
+	Controller         wireController      `json:"controller"`
+	PermissionRequests []rbacv1.PolicyRule `json:"permissionRequests"`
+}
+
+type wireController struct {
+	Image              string              `json:"image"`
+	PermissionRequests []rbacv1.PolicyRule `json:"permissionRequests"`
+}
+
+type wireDependency struct {
+	APIVersion    string `json:"apiVersion"`
+	Kind          string `json:"kind"`
+	Package       string `json:"package"`
+	Provider      string `json:"provider"`
+	Configuration string `json:"configuration"`
+	Function      string `json:"function"`
+	Version       string `json:"version"`
+}
+
+// metaReader turns a metadata object into a Meta, and goes on after a fault.
+type metaReader struct {
+	doc    Document
+	limits *Limits
+	meta   Meta
+	faults []*fault
+}
+
+// readMeta reads a metadata object. The Meta is as complete as it can be made.
+func readMeta(doc Document, h header, limits *Limits) (Meta, []*fault) {
+	r := &metaReader{doc: doc, limits: limits}
+	r.meta = Meta{APIVersion: h.apiVersion, Name: h.name, Raw: doc}
+	gvk := h.gvk()
+	kind := Kind(gvk.Kind)
+	if _, known := allowed[kind]; !known || !slices.Contains(metaVersions, gvk.Version) {
+		r.fault(ErrUnsupportedMeta, "", "metadata object %s of %s is not known", safe(gvk.Kind), safe(h.apiVersion))
+		return r.meta, r.faults
+	}
+	r.meta.Kind = kind
+	var wire wireMeta
+	if r.decode(&wire) {
+		r.convert(&wire)
+	}
+	return r.meta, r.faults
+}
+
+// decode reads the JSON; unknown fields are reported, and wrong types refuse it.
+func (r *metaReader) decode(wire *wireMeta) bool {
+	text, _ := r.doc.canonical() // it was read before
+	unknown, err := kjson.UnmarshalStrict(text, wire)
+	if err != nil {
+		r.typeFault(err, "")
+		return false
+	}
+	for _, u := range unknown {
+		r.unknown(u, "")
+	}
+	return true
+}
+
+func (r *metaReader) convert(wire *wireMeta) {
+	m, spec := &r.meta, &wire.Spec
+	m.Labels, m.Annotations = wire.Metadata.Labels, wire.Metadata.Annotations
+	m.ControllerImage = spec.Controller.Image
+	m.Crossplane = r.crossplane(spec.Crossplane)
+	for i, d := range spec.DependsOn {
+		if dep, ok := r.dependency(i, d); ok {
+			m.DependsOn = append(m.DependsOn, dep)
+		}
+	}
+	m.Capabilities = spec.Capabilities
+	if m.Kind == Function && spec.Capabilities == nil {
+		m.Capabilities = []string{CapabilityComposition}
+	}
+	m.PermissionRequests = append(spec.PermissionRequests, spec.Controller.PermissionRequests...)
+	if n := len(m.PermissionRequests); n > r.limits.PermissionRules {
+		f := r.limits.breach(ErrTooManyPermissions, &r.limits.PermissionRules, 0)
+		r.faults = append(r.faults, f)
+	}
+}
+
+// crossplane reads the constraint for Crossplane's version, in either form.
+func (r *metaReader) crossplane(raw json.RawMessage) string {
+	const path = "spec.crossplane"
+	if len(raw) == 0 || string(raw) == "null" {
+		return ""
+	}
+	var constraint string
+	if raw[0] == '"' {
+		_ = json.Unmarshal(raw, &constraint) // a JSON string decodes into a string
+		return r.constraint(path, constraint, false)
+	}
+	var object struct {
+		Version string `json:"version"`
+	}
+	unknown, err := kjson.UnmarshalStrict(raw, &object)
+	if err != nil {
+		r.typeFault(err, path)
+		return ""
+	}
+	for _, u := range unknown {
+		r.unknown(u, path)
+	}
+	if object.Version == "" {
+		return ""
+	}
+	return r.constraint(path+".version", object.Version, false)
+}
+
+// dependency reads one dependency, in either form.
+func (r *metaReader) dependency(i int, d wireDependency) (Dependency, bool) {
+	path := fmt.Sprintf("spec.dependsOn[%d]", i)
+	dep := Dependency{APIVersion: d.APIVersion, Kind: Kind(d.Kind), Package: d.Package}
+	named := 0
+	if d.Package != "" {
+		named++
+	}
+	for _, short := range []Dependency{
+		{Kind: Provider, Package: d.Provider},
+		{Kind: Configuration, Package: d.Configuration},
+		{Kind: Function, Package: d.Function},
+	} {
+		if short.Package != "" {
+			named++
+			dep = short
+			dep.APIVersion = "pkg.crossplane.io/v1"
+		}
+	}
+	if named != 1 {
+		r.fault(ErrMalformedMeta, path, "%s names %s; it must name exactly one", path, plural(named, "package"))
+		return dep, false
+	}
+	dep.Constraint = r.constraint(path+".version", d.Version, true)
+	return dep, dep.Constraint != ""
+}
+
+// constraint checks a constraint; it gives nothing for one that is not valid.
+func (r *metaReader) constraint(path, s string, digest bool) string {
+	if err := CheckConstraint(s, digest); err != nil {
+		r.fault(ErrInvalidConstraint, path, "%s: %s", path, err)
+		return ""
+	}
+	return s
+}
+
+// fault records what is wrong with the field at a path.
+func (r *metaReader) fault(code failure.Code, path, format string, args ...any) {
+	r.faults = append(r.faults, &fault{code: code, line: r.doc.lineOf(path), what: fmt.Sprintf(format, args...)})
+}
+
+// typeFault reports a field of the wrong type below a path.
+func (r *metaReader) typeFault(err error, below string) {
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) {
+		r.fault(ErrMalformedMeta, "", "the metadata object cannot be read: %v", err)
+		return
+	}
+	path := join(below, wrong.Field)
+	r.fault(ErrMalformedMeta, path, "%s is %s where %s is expected", path, jsonType(wrong.Value), goType(wrong.Type))
+}
+
+// unknown reports a field that nobody knows.
+func (r *metaReader) unknown(err error, below string) {
+	path := err.Error()
+	var field kjson.FieldError
+	if errors.As(err, &field) {
+		path = field.FieldPath()
+	}
+	path = join(below, path)
+	text := fmt.Sprintf("unknown field %q", path)
+	if hint := nearField(path); hint != "" {
+		text += fmt.Sprintf(", did you mean %q", hint)
+	}
+	r.fault(ErrUnknownMetaField, path, "%s", text)
+}

@@ -1,0 +1,86 @@
+package format
+
+import (
+	"reflect"
+	"strings"
+)
+
+// metaFields are the fields of the specification that people misspell.
+var metaFields = []string{
+	"apiVersion", "kind", "metadata", "spec", "name", "labels", "annotations", "crossplane", "version",
+	"dependsOn", "provider", "configuration", "function", "package", "capabilities", "controller", "image",
+	"permissionRequests",
+}
+
+// nearField is the known field that a path's last part is most likely to mean;
+// nothing when none is near.
+func nearField(path string) string {
+	name := path[strings.LastIndexByte(path, '.')+1:]
+	best, bestDistance := "", 3
+	for _, f := range metaFields {
+		if d := distance(strings.ToLower(name), strings.ToLower(f)); d < bestDistance {
+			best, bestDistance = f, d
+		}
+	}
+	if len(name) < 4 && bestDistance > 1 {
+		return ""
+	}
+	return best
+}
+
+// distance is the number of letters to insert, remove or replace.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// jsonType names the JSON value that encoding/json found.
+func jsonType(value string) string {
+	switch word, _, _ := strings.Cut(value, " "); word {
+	case "object":
+		return "a mapping"
+	case "array":
+		return "a list"
+	case "bool":
+		return "a boolean"
+	case "number":
+		return "a number"
+	}
+	return "a " + value
+}
+
+// goType names what encoding/json wanted.
+func goType(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Slice:
+		return "a list"
+	case reflect.Struct, reflect.Map:
+		return "a mapping"
+	case reflect.String:
+		return "a string"
+	}
+	return "a " + t.Kind().String()
+}
+
+// join puts two parts of a path together.
+func join(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "." + b
+}

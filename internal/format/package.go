@@ -1,0 +1,78 @@
+package format
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Kind is the kind of a package.
+type Kind string
+
+// The kinds of packages (xpkg specification, first section).
+const (
+	Provider      Kind = "Provider"
+	Configuration Kind = "Configuration"
+	Function      Kind = "Function"
+)
+
+// A Package is what a package.yaml says.
+type Package struct {
+	// Meta is the one metadata object.
+	Meta Meta
+	// Objects are all the others, in the order of the stream.
+	Objects []Object
+	// Findings are the warnings. A package with errors is not made.
+	Findings []Finding
+}
+
+// An Object is one object of a package, other than its metadata.
+type Object struct {
+	// GVK is the type of the object as it is installed. It differs from the document
+	// for an AdmissionWebhookConfiguration, which is the specification's name for a
+	// ValidatingWebhookConfiguration; the JSON of the document is changed as well,
+	// its Raw is not.
+	GVK  schema.GroupVersionKind
+	Name string
+	Document
+}
+
+// Meta is the metadata object of a package, whatever version it was written in.
+type Meta struct {
+	// APIVersion is the one that was written.
+	APIVersion string
+	Kind       Kind
+	Name       string
+	// Labels and Annotations are propagated to the package revision (xpkg
+	// specification, Object Annotations).
+	Labels      map[string]string
+	Annotations map[string]string
+	// Crossplane is the constraint for the version of Crossplane; empty when there is
+	// none. It is a valid constraint.
+	Crossplane string
+	// DependsOn are the dependencies in the order in which they were written.
+	DependsOn []Dependency
+	// Capabilities are as written, except that a Function that does not name any has
+	// "composition". Use HasCapability to ask for one.
+	Capabilities []string
+	// ControllerImage is the image of a provider's controller, in packages that keep
+	// it apart from the package (Package Format v2); empty otherwise.
+	ControllerImage string
+	// PermissionRequests are the rights that a provider's controller asks for.
+	PermissionRequests []rbacv1.PolicyRule
+	// Raw is the document itself.
+	Raw Document
+}
+
+// A Dependency is another package that must be installed first.
+type Dependency struct {
+	// Package is the reference without tag or digest.
+	Package string
+	// APIVersion and Kind are those of the package object that installs it, as far
+	// as the author wrote them. They are a hint: what the dependency really is, its
+	// own metadata says (Package Format v2).
+	APIVersion string
+	Kind       Kind
+	// Constraint is a semantic version constraint, or a digest such as
+	// "sha256:…". It is valid.
+	Constraint string
+}

@@ -1,0 +1,155 @@
+package format
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/xpkg-dev/xpkg/internal/failure"
+)
+
+// ErrUnsupportedYAML is the code for YAML that is well-formed but is not the
+// plain JSON model that a package may use.
+var ErrUnsupportedYAML = failure.Register(failure.Code{
+	Name: "UnsupportedYAML", Class: failure.Invalid,
+	Cause: "A document uses YAML that has no single meaning in JSON: a directive, a tag, a merge key, a key or number that JSON does not have.",
+	Fix:   "Write the value out in plain YAML.",
+})
+
+// Split cuts a stream into its documents, without a change to their bytes and
+// without reading them (YAML 1.2.2, section 9). Documents of nothing but space and
+// comments are left out. A separator line that holds more than the separator
+// belongs to the document that it starts, so that a comment on it is not lost.
+//
+// File is the name for messages. Errors are failures: of the class Limit for a
+// stream over a limit, and Invalid for UTF-16 and for YAML directives.
+func Split(stream []byte, file string, limits Limits) ([]Document, error) {
+	limits = limits.withDefaults()
+	docs, f := split(stream, file, &limits)
+	if f != nil {
+		return nil, refuse([]Finding{placed(f, file)}, "cannot split YAML")
+	}
+	return docs, nil
+}
+
+// placed is the finding for a fault whose line counts from the start of file.
+func placed(f *fault, file string) Finding {
+	return Finding{Code: f.code, Severity: Error, Message: f.what, Fix: f.code.Fix, File: file, Line: f.line}
+}
+
+func split(stream []byte, file string, limits *Limits) ([]Document, *fault) {
+	if len(stream) > limits.StreamBytes {
+		return nil, limits.breach(ErrStreamTooLarge, &limits.StreamBytes, 0)
+	}
+	text, f := trimBOM(stream)
+	if f != nil {
+		return nil, f
+	}
+	s := &splitter{file: file, limits: limits, text: text, line: 1, started: 1}
+	if f := s.run(); f != nil {
+		return nil, f
+	}
+	return s.docs, nil
+}
+
+type splitter struct {
+	file   string
+	limits *Limits
+	text   []byte
+	docs   []Document
+
+	seen    int  // documents, empty ones included
+	start   int  // offset of the current document
+	started int  // its line
+	content bool // whether it has any
+	line    int
+}
+
+// run goes over the lines. A marker is a marker wherever it stands at the start
+// of a line: YAML forbids it inside scalars, so nothing else needs to be known.
+func (s *splitter) run() *fault {
+	for at := 0; at < len(s.text); s.line++ {
+		first, rest := cutLine(s.text[at:])
+		next := len(s.text) - len(rest)
+		switch {
+		case isMarker(first, "---"):
+			if f := s.end(at); f != nil {
+				return f
+			}
+			s.begin(at, next, first)
+		case isMarker(first, "..."):
+			if tail := first[3:]; !isComment(tail) {
+				return &fault{code: ErrInvalidYAML, line: s.line, what: `text after the end of a document ("...")`}
+			}
+			if f := s.end(at); f != nil {
+				return f
+			}
+			s.start, s.started = next, s.line+1
+		case !s.content && first[0] == '%':
+			return &fault{code: ErrUnsupportedYAML, line: s.line, what: fmt.Sprintf("YAML directive %.40q", bytes.TrimSpace(first))}
+		default:
+			s.content = s.content || !isComment(first)
+		}
+		at = next
+	}
+	return s.end(len(s.text))
+}
+
+// begin starts a document at a marker line, which is part of it only when it
+// holds more than the marker.
+func (s *splitter) begin(at, next int, marker []byte) {
+	s.start, s.started = next, s.line+1
+	if tail := bytes.TrimSpace(marker[3:]); len(tail) > 0 {
+		s.start, s.started = at, s.line
+		s.content = !isComment(tail)
+	}
+}
+
+// end closes the current document before the offset end.
+func (s *splitter) end(end int) *fault {
+	raw := s.text[s.start:end:end]
+	content := s.content
+	s.content = false
+	if s.seen++; s.seen > s.limits.Documents {
+		return s.limits.exceeds(&s.limits.Documents, s.line)
+	}
+	if !content {
+		return nil
+	}
+	if len(raw) > s.limits.DocumentBytes {
+		return s.limits.exceeds(&s.limits.DocumentBytes, s.started)
+	}
+	if raw[len(raw)-1] != '\n' {
+		raw = append(raw, '\n')
+	}
+	s.docs = append(s.docs, newDocument(s.file, s.started, len(s.docs), raw, s.limits))
+	return nil
+}
+
+// cutLine gives the first line of text with its line end, and what follows.
+func cutLine(text []byte) (line, rest []byte) {
+	if i := bytes.IndexByte(text, '\n'); i >= 0 {
+		return text[:i+1], text[i+1:]
+	}
+	return text, nil
+}
+
+// isMarker says whether a line is a document marker: the three characters, and
+// then space or nothing.
+func isMarker(line []byte, marker string) bool {
+	if len(line) < 3 || string(line[:3]) != marker {
+		return false
+	}
+	return len(line) == 3 || line[3] == ' ' || line[3] == '\t' || line[3] == '\n' || line[3] == '\r'
+}
+
+// isComment says whether a line holds nothing, or nothing but a comment.
+func isComment(line []byte) bool {
+	for _, c := range line {
+		switch c {
+		case ' ', '\t', '\r', '\n':
+		default:
+			return c == '#'
+		}
+	}
+	return true
+}
