@@ -37,6 +37,9 @@ func run(args []string) int {
 		fmt.Printf("xpkg-controlplane: Kubernetes %s, etcd %s\n", version.Get().GitVersion, etcd.Version)
 		return 0
 	}
+	// The process that reads the log may be gone before this one: a write that
+	// nobody reads must not end it before its state is safe.
+	signal.Ignore(syscall.SIGPIPE)
 	if err := setUpLogs(s.Verbosity); err != nil {
 		return fail(err, false)
 	}

@@ -34,7 +34,7 @@ func serve(ctx context.Context, s settings.Settings, ready func(report.Ready) er
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, dir.Close()) }()
+	defer func() { err = errors.Join(err, leave(dir, s.Throwaway)) }()
 	listener, err := dir.Listen(s.Address, s.Port)
 	if err != nil {
 		return err
@@ -85,6 +85,15 @@ func serve(ctx context.Context, s settings.Settings, ready func(report.Ready) er
 	case err := <-store.Err():
 		return report.Fail(report.StartFailed, err, "etcd ended")
 	}
+}
+
+// leave gives the data directory back when everything has stopped. The working
+// directory is in it, which not every system lets go.
+func leave(dir *datadir.Dir, throwaway bool) error {
+	if !throwaway {
+		return dir.Close()
+	}
+	return errors.Join(os.Chdir(os.TempDir()), dir.Remove(), dir.Close())
 }
 
 // startError is nil for a process that was told to stop while it started.

@@ -51,6 +51,20 @@ func Open(path string) (*Dir, error) {
 // hold locks on two files of one name.
 func (d *Dir) Close() error { return d.lock.Close() }
 
+// Remove removes the state, and the directory too unless it has something in it
+// that is not the control plane's. Close is still to be called.
+func (d *Dir) Remove() error {
+	var errs []error
+	for _, path := range []string{d.PKI(), d.Etcd(), d.Kubeconfig(), d.portFile(), d.lock.Name()} {
+		errs = append(errs, os.RemoveAll(path))
+	}
+	err := os.Remove(d.path)
+	if entries, _ := os.ReadDir(d.path); len(entries) > 0 {
+		err = nil
+	}
+	return errors.Join(append(errs, err)...)
+}
+
 // PKI is the folder of keys and certificates.
 func (d *Dir) PKI() string { return filepath.Join(d.path, "pki") }
 

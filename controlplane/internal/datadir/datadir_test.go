@@ -70,6 +70,33 @@ func TestOpenUnusable(t *testing.T) {
 	}
 }
 
+func TestRemove(t *testing.T) {
+	for name, foreign := range map[string]bool{"alone": false, "with a file of somebody else": true} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "d")
+			d := open(t, path)
+			file := filepath.Join(path, "notes.txt")
+			if foreign {
+				if err := os.WriteFile(file, nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := d.Remove(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := os.Stat(file); (err == nil) != foreign {
+				t.Errorf("the foreign file: %v", err)
+			}
+			if _, err := os.Stat(path); (err == nil) != foreign {
+				t.Errorf("the directory: %v", err)
+			}
+			if _, err := os.Stat(d.Etcd()); err == nil {
+				t.Error("the state is still there")
+			}
+		})
+	}
+}
+
 func port(l net.Listener) int { return l.Addr().(*net.TCPAddr).Port }
 
 func TestListenKeepsThePort(t *testing.T) {

@@ -19,8 +19,8 @@ type Settings struct {
 	// Port is the port of the API server; 0 asks for the one that the data
 	// directory remembers, or for a free one.
 	Port int
-	// Throwaway lets etcd write without fsync: faster, and lost when the machine
-	// stops. It is for tests.
+	// Throwaway lets etcd write without fsync and removes the state at the end. It
+	// is for tests.
 	Throwaway bool
 	// CRDOpenAPI publishes the schemas of custom resources in OpenAPI.
 	CRDOpenAPI bool
@@ -52,7 +52,7 @@ func Parse(args []string, help io.Writer) (Settings, error) {
 	flags.StringVar(&s.DataDir, "data-dir", "", "`directory` that keeps the state (required)")
 	flags.StringVar(&s.Address, "address", "127.0.0.1", "IP `address` to listen on")
 	flags.IntVar(&s.Port, "port", 0, "`port` of the API server; 0 takes the port of the last start, or a free one")
-	flags.BoolVar(&s.Throwaway, "throwaway", false, "write without fsync: faster, but the state is lost when the machine stops; for tests")
+	flags.BoolVar(&s.Throwaway, "throwaway", false, "write without fsync, and remove the state at the end; for tests")
 	flags.BoolVar(&s.CRDOpenAPI, "crd-openapi", false, "publish the schemas of custom resources in OpenAPI; costs much memory when there are many,\nbut without it \"kubectl explain\" and client-side validation do not know custom resources")
 	flags.BoolVar(&s.Stay, "stay", false, "keep running when standard input ends")
 	flags.BoolVar(&s.Version, "version", false, "print the versions and stop")

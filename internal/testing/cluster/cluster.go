@@ -1,0 +1,123 @@
+// Package cluster gives tests a real API server and a registry on the loopback
+// interface.
+//
+// A test binary has one API server, started by the first test that asks for it and
+// shared by all: starting one takes seconds. Each test therefore uses names of its
+// own. It ends with the test binary, however that ends, and removes its files.
+package cluster
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/xpkg-dev/xpkg/internal/up/child"
+)
+
+// startLimit is for a machine that is busy with other tests; an idle one needs
+// three seconds.
+const startLimit = 2 * time.Minute
+
+// Start gives the configuration of a client that may do everything on the API
+// server of this test binary, without a limit on its rate. With -short the test is
+// skipped; without the program of the control plane it fails and says how to build
+// that.
+func Start(t testing.TB) *rest.Config {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", Kubeconfig(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.QPS = -1
+	return config
+}
+
+// Kubeconfig is like Start, and gives the path of a kubeconfig.
+func Kubeconfig(t testing.TB) string {
+	t.Helper()
+	program := Program(t)
+	process, err := start(program)
+	if err != nil {
+		t.Fatalf("cannot start an API server for the tests: %v\nits log ends so:\n%s", err, serverLog.String())
+	}
+	select {
+	case <-process.Done():
+		t.Fatalf("the API server of the tests ended: %v\nits log ends so:\n%s", process.Err(), serverLog.String())
+	default:
+	}
+	return process.Kubeconfig
+}
+
+// Program is the path of the control plane's program. With -short the test is
+// skipped; without the program it fails and says how to build it.
+func Program(t testing.TB) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs an API server: skipped with -short")
+	}
+	folder, err := binFolder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := child.Find(os.Getenv, folder)
+	if err != nil {
+		t.Fatalf("%v\nbuild it with: make build", err)
+	}
+	return program
+}
+
+// serverLog keeps the end of the API server's log for tests that fail.
+var serverLog tail
+
+// start runs once, whatever program the callers name: there is only one.
+var start = func() func(string) (*child.Process, error) {
+	var once sync.Once
+	var process *child.Process
+	var err error
+	return func(program string) (*child.Process, error) {
+		once.Do(func() { process, err = launch(program) })
+		return process, err
+	}
+}()
+
+// launch makes a directory outside of any test's own, since it outlives the first
+// test; the control plane removes it at its end.
+func launch(program string) (*child.Process, error) {
+	dir, err := os.MkdirTemp("", "xpkg-test-")
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+	defer cancel()
+	process, err := child.Start(ctx, child.Options{Program: program, DataDir: dir, Throwaway: true, Log: &serverLog})
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return process, nil
+}
+
+// binFolder is the folder bin of the repository. Tests run in the folder of their
+// package, so the root is the nearest folder above with a go.mod.
+func binFolder() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return filepath.Join(dir, "bin"), nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", os.ErrNotExist
+		}
+		dir = parent
+	}
+}

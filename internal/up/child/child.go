@@ -1,0 +1,174 @@
+// Package child runs xpkg-controlplane, the program that holds etcd and the API
+// server, as a child process.
+//
+// The child lives as long as the pipe to its standard input is open, so it stops
+// when this process ends in any way, even killed. It says on its standard output in
+// one line of JSON that it is ready, or why it cannot start.
+package child
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strconv"
+	"time"
+)
+
+// StopGrace is how long Stop waits before it kills the child.
+const StopGrace = 10 * time.Second
+
+// Options say how to start a control plane.
+type Options struct {
+	// Program is the path of xpkg-controlplane.
+	Program string
+	// DataDir keeps the state.
+	DataDir string
+	// Port is the port of the API server on the loopback interface; 0 takes the one
+	// of the last start, or a free one.
+	Port int
+	// Throwaway is for tests: no fsync, and the state is removed at the end.
+	Throwaway bool
+	// CRDOpenAPI publishes the schemas of custom resources in OpenAPI.
+	CRDOpenAPI bool
+	// Log gets the log. An *os.File is handed to the child as it is, and works on
+	// when this process is gone.
+	Log io.Writer
+}
+
+func (o Options) args() []string {
+	args := []string{"--data-dir=" + o.DataDir, "--port=" + strconv.Itoa(o.Port)}
+	if o.Throwaway {
+		args = append(args, "--throwaway")
+	}
+	if o.CRDOpenAPI {
+		args = append(args, "--crd-openapi")
+	}
+	return args
+}
+
+// Ready is what a control plane says of itself when it answers requests.
+type Ready struct {
+	// Server is the URL of the API server.
+	Server string `json:"server"`
+	// Kubeconfig is the path of the administrator's kubeconfig.
+	Kubeconfig string `json:"kubeconfig"`
+	// Kubernetes is the version of the API server, for example "v1.37.1".
+	Kubernetes string `json:"kubernetes"`
+	// PID is the process of the control plane.
+	PID int `json:"pid"`
+}
+
+// line is the one line on the standard output of the child.
+type line struct {
+	Ready
+	Error *struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	} `json:"error"`
+}
+
+// Process is a control plane that runs.
+type Process struct {
+	Ready
+	input io.Closer
+	kill  func() error
+	done  chan struct{}
+	err   error // to be read after done is closed
+}
+
+// Start starts a control plane and returns when it answers requests. It fails with
+// ErrPortInUse, ErrDataDirInUse, ErrDataDirUnusable or ErrFailed, and with the
+// cause of the context when that ends first; nothing runs then.
+func Start(ctx context.Context, o Options) (*Process, error) {
+	cmd := exec.Command(o.Program, o.args()...)
+	cmd.Stderr = o.Log
+	detachFromTerminal(cmd)
+	input, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, ErrFailed.New(err, "cannot make a pipe to the control plane")
+	}
+	output, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, ErrFailed.New(err, "cannot make a pipe to the control plane")
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, ErrFailed.New(err, "cannot start the control plane")
+	}
+	p := &Process{input: input, kill: cmd.Process.Kill, done: make(chan struct{})}
+	first := make(chan []byte, 1)
+	go func() {
+		defer close(p.done)
+		lines := bufio.NewReader(output)
+		content, _ := lines.ReadBytes('\n') // an end without a line is an empty line
+		first <- content
+		_, _ = io.Copy(io.Discard, lines)
+		p.err = cmd.Wait()
+	}()
+	if err := p.await(ctx, first); err != nil {
+		p.Stop()
+		return nil, err
+	}
+	return p, nil
+}
+
+// await reads the line of the child.
+func (p *Process) await(ctx context.Context, first <-chan []byte) error {
+	select {
+	case content := <-first:
+		return p.understand(content)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (p *Process) understand(content []byte) error {
+	if len(content) == 0 {
+		<-p.done
+		return ErrFailed.New(p.err, "the control plane ended before it was ready")
+	}
+	var l line
+	if err := json.Unmarshal(content, &l); err != nil {
+		return ErrFailed.New(err, "the control plane does not speak as expected")
+	}
+	if l.Error != nil {
+		code, ok := codes[l.Error.Code]
+		if !ok {
+			code = ErrFailed
+		}
+		return code.New(nil, "%s", l.Error.Message)
+	}
+	p.Ready = l.Ready
+	return nil
+}
+
+// Done is closed when the child has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Err says how the child ended; it is nil for one that stopped in order. It waits
+// for the end.
+func (p *Process) Err() error {
+	<-p.done
+	return p.err
+}
+
+// Stop tells the child to stop and waits for it. It kills the child after
+// StopGrace, which harms no write that the API server has acknowledged. It may be
+// called more than once.
+func (p *Process) Stop() error {
+	// The pipe is closed already when the child has ended or Stop was called.
+	_ = p.input.Close()
+	timer := time.NewTimer(StopGrace)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+		return p.err
+	case <-timer.C:
+		err := p.kill()
+		<-p.done
+		return errors.Join(fmt.Errorf("the control plane did not stop within %s and was killed", StopGrace), err)
+	}
+}

@@ -1,0 +1,52 @@
+package child
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+)
+
+// Variable is the environment variable that names the program of the control plane.
+const Variable = "XPKG_CONTROLPLANE"
+
+// Name is the file name of that program.
+func Name() string {
+	if runtime.GOOS == "windows" {
+		return "xpkg-controlplane.exe"
+	}
+	return "xpkg-controlplane"
+}
+
+// Find gives the path of the control plane: the one that the environment variable
+// names, or else the one in the first of the folders that has it. It fails with
+// ErrMissing.
+func Find(environment func(string) string, folders ...string) (string, error) {
+	if path := environment(Variable); path != "" {
+		if err := executable(path); err != nil {
+			return "", ErrMissing.New(err, "%s does not name a program", Variable)
+		}
+		return path, nil
+	}
+	var errs []error
+	for _, folder := range folders {
+		path := filepath.Join(folder, Name())
+		err := executable(path)
+		if err == nil {
+			return path, nil
+		}
+		errs = append(errs, err)
+	}
+	return "", ErrMissing.New(errors.Join(errs...), "cannot find %s", Name())
+}
+
+func executable(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() || runtime.GOOS != "windows" && info.Mode().Perm()&0o111 == 0 {
+		return &os.PathError{Op: "execute", Path: path, Err: errors.New("not an executable file")}
+	}
+	return nil
+}
