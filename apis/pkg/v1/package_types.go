@@ -18,9 +18,11 @@ const (
 //
 // A reference names its registry, because a name without one means something
 // else on each machine. Only a package that is never pulled may have any name:
-// it is found in the package cache under that name.
+// it is found in the package cache under that name. (In the rule, __package__ is
+// the field package, whose name is a reserved word of the Common Expression
+// Language.)
 //
-// +kubebuilder:validation:XValidation:message="must be a fully qualified image reference: a registry (with a dot in its name, or localhost) and a repository, followed by a tag, a digest or both, for example registry.example.com/repo/package:tag or registry.example.com/repo/package@sha256:<64 hexadecimal digits>; any other name needs packagePullPolicy: Never",rule="has(self.packagePullPolicy) && self.packagePullPolicy == 'Never' ? self.package.size() > 0 : self.package.matches('^(localhost|[A-Za-z0-9_-]+([.][A-Za-z0-9_-]+)+)(:[0-9]+)?(/[a-z0-9._-]+)+(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}(@sha256:[a-f0-9]{64})?|@sha256:[a-f0-9]{64})$')",fieldPath=".package"
+// +kubebuilder:validation:XValidation:message="must be a fully qualified image reference: a registry (with a dot in its name, or localhost) and a repository, followed by a tag, a digest or both, for example registry.example.com/repo/package:tag or registry.example.com/repo/package@sha256:<64 hexadecimal digits>; any other name needs packagePullPolicy: Never",rule="has(self.packagePullPolicy) && self.packagePullPolicy == 'Never' ? self.__package__.size() > 0 : self.__package__.matches('^(localhost|[A-Za-z0-9_-]+([.][A-Za-z0-9_-]+)+)(:[0-9]+)?(/[a-z0-9._-]+)+(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}(@sha256:[a-f0-9]{64})?|@sha256:[a-f0-9]{64})$')",fieldPath=".package"
 type PackageSpec struct {
 	// Package is the reference of the package that is asked for: a fully
 	// qualified image name with registry, repository and a tag, a digest or

@@ -1,0 +1,79 @@
+package crds
+
+// A difference is a place where our definitions say something else than
+// upstream's on purpose. The fields are shell patterns, and several separated by
+// "|".
+type difference struct {
+	// version of Crossplane that is compared with.
+	version string
+	// crd is the plural of the definition.
+	crd string
+	// change is what we did: added, removed or changed.
+	change string
+	// at is the place, as flatten names it.
+	at string
+
+	reason string
+}
+
+const (
+	newest        = "HEAD"
+	packageKinds  = "providers|configurations|functions"
+	revisionKinds = "providerrevisions|configurationrevisions|functionrevisions"
+	podTemplate   = "v1beta1 .spec.deploymentTemplate.spec.template.spec"
+)
+
+var differences = []difference{
+	{
+		"*", packageKinds, "changed", "v1* .spec",
+		"the rule for spec.package is on the spec, since it depends on spec.packagePullPolicy",
+	},
+	{
+		"*", packageKinds, "changed", "v1* .spec.package",
+		"the rule is on the spec, and needs a greatest length to have a bounded cost",
+	},
+	{
+		newest, packageKinds, "added", "v1* .status.resolvedDigest",
+		"the digest that the reference was resolved to, once",
+	},
+	{
+		newest, revisionKinds, "added", "v1* .spec.digest",
+		"the content of the revision",
+	},
+	{
+		newest, "providers|functions|providerrevisions|functionrevisions", "added", "v1* .spec.controllerConfigRef*",
+		"packages guide, spec.controllerConfigRef; upstream removed it in v2",
+	},
+	{
+		newest, revisionKinds, "added", "v1* .status.permissionRequests*",
+		"packages guide, Provider Packages; upstream removed it in v2",
+	},
+	{
+		"v2.3.4", "providerrevisions|functionrevisions", "*", "v1* column *",
+		"upstream replaced RUNTIME by RUNTIME-HEALTHY and RUNTIME-ACTIVE in v2.4",
+	},
+	{
+		"v1.20.11", revisionKinds, "*", "v1* column *",
+		"upstream replaced HEALTHY by columns for revision and runtime in v2, and moved numbers to -o wide",
+	},
+	{
+		newest, "deploymentruntimeconfigs", "added", podTemplate + ".*",
+		"fields of pods that are newer than the Kubernetes that upstream builds with",
+	},
+	{
+		"HEAD|v2.3.4", "deploymentruntimeconfigs", "removed", podTemplate + ".workloadRef*",
+		"an alpha field that Kubernetes 1.36 and later replace by schedulingGroup",
+	},
+	{
+		"*", "deploymentruntimeconfigs", "changed", podTemplate + ".imagePullSecrets[].name",
+		"Kubernetes no longer requires the name, which has a default",
+	},
+	{
+		"v1.14.0", "controllerconfigs", "changed", "v1alpha1 .spec.*",
+		"list types and defaults that Kubernetes added to the fields of pods since; none differs from v1.20.11",
+	},
+	{
+		"v1.14.0", "controllerconfigs", "removed", "v1alpha1 .spec.volumes[].ephemeral.volumeClaimTemplate.spec.resources.claims*",
+		"Kubernetes removed claims from volumes, where they never had a meaning",
+	},
+}
