@@ -3,13 +3,14 @@
 // two thirds of the bytes that every API server would keep in memory. trim
 // keeps the descriptions of our own fields and drops those of Kubernetes'.
 //
-//	trim DEPTH FILE...
+//	trim DEPTH FILE [FILE]...
 //
 // DEPTH is how many properties deep descriptions are kept: spec.template is two
 // deep.
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -26,7 +27,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) < 2 {
-		return fmt.Errorf("usage: trim DEPTH FILE...")
+		return errors.New("usage: trim DEPTH FILE [FILE]...; got too few arguments")
 	}
 	depth, err := strconv.Atoi(args[0])
 	if err != nil {
