@@ -1,0 +1,188 @@
+package oci
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+
+	"github.com/xpkg-dev/xpkg/internal/failure"
+)
+
+// ErrUnauthorized is the failure of credentials that are missing or refused.
+var ErrUnauthorized = failure.Register(failure.Code{
+	Name: "Unauthorized", Class: failure.Unauthorized,
+	Cause: "A registry wants credentials that it was not given, or refuses the ones it was given. Many registries answer the same for a repository that does not exist.",
+	Fix:   "Check the repository's name, and log in with `xpkg login`, or give the package a pull secret that may read it.",
+})
+
+// errNoChallenge says that a 401 does not tell how to authenticate.
+var errNoChallenge = errors.New("no challenge")
+
+// maxToken bounds the answer of a token server.
+const maxToken = 1 << 20
+
+// token is the Authorization header that worked last for a scope.
+func (s *session) token(scope string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tokens[scope]
+}
+
+// authorize gives the Authorization header that a 401 asks for. Another host than
+// the registry gets no credentials: only a token for everybody.
+func (s *session) authorize(ctx context.Context, resp *http.Response, c call, home bool) (string, error) {
+	creds := &authn.AuthConfig{}
+	if home {
+		var err error
+		if creds, err = s.credentials(ctx); err != nil {
+			return "", err
+		}
+	}
+	authorization, err := s.answer(ctx, parseChallenges(resp.Header.Values("WWW-Authenticate")), c, creds)
+	if err == nil && home {
+		s.mu.Lock()
+		s.tokens[c.scope] = authorization
+		s.mu.Unlock()
+	}
+	return authorization, err
+}
+
+// answer answers the first challenge that it can.
+func (s *session) answer(ctx context.Context, challenges []challenge, c call, creds *authn.AuthConfig) (string, error) {
+	for _, ch := range challenges {
+		switch {
+		case ch.scheme == "bearer" && creds.RegistryToken != "":
+			return "Bearer " + creds.RegistryToken, nil
+		case ch.scheme == "bearer":
+			token, err := s.fetchToken(ctx, ch, c, creds)
+			return "Bearer " + token, err
+		case ch.scheme == "basic" && (creds.Username != "" || creds.Password != ""):
+			return basic(creds), nil
+		}
+	}
+	return "", errNoChallenge
+}
+
+// credentials asks the keychain for this very host.
+func (s *session) credentials(ctx context.Context) (*authn.AuthConfig, error) {
+	auth, err := authn.Resolve(ctx, s.opts.Keychain, keychainHost(s.host))
+	if err != nil {
+		return nil, ErrUnauthorized.New(err, "cannot get the credentials for registry %s", s.host)
+	}
+	creds, err := authn.Authorization(ctx, auth)
+	if err != nil {
+		return nil, ErrUnauthorized.New(err, "cannot get the credentials for registry %s", s.host)
+	}
+	return creds, nil
+}
+
+// keychainHost is the name of a host in a keychain.
+type keychainHost string
+
+func (h keychainHost) String() string      { return string(h) }
+func (h keychainHost) RegistryStr() string { return string(h) }
+
+// fetchToken asks the token server of a challenge for a token of our scope. The
+// scope that the challenge names is not used: a registry must not get a token for
+// anything that was not asked of it.
+func (s *session) fetchToken(ctx context.Context, ch challenge, c call, creds *authn.AuthConfig) (string, error) {
+	realm, err := url.Parse(ch.params["realm"])
+	if err != nil || realm.Host == "" {
+		return "", ErrUnauthorized.New(nil, "cannot %s: registry %s names no token server", c.what, s.host)
+	}
+	req, err := tokenRequest(ctx, realm, ch.params["service"], c.scope, creds)
+	if err != nil {
+		return "", err
+	}
+	transport, err := s.transportFor(realm)
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := s.deadline(ctx, 0)
+	defer cancel()
+	req.Header.Set("User-Agent", s.opts.UserAgent)
+	resp, err := transport.RoundTrip(req.WithContext(ctx))
+	if err != nil {
+		return "", s.networkError(ctx, err, fmt.Sprintf("get a token from %s", realm.Host))
+	}
+	defer drain(resp)
+	if resp.StatusCode != http.StatusOK {
+		return "", s.tokenError(resp, realm, c)
+	}
+	return s.readToken(resp, realm, c)
+}
+
+// tokenRequest asks for a token by GET, or by POST with a refresh token (CNCF
+// distribution, "Token Authentication").
+func tokenRequest(ctx context.Context, realm *url.URL, service, scope string, creds *authn.AuthConfig) (*http.Request, error) {
+	params := url.Values{}
+	if service != "" {
+		params.Set("service", service)
+	}
+	if scope != "" {
+		params.Set("scope", scope)
+	}
+	target := *realm
+	if creds.IdentityToken != "" {
+		params.Set("grant_type", "refresh_token")
+		params.Set("refresh_token", creds.IdentityToken)
+		params.Set("client_id", "xpkg")
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, target.String(), strings.NewReader(params.Encode()))
+		if err == nil {
+			req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		}
+		return req, err
+	}
+	query := target.Query()
+	for k, v := range params {
+		query[k] = v
+	}
+	target.RawQuery = query.Encode()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
+	if err == nil && (creds.Username != "" || creds.Password != "") {
+		req.Header.Set("Authorization", basic(creds))
+	}
+	return req, err
+}
+
+func (s *session) readToken(resp *http.Response, realm *url.URL, c call) (string, error) {
+	var answer struct {
+		Token       string `json:"token"`
+		AccessToken string `json:"access_token"`
+	}
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxToken))
+	if err == nil {
+		err = json.Unmarshal(data, &answer)
+	}
+	token := answer.Token
+	if token == "" {
+		token = answer.AccessToken
+	}
+	// Never the content: it may hold a secret.
+	if err != nil || token == "" || strings.ContainsAny(token, "\r\n") {
+		return "", ErrUnauthorized.New(nil, "cannot %s: token server %s answered without a token", c.what, realm.Host)
+	}
+	return token, nil
+}
+
+func (s *session) tokenError(resp *http.Response, realm *url.URL, c call) error {
+	switch {
+	case resp.StatusCode == http.StatusTooManyRequests:
+		return ErrThrottled.New(nil, "cannot %s: token server %s is throttled", c.what, realm.Host)
+	case resp.StatusCode >= http.StatusInternalServerError:
+		return ErrRegistryUnavailable.New(nil, "cannot %s: token server %s answered %d", c.what, realm.Host, resp.StatusCode)
+	}
+	return ErrUnauthorized.New(s.skew(resp), "cannot %s: token server %s answered %d", c.what, realm.Host, resp.StatusCode)
+}
+
+func basic(creds *authn.AuthConfig) string {
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(creds.Username+":"+creds.Password))
+}

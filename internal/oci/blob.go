@@ -1,0 +1,142 @@
+package oci
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/internal/failure"
+)
+
+// ErrBlobMissing is the failure of a blob that a manifest names and the
+// registry does not have.
+var ErrBlobMissing = failure.Register(failure.Code{
+	Name: "BlobMissing", Class: failure.NotFound,
+	Cause: "A registry has the manifest of a package and not all of its content.",
+	Fix:   "Publish the package again; the registry may have removed content that was still in use.",
+})
+
+// maxStalls is how often in a row a download can break off without a byte of
+// progress.
+const maxStalls = 5
+
+// openBlob reads a blob of a registry. A connection that breaks is made again and
+// the download goes on where it stopped; whether all parts belong together is
+// proven by the digest, which the reader's user verifies. The reader gives one
+// byte more than the descriptor's size at most.
+func (r *Remote) openBlob(ctx context.Context, ref Reference, d Descriptor) (io.ReadCloser, error) {
+	s := r.session(ref.host())
+	ctx, cancel := s.deadline(ctx, d.Size)
+	b := &blobReader{ctx: ctx, cancel: cancel, s: s, desc: d, call: call{
+		method: http.MethodGet,
+		url:    s.url("/v2/" + ref.path() + "/blobs/" + d.Digest.String()),
+		scope:  pullScope(ref),
+		what:   fmt.Sprintf("download %s of %s", d.Digest.Short(), ref.Name()),
+	}}
+	if err := b.connect(); err != nil {
+		cancel()
+		return nil, err
+	}
+	return b, nil
+}
+
+type blobReader struct {
+	ctx    context.Context //nolint:containedctx // It bounds the whole download, and a reader has no other way to get it.
+	cancel context.CancelFunc
+	s      *session
+	desc   Descriptor
+	call   call
+	body   io.ReadCloser
+	offset int64
+	stalls int
+}
+
+// Read implements [io.Reader].
+func (b *blobReader) Read(p []byte) (int, error) {
+	for {
+		n, err := b.body.Read(p)
+		b.offset += int64(n)
+		if n > 0 {
+			b.stalls = 0
+		}
+		if err == nil || errors.Is(err, io.EOF) || b.offset >= b.desc.Size {
+			return n, err
+		}
+		if n > 0 {
+			return n, nil
+		}
+		if err := b.resume(err); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// Close implements [io.Closer].
+func (b *blobReader) Close() error {
+	defer b.cancel()
+	return b.body.Close()
+}
+
+// resume connects again after a failure.
+func (b *blobReader) resume(cause error) error {
+	b.stalls++
+	if b.stalls > maxStalls || b.ctx.Err() != nil || !canPass(cause) {
+		return b.s.networkError(b.ctx, cause, b.call.what)
+	}
+	if b.stalls > 1 {
+		if err := b.s.opts.Sleep(b.ctx, b.s.backoff(b.stalls-1)); err != nil {
+			return b.s.networkError(b.ctx, err, b.call.what)
+		}
+	}
+	_ = b.body.Close()
+	return b.connect()
+}
+
+// connect asks for what is left, as a range with both ends: several registries do
+// not understand an open one.
+func (b *blobReader) connect() error {
+	b.call.header = http.Header{}
+	if b.offset > 0 {
+		b.call.header.Set("Range", fmt.Sprintf("bytes=%d-%d", b.offset, b.desc.Size-1))
+	}
+	resp, err := b.s.do(b.ctx, b.call)
+	if err != nil {
+		return err
+	}
+	b.body = resp.Body
+	switch {
+	case resp.StatusCode == http.StatusOK:
+		return b.whole(resp)
+	case resp.StatusCode == http.StatusPartialContent && b.offset > 0 && strings.HasPrefix(resp.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", b.offset)):
+		return nil
+	}
+	defer drain(resp)
+	if resp.StatusCode == http.StatusNotFound {
+		return ErrBlobMissing.New(nil, "cannot %s: registry %s does not have it", b.call.what, b.s.host)
+	}
+	return b.s.statusError(resp, b.call.what)
+}
+
+// whole handles an answer that starts at the first byte, whether that was asked
+// for or the registry does not know ranges.
+func (b *blobReader) whole(resp *http.Response) error {
+	if resp.ContentLength >= 0 && resp.ContentLength != b.desc.Size {
+		_ = resp.Body.Close()
+		return ErrSizeMismatch.New(nil, "cannot %s: the registry announces %d bytes and the descriptor %d", b.call.what, resp.ContentLength, b.desc.Size)
+	}
+	if t := contentType(resp.Header); t == "text/html" {
+		_ = resp.Body.Close()
+		return ErrUnexpectedMediaType.New(nil, "cannot %s: registry %s answered with %q", b.call.what, b.s.host, t)
+	}
+	if b.offset == 0 {
+		return nil
+	}
+	if _, err := io.CopyN(io.Discard, resp.Body, b.offset); err != nil {
+		_ = resp.Body.Close()
+		return b.s.networkError(b.ctx, err, b.call.what)
+	}
+	return nil
+}

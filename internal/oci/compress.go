@@ -1,0 +1,164 @@
+package oci
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/xpkg-dev/xpkg/internal/failure"
+)
+
+// ErrBrokenLayer is the failure of a layer whose bytes are the published ones and
+// still cannot be read: the fault is the author's, not the network's.
+var ErrBrokenLayer = failure.Register(failure.Code{
+	Name: "BrokenLayer", Class: failure.Invalid,
+	Cause: "A layer has the right digest, but it is truncated, damaged, or followed by other data: it was published that way.",
+	Fix:   "Build and publish the package again.",
+})
+
+// ErrCompressionMismatch is the failure of a layer that is not compressed the way
+// that its media type says.
+var ErrCompressionMismatch = failure.Register(failure.Code{
+	Name: "CompressionMismatch", Class: failure.Invalid,
+	Cause: "The media type of a layer promises another compression than its bytes have.",
+	Fix:   "Build and publish the package again, with a media type that matches the layer.",
+})
+
+// ErrNotATar is the failure of a layer that is not a tar.
+var ErrNotATar = failure.Register(failure.Code{
+	Name: "NotATar", Class: failure.Invalid,
+	Cause: "A layer of a package does not unpack to a tar.",
+	Fix:   "Build and publish the package again; the layer must be a tar, compressed at most once.",
+})
+
+// maxZstdWindow bounds the memory of a zstd decoder. Encoders need more only when
+// they are asked for long distance matching.
+const maxZstdWindow = 64 << 20
+
+// freeOutput is what a layer may unpack to before the ratio counts.
+const freeOutput = 8 << 20
+
+var (
+	gzipMagic = []byte{0x1f, 0x8b}
+	zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
+	// zstd streams may start with a frame to be skipped: 0x184D2A5? in little endian.
+	zstdSkipMagic = []byte{0x2a, 0x4d, 0x18}
+)
+
+// sniff tells the compression of bytes from how they start.
+func sniff(start []byte) Compression {
+	switch {
+	case bytes.HasPrefix(start, gzipMagic):
+		return Gzip
+	case bytes.HasPrefix(start, zstdMagic):
+		return Zstd
+	case len(start) >= 4 && start[0]&0xf0 == 0x50 && bytes.Equal(start[1:4], zstdSkipMagic):
+		return Zstd
+	}
+	return Uncompressed
+}
+
+// unpackLayer gives the tar in a verified layer. It fails when the bytes are not
+// compressed as the media type says, and when more comes out than the limits
+// allow.
+func unpackLayer(r io.Reader, layer Descriptor, limits Limits) (io.ReadCloser, error) {
+	want, ok := layerCompression(layer.MediaType)
+	if !ok {
+		return nil, ErrNotAPackage.New(nil, "layer %s is of type %q, which is not a tar", layer.Digest.Short(), clip(string(layer.MediaType)))
+	}
+	buffered := bufio.NewReaderSize(r, 64<<10)
+	start, err := buffered.Peek(4)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	if got := sniff(start); got != want {
+		return nil, ErrCompressionMismatch.New(nil, "layer %s is %s and its media type %s says %s", layer.Digest.Short(), got, layer.MediaType, want)
+	}
+	plain, err := decompress(buffered, want)
+	if err != nil {
+		return nil, brokenLayer(err, layer)
+	}
+	return &cappedReader{ReadCloser: plain, layer: layer, limits: limits, most: outputLimit(layer.Size, limits)}, nil
+}
+
+func decompress(r io.Reader, c Compression) (io.ReadCloser, error) {
+	switch c {
+	case Gzip:
+		return gzip.NewReader(r)
+	case Zstd:
+		// One goroutine: the input is known to be there, and a decoder that reads
+		// ahead would outlive a reader that stops early.
+		d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxZstdWindow), zstd.WithDecoderLowmem(true))
+		if err != nil {
+			return nil, err
+		}
+		return d.IOReadCloser(), nil
+	default:
+		return io.NopCloser(r), nil
+	}
+}
+
+// outputLimit is how many bytes a layer of a size may unpack to.
+func outputLimit(size int64, limits Limits) int64 {
+	byRatio := int64(freeOutput)
+	if size > freeOutput/limits.Ratio {
+		byRatio = limits.Unpacked
+		if size < limits.Unpacked/limits.Ratio {
+			byRatio = size * limits.Ratio
+		}
+	}
+	return min(byRatio, limits.Unpacked)
+}
+
+// cappedReader fails, instead of ending, at the limit.
+type cappedReader struct {
+	io.ReadCloser
+	layer  Descriptor
+	limits Limits
+	most   int64
+	read   int64
+}
+
+func (c *cappedReader) Read(p []byte) (int, error) {
+	n, err := c.ReadCloser.Read(p)
+	c.read += int64(n)
+	if c.read > c.most {
+		return 0, c.exceeded()
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return n, brokenLayer(err, c.layer)
+	}
+	return n, err
+}
+
+func (c *cappedReader) exceeded() error {
+	if c.most == c.limits.Unpacked {
+		return ErrDecompressionLimit.New(nil, "layer %s unpacks to more than %d bytes (--max-unpacked-size)", c.layer.Digest.Short(), c.most)
+	}
+	return ErrDecompressionLimit.New(nil, "layer %s of %d bytes unpacks to more than %d times its size (--max-compression-ratio)", c.layer.Digest.Short(), c.layer.Size, c.limits.Ratio)
+}
+
+// brokenLayer classifies what a decompressor says.
+func brokenLayer(err error, layer Descriptor) error {
+	if failureOf(err) {
+		return err
+	}
+	if errors.Is(err, zstd.ErrWindowSizeExceeded) || errors.Is(err, zstd.ErrDecoderSizeExceeded) {
+		return ErrDecompressionLimit.New(err, "layer %s needs more memory to unpack than the %d bytes it may have", layer.Digest.Short(), maxZstdWindow)
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+		err = fmt.Errorf("it ends too early")
+	}
+	return ErrBrokenLayer.New(err, "layer %s cannot be unpacked", layer.Digest.Short())
+}
+
+// failureOf reports whether err has been classified already.
+func failureOf(err error) bool {
+	var f *failure.Error
+	return errors.As(err, &f)
+}

@@ -1,0 +1,71 @@
+package oci
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+)
+
+// maxDerived bounds one derived entry.
+const maxDerived = 1 << 30
+
+// DerivedKey names a value that was computed from a blob.
+type DerivedKey struct {
+	// Digest is the blob.
+	Digest Digest
+	// Name says what the value is, for example "index". It is a DNS label.
+	Name string
+	// Version is that of the computation: a value of another version is absent.
+	Version int
+}
+
+// PutDerived keeps a value that was computed from a blob. It can be lost at any
+// time and is then computed again.
+func (s *Store) PutDerived(ctx context.Context, key DerivedKey, data []byte) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	sum := key.sum(data)
+	return s.write(s.derivedPath(key), io.MultiReader(bytes.NewReader(sum[:]), bytes.NewReader(data)))
+}
+
+// GetDerived gives a value that PutDerived kept. It fails with BlobNotFound when
+// there is none, and with DigestMismatch when it is damaged or belongs to
+// another key; in both cases the value has to be computed again.
+func (s *Store) GetDerived(ctx context.Context, key DerivedKey) ([]byte, error) {
+	path := s.derivedPath(key)
+	file, err := readRegular(ctx, path, maxDerived)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrBlobNotFound.New(nil, "there is no %s of %s in the store", key.Name, key.Digest)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(file) >= sha256.Size {
+		data := file[sha256.Size:]
+		if sum := key.sum(data); bytes.Equal(sum[:], file[:sha256.Size]) {
+			s.touch(path)
+			return data, nil
+		}
+	}
+	s.quarantine(path, filepath.Base(path))
+	return nil, ErrDigestMismatch.New(nil, "the %s of %s in the store is damaged and was put aside", key.Name, key.Digest)
+}
+
+func (s *Store) derivedPath(key DerivedKey) string {
+	hex := key.Digest.Hex()
+	return filepath.Join(s.dir, derivedDir, fmt.Sprintf("%s-%s-%d", hex, ToDNSLabel(key.Name), key.Version))
+}
+
+// sum binds the value to its key, so that one entry cannot stand in for another.
+func (k DerivedKey) sum(data []byte) [sha256.Size]byte {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\n%s\n%d\n", k.Digest, k.Name, k.Version)
+	h.Write(data)
+	return [sha256.Size]byte(h.Sum(nil))
+}

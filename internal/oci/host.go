@@ -1,0 +1,85 @@
+package oci
+
+import (
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"golang.org/x/net/idna"
+)
+
+// canonicalHost gives the one spelling of a registry's host: lower case,
+// international names in punycode, no trailing dot, the port as it was written.
+// Two spellings of one host must never count as two registries, and two hosts
+// that only look alike must never count as one.
+func canonicalHost(host string) (string, error) {
+	name, port, err := splitPort(host)
+	if err != nil {
+		return "", err
+	}
+	if strings.HasPrefix(name, "[") {
+		return canonicalIPv6(name, port)
+	}
+	name = strings.TrimSuffix(name, ".")
+	if name == "" {
+		return "", fmt.Errorf("the registry %q has no host", host)
+	}
+	if addr, err := netip.ParseAddr(name); err == nil {
+		return addr.String() + port, nil
+	}
+	ascii, err := idna.Lookup.ToASCII(name)
+	if err != nil {
+		return "", fmt.Errorf("the registry %q is not a host name: %w", host, err)
+	}
+	if i := strings.IndexFunc(ascii, notHostRune); i >= 0 {
+		return "", fmt.Errorf("the registry %q cannot have the character %q", host, ascii[i])
+	}
+	return ascii + port, nil
+}
+
+// splitPort cuts ":port" off, the colon included.
+func splitPort(host string) (name, port string, err error) {
+	i := strings.LastIndexByte(host, ':')
+	if i < 0 || strings.HasSuffix(host, "]") {
+		return host, "", nil
+	}
+	number, err := strconv.ParseUint(host[i+1:], 10, 16)
+	if err != nil || number == 0 || strconv.FormatUint(number, 10) != host[i+1:] {
+		return "", "", fmt.Errorf("the registry %q has no valid port after the colon", host)
+	}
+	return host[:i], host[i:], nil
+}
+
+func canonicalIPv6(name, port string) (string, error) {
+	inner, closed := strings.CutSuffix(strings.TrimPrefix(name, "["), "]")
+	addr, err := netip.ParseAddr(inner)
+	if !closed || err != nil || !addr.Is6() || addr.Zone() != "" {
+		return "", fmt.Errorf("the registry %q is not an IPv6 address in brackets", name)
+	}
+	return "[" + addr.String() + "]" + port, nil
+}
+
+// hostname is the host without its port and brackets.
+func hostname(host string) string {
+	name, _, err := splitPort(host)
+	if err != nil {
+		return host
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(name, "["), "]")
+}
+
+// isLoopbackHost tells the names of this machine. Nothing that is sent to them
+// leaves it, so they are spoken to without TLS unless the host is configured.
+func isLoopbackHost(host string) bool {
+	name := hostname(host)
+	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
+		return true
+	}
+	addr, err := netip.ParseAddr(name)
+	return err == nil && addr.Unmap().IsLoopback()
+}
+
+func notHostRune(r rune) bool {
+	return !isLowerAlnum(r) && r != '.' && r != '-' && r != '_'
+}

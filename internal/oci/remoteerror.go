@@ -1,0 +1,182 @@
+package oci
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/xpkg-dev/xpkg/internal/failure"
+)
+
+// ErrRegistryUnavailable is the failure of a registry that does not answer, or
+// answers with an error of its own.
+var ErrRegistryUnavailable = failure.Register(failure.Code{
+	Name: "RegistryUnavailable", Class: failure.Unavailable,
+	Cause: "A registry cannot be reached, is too slow, or answers with an error.",
+	Fix:   "Check the registry's name and the network, and try again.",
+})
+
+// ErrTLSUntrusted is the failure of a registry whose certificate or protocol is
+// not good enough.
+var ErrTLSUntrusted = failure.Register(failure.Code{
+	Name: "TLSUntrusted", Class: failure.Untrusted,
+	Cause: "The certificate of a registry is not trusted, not valid now or not for this host, or it does not speak TLS 1.2 or newer.",
+	Fix:   "Give the certificate of its authority for this registry; only for a registry of your own, allow it as insecure.",
+})
+
+// ErrThrottled is the failure of a registry that wants fewer requests.
+var ErrThrottled = failure.Register(failure.Code{
+	Name: "Throttled", Class: failure.Unavailable,
+	Cause: "A registry refuses requests for a while because there were too many.",
+	Fix:   "Wait until the time in the message; registries often allow more to those who log in.",
+})
+
+// ErrRefused is the failure of a request that a registry does not accept.
+var ErrRefused = failure.Register(failure.Code{
+	Name: "RegistryRefused", Class: failure.Invalid,
+	Cause: "A registry does not accept the request or the content.",
+	Fix:   "Read the registry's own words in the message.",
+})
+
+// networkError classifies why there is no answer.
+func (s *session) networkError(ctx context.Context, err error, what string) error {
+	switch {
+	case failureOf(err):
+		return err
+	case errors.Is(ctx.Err(), context.Canceled):
+		return fmt.Errorf("cannot %s: %w", what, context.Cause(ctx))
+	case isTLS(err):
+		return ErrTLSUntrusted.New(s.tlsReason(err), "cannot %s: registry %s is not trusted", what, s.host)
+	case errors.Is(err, context.DeadlineExceeded):
+		return ErrRegistryUnavailable.New(nil, "cannot %s: registry %s is too slow", what, s.host)
+	}
+	return ErrRegistryUnavailable.New(reason(err), "cannot %s: registry %s cannot be reached", what, s.host)
+}
+
+// canPass reports whether a failure of the network may go away by itself.
+func canPass(err error) bool {
+	var dns *net.DNSError
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), isTLS(err):
+		return false
+	case failureOf(err):
+		return ErrRegistryUnavailable.Is(err) && !strings.Contains(err.Error(), "redirects")
+	case errors.As(err, &dns):
+		return !dns.IsNotFound
+	}
+	return true
+}
+
+// reason says in words what the most common errors of the network mean, and
+// leaves out addresses with secrets in them.
+func reason(err error) error {
+	var dns *net.DNSError
+	switch {
+	case errors.As(err, &dns) && dns.IsNotFound:
+		return fmt.Errorf("there is no host %s", dns.Name)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("it closed the connection")
+	}
+	return err
+}
+
+func isTLS(err error) bool {
+	var (
+		record    tls.RecordHeaderError
+		alert     tls.AlertError
+		verify    *tls.CertificateVerificationError
+		authority x509.UnknownAuthorityError
+		invalid   x509.CertificateInvalidError
+		host      x509.HostnameError
+	)
+	return errors.As(err, &record) || errors.As(err, &alert) || errors.As(err, &verify) ||
+		errors.As(err, &authority) || errors.As(err, &invalid) || errors.As(err, &host) ||
+		strings.Contains(err.Error(), "tls: ") || strings.Contains(err.Error(), "server gave HTTP response to HTTPS client")
+}
+
+// tlsReason names the clock when the time is what does not fit.
+func (s *session) tlsReason(err error) error {
+	var invalid x509.CertificateInvalidError
+	if errors.As(err, &invalid) && invalid.Reason == x509.Expired && invalid.Cert != nil {
+		return fmt.Errorf("its certificate is valid from %s to %s, and the clock of this machine says %s",
+			invalid.Cert.NotBefore.UTC().Format(time.RFC3339), invalid.Cert.NotAfter.UTC().Format(time.RFC3339), s.opts.Now().UTC().Format(time.RFC3339))
+	}
+	var record tls.RecordHeaderError
+	if errors.As(err, &record) || strings.Contains(err.Error(), "server gave HTTP response") {
+		return errors.New("it does not speak TLS; configure the host for plain HTTP if that is meant")
+	}
+	return err
+}
+
+// skew names a difference of the clocks, which makes tokens invalid.
+func (s *session) skew(resp *http.Response) error {
+	const much = 5 * time.Minute
+	at, err := http.ParseTime(resp.Header.Get("Date"))
+	if err != nil {
+		return nil
+	}
+	if d := s.opts.Now().Sub(at); d > much || d < -much {
+		return fmt.Errorf("the clock of this machine differs from the registry's by %s", d.Abs().Round(time.Second))
+	}
+	return nil
+}
+
+// statusError classifies an answer that is not the expected one. It reads the
+// body; the caller closes it.
+func (s *session) statusError(resp *http.Response, what string) error {
+	why := registryWords(resp)
+	switch code := resp.StatusCode; {
+	case code == http.StatusUnauthorized, code == http.StatusForbidden:
+		return ErrUnauthorized.New(errors.Join(why, s.skew(resp)), "cannot %s: registry %s refuses access", what, s.host)
+	case code == http.StatusTooManyRequests:
+		if err := s.throttled(call{what: what}); err != nil {
+			return err
+		}
+		return ErrThrottled.New(why, "cannot %s: registry %s is throttled", what, s.host)
+	case code >= http.StatusInternalServerError, code == http.StatusRequestTimeout:
+		return ErrRegistryUnavailable.New(why, "cannot %s: registry %s answered %d", what, s.host, code)
+	case code >= http.StatusMultipleChoices && code < http.StatusBadRequest:
+		return ErrRefused.New(why, "cannot %s: registry %s redirects where it may not (%d)", what, s.host, code)
+	}
+	return ErrRefused.New(why, "cannot %s: registry %s answered %d", what, s.host, resp.StatusCode)
+}
+
+// registryWords gives the errors that a registry reports (OCI distribution
+// specification, "Error Codes"), without what could hurt a terminal.
+func registryWords(resp *http.Response) error {
+	const most = 64 << 10
+	var body struct {
+		Errors []struct {
+			Code    string `json:"code"`
+			Message string `json:"message"`
+		} `json:"errors"`
+	}
+	data, err := io.ReadAll(io.LimitReader(resp.Body, most))
+	if err != nil || json.Unmarshal(data, &body) != nil || len(body.Errors) == 0 {
+		if strings.Contains(string(data), "HTTP request to an HTTPS server") {
+			return errors.New("it speaks TLS; configure the host so that it is used")
+		}
+		return nil
+	}
+	first := body.Errors[0]
+	return errors.New(clip(printable(strings.Trim(first.Code+": "+first.Message, ": "))))
+}
+
+// printable leaves out control characters.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,224 @@
+package oci
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/xpkg-dev/xpkg/internal/failure"
+)
+
+// ErrUnsafeStore is the failure of a directory that others could write to.
+var ErrUnsafeStore = failure.Register(failure.Code{
+	Name: "UnsafeStore", Class: failure.Untrusted,
+	Cause: "The directory of the store is a link, belongs to another user, can be written by others, or holds other files.",
+	Fix:   "Name a directory that does not exist yet, inside of one that is yours; it will be made with the right permissions.",
+})
+
+// ErrStoreInUse is the failure of a store of another format that another process
+// has open.
+var ErrStoreInUse = failure.Register(failure.Code{
+	Name: "StoreInUse", Class: failure.Conflict,
+	Cause: "The store was made by another version of xpkg that is still running.",
+	Fix:   "Stop the other process, or name another directory.",
+})
+
+// storeFormat is the version of the layout below. A store of another version is
+// emptied: everything in it can be fetched again.
+const storeFormat = "xpkg store 1\n"
+
+const (
+	formatFile    = "format"
+	lockFile      = "lock"
+	blobsDir      = "blobs"
+	derivedDir    = "derived"
+	tempDir       = "tmp"
+	quarantineDir = "quarantine"
+
+	dirMode  fs.FileMode = 0o700
+	fileMode fs.FileMode = 0o600
+)
+
+// OpenStore opens the store in dir and makes it when it does not exist. It
+// refuses a directory that is a symbolic link, belongs to another user, can be
+// written by others, or holds files that are not a store's. Give it a directory
+// of its own: a volume of a cluster is usually writable by everyone, a directory
+// that the store makes inside of it is not.
+func OpenStore(dir string, opts StoreOptions) (*Store, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, ErrStoreWrite.New(err, "cannot open the store %s", dir)
+	}
+	if err := os.MkdirAll(abs, dirMode); err != nil {
+		return nil, ErrStoreWrite.New(err, "cannot make the store %s", abs)
+	}
+	if err := checkStoreDir(abs); err != nil {
+		return nil, err
+	}
+	s := &Store{dir: abs, now: opts.Now, lock: flock.New(filepath.Join(abs, lockFile), flock.SetPermissions(fileMode))}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	if err := s.prepare(); err != nil {
+		return nil, errors.Join(err, s.lock.Close())
+	}
+	return s, nil
+}
+
+// checkStoreDir makes sure that nobody else can put files in place of ours.
+func checkStoreDir(dir string) error {
+	info, err := os.Lstat(dir)
+	switch {
+	case err != nil:
+		return ErrStoreWrite.New(err, "cannot open the store %s", dir)
+	case !info.IsDir():
+		return ErrUnsafeStore.New(nil, "the store %s is not a directory but a %s", dir, info.Mode().Type())
+	case info.Mode().Perm()&0o022 != 0:
+		return ErrUnsafeStore.New(nil, "the store %s can be written by others (%s)", dir, info.Mode().Perm())
+	}
+	if err := checkOwner(info); err != nil {
+		return ErrUnsafeStore.New(err, "the store %s belongs to another user", dir)
+	}
+	return nil
+}
+
+// prepare brings the directory into the format. The process that is alone with
+// it cleans up what others left behind; everyone else waits until it has.
+func (s *Store) prepare() error {
+	alone, err := s.lock.TryLock()
+	if err != nil {
+		return ErrStoreWrite.New(err, "cannot lock the store %s", s.dir)
+	}
+	if alone {
+		current, err := s.format()
+		if err != nil {
+			return err
+		}
+		if err := s.clean(current); err != nil {
+			return err
+		}
+	}
+	// From an exclusive lock to a shared one there can be a gap in which another
+	// version takes over, so the format is looked at once more.
+	if err := s.lock.RLock(); err != nil {
+		return ErrStoreWrite.New(err, "cannot share the store %s", s.dir)
+	}
+	current, err := s.format()
+	if err == nil && current != storeFormat {
+		err = ErrStoreInUse.New(nil, "the store %s has another format and is in use", s.dir)
+	}
+	return err
+}
+
+// format reads the version of the store. A directory without one must be empty,
+// because it is going to be ours.
+func (s *Store) format() (string, error) {
+	data, err := readRegular(context.Background(), filepath.Join(s.dir, formatFile), 1<<10)
+	if err == nil {
+		return string(data), nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return "", ErrUnsafeStore.New(err, "the format of the store %s cannot be read", s.dir)
+	}
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return "", ErrStoreWrite.New(err, "cannot read the store %s", s.dir)
+	}
+	for _, e := range entries {
+		if e.Name() != lockFile {
+			return "", ErrUnsafeStore.New(fmt.Errorf("it holds %q", e.Name()), "the directory %s is not a store", s.dir)
+		}
+	}
+	return "", nil
+}
+
+func (s *Store) clean(current string) error {
+	stale := []string{tempDir, quarantineDir}
+	if current != storeFormat {
+		stale = append(stale, blobsDir, derivedDir)
+	}
+	for _, name := range stale {
+		if err := os.RemoveAll(filepath.Join(s.dir, name)); err != nil {
+			return ErrStoreWrite.New(err, "cannot clean the store %s", s.dir)
+		}
+	}
+	for _, name := range []string{blobsDir, derivedDir, tempDir, quarantineDir} {
+		if err := os.MkdirAll(filepath.Join(s.dir, name), dirMode); err != nil {
+			return ErrStoreWrite.New(err, "cannot make the store %s", s.dir)
+		}
+	}
+	if current == storeFormat {
+		return nil
+	}
+	return s.write(filepath.Join(s.dir, formatFile), strings.NewReader(storeFormat))
+}
+
+// openRegular opens a file for reading and refuses links and everything else
+// that is not an ordinary file.
+func openRegular(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|noFollow, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not an ordinary file", path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// readRegular reads a whole ordinary file of at most most bytes.
+func readRegular(ctx context.Context, path string, most int64) ([]byte, error) {
+	f, err := openRegular(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // It was only read.
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > most {
+		return nil, ErrManifestTooLarge.New(nil, "%s has %d bytes and may have %d", path, info.Size(), most)
+	}
+	data := make([]byte, 0, info.Size()+1)
+	return appendAll(data, io.LimitReader(contextReader{ctx, f}, most))
+}
+
+// appendAll reads r to its end without allocating more than once when data has
+// room for it.
+func appendAll(data []byte, r io.Reader) ([]byte, error) {
+	for {
+		if len(data) == cap(data) {
+			data = append(data, 0)[:len(data)]
+		}
+		n, err := r.Read(data[len(data):cap(data)])
+		data = data[:len(data)+n]
+		if errors.Is(err, io.EOF) {
+			return data, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// syncDir makes a rename last through a loss of power.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
