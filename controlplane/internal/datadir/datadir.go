@@ -75,7 +75,7 @@ func (d *Dir) Etcd() string { return filepath.Join(d.path, "etcd") }
 func (d *Dir) Kubeconfig() string { return filepath.Join(d.path, "kubeconfig") }
 
 // portFile keeps the port, so that kubeconfigs which people copied stay right.
-func (d *Dir) portFile() string { return filepath.Join(d.path, "port") }
+func (d *Dir) portFile() string { return filepath.Join(d.path, "apiserver.port") }
 
 func (d *Dir) makeFolders() error {
 	for _, folder := range []string{d.PKI(), d.Etcd()} {

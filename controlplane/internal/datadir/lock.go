@@ -4,9 +4,17 @@ import (
 	"errors"
 	"os"
 	"syscall"
+	"time"
 )
 
 var errLocked = errors.New("locked by another process")
+
+// A program that looks whether the lock is held takes it for an instant, so one
+// refusal proves nothing yet.
+const (
+	lockAttempts = 10
+	lockPause    = 30 * time.Millisecond
+)
 
 // lockFile opens a file and locks it for this process. The system gives the lock
 // back when the process ends, however it ends.
@@ -15,12 +23,17 @@ func lockFile(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if err == nil {
-		return f, nil
+	for attempt := 1; ; attempt++ {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return f, nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, errors.Join(err, f.Close())
+		}
+		if attempt == lockAttempts {
+			return nil, errors.Join(errLocked, f.Close())
+		}
+		time.Sleep(lockPause)
 	}
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		err = errLocked
-	}
-	return nil, errors.Join(err, f.Close())
 }

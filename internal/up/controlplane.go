@@ -1,0 +1,108 @@
+package up
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/gofrs/flock"
+
+	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/internal/up/child"
+)
+
+const controlPlaneLog = "controlplane.log"
+
+// A controlPlane is the child process with its log.
+type controlPlane struct {
+	*child.Process
+	log *os.File
+}
+
+// findProgram finds the control plane beside the running program.
+func findProgram() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", ErrControlPlaneMissing.New(err, "cannot tell where xpkg is")
+	}
+	// The program may be called through a symbolic link in another folder.
+	if real, err := filepath.EvalSymlinks(self); err == nil {
+		return child.Find(os.Getenv, filepath.Dir(self), filepath.Dir(real))
+	}
+	return child.Find(os.Getenv, filepath.Dir(self))
+}
+
+func startControlPlane(ctx context.Context, o Options, dir *directory, program string) (*controlPlane, error) {
+	done := o.stage(StageControlPlane)
+	log, err := openLog(dir.logs(), controlPlaneLog)
+	if err != nil {
+		return nil, err
+	}
+	process, err := child.Start(ctx, child.Options{
+		Program: program, DataDir: dir.path, Port: o.Port, CRDOpenAPI: o.CRDOpenAPI, Log: log,
+	})
+	if err != nil {
+		return nil, errors.Join(withLog(err, log.Name()), log.Close())
+	}
+	done()
+	return &controlPlane{process, log}, nil
+}
+
+// withLog adds the end of the log to a failure that only the log explains.
+func withLog(err error, log string) error {
+	if !ErrControlPlaneFailed.Is(err) {
+		return err
+	}
+	said := errors.New("the log ends with:\n" + lastLines(log, 0))
+	f := failure.From(err)
+	if f.Why != nil {
+		said = fmt.Errorf("%w; %w", f.Why, said)
+	}
+	return f.Code.New(said, "%s", f.What)
+}
+
+// failure says that the child ended and nobody stopped it.
+func (c *controlPlane) failure() error {
+	err := c.Err()
+	if err == nil {
+		err = errors.New("it stopped as if it was told to")
+	}
+	return withLog(ErrControlPlaneFailed.New(err, "the control plane ended by itself"), c.log.Name())
+}
+
+// stop stops the child. An end that was reported already is not reported again.
+func (c *controlPlane) stop() error {
+	select {
+	case <-c.Done():
+		return c.log.Close()
+	default:
+		return errors.Join(c.Stop(), c.log.Close())
+	}
+}
+
+// waitForPrevious waits for the child of a process that was killed: it holds the
+// database and the port of the API server until it has noticed.
+func waitForPrevious(ctx context.Context, o Options, dir *directory) error {
+	if !held(dir.path, childLockName) {
+		return nil
+	}
+	done := o.stage(StagePrevious)
+	limited, cancel := context.WithTimeout(ctx, childWait)
+	defer cancel()
+	lock := flock.New(dir.file(childLockName), flock.SetFlag(os.O_RDWR))
+	free, err := lock.TryLockContext(limited, lockPoll)
+	switch {
+	case free:
+		done()
+		return lock.Unlock()
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case limited.Err() != nil:
+		return ErrDataDirInUse.New(nil, "the database of %s is in use by a control plane that does not stop", dir.path).
+			WithDo("End the process that holds %s.", dir.file(childLockName))
+	default:
+		return ErrDataDirUnusable.New(err, "cannot lock the database of %s", dir.path)
+	}
+}

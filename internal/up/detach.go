@@ -1,0 +1,157 @@
+package up
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/xpkg-dev/xpkg/internal/failure"
+)
+
+const (
+	upLog = "up.log"
+	// reportVariable names the file in which a process in the background says why it
+	// could not start.
+	reportVariable = "XPKG_UP_REPORT"
+	reportName     = "up.report"
+	// statePoll is the pause between two looks at a process in the background.
+	statePoll = 50 * time.Millisecond
+)
+
+// Detach runs this program again with the arguments, which must lead to Run with
+// the same data directory, in a session of its own that outlives this process. It
+// returns when that is ready, or fails as that failed; the output of that process
+// is in logs/up.log. When the context ends first, the process is ended.
+func Detach(ctx context.Context, dataDir string, args []string) (State, error) {
+	dir, err := openDirectory(dataDir, time.Now())
+	if err != nil {
+		return State{}, err
+	}
+	path, folder := dir.path, dir.logs()
+	if err := dir.close(); err != nil {
+		return State{}, ErrDataDirUnusable.New(err, "cannot give data directory %s to the background", path)
+	}
+	log, err := openLog(folder, upLog)
+	if err != nil {
+		return State{}, err
+	}
+	defer log.Close()
+	background, err := startBackground(log, filepath.Join(folder, reportName), args)
+	if err != nil {
+		return State{}, err
+	}
+	defer func() { _ = remove(background.report) }()
+	return background.await(ctx, path)
+}
+
+// A background is a process that outlives this one.
+type background struct {
+	process *os.Process
+	ended   chan struct{}
+	err     error // to be read after ended is closed
+	report  string
+	log     string
+	logFrom int64
+}
+
+func startBackground(log *os.File, report string, args []string) (*background, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, ErrNotReady.New(err, "cannot tell where xpkg is")
+	}
+	info, err := log.Stat()
+	if err != nil {
+		return nil, ErrNotReady.New(err, "cannot read the log")
+	}
+	if err := remove(report); err != nil {
+		return nil, ErrDataDirUnusable.New(err, "cannot remove an old report")
+	}
+	cmd := exec.Command(self, args...)
+	cmd.Env = append(os.Environ(), reportVariable+"="+report)
+	cmd.Stdout, cmd.Stderr = log, log
+	ownSession(cmd)
+	if err := cmd.Start(); err != nil {
+		return nil, ErrNotReady.New(err, "cannot start a process in the background")
+	}
+	b := &background{process: cmd.Process, ended: make(chan struct{}), report: report, log: log.Name(), logFrom: info.Size()}
+	go func() {
+		defer close(b.ended)
+		b.err = cmd.Wait()
+	}()
+	return b, nil
+}
+
+// await looks for the state that the process writes when it is ready.
+func (b *background) await(ctx context.Context, dir string) (State, error) {
+	tick := time.NewTicker(statePoll)
+	defer tick.Stop()
+	for {
+		if state, err := readState(dir); err == nil && state.PID == b.process.Pid {
+			return state, nil
+		}
+		select {
+		case <-b.ended:
+			return State{}, b.failure()
+		case <-ctx.Done():
+			err := terminate(b.process.Pid)
+			<-b.ended
+			return State{}, errors.Join(context.Cause(ctx), err)
+		case <-tick.C:
+		}
+	}
+}
+
+// failure is the failure of the process itself, or else what it printed last.
+func (b *background) failure() error {
+	if f := readReport(b.report); f != nil {
+		return f
+	}
+	err := b.err
+	if err == nil {
+		err = errors.New("it ended without an error")
+	}
+	if said := lastLines(b.log, b.logFrom); said != "" {
+		err = fmt.Errorf("%w; it said:\n%s", err, said)
+	}
+	return ErrNotReady.New(err, "the control plane did not start in the background")
+}
+
+// report is the content of the file that reportVariable names.
+type report struct {
+	Code string `json:"code"`
+	What string `json:"what"`
+	Do   string `json:"do"`
+}
+
+// tellStarter writes why this process could not start, when Detach started it.
+func tellStarter(err error) error {
+	path := os.Getenv(reportVariable)
+	if path == "" {
+		return nil
+	}
+	f := failure.From(err)
+	return writeJSON(path, report{Code: f.Code.Name, What: f.Error(), Do: f.Do})
+}
+
+// readReport gives the failure in a report; nil when there is none that can be read.
+func readReport(path string) *failure.Error {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil
+	}
+	var r report
+	if err := json.Unmarshal(content, &r); err != nil {
+		return nil
+	}
+	for _, code := range failure.Codes() {
+		if code.Name == r.Code {
+			return code.New(nil, "%s", r.What).WithDo("%s", r.Do)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,72 @@
+package up
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// healthLimit is how long one health check may take.
+const healthLimit = 3 * time.Second
+
+// Check is the health of a part.
+type Check struct {
+	// Name is "API server" or "registry".
+	Name string `json:"name"`
+	// Address is where it was asked.
+	Address string `json:"address"`
+	// Healthy says that it answered as it should.
+	Healthy bool `json:"healthy"`
+	// Error says why not.
+	Error string `json:"error,omitempty"`
+	// Took is how long the answer took, in nanoseconds.
+	Took time.Duration `json:"took"`
+}
+
+func checkAPI(ctx context.Context, s State) Check {
+	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig)
+	if err != nil {
+		return Check{Name: "API server", Address: s.Server, Error: err.Error()}
+	}
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return Check{Name: "API server", Address: s.Server, Error: err.Error()}
+	}
+	return check(ctx, client, "API server", s.Server, "/readyz")
+}
+
+func checkRegistry(ctx context.Context, s State) Check {
+	return check(ctx, http.DefaultClient, "registry", "http://"+s.Registry, "/v2/")
+}
+
+func check(ctx context.Context, client *http.Client, name, address, path string) Check {
+	ctx, cancel := context.WithTimeout(ctx, healthLimit)
+	defer cancel()
+	begin := time.Now()
+	err := get(ctx, client, address+path)
+	c := Check{Name: name, Address: address, Healthy: err == nil, Took: time.Since(begin)}
+	if err != nil {
+		c.Error = err.Error()
+	}
+	return c
+}
+
+func get(ctx context.Context, client *http.Client, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return errors.New(response.Status)
+	}
+	return nil
+}

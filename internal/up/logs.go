@@ -1,0 +1,56 @@
+package up
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+const (
+	// logLimit is the size in bytes above which a log starts anew at the next start.
+	logLimit = 10 << 20
+	// tailLimit is how much of the end of a log is read for a message.
+	tailLimit = 16 << 10
+	// tailLines is how many lines of it are shown.
+	tailLines = 8
+)
+
+// openLog opens a log of the directory for appending, and empties it first when it
+// has grown beyond the limit.
+func openLog(folder, name string) (*os.File, error) {
+	path := filepath.Join(folder, name)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, ErrDataDirUnusable.New(err, "cannot open the log %s", path)
+	}
+	info, err := f.Stat()
+	if err == nil && info.Size() > logLimit {
+		err = f.Truncate(0)
+	}
+	if err != nil {
+		return nil, errors.Join(ErrDataDirUnusable.New(err, "cannot prepare the log %s", path), f.Close())
+	}
+	return f, nil
+}
+
+// lastLines gives the end of a file from an offset on, for a message. A file that
+// cannot be read has no lines.
+func lastLines(path string, from int64) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil {
+		from = max(from, info.Size()-tailLimit)
+	}
+	content, err := io.ReadAll(io.NewSectionReader(f, from, tailLimit))
+	if err != nil {
+		return ""
+	}
+	lines := strings.Split(string(bytes.TrimSpace(content)), "\n")
+	return strings.Join(lines[max(0, len(lines)-tailLines):], "\n")
+}

@@ -1,0 +1,100 @@
+package up
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// managerGrace is how long a stop waits for the manager.
+const managerGrace = 10 * time.Second
+
+// Env is what a manager works with.
+type Env struct {
+	// Kubeconfig is the path of the administrator's kubeconfig.
+	Kubeconfig string
+	// Config is the same as a configuration, without a limit on the rate.
+	Config *rest.Config
+	// Registry is the host:port of the registry, which speaks plain HTTP.
+	Registry string
+	// CacheDir is a folder for what can be fetched again.
+	CacheDir string
+	// Ready tells that the manager works. The control plane counts as ready only
+	// then. It may be called more than once.
+	Ready func()
+}
+
+func newEnv(plane *controlPlane, images *registry, dir *directory, ready func()) (Env, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", plane.Kubeconfig)
+	if err != nil {
+		return Env{}, ErrControlPlaneFailed.New(err, "cannot read the kubeconfig of the control plane")
+	}
+	config.QPS = -1
+	return Env{
+		Kubeconfig: plane.Kubeconfig, Config: config, Registry: images.address, CacheDir: dir.cache(), Ready: ready,
+	}, nil
+}
+
+// A Manager runs until the context ends. When it ends before that, with an error or
+// without one, it is started again after a pause.
+type Manager func(ctx context.Context, env Env) error
+
+// errEnded is the reason of a manager that gave none.
+var errEnded = errors.New("the manager ended by itself")
+
+// backoff is the pause before the manager is started again: it doubles each time,
+// and starts over after a run that was longer than the limit.
+type backoff struct{ first, limit time.Duration }
+
+var managerBackoff = backoff{first: time.Second, limit: 30 * time.Second}
+
+// run runs the manager again and again until the context ends.
+func (b backoff) run(ctx context.Context, m Manager, env Env, now func() time.Time, report func(error)) {
+	pause := b.first
+	for {
+		begin := now()
+		err := m(ctx, env)
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil {
+			err = errEnded
+		}
+		report(err)
+		if now().Sub(begin) > b.limit {
+			pause = b.first
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		pause = min(2*pause, b.limit)
+	}
+}
+
+// startManager starts the manager and gives the function that stops it.
+func startManager(ctx context.Context, o Options, env Env) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		managerBackoff.run(ctx, o.Manager, env, o.Now, func(err error) {
+			o.Progress(Event{Stage: StageManager, Err: err})
+		})
+	}()
+	return func() {
+		cancel()
+		timer := time.NewTimer(managerGrace)
+		defer timer.Stop()
+		select {
+		case <-done:
+		case <-timer.C:
+		}
+	}
+}

@@ -1,0 +1,38 @@
+package up
+
+import "time"
+
+// Stage is a part of a start.
+type Stage string
+
+// The stages, in the order in which they come. StagePrevious comes only when the
+// control plane of a process that was killed is still stopping.
+const (
+	StagePrevious     Stage = "previous control plane"
+	StageControlPlane Stage = "control plane"
+	StageRegistry     Stage = "registry"
+	StageManager      Stage = "manager"
+	StageReady        Stage = "ready"
+	StageStopping     Stage = "stopping"
+)
+
+// Event is a step of a start or of a stop.
+type Event struct {
+	Stage Stage
+	// Done is false when the stage begins and true when it is finished.
+	Done bool
+	// Took is how long a finished stage took; for StageReady, the whole start.
+	Took time.Duration
+	// Err is an end of the manager that it recovers from by itself: it is started
+	// again after a pause.
+	Err error
+	// State is set with StageReady.
+	State *State
+}
+
+// stage reports the begin of a stage and gives the function that reports its end.
+func (o Options) stage(s Stage) (done func()) {
+	begin := o.Now()
+	o.Progress(Event{Stage: s})
+	return func() { o.Progress(Event{Stage: s, Done: true, Took: o.Now().Sub(begin)}) }
+}

@@ -1,0 +1,92 @@
+package up
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Report is what can be said about a data directory.
+type Report struct {
+	// DataDir is its absolute path.
+	DataDir string `json:"dataDir"`
+	// Running says that a process holds the directory.
+	Running bool `json:"running"`
+	// Ready says that the start is finished, so that State is known.
+	Ready bool `json:"ready"`
+	// PID is the process that holds the directory; 0 when it is not known.
+	PID int `json:"pid,omitempty"`
+	// State is where the parts are.
+	State State `json:"state,omitzero"`
+	// Created is when the directory was made.
+	Created time.Time `json:"created,omitzero"`
+	// Checks are the health of the parts; only Examine fills them.
+	Checks []Check `json:"checks,omitempty"`
+	// Sizes are bytes on disk by folder; only Examine fills them.
+	Sizes map[string]int64 `json:"sizes,omitempty"`
+}
+
+// Status looks at a data directory. It asks nobody, so it takes no time. A
+// directory that does not exist has no control plane; one that is not ours is a
+// failure: ErrDataDirForeign, ErrDataDirVersion or ErrDataDirUnusable.
+func Status(dataDir string) (Report, error) {
+	path, err := absolute(dataDir)
+	if err != nil {
+		return Report{}, err
+	}
+	if err := checkDirectory(path); err != nil {
+		return Report{}, err
+	}
+	r := Report{DataDir: path, Running: held(path, lockName)}
+	if v, err := readVersion(path); err == nil {
+		r.Created = v.Created
+	}
+	if !r.Running {
+		return r, nil
+	}
+	r.PID = holderPID(path)
+	// A state of another process was left behind by one that was killed.
+	if state, err := readState(path); err == nil && state.PID == r.PID {
+		r.State, r.Ready = state, true
+	}
+	return r, nil
+}
+
+// Examine is Status with the health of the parts and their sizes on disk. It takes
+// at most some seconds.
+func Examine(ctx context.Context, dataDir string) (Report, error) {
+	r, err := Status(dataDir)
+	if err != nil {
+		return r, err
+	}
+	r.Sizes = map[string]int64{}
+	for _, folder := range []string{"etcd", "registry", "cache", "logs"} {
+		r.Sizes[folder] = diskSize(filepath.Join(r.DataDir, folder))
+	}
+	if r.Ready {
+		r.Checks = []Check{checkAPI(ctx, r.State), checkRegistry(ctx, r.State)}
+	}
+	return r, nil
+}
+
+// diskSize adds up the sizes of the files in a folder. Files that vanish meanwhile
+// count nothing; a sparse file counts as what it can become.
+func diskSize(folder string) int64 {
+	var total int64
+	_ = filepath.WalkDir(folder, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			if errors.Is(err, os.ErrNotExist) {
+				return nil
+			}
+			return err
+		}
+		if info, err := entry.Info(); err == nil && info.Mode().IsRegular() {
+			total += info.Size()
+		}
+		return nil
+	})
+	return total
+}

@@ -1,0 +1,163 @@
+package up
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"sync"
+	"time"
+)
+
+// Options say how to run a control plane.
+type Options struct {
+	// Dir is the data directory; see DefaultDataDir.
+	Dir string
+	// Port and RegistryPort are ports of the loopback interface; see DefaultPort and
+	// DefaultRegistryPort. 0 takes the port of the last start, or a free one.
+	Port, RegistryPort int
+	// CRDOpenAPI publishes the schemas of custom resources in OpenAPI, which costs
+	// memory; without it "kubectl explain" does not know custom resources.
+	CRDOpenAPI bool
+	// Manager is the package manager. Without one the control plane has none.
+	Manager Manager
+	// Progress gets the steps of the start and of the stop. It may be nil, and must
+	// not block; it is called from more than one goroutine.
+	Progress func(Event)
+	// Version is the version of xpkg, for state.json.
+	Version string
+	// Now is the clock; nil means the one of the system.
+	Now func() time.Time
+}
+
+func (o Options) withDefaults() Options {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Progress == nil {
+		o.Progress = func(Event) {}
+	}
+	if o.Manager == nil {
+		o.Manager = func(ctx context.Context, env Env) error {
+			env.Ready()
+			<-ctx.Done()
+			return nil
+		}
+	}
+	return o
+}
+
+// Run runs a control plane until the context ends, and then stops everything and
+// returns nil. When the context ends before the control plane is ready, it returns
+// the cause of that.
+//
+// It fails with one of the codes of this package and with nothing left running:
+// ErrDataDirForeign, ErrDataDirVersion, ErrDataDirInUse, ErrDataDirUnusable,
+// ErrPortInUse, ErrControlPlaneMissing, ErrControlPlaneFailed or ErrRegistryFailed.
+func Run(ctx context.Context, o Options) error {
+	err := run(ctx, o.withDefaults())
+	if err != nil {
+		join(&err, func() error { return tellStarter(err) })
+	}
+	return err
+}
+
+func run(ctx context.Context, o Options) (err error) {
+	begin := o.Now()
+	program, err := findProgram()
+	if err != nil {
+		return err
+	}
+	dir, err := openDirectory(o.Dir, begin)
+	if err != nil {
+		return err
+	}
+	defer join(&err, dir.close)
+	if err := waitForPrevious(ctx, o, dir); err != nil {
+		return err
+	}
+	listener, err := openPorts(dir, o.Port, o.RegistryPort)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	plane, err := startControlPlane(ctx, o, dir, program)
+	if err != nil {
+		return err
+	}
+	defer join(&err, plane.stop)
+	return serve(ctx, o, dir, plane, listener, begin)
+}
+
+// serve runs the parts of this process until the context ends.
+func serve(ctx context.Context, o Options, dir *directory, plane *controlPlane, listener net.Listener, begin time.Time) (err error) {
+	done := o.stage(StageRegistry)
+	images, err := startRegistry(dir, listener)
+	if err != nil {
+		return err
+	}
+	defer join(&err, images.stop)
+	done()
+
+	done = o.stage(StageManager)
+	ready := make(chan struct{})
+	env, err := newEnv(plane, images, dir, sync.OnceFunc(func() { close(ready) }))
+	if err != nil {
+		return err
+	}
+	defer startManager(ctx, o, env)()
+	defer o.Progress(Event{Stage: StageStopping})
+	if err := watch(ctx, plane, images, ready); err != nil {
+		return err
+	}
+	done()
+	if err := announce(o, dir, plane, images, begin); err != nil {
+		return err
+	}
+	if err := watch(ctx, plane, images, nil); ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+// watch waits until a part ends, the context ends, or the channel is closed; only
+// the last is no error.
+func watch(ctx context.Context, plane *controlPlane, images *registry, until <-chan struct{}) error {
+	select {
+	case <-until:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-plane.Done():
+		return plane.failure()
+	case <-images.done:
+		return ErrRegistryFailed.New(images.err, "the registry ended by itself")
+	}
+}
+
+// announce writes the state for other commands, and tells that all is ready.
+func announce(o Options, dir *directory, plane *controlPlane, images *registry, begin time.Time) error {
+	state := State{
+		DataDir:         dir.path,
+		PID:             os.Getpid(),
+		ControlPlanePID: plane.PID,
+		Server:          plane.Server,
+		Kubeconfig:      plane.Kubeconfig,
+		Registry:        images.address,
+		Started:         begin.UTC(),
+		Kubernetes:      plane.Kubernetes,
+		Version:         o.Version,
+	}
+	if err := writeJSON(dir.file(stateName), state); err != nil {
+		return ErrDataDirUnusable.New(err, "cannot write the state")
+	}
+	o.Progress(Event{Stage: StageReady, Done: true, Took: o.Now().Sub(begin), State: &state})
+	return nil
+}
+
+// join adds the error of a clean-up to the error of a function.
+func join(err *error, cleanUp func() error) {
+	if failed := cleanUp(); failed != nil {
+		*err = errors.Join(*err, failed)
+	}
+}
