@@ -27,10 +27,12 @@ func bytesSource(data []byte) source {
 	}
 }
 
-// content is an artifact of named sources.
+// content is an artifact of named sources, and of other artifacts that have what
+// the sources lack.
 type content struct {
 	root    Descriptor
 	sources map[Digest]source
+	parts   []Artifact
 }
 
 // Root implements [Artifact].
@@ -41,11 +43,15 @@ func (c *content) Digest() Digest { return c.root.Digest }
 
 // Open implements [Artifact].
 func (c *content) Open(ctx context.Context, d Descriptor) (io.ReadCloser, error) {
-	open, ok := c.sources[d.Digest]
-	if !ok {
-		return nil, ErrBlobNotFound.New(nil, "%s is not part of %s", d.Digest, c.root.Digest.Short())
+	if open, ok := c.sources[d.Digest]; ok {
+		return open(ctx)
 	}
-	return open(ctx)
+	for _, part := range c.parts {
+		if r, err := part.Open(ctx, d); !ErrBlobNotFound.Is(err) {
+			return r, err
+		}
+	}
+	return nil, ErrBlobNotFound.New(nil, "%s is not part of %s", d.Digest, c.root.Digest.Short())
 }
 
 func (c *content) add(d Digest, s source) {

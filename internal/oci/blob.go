@@ -40,7 +40,7 @@ func (r *Remote) openBlob(ctx context.Context, ref Reference, d Descriptor) (io.
 		cancel()
 		return nil, err
 	}
-	return b, nil
+	return b.s.progress(b, d, false), nil
 }
 
 type blobReader struct {
@@ -139,4 +139,27 @@ func (b *blobReader) whole(resp *http.Response) error {
 		return b.s.networkError(b.ctx, err, b.call.what)
 	}
 	return nil
+}
+
+// progress reports what is read from r.
+func (s *session) progress(r io.ReadCloser, d Descriptor, upload bool) io.ReadCloser {
+	if s.opts.Progress == nil {
+		return r
+	}
+	return &progressReader{ReadCloser: r, report: s.opts.Progress, transfer: Transfer{Upload: upload, Digest: d.Digest, Total: d.Size}}
+}
+
+type progressReader struct {
+	io.ReadCloser
+	report   func(Transfer)
+	transfer Transfer
+}
+
+func (p *progressReader) Read(b []byte) (int, error) {
+	n, err := p.ReadCloser.Read(b)
+	p.transfer.Done += int64(n)
+	if n > 0 {
+		p.report(p.transfer)
+	}
+	return n, err
 }

@@ -125,7 +125,7 @@ func (p *pusher) open(ctx context.Context, d Descriptor) (io.ReadCloser, error) 
 	if err != nil {
 		return nil, err
 	}
-	return readCloser{verifyReader(r, d), r}, nil
+	return p.s.progress(readCloser{verifyReader(r, d), r}, d, true), nil
 }
 
 type readCloser struct {

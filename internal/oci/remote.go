@@ -36,6 +36,10 @@ type RemoteOptions struct {
 	// Proxy chooses a proxy for a request; the environment's when it is nil.
 	Proxy func(*http.Request) (*url.URL, error)
 
+	// Progress, when it is set, is told of the content that moves, from the
+	// goroutine that moves it.
+	Progress func(Transfer)
+
 	// Attempts bounds how often a request is made; 4 when it is zero.
 	Attempts int
 	// Patience bounds the wait for an answer and for small content; 30 seconds
@@ -54,6 +58,15 @@ type RemoteOptions struct {
 	Sleep func(ctx context.Context, d time.Duration) error
 	// Jitter gives a number in [0,1) that spreads attempts out.
 	Jitter func() float64
+}
+
+// Transfer is how far one content has got.
+type Transfer struct {
+	// Upload tells a push from a download.
+	Upload bool
+	Digest Digest
+	// Done and Total are bytes. Done starts again when an upload has to.
+	Done, Total int64
 }
 
 // HostOptions configure one registry.
