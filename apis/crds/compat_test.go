@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/xpkg-dev/xpkg/internal/testing/corpus"
 )
 
 // The versions of Crossplane that our definitions are compared with.
@@ -18,6 +20,7 @@ var upstreamVersions = []string{"HEAD", "v2.3.4", "v1.20.11", "v1.14.0"}
 // its entry, with a reason, in the table of differences, and each entry there
 // still differs.
 func TestCompatibility(t *testing.T) {
+	corpus.Dir(t) // Without it the whole test is skipped, and not each version.
 	mine := ours(t, Packages)
 	used := make([]bool, len(differences))
 	for _, version := range upstreamVersions {
