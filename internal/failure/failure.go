@@ -33,7 +33,7 @@ var (
 	Internal     = Class{"Internal", 1, true, "A fault of xpkg itself, or one that it could not classify."}
 	Usage        = Class{"Usage", 3, false, "The command line or a setting is wrong."}
 	Invalid      = Class{"Invalid", 4, false, "The package, file or object that was given is not valid."}
-	NotFound     = Class{"NotFound", 5, false, "The file, tag, package or object that was named does not exist."}
+	NotFound     = Class{"NotFound", 5, true, "The file, tag, package or object that was named does not exist."}
 	Unauthorized = Class{"Unauthorized", 6, true, "A registry or a cluster refused the credentials."}
 	Unavailable  = Class{"Unavailable", 7, true, "A registry or a cluster cannot be reached or cannot answer now."}
 	Untrusted    = Class{"Untrusted", 8, true, "Bytes are not what their digest, signature or certificate says."}

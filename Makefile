@@ -1,0 +1,64 @@
+# What one types most: `make demo` and `make test`. `make help` lists the rest.
+
+BIN          := bin
+VERSION      ?= v0.1.0-dev
+GO           := go
+TEST_FLAGS   ?=
+TOOL         := $(GO) tool -modfile=tools/go.mod
+LINT         := $(GO) tool -modfile=tools/lint/go.mod
+XPKG         := $(BIN)/xpkg
+CONTROLPLANE := $(BIN)/xpkg-controlplane
+KUBECTL      := $(BIN)/kubectl
+
+.DEFAULT_GOAL := help
+.PHONY: help build build-xpkg build-controlplane build-kubectl demo test test-short lint generate check-generated bench clean fuzz
+
+help: ## Show this help
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
+
+build: build-xpkg build-controlplane ## Build bin/xpkg and bin/xpkg-controlplane
+
+build-xpkg:
+	@mkdir -p $(BIN)
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X github.com/xpkg-dev/xpkg/internal/cli.Version=$(VERSION)" -o $(XPKG) ./cmd/xpkg
+	@ln -sf xpkg $(BIN)/kubectl-crossplane
+
+# The first build compiles Kubernetes, which takes about ten minutes on 2 cores.
+build-controlplane:
+	@mkdir -p $(BIN)
+	@sh controlplane/build.sh $(CONTROLPLANE)
+
+# kubectl, of the same version as the control plane, for the tests.
+build-kubectl:
+	@mkdir -p $(BIN)
+	@sh controlplane/build.sh $(KUBECTL) k8s.io/kubernetes/cmd/kubectl
+
+demo: build ## The main job: build, push and install the examples on a control plane of its own
+	@sh hack/demo.sh
+
+test: build build-kubectl ## Everything that must pass
+	$(GO) test $(TEST_FLAGS) -timeout 40m ./...
+	cd controlplane && $(GO) test $(TEST_FLAGS) ./...
+	sh hack/demo.sh
+
+test-short: ## The short loop: no control plane, no corpus of hundreds of megabytes
+	$(GO) test -short $(TEST_FLAGS) ./...
+
+lint: ## Formatting, vet and staticcheck
+	@test -z "$$(gofmt -l apis cmd controlplane examples internal test)" || { gofmt -l apis cmd controlplane examples internal test; echo "run gofmt -w on these files" >&2; exit 1; }
+	$(GO) vet ./...
+	cd controlplane && $(GO) vet ./...
+	$(LINT) staticcheck ./...
+
+generate: ## Generate deepcopy, CRDs and the reference documentation
+	$(GO) generate ./...
+
+check-generated: generate ## Fail when a generated file is not up to date
+	@git diff --exit-code -- apis docs || { echo "generated files are not up to date: run make generate and commit" >&2; exit 1; }
+	@test -z "$$(git status --porcelain -- apis docs)" || { git status --porcelain -- apis docs; exit 1; }
+
+bench: build ## Benchmarks, each with its floor measured in the same run
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+clean: ## Remove what was built
+	rm -rf $(BIN)

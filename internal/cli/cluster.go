@@ -1,0 +1,200 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xpkg-dev/xpkg/apis"
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/internal/up"
+)
+
+// Failures of talking to a cluster.
+var (
+	ErrKubeconfig = failure.Register(failure.Code{
+		Name: "Kubeconfig", Class: failure.Usage,
+		Cause: "There is no kubeconfig, or it does not name a cluster that can be used.",
+		Fix:   "Name one with --kubeconfig or KUBECONFIG, or start a control plane on this machine with `xpkg up`.",
+	})
+	ErrCluster = failure.Register(failure.Code{
+		Name: "ClusterUnavailable", Class: failure.Unavailable,
+		Cause: "The cluster of the kubeconfig does not answer.",
+		Fix:   "Check that the cluster runs and that the kubeconfig and its context are the right ones.",
+	})
+	ErrNoPackageAPI = failure.Register(failure.Code{
+		Name: "NoPackageAPI", Class: failure.NotFound,
+		Cause: "The cluster does not serve pkg.crossplane.io: no package manager runs in it.",
+		Fix:   "Start one with `xpkg manager --kubeconfig FILE`, or use a control plane of `xpkg up`.",
+	})
+	ErrPackageNotFound = failure.Register(failure.Code{
+		Name: "PackageNotFound", Class: failure.NotFound,
+		Cause: "No package of that name is installed.",
+		Fix:   "See what is installed with `xpkg list`.",
+	})
+	ErrAmbiguous = failure.Register(failure.Code{
+		Name: "AmbiguousName", Class: failure.Usage,
+		Cause: "Packages of several kinds have that name.",
+		Fix:   "Put the kind before the name, for example provider/NAME.",
+	})
+)
+
+// clusterFlags name the cluster that a command works on.
+type clusterFlags struct {
+	Kubeconfig string `placeholder:"FILE" help:"Kubeconfig file. Default is KUBECONFIG, then ~/.kube/config, then the control plane of this machine."`
+	Context    string `placeholder:"NAME" help:"Context of the kubeconfig."`
+}
+
+// config finds the cluster.
+func (f clusterFlags) config() (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.Kubeconfig
+	if f.Kubeconfig == "" && !anyExists(rules.Precedence) {
+		if state, err := up.Status(up.DefaultDataDir()); err == nil && state.Running {
+			rules.ExplicitPath = state.State.Kubeconfig
+		}
+	}
+	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.Context}).ClientConfig()
+	if err != nil {
+		return nil, ErrKubeconfig.New(err, "cannot tell which cluster to use")
+	}
+	cfg.QPS = -1
+	cfg.WarningHandler = rest.NoWarnings{}
+	return cfg, nil
+}
+
+func anyExists(files []string) bool {
+	for _, f := range files {
+		if _, err := os.Stat(f); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// client makes a client that knows the kinds of packages without asking the
+// cluster, so that a command costs no discovery.
+func (f clusterFlags) client() (client.Client, error) {
+	cfg, err := f.config()
+	if err != nil {
+		return nil, err
+	}
+	scheme, err := apis.NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for gvk := range scheme.AllKnownTypes() {
+		if gvk.Group == v1.Group {
+			mapper.Add(gvk, meta.RESTScopeRoot)
+		}
+	}
+	httpClient, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return nil, ErrKubeconfig.New(err, "cannot use the kubeconfig")
+	}
+	return client.New(cfg, client.Options{Scheme: scheme, Mapper: mapper, HTTPClient: httpClient})
+}
+
+// classify turns an error of the client into a failure.
+func classify(err error, what string, args ...any) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, context.Canceled):
+		return err
+	case meta.IsNoMatchError(err), isNotServed(err):
+		return ErrNoPackageAPI.New(err, what, args...)
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		return apply.ErrForbidden.New(err, what, args...)
+	case apierrors.IsInvalid(err):
+		return ErrRefusedByServer.New(err, what, args...)
+	}
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		return fmt.Errorf(what+": %w", append(args, err)...)
+	}
+	return ErrCluster.New(err, what, args...)
+}
+
+// ErrRefusedByServer is the failure of an object that the API server refuses.
+var ErrRefusedByServer = failure.Register(failure.Code{
+	Name: "InvalidObject", Class: failure.Invalid,
+	Cause: "The API server refused the object that the command made.",
+	Fix:   "Correct what the message names.",
+})
+
+// isNotServed tells the 404 of an unknown path from that of an unknown object.
+func isNotServed(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && apierrors.IsNotFound(err) &&
+		(status.Status().Details == nil || status.Status().Details.Name == "")
+}
+
+// installed is everything that is installed.
+type installed struct {
+	packages []v1.Package
+	lock     *v1beta1.Lock
+}
+
+// load reads all packages and the Lock.
+func load(ctx context.Context, c client.Client) (*installed, error) {
+	out := &installed{lock: &v1beta1.Lock{}}
+	for _, kind := range v1.PackageKinds() {
+		list := v1.NewPackageList(kind)
+		if err := c.List(ctx, list); err != nil {
+			return nil, classify(err, "list %ss", strings.ToLower(kind))
+		}
+		for _, p := range list.Packages() {
+			p.GetObjectKind().SetGroupVersionKind(v1.GroupVersion.WithKind(kind))
+			out.packages = append(out.packages, p)
+		}
+	}
+	if err := c.Get(ctx, client.ObjectKey{Name: v1beta1.LockName}, out.lock); client.IgnoreNotFound(err) != nil {
+		return nil, classify(err, "read the lock")
+	}
+	return out, nil
+}
+
+// find gives the one package with a name, which can be written KIND/NAME.
+func (i *installed) find(name string) (v1.Package, error) {
+	kind := ""
+	if k, n, ok := strings.Cut(name, "/"); ok {
+		kind, name = k, n
+	}
+	var found []v1.Package
+	for _, p := range i.packages {
+		if p.GetName() == name && (kind == "" || kindOf(kind) == p.PackageKind()) {
+			found = append(found, p)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return nil, ErrPackageNotFound.New(nil, "no package %s is installed", name)
+	case 1:
+		return found[0], nil
+	}
+	return nil, ErrAmbiguous.New(nil, "%d packages are named %s", len(found), name)
+}
+
+// kindOf gives the kind that a user means by "provider", "Provider" or
+// "providers", or nothing.
+func kindOf(word string) string {
+	for _, kind := range v1.PackageKinds() {
+		if strings.EqualFold(word, kind) || strings.EqualFold(word, kind+"s") {
+			return kind
+		}
+	}
+	return ""
+}

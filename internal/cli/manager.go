@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/xpkg-dev/xpkg/internal/content"
+	"github.com/xpkg-dev/xpkg/internal/manager"
+	"github.com/xpkg-dev/xpkg/internal/oci"
+)
+
+type managerCmd struct {
+	clusterFlags
+	CacheDir       string        `placeholder:"DIR" env:"XPKG_CACHE_DIR" help:"Folder of the package cache. Default is xpkg in the user's cache folder."`
+	PollInterval   time.Duration `default:"1m" help:"How often packages with the pull policy Always are looked up."`
+	MetricsAddress string        `placeholder:"HOST:PORT" help:"Serve Prometheus metrics here."`
+	HealthAddress  string        `placeholder:"HOST:PORT" help:"Serve /healthz and /readyz here."`
+	TakeOver       bool          `help:"Replace the package API of another package manager, which must not run any more."`
+	LogFormat      string        `enum:"text,json" default:"text" help:"How to write the log: text or json."`
+	Verbose        bool          `short:"v" help:"Log every step."`
+}
+
+// Run runs the manager until it is stopped.
+func (c *managerCmd) Run(env *Env) error {
+	cfg, err := c.managerConfig()
+	if err != nil {
+		return err
+	}
+	dir := c.CacheDir
+	if dir == "" {
+		user, err := os.UserCacheDir()
+		if err != nil {
+			return ErrUsage.New(err, "no folder for the package cache").WithDo("Name one with --cache-dir.")
+		}
+		dir = filepath.Join(user, "xpkg", "packages")
+	}
+	return runManager(env.Context, managerOptions{
+		config: cfg, cacheDir: dir, log: newLog(env.Stderr, c.LogFormat, c.Verbose),
+		options: manager.Options{
+			Poll: c.PollInterval, MetricsAddress: c.MetricsAddress, HealthAddress: c.HealthAddress, TakeOver: c.TakeOver,
+		},
+	})
+}
+
+// managerConfig prefers the pod's own identity where the manager runs in a
+// cluster and no kubeconfig is named.
+func (c *managerCmd) managerConfig() (*rest.Config, error) {
+	if c.Kubeconfig == "" && os.Getenv("KUBECONFIG") == "" {
+		if cfg, err := rest.InClusterConfig(); err == nil {
+			return cfg, nil
+		}
+	}
+	return c.config()
+}
+
+type managerOptions struct {
+	config   *rest.Config
+	cacheDir string
+	log      *slog.Logger
+	options  manager.Options
+}
+
+// runManager runs a manager with a package cache in a folder of this machine.
+func runManager(ctx context.Context, o managerOptions) (err error) {
+	store, err := openStore(o.cacheDir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	remote := newRemote()
+	defer remote.Close()
+	opts := o.options
+	opts.Config = rest.AddUserAgent(rest.CopyConfig(o.config), "xpkg/"+Version)
+	opts.Content = content.NewSource(remote, store)
+	opts.Log = o.log
+	return manager.Run(ctx, opts)
+}
+
+func openStore(dir string) (*oci.Store, error) {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return nil, oci.ErrStoreWrite.New(err, "cannot make the package cache %s", dir)
+	}
+	return oci.OpenStore(dir, oci.StoreOptions{})
+}
+
+func newLog(w io.Writer, layout string, verbose bool) *slog.Logger {
+	opts := &slog.HandlerOptions{Level: slog.LevelInfo}
+	if verbose {
+		opts.Level = slog.LevelDebug
+	}
+	if layout == "json" {
+		return slog.New(slog.NewJSONHandler(w, opts))
+	}
+	return slog.New(slog.NewTextHandler(w, opts))
+}

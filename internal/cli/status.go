@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/internal/up"
+)
+
+type statusCmd struct {
+	dataDirFlag
+	outputFlag
+}
+
+// Run shows a control plane. It fails when none runs, or when a part of it does
+// not answer, so that scripts can ask.
+func (c *statusCmd) Run(env *Env) error {
+	dir, err := c.dir()
+	if err != nil {
+		return err
+	}
+	report, err := up.Examine(env.Context, dir)
+	if err != nil {
+		return err
+	}
+	if err := c.print(env.Stdout, report, func(w io.Writer) error { return writeReport(w, report) }); err != nil {
+		return err
+	}
+	if !report.Running {
+		return exitCode(failure.NotFound.Exit)
+	}
+	for _, check := range report.Checks {
+		if !check.Healthy {
+			return exitCode(failure.Unhealthy.Exit)
+		}
+	}
+	return nil
+}
+
+func writeReport(w io.Writer, r up.Report) error {
+	if !r.Running {
+		_, err := fmt.Fprintf(w, "No control plane runs in %s. Start one with `xpkg up`.\n", r.DataDir)
+		return err
+	}
+	fmt.Fprintf(w, "Running since %s, process %d, data in %s\n\n", age(r.State.Started, time.Now()), r.PID, r.DataDir)
+	var rows [][]string
+	for _, check := range r.Checks {
+		state := "healthy"
+		if !check.Healthy {
+			state = "unhealthy: " + check.Error
+		}
+		rows = append(rows, []string{check.Name, check.Address, state, check.Took.Round(time.Millisecond).String()})
+	}
+	if err := writeTable(w, []string{"PART", "ADDRESS", "STATE", "ANSWERED IN"}, rows); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	rows = nil
+	for _, folder := range slices.Sorted(maps.Keys(r.Sizes)) {
+		rows = append(rows, []string{folder, size(r.Sizes[folder])})
+	}
+	return writeTable(w, []string{"FOLDER", "SIZE"}, rows)
+}

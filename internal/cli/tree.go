@@ -1,0 +1,221 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/oci"
+)
+
+type treeCmd struct {
+	Name string `arg:"" optional:"" help:"Package to show, as NAME or KIND/NAME. Default is every package that no other one needs."`
+	clusterFlags
+	outputFlag
+}
+
+// node is a package in the tree.
+type node struct {
+	Kind     string           `json:"kind"`
+	Name     string           `json:"name"`
+	Version  string           `json:"version"`
+	Revision string           `json:"revision,omitempty"`
+	Healthy  string           `json:"healthy"`
+	Message  string           `json:"message,omitempty"`
+	Objects  map[string]int   `json:"objects,omitempty"`
+	Needs    []dependencyNode `json:"needs,omitempty"`
+}
+
+// dependencyNode is what a package needs, and what satisfies it.
+type dependencyNode struct {
+	Package    string `json:"package"`
+	Constraint string `json:"constraint,omitempty"`
+	By         *node  `json:"by,omitempty"`
+	// Seen says that By is shown whole elsewhere in the tree.
+	Seen bool `json:"seen,omitempty"`
+}
+
+// Run prints what packages need and what they brought.
+func (c *treeCmd) Run(env *Env) error {
+	cluster, err := c.client()
+	if err != nil {
+		return err
+	}
+	all, err := load(env.Context, cluster)
+	if err != nil {
+		return err
+	}
+	t := newForest(all)
+	roots := t.roots()
+	if c.Name != "" {
+		p, err := all.find(c.Name)
+		if err != nil {
+			return err
+		}
+		roots = []v1.Package{p}
+	}
+	nodes := []*node{}
+	for _, p := range roots {
+		n, err := t.grow(env, cluster, p)
+		if err != nil {
+			return err
+		}
+		nodes = append(nodes, n)
+	}
+	return c.print(env.Stdout, nodes, func(w io.Writer) error {
+		for _, n := range nodes {
+			n.write(w, "", "")
+		}
+		return nil
+	})
+}
+
+// forest finds packages by the revision and by the repository that the Lock
+// names.
+type forest struct {
+	all      *installed
+	entries  map[string]v1beta1.LockPackage
+	bySource map[string]v1.Package
+	seen     map[string]bool
+}
+
+func newForest(all *installed) *forest {
+	t := &forest{all: all, entries: map[string]v1beta1.LockPackage{}, bySource: map[string]v1.Package{}, seen: map[string]bool{}}
+	for _, e := range all.lock.Packages {
+		t.entries[e.Name] = e
+	}
+	for _, p := range all.packages {
+		if ref, err := oci.ParseReference(p.PackageSpec().Package, oci.ParseOptions{}); err == nil {
+			t.bySource[ref.Name()] = p
+		}
+	}
+	return t
+}
+
+// roots are the packages that no other one needs.
+func (t *forest) roots() []v1.Package {
+	needed := map[string]bool{}
+	for _, e := range t.entries {
+		for _, d := range e.Dependencies {
+			if p, ok := t.bySource[d.Package]; ok {
+				needed[shortName(p)] = true
+			}
+		}
+	}
+	var out []v1.Package
+	for _, p := range t.all.packages {
+		if !needed[shortName(p)] {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func (t *forest) grow(env *Env, c client.Client, p v1.Package) (*node, error) {
+	t.seen[shortName(p)] = true
+	health := p.GetCondition(v1.TypeHealthy)
+	n := &node{
+		Kind: p.PackageKind(), Name: p.GetName(), Version: version(p.PackageSpec().Package),
+		Revision: p.PackageStatus().CurrentRevision, Healthy: status(p, v1.TypeHealthy), Objects: map[string]int{},
+	}
+	if health.Status != corev1.ConditionTrue {
+		n.Message = cmp.Or(health.Message, "not looked at yet")
+	}
+	if n.Revision != "" {
+		rev := p.NewRevision()
+		err := c.Get(env.Context, client.ObjectKey{Name: n.Revision}, rev)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, classify(err, "read revision %s", n.Revision)
+		}
+		for _, o := range rev.RevisionStatus().ObjectRefs {
+			n.Objects[o.Kind]++
+		}
+	}
+	for _, d := range t.entries[n.Revision].Dependencies {
+		need := dependencyNode{Package: d.Package, Constraint: d.Constraints}
+		if by, ok := t.bySource[d.Package]; ok {
+			if need.Seen = t.seen[shortName(by)]; need.Seen {
+				need.By = &node{Kind: by.PackageKind(), Name: by.GetName(), Version: version(by.PackageSpec().Package), Healthy: status(by, v1.TypeHealthy)}
+			} else {
+				grown, err := t.grow(env, c, by)
+				if err != nil {
+					return nil, err
+				}
+				need.By = grown
+			}
+		}
+		n.Needs = append(n.Needs, need)
+	}
+	return n, nil
+}
+
+// version is the tag of a reference, or else the start of its digest.
+func version(s string) string {
+	ref, err := oci.ParseReference(s, oci.ParseOptions{})
+	switch {
+	case err != nil:
+		return s
+	case ref.Tag != "":
+		return ref.Tag
+	}
+	return ref.Digest.Short()
+}
+
+func (n *node) title() string {
+	health := "Healthy=" + n.Healthy
+	if n.Message != "" {
+		health += "  " + n.Message
+	}
+	return safe(fmt.Sprintf("%s/%s  %s  %s", strings.ToLower(n.Kind), n.Name, n.Version, health))
+}
+
+// write draws n, with first before its own line and rest before those below.
+func (n *node) write(w io.Writer, first, rest string) {
+	fmt.Fprintf(w, "%s%s\n", first, n.title())
+	var below []func(first, rest string)
+	if text := objectsText(n.Objects); text != "" {
+		below = append(below, func(first, _ string) { fmt.Fprintf(w, "%s%s\n", first, text) })
+	}
+	for _, d := range n.Needs {
+		below = append(below, func(first, rest string) { d.write(w, first, rest) })
+	}
+	for i, draw := range below {
+		if i == len(below)-1 {
+			draw(rest+"└─ ", rest+"   ")
+		} else {
+			draw(rest+"├─ ", rest+"│  ")
+		}
+	}
+}
+
+func (d dependencyNode) write(w io.Writer, first, rest string) {
+	needs := safe(strings.TrimSpace("needs " + d.Package + " " + d.Constraint))
+	switch {
+	case d.By == nil:
+		fmt.Fprintf(w, "%s%s: not installed\n", first, needs)
+	case d.Seen:
+		fmt.Fprintf(w, "%s%s: %s (see above)\n", first, needs, d.By.title())
+	default:
+		fmt.Fprintf(w, "%s%s\n", first, needs)
+		d.By.write(w, rest+"└─ ", rest+"   ")
+	}
+}
+
+func objectsText(counts map[string]int) string {
+	var parts []string
+	for kind, n := range counts {
+		parts = append(parts, plural(n, kind))
+	}
+	slices.Sort(parts)
+	if len(parts) == 0 {
+		return ""
+	}
+	return "brought " + strings.Join(parts, ", ")
+}

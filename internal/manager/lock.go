@@ -1,0 +1,149 @@
+package manager
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/format"
+	"github.com/xpkg-dev/xpkg/internal/oci"
+)
+
+// lockReconciler writes down which packages are installed and what they depend
+// on, in the object that the tools of the field read. The Lock is derived from
+// the active revisions every time: nothing is ever decided from what it says, so
+// that a damaged Lock harms nobody and is repaired with the next change.
+type lockReconciler struct {
+	*world
+	mu sync.Mutex
+	// dependencies remembers those of content, by its digest.
+	dependencies map[string][]v1beta1.Dependency
+}
+
+// Reconcile brings the Lock up to date.
+func (r *lockReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	packages, err := r.packages(ctx)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	lock := &v1beta1.Lock{}
+	err = r.client.Get(ctx, types.NamespacedName{Name: v1beta1.LockName}, lock)
+	switch {
+	case apierrors.IsNotFound(err):
+		lock.Name, lock.Packages = v1beta1.LockName, packages
+		return ctrl.Result{}, r.client.Create(ctx, lock)
+	case err != nil:
+		return ctrl.Result{}, err
+	case equality.Semantic.DeepEqual(lock.Packages, packages):
+		return ctrl.Result{}, nil
+	}
+	lock.Packages = packages
+	return ctrl.Result{}, r.client.Update(ctx, lock)
+}
+
+// packages gives an entry for each active revision, in the order of their names.
+func (r *lockReconciler) packages(ctx context.Context) ([]v1beta1.LockPackage, error) {
+	var out []v1beta1.LockPackage
+	for _, kind := range v1.PackageKinds() {
+		list := v1.NewPackage(kind).NewRevisionList()
+		if err := r.client.List(ctx, list); err != nil {
+			return nil, fmt.Errorf("list revisions: %w", err)
+		}
+		for _, rev := range list.Revisions() {
+			if rev.RevisionSpec().DesiredState != v1.RevisionActive || rev.GetDeletionTimestamp() != nil {
+				continue
+			}
+			if entry, ok := r.entry(ctx, rev); ok {
+				out = append(out, entry)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b v1beta1.LockPackage) int {
+		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Name, b.Name))
+	})
+	return out, nil
+}
+
+func (r *lockReconciler) entry(ctx context.Context, rev v1.PackageRevision) (v1beta1.LockPackage, bool) {
+	ref, err := oci.ParseReference(rev.RevisionSpec().Image, oci.ParseOptions{})
+	if err != nil {
+		return v1beta1.LockPackage{}, false
+	}
+	version := ref.Tag
+	if version == "" {
+		version = ref.Digest.String()
+	}
+	return v1beta1.LockPackage{
+		Name: rev.GetName(), APIVersion: new(v1.GroupVersion.String()), Kind: new(rev.PackageKind()),
+		Source: ref.Name(), Version: version, Dependencies: r.needs(ctx, rev, ref),
+	}, true
+}
+
+// needs are the dependencies of a revision. They follow from its digest, so that
+// each content is read once. Content that is not in the cache is not pulled for
+// the Lock's sake: its revision says that it is missing.
+func (r *lockReconciler) needs(ctx context.Context, rev v1.PackageRevision, ref oci.Reference) []v1beta1.Dependency {
+	none := []v1beta1.Dependency{}
+	digest, err := oci.ParseDigest(rev.RevisionSpec().Digest)
+	if err != nil {
+		return none
+	}
+	r.mu.Lock()
+	known, ok := r.dependencies[digest.String()]
+	r.mu.Unlock()
+	if ok {
+		return known
+	}
+	pkg, err := r.content.Read(ctx, ref.WithDigest(digest), false)
+	if err != nil {
+		return none
+	}
+	known = append(none, lockDependencies(pkg.Meta)...)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.dependencies[digest.String()] = known
+	return known
+}
+
+func lockDependencies(meta format.Meta) []v1beta1.Dependency {
+	var out []v1beta1.Dependency
+	for _, d := range meta.DependsOn {
+		dep := v1beta1.Dependency{Package: repository(d.Package), Constraints: d.Constraint}
+		if d.Kind != "" {
+			dep.APIVersion, dep.Kind = new(cmp.Or(d.APIVersion, v1.GroupVersion.String())), new(string(d.Kind))
+		}
+		out = append(out, dep)
+	}
+	return out
+}
+
+// setupLock makes every change of a revision, and of the Lock, a reason to look
+// at the Lock again.
+func setupLock(mgr ctrl.Manager, w *world) error {
+	toLock := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: v1beta1.LockName}}}
+	})
+	b := ctrl.NewControllerManagedBy(mgr).Named("lock").Watches(&v1beta1.Lock{}, toLock)
+	for _, kind := range v1.PackageKinds() {
+		b = b.Watches(v1.NewPackage(kind).NewRevision(), toLock)
+	}
+	opts := options()
+	opts.MaxConcurrentReconciles = 1
+	err := b.WithOptions(opts).Complete(&lockReconciler{world: w, dependencies: map[string][]v1beta1.Dependency{}})
+	if err != nil {
+		return fmt.Errorf("controller of the Lock: %w", err)
+	}
+	return nil
+}

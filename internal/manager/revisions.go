@@ -1,0 +1,256 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/internal/format"
+	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/internal/plan"
+)
+
+// revisionReconciler brings the objects of one kind of revision into the cluster
+// and keeps them there.
+type revisionReconciler struct {
+	*world
+	kind string
+}
+
+// Reconcile brings one revision up to date.
+func (r *revisionReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	rev := v1.NewPackage(r.kind).NewRevision()
+	if err := r.client.Get(ctx, req.NamespacedName, rev); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if rev.GetDeletionTimestamp() != nil {
+		return ctrl.Result{}, nil
+	}
+	return r.report(ctx, rev, rev.RevisionSpec().Image, func() (ctrl.Result, error) {
+		return r.reconcile(ctx, rev)
+	}, func(err error) []v1.Condition {
+		return []v1.Condition{v1.RevisionUnhealthy(failure.Message(err))}
+	})
+}
+
+func (r *revisionReconciler) reconcile(ctx context.Context, rev v1.PackageRevision) (ctrl.Result, error) {
+	who, found, err := r.requester(ctx, rev)
+	if err != nil || !found {
+		return ctrl.Result{}, err
+	}
+	if rev.RevisionSpec().DesiredState != v1.RevisionActive {
+		return ctrl.Result{}, r.deactivate(ctx, rev, who)
+	}
+	return r.establish(ctx, rev, who)
+}
+
+// requester is in whose name the objects of rev are written. Nothing is found
+// when the package is gone or going: the revision is then garbage collected.
+func (r *revisionReconciler) requester(ctx context.Context, rev v1.PackageRevision) (plan.Requester, bool, error) {
+	p, err := r.revisionOwner(ctx, rev)
+	if err != nil || p == nil || p.GetDeletionTimestamp() != nil {
+		return plan.Requester{}, false, err
+	}
+	revisions, err := r.revisions(ctx, p)
+	if err != nil {
+		return plan.Requester{}, false, err
+	}
+	api := v1.GroupVersion.String()
+	who := plan.Requester{
+		Revision: plan.Owner{APIVersion: api, Kind: v1.RevisionKind(r.kind), Name: rev.GetName(), UID: rev.GetUID()},
+		Package:  plan.Owner{APIVersion: api, Kind: r.kind, Name: p.GetName(), UID: p.GetUID()},
+	}
+	for _, sibling := range revisions {
+		who.Siblings = append(who.Siblings, sibling.GetName())
+	}
+	return who, true, nil
+}
+
+// establish makes the revision the controller of all its objects, or of none.
+func (r *revisionReconciler) establish(ctx context.Context, rev v1.PackageRevision, who plan.Requester) (ctrl.Result, error) {
+	pkg, err := r.read(ctx, rev)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	describe(rev, pkg.Meta)
+	if err := r.dependencies(ctx, rev, pkg.Meta); err != nil {
+		return ctrl.Result{}, err
+	}
+	objects, err := wanted(pkg, rev)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	live, err := r.cluster.Metadata(ctx, objects.refs())
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	p := plan.Establish(objects.desired(), live, who)
+	written, err := r.cluster.Run(ctx, p, objects.content)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	rev.RevisionStatus().ObjectRefs = objectRefs(objects.refs(), live, written)
+	return r.established(ctx, rev, objects)
+}
+
+// read gives the content of the revision by the digest that it was made for.
+func (r *revisionReconciler) read(ctx context.Context, rev v1.PackageRevision) (*format.Package, error) {
+	spec := rev.RevisionSpec()
+	ref, err := oci.ParseReference(spec.Image, oci.ParseOptions{})
+	if err != nil {
+		return nil, err
+	}
+	if spec.Digest != "" {
+		d, err := oci.ParseDigest(spec.Digest)
+		if err != nil {
+			return nil, err
+		}
+		ref = ref.WithDigest(d)
+	}
+	if ref.Digest.IsZero() {
+		// The revision was made by another package manager, which does not
+		// record what it resolved.
+		d, err := r.content.Resolve(ctx, ref)
+		if err != nil {
+			return nil, err
+		}
+		ref = ref.WithDigest(d)
+	}
+	rev.RevisionStatus().ResolvedImage = ref.String()
+	return r.content.Read(ctx, ref, mayPull(spec.PackagePullPolicy))
+}
+
+// describe copies what the package says of itself to the status.
+func describe(rev v1.PackageRevision, meta format.Meta) {
+	rev.RevisionStatus().Capabilities = meta.Capabilities
+	rev.RevisionStatus().PermissionRequests = meta.PermissionRequests
+}
+
+func objectRefs(refs []plan.Ref, live map[plan.Ref]plan.Live, written map[plan.Ref]types.UID) []v1.TypedReference {
+	out := make([]v1.TypedReference, 0, len(refs))
+	for _, ref := range refs {
+		uid, ok := written[ref]
+		if !ok {
+			uid = live[ref].UID
+		}
+		out = append(out, v1.TypedReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name, UID: uid})
+	}
+	return out
+}
+
+const (
+	// establishedPoll is how often the API server is asked whether it serves
+	// the new kinds, and establishedWait for how long one attempt waits before
+	// it reports how far it has come.
+	establishedPoll = 250 * time.Millisecond
+	establishedWait = 10 * time.Second
+)
+
+// established waits until the API server serves every kind that the package
+// defines: a revision whose kinds cannot be used yet is not healthy.
+func (r *revisionReconciler) established(ctx context.Context, rev v1.PackageRevision, objects *objects) (ctrl.Result, error) {
+	deadline := r.now().Add(establishedWait)
+	for {
+		missing, err := r.missing(ctx, objects)
+		if err != nil {
+			return ctrl.Result{}, err
+		}
+		if len(missing) == 0 {
+			rev.SetConditions(metav1.NewTime(r.now()), v1.RevisionHealthy())
+			return ctrl.Result{}, nil
+		}
+		if r.now().After(deadline) {
+			return r.reportMissing(ctx, rev, missing, len(objects.kinds))
+		}
+		select {
+		case <-ctx.Done():
+			return ctrl.Result{}, ctx.Err()
+		case <-time.After(establishedPoll):
+		}
+	}
+}
+
+// missing lists the definitions whose kinds are not served yet.
+func (r *revisionReconciler) missing(ctx context.Context, objects *objects) ([]string, error) {
+	if len(objects.kinds) == 0 {
+		return nil, nil
+	}
+	served, err := r.cluster.Served(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var missing []string
+	for name, kind := range objects.kinds {
+		if !served[kind] {
+			missing = append(missing, name)
+		}
+	}
+	slices.Sort(missing)
+	return missing, nil
+}
+
+func (r *revisionReconciler) reportMissing(ctx context.Context, rev v1.PackageRevision, missing []string, total int) (ctrl.Result, error) {
+	why, err := r.cluster.WhyNotEstablished(ctx, missing[0])
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	rev.SetConditions(metav1.NewTime(r.now()), v1.RevisionUnhealthy(fmt.Sprintf(
+		"NotEstablished: %d of %d CustomResourceDefinitions are established; waiting for %s: %s", total-len(missing), total, missing[0], why)))
+	return ctrl.Result{RequeueAfter: time.Second}, nil
+}
+
+// deactivate makes the revision a mere owner of its objects. What it once
+// established is known from its status; a revision that never was active reads
+// its package to know what it would bring.
+func (r *revisionReconciler) deactivate(ctx context.Context, rev v1.PackageRevision, who plan.Requester) error {
+	refs := established(rev)
+	if len(refs) == 0 {
+		pkg, err := r.read(ctx, rev)
+		if err != nil {
+			return err
+		}
+		describe(rev, pkg.Meta)
+		objects, err := wanted(pkg, rev)
+		if err != nil {
+			return err
+		}
+		refs = objects.refs()
+	}
+	live, err := r.cluster.Metadata(ctx, refs)
+	if err != nil {
+		return err
+	}
+	if _, err := r.cluster.Run(ctx, plan.Deactivate(refs, live, who), nil); err != nil {
+		return err
+	}
+	rev.SetConditions(metav1.NewTime(r.now()), v1.RevisionHealthy())
+	return nil
+}
+
+// established are the objects that the status of rev lists.
+func established(rev v1.PackageRevision) []plan.Ref {
+	var refs []plan.Ref
+	for _, o := range rev.RevisionStatus().ObjectRefs {
+		refs = append(refs, plan.Ref{APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name})
+	}
+	return refs
+}
+
+// waitsForDependencies reports whether a revision could become healthy because
+// another package was installed or changed.
+func waitsForDependencies(rev v1.PackageRevision) bool {
+	s := rev.RevisionStatus()
+	return rev.RevisionSpec().DesiredState == v1.RevisionActive &&
+		(s.InstalledDependencies < s.FoundDependencies || s.InvalidDependencies > 0 ||
+			rev.GetCondition(v1.TypeRevisionHealthy).Status == corev1.ConditionFalse && strings.Contains(rev.GetCondition(v1.TypeRevisionHealthy).Message, "Dependency"))
+}

@@ -1,0 +1,129 @@
+// Package revision decides the life of a package's revisions: their names, which
+// of them is active, their numbers, and which are collected.
+//
+// It is pure. The rules are those of the packages guide, "spec.package",
+// "spec.revisionActivationPolicy" and "spec.revisionHistoryLimit".
+package revision
+
+import (
+	"cmp"
+	"slices"
+)
+
+// State is what is known of one revision.
+type State struct {
+	Name   string
+	Number int64
+	Active bool
+}
+
+// Policy is what the package says about its revisions.
+type Policy struct {
+	// Automatic activates the current revision; otherwise a person does.
+	Automatic bool
+	// HistoryLimit is how many inactive revisions are kept; 0 keeps all.
+	HistoryLimit int64
+}
+
+// Decision is what has to change. Its steps are carried out in the order of the
+// fields, and each of them can be repeated.
+type Decision struct {
+	// Deactivate are the revisions that become inactive.
+	Deactivate []string
+	// Activate is the revision that becomes, or stays, active, and Number the
+	// number that it must have. It is empty when none is active.
+	Activate string
+	Number   int64
+	// Collect are the revisions that are deleted, oldest first.
+	Collect []string
+}
+
+// Decide gives the decision for a package whose newest content is the revision
+// current.
+//
+// The number of a revision is set to one more than the largest when it becomes
+// active. Collection keeps the limit, takes the lowest number first, and never
+// takes the active or the current revision.
+func Decide(current string, all []State, p Policy) Decision {
+	var d Decision
+	d.Activate = activate(current, all, p)
+	for _, s := range all {
+		if s.Active && s.Name != d.Activate {
+			d.Deactivate = append(d.Deactivate, s.Name)
+		}
+	}
+	slices.Sort(d.Deactivate)
+	d.Number = number(d.Activate, all)
+	d.Collect = collect(current, d.Activate, all, p.HistoryLimit)
+	return d
+}
+
+// activate is the name of the revision that should be active.
+func activate(current string, all []State, p Policy) string {
+	if p.Automatic {
+		return current
+	}
+	var active []State
+	for _, s := range all {
+		if s.Active {
+			active = append(active, s)
+		}
+	}
+	switch len(active) {
+	case 0:
+		return ""
+	case 1:
+		return active[0].Name
+	}
+	// A person has marked another revision as active. The one that was active
+	// before is the one with the highest number.
+	slices.SortFunc(active, compare)
+	active = active[:len(active)-1]
+	if i := slices.IndexFunc(active, func(s State) bool { return s.Name == current }); i >= 0 {
+		return current
+	}
+	return active[len(active)-1].Name
+}
+
+// number is what the revision to activate must be numbered.
+func number(name string, all []State) int64 {
+	if name == "" {
+		return 0
+	}
+	var highest int64
+	for _, s := range all {
+		if s.Name != name {
+			highest = max(highest, s.Number)
+		}
+	}
+	for _, s := range all {
+		if s.Name == name && s.Active && s.Number > highest {
+			return s.Number
+		}
+	}
+	return highest + 1
+}
+
+func collect(current, active string, all []State, limit int64) []string {
+	if limit <= 0 {
+		return nil
+	}
+	var old []State
+	for _, s := range all {
+		if s.Name != current && s.Name != active {
+			old = append(old, s)
+		}
+	}
+	slices.SortFunc(old, compare)
+	var names []string
+	for excess := int64(len(old)) - limit; excess > 0; excess-- {
+		names = append(names, old[0].Name)
+		old = old[1:]
+	}
+	return names
+}
+
+// compare orders revisions by age: lowest number first.
+func compare(a, b State) int {
+	return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Name, b.Name))
+}
