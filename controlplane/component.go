@@ -46,15 +46,24 @@ func (c *component) stop(grace time.Duration) {
 	}
 }
 
-// errStopped says that the process was told to stop before it was ready.
-var errStopped = errors.New("stopped before it was ready")
+// stopAll stops components at the same time.
+func stopAll(components []*component, grace time.Duration) {
+	for _, c := range components {
+		c.cancel()
+	}
+	deadline := time.Now().Add(grace)
+	for _, c := range components {
+		c.stop(time.Until(deadline))
+	}
+}
 
-// await asks until the condition holds, a component ends, or the process is told to
-// stop.
-func await(ctx context.Context, condition func(context.Context) bool, watched ...*component) error {
+// errStopped says that the process was told to stop.
+var errStopped = errors.New("stopped")
+
+// watch gives a context that ends with a component; its cause is then the failure.
+func watch(ctx context.Context, components ...*component) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	for _, c := range watched {
+	for _, c := range components {
 		go func() {
 			select {
 			case <-c.done:
@@ -63,19 +72,42 @@ func await(ctx context.Context, condition func(context.Context) bool, watched ..
 			}
 		}()
 	}
+	return ctx, func() { cancel(nil) }
+}
+
+// reason is why a context of watch ended: the failure of a component, or errStopped.
+func reason(ctx context.Context) error {
+	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return errStopped
+}
+
+// await asks until the condition holds. It gives up when a component ends or the
+// process is told to stop.
+func await(ctx context.Context, condition func(context.Context) bool, components ...*component) error {
+	ctx, cancel := watch(ctx, components...)
+	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for {
-		if condition(ctx) {
-			return nil
-		}
+	for !condition(ctx) {
 		select {
 		case <-ctx.Done():
-			if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
-				return cause
-			}
-			return errStopped
+			return reason(ctx)
 		case <-tick.C:
 		}
 	}
+	return nil
+}
+
+// supervise waits until a component ends, which is an error, or the process is told
+// to stop, which is none.
+func supervise(ctx context.Context, components ...*component) error {
+	ctx, cancel := watch(ctx, components...)
+	defer cancel()
+	<-ctx.Done()
+	if err := reason(ctx); !errors.Is(err, errStopped) {
+		return err
+	}
+	return nil
 }

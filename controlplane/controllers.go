@@ -9,9 +9,10 @@ import (
 	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
 )
 
-// controllers are those that packages need: what they own is collected, what they
-// may do is put together, and what they run gets its accounts, pods and addresses.
-// The quota controller is left out, since it watches every kind there is.
+// controllers are those that packages need: what they may do is put together, and
+// what they run gets its accounts, pods and addresses. The garbage collector is a
+// component of its own (see collector), and the quota controller is left out, since
+// it watches every kind there is.
 func controllers() []string {
 	return []string{
 		names.ClusterRoleAggregationController,
@@ -19,7 +20,6 @@ func controllers() []string {
 		names.DeploymentController,
 		names.EndpointSliceController,
 		names.EndpointsController,
-		names.GarbageCollectorController,
 		names.JobController,
 		names.NamespaceController,
 		names.ReplicaSetController,

@@ -15,6 +15,7 @@ import (
 	"k8s.io/component-base/version"
 
 	"github.com/xpkg-dev/xpkg/controlplane/internal/datadir"
+	"github.com/xpkg-dev/xpkg/controlplane/internal/inventory"
 	"github.com/xpkg-dev/xpkg/controlplane/internal/pki"
 	"github.com/xpkg-dev/xpkg/controlplane/internal/report"
 	"github.com/xpkg-dev/xpkg/controlplane/internal/settings"
@@ -65,9 +66,15 @@ func serve(ctx context.Context, s settings.Settings, ready func(report.Ready) er
 		return startError(err, "the API server did not become ready")
 	}
 
-	manager := startComponent(ctx, "controllers", controllerManager{managerConfig, files.CA, files.ServiceAccounts}.run)
-	defer manager.stop(controllersGrace)
-	if err := await(ctx, client.hasDefaultAccount, api, manager); err != nil {
+	stock := inventory.New()
+	parts := []*component{
+		api,
+		startComponent(ctx, "inventory", func(ctx context.Context) error { return follow(ctx, store.Server.KV(), stock) }),
+		startComponent(ctx, "garbage collector", collector{managerConfig, stock}.run),
+		startComponent(ctx, "controllers", controllerManager{managerConfig, files.CA, files.ServiceAccounts}.run),
+	}
+	defer stopAll(parts[1:], controllersGrace)
+	if err := await(ctx, client.hasDefaultAccount, parts...); err != nil {
 		return startError(err, "the controllers did not start")
 	}
 
@@ -75,16 +82,16 @@ func serve(ctx context.Context, s settings.Settings, ready func(report.Ready) er
 	if err := ready(line); err != nil {
 		return err
 	}
-	select {
-	case <-ctx.Done():
-		return nil
-	case <-api.done:
-		return api.failure()
-	case <-manager.done:
-		return manager.failure()
-	case err := <-store.Err():
-		return report.Fail(report.StartFailed, err, "etcd ended")
-	}
+	database := startComponent(ctx, "etcd", func(ctx context.Context) error {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-store.Err():
+			return err
+		}
+	})
+	defer database.stop(0)
+	return supervise(ctx, append(parts, database)...)
 }
 
 // leave gives the data directory back when everything has stopped. The working

@@ -113,7 +113,15 @@ func TestKilledParent(t *testing.T) {
 	}
 	_ = process.Wait()
 	// At once, while the child of the killed process still holds the database.
-	second := start(t, up.Options{Dir: dir})
+	waited := make(chan struct{}, 2)
+	second := start(t, up.Options{Dir: dir, Progress: func(e up.Event) {
+		if e.Stage == up.StagePrevious {
+			waited <- struct{}{}
+		}
+	}})
+	if len(waited) != 2 {
+		t.Error("the start did not wait for the child of the killed process")
+	}
 	if second.Server != first.Server || second.Registry != first.Registry {
 		t.Errorf("addresses changed from %s, %s to %s, %s", first.Server, first.Registry, second.Server, second.Registry)
 	}
