@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/net/idna"
 )
@@ -32,8 +33,14 @@ func canonicalHost(host string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("the registry %q is not a host name: %w", host, err)
 	}
-	if i := strings.IndexFunc(ascii, notHostRune); i >= 0 {
-		return "", fmt.Errorf("the registry %q cannot have the character %q", host, ascii[i])
+	// What is canonical stays what it is; a name for which that is not so is one
+	// that other readers would take for another host.
+	again, err := idna.Lookup.ToASCII(ascii)
+	if err != nil || again != ascii || !utf8.ValidString(name) || !isHostName(ascii) {
+		return "", fmt.Errorf("the registry %q is not a host name", host)
+	}
+	if !looksLikeRegistry(ascii + port) {
+		return "", fmt.Errorf("the registry %q needs a dot or a port, to be told from a repository", host)
 	}
 	return ascii + port, nil
 }
@@ -80,6 +87,18 @@ func isLoopbackHost(host string) bool {
 	return err == nil && addr.Unmap().IsLoopback()
 }
 
-func notHostRune(r rune) bool {
-	return !isLowerAlnum(r) && r != '.' && r != '-' && r != '_'
+// isHostName applies the grammar of RFC 1123.
+func isHostName(name string) bool {
+	if len(name) > 253 {
+		return false
+	}
+	for label := range strings.SplitSeq(name, ".") {
+		if label == "" || len(label) > maxLabel || label[0] == '-' || label[len(label)-1] == '-' {
+			return false
+		}
+		if strings.ContainsFunc(label, func(r rune) bool { return !isLowerAlnum(r) && r != '-' }) {
+			return false
+		}
+	}
+	return true
 }

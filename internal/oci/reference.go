@@ -117,10 +117,14 @@ func parseReference(s string, opts ParseOptions) (Reference, error) {
 // a registry when it has a dot or a port, or is "localhost".
 func splitRegistry(s string) (host, rest string, offset int) {
 	first, rest, found := strings.Cut(s, "/")
-	if !found || (first != "localhost" && !strings.ContainsAny(first, ".:")) {
+	if !found || !looksLikeRegistry(first) {
 		return "", s, 0
 	}
 	return first, rest, len(first) + 1
+}
+
+func looksLikeRegistry(first string) bool {
+	return first == "localhost" || strings.ContainsAny(first, ".:")
 }
 
 // checkRepository applies the grammar of <name> of the OCI distribution
@@ -134,15 +138,15 @@ func checkRepository(s, name string, offset int) error {
 	}
 	for i, r := range name {
 		switch {
-		case isLowerAlnum(r):
 		case r >= 'A' && r <= 'Z':
 			return syntaxError(s, offset+i, "the repository must be in lower case")
-		case strings.ContainsRune("._-/", r):
-			if !separatorAllowed(name, i) {
-				return syntaxError(s, offset+i, "%q cannot stand here: parts of the repository start and end with a letter or a digit", r)
-			}
-		default:
+		case !isLowerAlnum(r) && !strings.ContainsRune("._-/", r):
 			return syntaxError(s, offset+i, "a repository cannot have the character %q", r)
+		}
+	}
+	for i := range len(name) {
+		if !isLowerAlnum(rune(name[i])) && !separatorAllowed(name, i) {
+			return syntaxError(s, offset+i, "%q cannot stand here: parts of the repository start and end with a letter or a digit", name[i])
 		}
 	}
 	return nil
