@@ -22,26 +22,39 @@ var (
 	})
 	ErrObjectTooLarge = failure.Register(failure.Code{
 		Name: "ObjectTooLarge", Class: failure.Limit,
-		Cause: "An object is larger than what an API server takes in one request.",
+		Cause: "An object is larger than what an API server stores.",
 		Fix:   "Make the object smaller, for example by shorter descriptions, or raise the limit that is named if the server's was raised.",
+	})
+	ErrTextOnSeparator = failure.Register(failure.Code{
+		Name: "TextOnSeparator", Class: failure.Invalid,
+		Cause: "A document starts on the line of its separator. That is YAML, but other readers of packages refuse it.",
+		Fix:   "Start the document on the line after \"---\".",
 	})
 )
 
 // checkEach runs the checks that need nothing but one object.
 func (a *assembler) checkEach() {
 	if m := a.pkg.Meta; m.Kind != "" {
+		a.checkSeparator(m.Raw, a.metaHeader())
 		if what := nameFault(m.Name); what != "" {
 			a.add(m.Raw, a.metaHeader(), &fault{code: ErrInvalidMetaName, what: what})
 		}
 	}
 	for _, o := range a.pkg.Objects {
 		h := header{kind: o.GVK.Kind, name: o.Name}
+		a.checkSeparator(o.Document, h)
 		if what := nameFault(o.Name); what != "" {
 			a.add(o.Document, h, &fault{code: ErrInvalidName, what: what})
 		}
 		if json, _ := o.canonical(); len(json) > a.limits.ObjectBytes {
 			a.add(o.Document, h, a.limits.breach(ErrObjectTooLarge, &a.limits.ObjectBytes, 0))
 		}
+	}
+}
+
+func (a *assembler) checkSeparator(d Document, h header) {
+	if first, _ := cutLine(d.Raw); isMarker(first, "---") && !isComment(first[3:]) {
+		a.add(d, h, &fault{code: ErrTextOnSeparator, line: 1, what: "the document starts on the line of its separator"})
 	}
 }
 

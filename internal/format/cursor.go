@@ -10,8 +10,9 @@ type cursor struct {
 }
 
 // fields calls visit for each field of the object at the cursor, with the cursor
-// on the value, until visit returns false. It returns false when there is no
-// object at the cursor.
+// on the value. Visit leaves the cursor there or goes behind the value; when it
+// returns false, nothing further is read and the cursor is anywhere. The result is
+// false when there is no object at the cursor.
 func (c *cursor) fields(visit func(key string) bool) bool {
 	if c.at >= len(c.text) || c.text[c.at] != '{' {
 		return false
@@ -24,8 +25,9 @@ func (c *cursor) fields(visit func(key string) bool) bool {
 		if !visit(key) {
 			return true
 		}
-		c.at = value
-		c.skip()
+		if c.at == value {
+			c.skip()
+		}
 		if c.text[c.at] == ',' {
 			c.at++
 		}
@@ -89,4 +91,20 @@ func (c *cursor) skip() {
 		}
 		c.at++
 	}
+}
+
+// elements calls visit for each element of the array at the cursor, with the
+// cursor on the element. Visit leaves it there or goes behind the element.
+func (c *cursor) elements(visit func()) {
+	for c.at++; c.text[c.at] != ']'; {
+		element := c.at
+		visit()
+		if c.at == element {
+			c.skip()
+		}
+		if c.text[c.at] == ',' {
+			c.at++
+		}
+	}
+	c.at++
 }

@@ -39,16 +39,14 @@ func (in *inspector) inspect(root *yaml3.Node) *fault {
 	return f
 }
 
-// node inspects one node and all below it, and weighs it with aliases expanded.
+// node inspects one node inside so many collections, and all below it, and weighs
+// it with aliases expanded.
 func (in *inspector) node(n *yaml3.Node, depth int) (weight, *fault) {
 	if n.Kind == yaml3.AliasNode {
 		return in.alias(n)
 	}
 	if in.nodes++; in.nodes > in.limits.Nodes {
 		return weight{}, in.limits.exceeds(&in.limits.Nodes, n.Line)
-	}
-	if depth > in.limits.Depth {
-		return weight{}, in.limits.exceeds(&in.limits.Depth, n.Line)
 	}
 	if n.Style&yaml3.TaggedStyle != 0 {
 		return weight{}, &fault{code: ErrUnsupportedYAML, line: n.Line, what: fmt.Sprintf("YAML tag %.40q", n.Tag)}
@@ -77,6 +75,12 @@ func (in *inspector) scalar(n *yaml3.Node) (weight, *fault) {
 
 // collection inspects a mapping, a sequence or the document itself.
 func (in *inspector) collection(n *yaml3.Node, depth int) (weight, *fault) {
+	if n.Kind != yaml3.DocumentNode {
+		depth++
+	}
+	if depth > in.limits.Depth {
+		return weight{}, in.limits.exceeds(&in.limits.Depth, n.Line)
+	}
 	if n.Anchor != "" {
 		in.weights[n] = weight{nodes: -1}
 	}
@@ -87,7 +91,7 @@ func (in *inspector) collection(n *yaml3.Node, depth int) (weight, *fault) {
 	}
 	total := weight{nodes: 1}
 	for _, child := range n.Content {
-		w, f := in.node(child, depth+1)
+		w, f := in.node(child, depth)
 		if f != nil {
 			return weight{}, f
 		}

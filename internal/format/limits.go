@@ -23,7 +23,7 @@ type Limits struct {
 	ComplexBytes int
 	// ScalarBytes is the size of one string. Default 2 MiB.
 	ScalarBytes int
-	// Depth is how deep mappings and sequences nest. Default 256.
+	// Depth is how deep mappings and sequences nest. Default 256, at most 10,000.
 	Depth int
 	// Nodes is the number of keys and values of one document. Default 1,000,000.
 	Nodes int
@@ -37,7 +37,7 @@ type Limits struct {
 	// 1,000.
 	PermissionRules int
 	// ObjectBytes is the size of one object as the API server receives it.
-	// Default 3 MiB, the API server's limit of a request body.
+	// Default 1.5 MiB, which is what etcd stores; a request may have 3 MiB.
 	ObjectBytes int
 }
 
@@ -67,7 +67,7 @@ func (l *Limits) Fields() []LimitField {
 		{"limit-alias-nodes", "keys and values that aliases of one document stand for", 10_000, &l.AliasNodes},
 		{"limit-schema-properties", "properties in the schemas of one CustomResourceDefinition", 50_000, &l.SchemaProperties},
 		{"limit-permission-rules", "rules in permissionRequests", 1_000, &l.PermissionRules},
-		{"limit-object-bytes", "bytes of one object as JSON", 3 * mib, &l.ObjectBytes},
+		{"limit-object-bytes", "bytes of one object as JSON", 3 * mib / 2, &l.ObjectBytes},
 	}
 }
 
@@ -78,8 +78,12 @@ func (l Limits) withDefaults() Limits {
 			*f.Value = f.Default
 		}
 	}
+	// The readers use the stack, which must not grow without bounds.
+	l.Depth = min(l.Depth, maxDepth)
 	return l
 }
+
+const maxDepth = 10_000
 
 // ErrStreamTooLarge is the code for a package whose whole size breaks a limit.
 var ErrStreamTooLarge = failure.Register(failure.Code{

@@ -73,9 +73,22 @@ func (p Policy) base(code failure.Code) Severity {
 
 // severities holds the codes that are not an error for everybody.
 var severities = map[string]struct{ build, install Severity }{
-	ErrKindAlias.Name:        {Warning, Warning},
-	ErrUnknownMetaField.Name: {Warning, Warning},
-	ErrInvalidMetaName.Name:  {Error, Warning},
+	ErrKindAlias.Name:         {Warning, Warning},
+	ErrUnknownMetaField.Name:  {Warning, Warning},
+	ErrMissingAnnotation.Name: {Warning, Off},
+	ErrInvalidLicense.Name:    {Warning, Off},
+	ErrInvalidSource.Name:     {Warning, Off},
+	ErrUnknownCapability.Name: {Warning, Warning},
+	ErrCABundleIgnored.Name:   {Warning, Warning},
+	ErrDeprecatedCRD.Name:     {Warning, Warning},
+
+	// Authors can write for all readers; what is published is read as it is.
+	ErrTextOnSeparator.Name: {Error, Off},
+
+	// These do not hinder an install, and upstream does not look at them.
+	ErrInvalidMetaName.Name:         {Error, Warning},
+	ErrMetaAnnotationsTooLarge.Name: {Error, Warning},
+	ErrInvalidInputSchema.Name:      {Error, Warning},
 }
 
 // apply sets the severities and drops what the policy does not want to know.

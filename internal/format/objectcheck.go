@@ -1,0 +1,72 @@
+package format
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/xpkg-dev/xpkg/internal/failure"
+)
+
+// ErrCABundleIgnored is the code for a certificate authority that an author has
+// put into a webhook.
+var ErrCABundleIgnored = failure.Register(failure.Code{
+	Name: "CABundleIgnored", Class: failure.Invalid,
+	Cause: "A webhook names a certificate authority; the package manager replaces it with its own at install.",
+	Fix:   "Remove the caBundle.",
+})
+
+// objectChecker checks one object.
+type objectChecker struct {
+	*checker
+	object   Object
+	text     []byte
+	findings []Finding
+}
+
+// partial is what the checks of this package look at.
+type partial struct {
+	Metadata struct {
+		Annotations map[string]string `json:"annotations"`
+	} `json:"metadata"`
+	Spec     partialCRD `json:"spec"`
+	Webhooks []struct {
+		ClientConfig partialClient `json:"clientConfig"`
+	} `json:"webhooks"`
+}
+
+type partialClient struct {
+	CABundle string `json:"caBundle"`
+}
+
+func (c *objectChecker) check() {
+	c.text, _ = c.object.canonical() // it was read before
+	var p partial
+	// Fields of the wrong type are the API server's to refuse; what can be decoded
+	// is checked all the same.
+	_ = json.Unmarshal(c.text, &p)
+	if size := annotationBytes(p.Metadata.Annotations); size > maxAnnotationBytes {
+		c.finding(ErrAnnotationsTooLarge, "metadata.annotations", "%s", tooManyAnnotationBytes(size))
+	}
+	switch c.object.GVK.Group {
+	case groupAdmission:
+		for i, w := range p.Webhooks {
+			c.checkCABundle(w.ClientConfig.CABundle, fmt.Sprintf("webhooks[%d].clientConfig.caBundle", i))
+		}
+	case groupCRD:
+		c.checkCRD(&p)
+	}
+}
+
+func (c *objectChecker) checkCABundle(bundle, path string) {
+	if bundle != "" {
+		c.finding(ErrCABundleIgnored, path, "%s is set", path)
+	}
+}
+
+func (c *objectChecker) finding(code failure.Code, path, format string, args ...any) {
+	gvk := schema.GroupVersionKind{Kind: c.object.GVK.Kind}
+	f := objectFinding(c.object.Document, gvk, c.object.Name, code, path, fmt.Sprintf(format, args...))
+	c.findings = append(c.findings, f)
+}
