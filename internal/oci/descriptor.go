@@ -53,7 +53,7 @@ func ParsePlatform(s string) (Platform, error) {
 			WithDo("Write the platform as os/architecture, for example linux/arm64.")
 	}
 	for _, part := range parts {
-		if part == "" || strings.ContainsFunc(part, notPlatformRune) {
+		if part == "" || !isLowerAlnum(rune(part[0])) || strings.ContainsFunc(part, notPlatformRune) {
 			return Platform{}, ErrInvalidReference.New(nil, "platform %q is not os/architecture", clip(s)).
 				WithDo("Write the platform as os/architecture, for example linux/arm64.")
 		}
@@ -89,5 +89,5 @@ func (p Platform) Satisfies(want Platform) bool {
 func (p Platform) unknown() bool { return p.OS == "unknown" || p.Architecture == "unknown" }
 
 func notPlatformRune(r rune) bool {
-	return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '.' && r != '-'
+	return !isLowerAlnum(r) && r != '.' && r != '-'
 }

@@ -90,13 +90,21 @@ func (r *Remote) getManifest(ctx context.Context, ref Reference) ([]byte, Descri
 	if claimed := ans.Header.Get("Docker-Content-Digest"); ref.Digest.IsZero() && claimed != "" && claimed != d.Digest.String() {
 		return nil, Descriptor{}, ErrDigestMismatch.New(nil, "registry %s sent %s and called it %q", ref.Registry, d.Digest, clip(claimed))
 	}
-	if isSchema1(d.MediaType) {
-		return nil, Descriptor{}, ErrNotAPackage.New(nil, "%s is of Docker schema 1, which does not protect its content", ref)
+	return ans.body, d, checkManifestType(ref, d.MediaType)
+}
+
+// checkManifestType tells manifests of other things from answers that are no
+// manifests at all.
+func checkManifestType(ref Reference, t MediaType) error {
+	switch {
+	case slices.Contains(manifestTypes, t):
+		return nil
+	case isSchema1(t):
+		return ErrNotAPackage.New(nil, "%s is of Docker schema 1, which does not protect its content", ref)
+	case strings.HasPrefix(string(t), "application/vnd."):
+		return ErrNotAPackage.New(nil, "%s is %q, which is not an image", ref, clip(string(t)))
 	}
-	if !slices.Contains(manifestTypes, d.MediaType) {
-		return nil, Descriptor{}, ErrUnexpectedMediaType.New(nil, "registry %s answered with %q instead of a manifest", ref.Registry, clip(string(d.MediaType)))
-	}
-	return ans.body, d, nil
+	return ErrUnexpectedMediaType.New(nil, "registry %s answered with %q instead of a manifest", ref.Registry, clip(string(t)))
 }
 
 func (s *session) manifestCall(ref Reference, method string) call {
