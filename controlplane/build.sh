@@ -1,12 +1,13 @@
 #!/bin/sh
 # Builds the control plane: build.sh OUT
+# or another program of Kubernetes of the same version: build.sh OUT PACKAGE
 #
 # The version of Kubernetes must be put in by the linker: without it the server
 # calls itself v0.0.0, and clients take it for one that can do nothing.
 set -eu
 
-if [ $# -ne 1 ]; then
-	echo "usage: $0 OUT" >&2
+if [ $# -ne 1 ] && [ $# -ne 2 ]; then
+	echo "usage: $0 OUT [PACKAGE]" >&2
 	exit 3
 fi
 out=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
@@ -21,4 +22,4 @@ CGO_ENABLED=0 GOWORK=off exec go build -trimpath -o "$out" -ldflags "-s -w
 	-X $package.gitVersion=$version
 	-X $package.gitMajor=1
 	-X $package.gitMinor=$minor
-	-X $package.gitTreeState=clean" .
+	-X $package.gitTreeState=clean" "${2:-.}"

@@ -85,12 +85,16 @@ func run(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	defer join(&err, plane.stop)
 	return serve(ctx, o, dir, plane, listener, begin)
 }
 
-// serve runs the parts of this process until the context ends.
+// serve runs the parts of this process until the context ends, and then stops them
+// and the child.
 func serve(ctx context.Context, o Options, dir *directory, plane *controlPlane, listener net.Listener, begin time.Time) (err error) {
+	stopped := func() {}
+	defer func() { stopped() }()
+	defer join(&err, plane.stop)
+
 	done := o.stage(StageRegistry)
 	images, err := startRegistry(dir, listener)
 	if err != nil {
@@ -106,7 +110,7 @@ func serve(ctx context.Context, o Options, dir *directory, plane *controlPlane, 
 		return err
 	}
 	defer startManager(ctx, o, env)()
-	defer o.Progress(Event{Stage: StageStopping})
+	defer func() { stopped = o.stage(StageStopping) }()
 	if err := watch(ctx, plane, images, ready); err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func TestRestartFindsEverything(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantNothingLeft(t, dir, second.State)
-	once := []up.Stage{up.StageControlPlane, up.StageRegistry, up.StageManager, up.StageReady}
+	once := []up.Stage{up.StageControlPlane, up.StageRegistry, up.StageManager, up.StageReady, up.StageStopping}
 	if diff := cmp.Diff(slices.Concat(once, once), stages); diff != "" {
 		t.Errorf("stages: %s", diff)
 	}
