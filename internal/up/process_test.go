@@ -1,3 +1,5 @@
+//go:build unix
+
 package up_test
 
 import (
