@@ -42,14 +42,14 @@ func (s *session) authorize(ctx context.Context, resp *http.Response, c call, ho
 	creds := &authn.AuthConfig{}
 	if home {
 		var err error
-		if creds, err = s.credentials(ctx); err != nil {
+		if creds, err = s.credentials(ctx, c.repository); err != nil {
 			return "", err
 		}
 	}
 	authorization, err := s.answer(ctx, parseChallenges(resp.Header.Values("WWW-Authenticate")), c, creds)
 	if err == nil && home {
 		s.mu.Lock()
-		s.tokens[c.scope] = authorization
+		s.tokens[c.scope()] = authorization
 		s.mu.Unlock()
 	}
 	return authorization, err
@@ -71,9 +71,10 @@ func (s *session) answer(ctx context.Context, challenges []challenge, c call, cr
 	return "", errNoChallenge
 }
 
-// credentials asks the keychain for this very host.
-func (s *session) credentials(ctx context.Context) (*authn.AuthConfig, error) {
-	auth, err := authn.Resolve(ctx, s.opts.Keychain, keychainHost(s.host))
+// credentials asks the keychain for this very host, and for the repository in
+// it: keychains can hold different credentials for parts of a registry.
+func (s *session) credentials(ctx context.Context, repository string) (*authn.AuthConfig, error) {
+	auth, err := authn.Resolve(ctx, s.opts.Keychain, keychainEntry{s.host, repository})
 	if err != nil {
 		return nil, ErrUnauthorized.New(err, "cannot get the credentials for registry %s", s.host)
 	}
@@ -84,11 +85,19 @@ func (s *session) credentials(ctx context.Context) (*authn.AuthConfig, error) {
 	return creds, nil
 }
 
-// keychainHost is the name of a host in a keychain.
-type keychainHost string
+// keychainEntry is what credentials are asked for; it is an [authn.Resource].
+type keychainEntry struct{ host, repository string }
 
-func (h keychainHost) String() string      { return string(h) }
-func (h keychainHost) RegistryStr() string { return string(h) }
+// String is the host with the repository, if it is about one.
+func (k keychainEntry) String() string {
+	if k.repository == "" {
+		return k.host
+	}
+	return k.host + "/" + k.repository
+}
+
+// RegistryStr is the host.
+func (k keychainEntry) RegistryStr() string { return k.host }
 
 // fetchToken asks the token server of a challenge for a token of our scope. The
 // scope that the challenge names is not used: a registry must not get a token for
@@ -98,7 +107,7 @@ func (s *session) fetchToken(ctx context.Context, ch challenge, c call, creds *a
 	if err != nil || realm.Host == "" {
 		return "", ErrUnauthorized.New(nil, "cannot %s: registry %s names no token server", c.what, s.host)
 	}
-	req, err := tokenRequest(ctx, realm, ch.params["service"], c.scope, creds)
+	req, err := tokenRequest(ctx, realm, ch.params["service"], c.scope(), creds)
 	if err != nil {
 		return "", err
 	}

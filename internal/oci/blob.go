@@ -31,10 +31,10 @@ func (r *Remote) openBlob(ctx context.Context, ref Reference, d Descriptor) (io.
 	s := r.session(ref.host())
 	ctx, cancel := s.deadline(ctx, d.Size)
 	b := &blobReader{ctx: ctx, cancel: cancel, s: s, desc: d, call: call{
-		method: http.MethodGet,
-		url:    s.url("/v2/" + ref.path() + "/blobs/" + d.Digest.String()),
-		scope:  pullScope(ref),
-		what:   fmt.Sprintf("download %s of %s", d.Digest.Short(), ref.Name()),
+		method:     http.MethodGet,
+		url:        s.url("/v2/" + ref.path() + "/blobs/" + d.Digest.String()),
+		repository: ref.path(), actions: "pull",
+		what: fmt.Sprintf("download %s of %s", d.Digest.Short(), ref.Name()),
 	}}
 	if err := b.connect(); err != nil {
 		cancel()

@@ -83,7 +83,7 @@ func unpackLayer(r io.Reader, layer Descriptor, limits Limits) (io.ReadCloser, e
 	if err != nil {
 		return nil, brokenLayer(err, layer)
 	}
-	return &cappedReader{ReadCloser: plain, layer: layer, limits: limits, most: outputLimit(layer.Size, limits)}, nil
+	return &cappedReader{ReadCloser: plain, layer: layer, most: newOutputLimit(layer, limits)}, nil
 }
 
 func decompress(r io.Reader, c Compression) (io.ReadCloser, error) {
@@ -103,44 +103,44 @@ func decompress(r io.Reader, c Compression) (io.ReadCloser, error) {
 	}
 }
 
-// outputLimit is how many bytes a layer of a size may unpack to.
-func outputLimit(size int64, limits Limits) int64 {
+// outputLimit is how many bytes a layer may unpack to, and which flag raises that.
+type outputLimit struct {
+	bytes int64
+	flag  string
+}
+
+func newOutputLimit(layer Descriptor, limits Limits) outputLimit {
 	byRatio := int64(freeOutput)
-	if size > freeOutput/limits.Ratio {
+	switch {
+	case layer.Size > limits.Unpacked/limits.Ratio:
 		byRatio = limits.Unpacked
-		if size < limits.Unpacked/limits.Ratio {
-			byRatio = size * limits.Ratio
-		}
+	case layer.Size > freeOutput/limits.Ratio:
+		byRatio = layer.Size * limits.Ratio
 	}
-	return min(byRatio, limits.Unpacked)
+	if byRatio >= limits.Unpacked {
+		return outputLimit{limits.Unpacked, "--max-unpacked-size"}
+	}
+	return outputLimit{byRatio, "--max-compression-ratio"}
 }
 
 // cappedReader fails, instead of ending, at the limit.
 type cappedReader struct {
 	io.ReadCloser
-	layer  Descriptor
-	limits Limits
-	most   int64
-	read   int64
+	layer Descriptor
+	most  outputLimit
+	read  int64
 }
 
 func (c *cappedReader) Read(p []byte) (int, error) {
 	n, err := c.ReadCloser.Read(p)
 	c.read += int64(n)
-	if c.read > c.most {
-		return 0, c.exceeded()
+	if c.read > c.most.bytes {
+		return 0, ErrDecompressionLimit.New(nil, "layer %s of %d bytes unpacks to more than %d bytes (%s)", c.layer.Digest.Short(), c.layer.Size, c.most.bytes, c.most.flag)
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		return n, brokenLayer(err, c.layer)
 	}
 	return n, err
-}
-
-func (c *cappedReader) exceeded() error {
-	if c.most == c.limits.Unpacked {
-		return ErrDecompressionLimit.New(nil, "layer %s unpacks to more than %d bytes (--max-unpacked-size)", c.layer.Digest.Short(), c.most)
-	}
-	return ErrDecompressionLimit.New(nil, "layer %s of %d bytes unpacks to more than %d times its size (--max-compression-ratio)", c.layer.Digest.Short(), c.layer.Size, c.limits.Ratio)
 }
 
 // brokenLayer classifies what a decompressor says.

@@ -32,14 +32,14 @@ type served struct {
 	data      []byte
 }
 
-func newFakeRegistry(t *testing.T) *fakeRegistry {
+func newFakeRegistry(t testing.TB) *fakeRegistry {
 	t.Helper()
 	f := unstartedRegistry(t)
 	f.Start()
 	return f
 }
 
-func unstartedRegistry(t *testing.T) *fakeRegistry {
+func unstartedRegistry(t testing.TB) *fakeRegistry {
 	t.Helper()
 	f := &fakeRegistry{manifests: map[string]served{}, blobs: map[Digest][]byte{}}
 	f.Server = httptest.NewUnstartedServer(http.HandlerFunc(f.serve))
@@ -55,7 +55,7 @@ func (f *fakeRegistry) ref(tag string) Reference {
 }
 
 // publish serves an artifact under a tag.
-func (f *fakeRegistry) publish(t *testing.T, a Artifact, tag string) Reference {
+func (f *fakeRegistry) publish(t testing.TB, a Artifact, tag string) Reference {
 	t.Helper()
 	err := walk(t.Context(), a, Limits{}, func(ctx context.Context, d Descriptor, raw []byte) error {
 		if raw != nil {

@@ -70,10 +70,24 @@ func (a *fetched) Open(ctx context.Context, d Descriptor) (io.ReadCloser, error)
 	if r, err := a.store.Open(ctx, d.Digest); err == nil {
 		return r, nil
 	}
-	if err := a.fetch(ctx, d); err != nil {
+	if err := a.fetchOnce(ctx, d); err != nil {
 		return nil, err
 	}
 	return a.store.Open(ctx, d.Digest)
+}
+
+// fetchOnce waits for others that fetch the same content, and fetches it if they
+// did not get it.
+func (a *fetched) fetchOnce(ctx context.Context, d Descriptor) error {
+	leave, err := a.remote.flights.enter(ctx, d.Digest)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if a.store.Has(d.Digest) {
+		return nil
+	}
+	return a.fetch(ctx, d)
 }
 
 // open implements blobs.

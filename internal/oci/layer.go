@@ -42,7 +42,7 @@ type builtLayer struct {
 func buildLayer(files []LayerFile, mediaType MediaType, annotation string) (builtLayer, error) {
 	var packed bytes.Buffer
 	diff := newDigester()
-	zw, err := gzip.NewWriterLevel(&packed, gzipLevel)
+	zw, err := newGzip(&packed)
 	if err != nil {
 		return builtLayer{}, fmt.Errorf("cannot compress a layer: %w", err)
 	}
@@ -74,8 +74,18 @@ func writeTar(w io.Writer, files []LayerFile) error {
 func tarHeader(name string, size int64) *tar.Header {
 	return &tar.Header{
 		Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o644,
-		ModTime: time.Unix(0, 0), Format: tar.FormatUSTAR,
+		ModTime: time.Unix(0, 0),
 	}
+}
+
+// newGzip compresses in the one way that layers are compressed here.
+func newGzip(w io.Writer) (*gzip.Writer, error) {
+	zw, err := gzip.NewWriterLevel(w, gzipLevel)
+	if err == nil {
+		// The compressor would write the zero time as a year to come.
+		zw.ModTime = time.Unix(0, 0)
+	}
+	return zw, err
 }
 
 // recompress gives the gzip form of a layer that is a plain tar. The bytes are
@@ -105,7 +115,7 @@ func gzipReader(r io.ReadCloser) io.ReadCloser {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		zw, err := gzip.NewWriterLevel(pw, gzipLevel)
+		zw, err := newGzip(pw)
 		if err == nil {
 			_, err = io.Copy(zw, r)
 			err = errors.Join(err, zw.Close())

@@ -65,7 +65,7 @@ func readLayer(ctx context.Context, content blobs, layer Descriptor, limits Limi
 		return layerScan{}, err
 	}
 	defer plain.Close() //nolint:errcheck // It was only read.
-	return scanLayer(plain, outputLimit(layer.Size, limits), limits)
+	return scanLayer(plain, newOutputLimit(layer, limits), limits)
 }
 
 func noPackageYAML(m Manifest, aside []string) error {

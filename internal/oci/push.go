@@ -23,6 +23,8 @@ func (r *Remote) Push(ctx context.Context, ref Reference, a Artifact) (Digest, e
 	return root.Digest, err
 }
 
+const pushActions = "pull,push"
+
 type pusher struct {
 	remote   *Remote
 	s        *session
@@ -37,8 +39,6 @@ func (p *pusher) visit(ctx context.Context, d Descriptor, raw []byte) error {
 	}
 	return p.blob(ctx, d)
 }
-
-func (p *pusher) scope() string { return "repository:" + p.ref.path() + ":pull,push" }
 
 func (p *pusher) manifest(ctx context.Context, d Descriptor, raw []byte) error {
 	target := d.Digest.String()
@@ -104,7 +104,7 @@ func (p *pusher) upload(ctx context.Context, d Descriptor, what string) error {
 	ctx, cancel := p.s.deadline(ctx, d.Size)
 	defer cancel()
 	resp, err := p.s.once(ctx, call{
-		method: http.MethodPut, url: withDigest(location, d.Digest), scope: p.scope(), what: what,
+		method: http.MethodPut, url: withDigest(location, d.Digest), repository: p.ref.path(), actions: pushActions, what: what,
 		header: http.Header{"Content-Type": {"application/octet-stream"}}, size: d.Size,
 		body: func(ctx context.Context) (io.ReadCloser, error) { return p.open(ctx, d) },
 	})
@@ -135,7 +135,7 @@ type readCloser struct {
 
 // call makes a small call and closes its answer.
 func (p *pusher) call(ctx context.Context, c call, expected ...int) (*http.Response, error) {
-	c.scope = p.scope()
+	c.repository, c.actions = p.ref.path(), pushActions
 	ctx, cancel := p.s.deadline(ctx, c.size)
 	defer cancel()
 	resp, err := p.s.do(ctx, c)

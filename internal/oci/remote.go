@@ -86,7 +86,8 @@ type HostOptions struct {
 // credentials to no other host than they were configured for, and never falls
 // back from HTTPS to HTTP. It can be used by many goroutines.
 type Remote struct {
-	opts RemoteOptions
+	opts    RemoteOptions
+	flights flights
 
 	mu       sync.Mutex
 	sessions map[string]*session

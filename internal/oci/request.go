@@ -18,10 +18,19 @@ type call struct {
 	// body opens the content to send, and size is its length.
 	body func(ctx context.Context) (io.ReadCloser, error)
 	size int64
-	// scope is what a token must allow, empty for the registry as a whole.
-	scope string
+	// repository is what credentials are for, and actions is what a token must
+	// allow, such as "pull"; both are empty for the registry as a whole.
+	repository, actions string
 	// what names the operation in errors, as in "cannot <what>".
 	what string
+}
+
+// scope is what a token is asked for (CNCF distribution, "Token Scope").
+func (c call) scope() string {
+	if c.repository == "" {
+		return ""
+	}
+	return "repository:" + c.repository + ":" + c.actions
 }
 
 const maxRedirects = 5
@@ -144,7 +153,7 @@ func (s *session) authorized(ctx context.Context, c call) (*http.Response, error
 	home := s.isHome(c.url)
 	authorization := ""
 	if home {
-		authorization = s.token(c.scope)
+		authorization = s.token(c.scope())
 	}
 	resp, err := s.send(ctx, c, authorization)
 	if err != nil || resp.StatusCode != http.StatusUnauthorized {

@@ -113,15 +113,13 @@ func (s *session) manifestCall(ref Reference, method string) call {
 		accept = append(accept, string(t))
 	}
 	return call{
-		method: method,
-		url:    s.url("/v2/" + ref.path() + "/manifests/" + ref.Identifier()),
-		header: http.Header{"Accept": {strings.Join(accept, ", ")}},
-		scope:  pullScope(ref),
-		what:   "read the manifest of " + ref.String(),
+		method:     method,
+		url:        s.url("/v2/" + ref.path() + "/manifests/" + ref.Identifier()),
+		header:     http.Header{"Accept": {strings.Join(accept, ", ")}},
+		repository: ref.path(), actions: "pull",
+		what: "read the manifest of " + ref.String(),
 	}
 }
-
-func pullScope(ref Reference) string { return "repository:" + ref.path() + ":pull" }
 
 // contentType is the media type of an answer, without parameters.
 func contentType(h http.Header) MediaType {

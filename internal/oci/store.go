@@ -218,6 +218,23 @@ func (s *Store) Artifact(ctx context.Context, root Digest, limits Limits) (Artif
 	return storeArtifact{store: s, root: Descriptor{MediaType: doc.MediaType, Digest: root, Size: int64(len(raw))}}, nil
 }
 
+// Add puts an artifact into the store with everything that it is made of, for
+// example from a file on a machine without a registry. Content is verified on the
+// way, and the root comes last.
+func (s *Store) Add(ctx context.Context, a Artifact, limits Limits) error {
+	return walk(ctx, a, limits, func(ctx context.Context, d Descriptor, raw []byte) error {
+		if raw != nil {
+			_, err := s.PutBytes(ctx, raw)
+			return err
+		}
+		r, err := a.Open(ctx, d)
+		if err != nil {
+			return err
+		}
+		return errors.Join(s.Put(ctx, d.Digest, d.Size, r), r.Close())
+	})
+}
+
 type storeArtifact struct {
 	store *Store
 	root  Descriptor

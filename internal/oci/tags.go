@@ -27,7 +27,7 @@ var ErrTagList = failure.Register(failure.Code{
 })
 
 const (
-	tagsPerPage = 1000
+	tagsPerPage = "1000"
 	maxTagPages = 100
 )
 
@@ -66,13 +66,14 @@ func (r *Remote) tagPage(ctx context.Context, repository Reference) ([]string, e
 
 func (s *session) tagsURL(repository Reference) *url.URL {
 	u := s.url("/v2/" + repository.path() + "/tags/list")
-	u.RawQuery = url.Values{"n": {"1000"}}.Encode()
+	u.RawQuery = url.Values{"n": {tagsPerPage}}.Encode()
 	return u
 }
 
 func (r *Remote) readTags(ctx context.Context, s *session, repository Reference, page *url.URL) (tags []string, link string, err error) {
 	ans, err := s.read(ctx, call{
-		method: http.MethodGet, url: page, scope: pullScope(repository), what: "list the tags of " + repository.Name(),
+		method: http.MethodGet, url: page, repository: repository.path(), actions: "pull",
+		what: "list the tags of " + repository.Name(),
 	}, r.opts.Limits.Manifest)
 	if ans.Response != nil && ans.StatusCode == http.StatusNotFound {
 		return nil, "", ErrRepositoryNotFound.New(nil, "there is no repository %s", repository.Name())

@@ -59,7 +59,7 @@ type layerScan struct {
 // no second one.
 type tarScanner struct {
 	limits  Limits
-	most    int64
+	most    outputLimit
 	entries int
 	headers int64
 	scan    layerScan
@@ -69,7 +69,7 @@ type tarScanner struct {
 
 // scanLayer reads the tar of an unpacked layer. Most is how many bytes it can
 // hold, so that sizes in headers are never believed beyond it.
-func scanLayer(r io.Reader, most int64, limits Limits) (layerScan, error) {
+func scanLayer(r io.Reader, most outputLimit, limits Limits) (layerScan, error) {
 	s := tarScanner{limits: limits, most: most}
 	tr := tar.NewReader(r)
 	for {
@@ -97,8 +97,8 @@ func (s *tarScanner) entry(h *tar.Header, r io.Reader) error {
 	if err := s.count(h); err != nil {
 		return err
 	}
-	if h.Size > s.most {
-		return ErrDecompressionLimit.New(nil, "the entry %q claims %d bytes and its layer can have %d (--max-unpacked-size)", clip(h.Name), h.Size, s.most)
+	if h.Size > s.most.bytes {
+		return ErrDecompressionLimit.New(nil, "the entry %q claims %d bytes and its layer may have %d (%s)", clip(h.Name), h.Size, s.most.bytes, s.most.flag)
 	}
 	name := h.Name
 	if h.Typeflag == tar.TypeDir {

@@ -1,0 +1,188 @@
+package oci
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/xpkg-dev/xpkg/internal/failure"
+)
+
+// read resolves, fetches and reads, and gives only the error.
+func read(t *testing.T, r *Remote, ref Reference) error {
+	t.Helper()
+	_, _, err := fetchYAML(t.Context(), r, newStore(t), ref)
+	return err
+}
+
+func TestA16CaptivePortal(t *testing.T) {
+	f := newFakeRegistry(t)
+	f.fault = func(w http.ResponseWriter, _ *http.Request) bool {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = io.WriteString(w, "<html>please log in</html>")
+		return true
+	}
+	r := testRemote(t, nil)
+	wantCode(t, read(t, r, f.ref("v1")), ErrUnexpectedMediaType)
+	_, err := r.Tags(t.Context(), f.ref("v1"))
+	wantCode(t, err, ErrUnexpectedMediaType)
+	wantCode(t, read(t, r, f.ref("v1").WithDigest(DigestOf(nil))), ErrDigestMismatch)
+}
+
+func TestA17Tags(t *testing.T) {
+	f := newFakeRegistry(t)
+	pages := 0
+	var link func(page int) string
+	f.fault = func(w http.ResponseWriter, _ *http.Request) bool {
+		pages++
+		if l := link(pages); l != "" {
+			w.Header().Set("Link", l)
+		}
+		_, _ = fmt.Fprintf(w, `{"tags":["v1.0.%d","latest","not a tag","v1.0.%d"]}`, pages, pages)
+		return true
+	}
+	r := testRemote(t, nil)
+	list := func(t *testing.T, l func(int) string) ([]string, error) {
+		t.Helper()
+		pages, link = 0, l
+		return r.Tags(t.Context(), f.ref("v1"))
+	}
+	t.Run("Pages", func(t *testing.T) {
+		got, err := list(t, func(page int) string {
+			if page == 3 {
+				return ""
+			}
+			return fmt.Sprintf(`</v2/acme/pkg/tags/list?n=1000&last=%d>; rel="next"`, page)
+		})
+		if err != nil || strings.Join(got, " ") != "latest v1.0.1 v1.0.2 v1.0.3" {
+			t.Errorf("%v %v", got, err)
+		}
+	})
+	for name, l := range map[string]func(int) string{
+		"Circle":      func(page int) string { return fmt.Sprintf(`<?last=%d>; rel="next"`, page%2) },
+		"Endless":     func(page int) string { return fmt.Sprintf(`<?last=%d>; rel="next"`, page) },
+		"AnotherHost": func(int) string { return `<https://evil.test/v2/acme/pkg/tags/list>; rel="next"` },
+		"AnotherPath": func(int) string { return `</v2/other/tags/list>; rel="next"` },
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := list(t, l)
+			wantCode(t, err, ErrTagList)
+			if pages > maxTagPages {
+				t.Errorf("%d pages", pages)
+			}
+		})
+	}
+}
+
+func TestA20DigestOutlivesTag(t *testing.T) {
+	f := newFakeRegistry(t)
+	ref := f.publish(t, buildHello(t), "v1")
+	r := testRemote(t, nil)
+	planned, err := r.Resolve(t.Context(), ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	moved, err := BuildImage(t.Context(), ImageInput{PackageYAML: []byte("kind: Other\n")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.publish(t, moved, "v1")
+	m, err := r.Fetch(t.Context(), ref.WithDigest(planned.Digest), newStore(t), FetchOptions{})
+	if err != nil || m.Digest != planned.Digest {
+		t.Errorf("%s %v", m.Digest, err)
+	}
+	if now, err := r.Resolve(t.Context(), ref); err != nil || now.Digest == planned.Digest {
+		t.Errorf("the tag still points to %s (%v)", now.Digest, err)
+	}
+}
+
+func TestRegistryThatIsNotThere(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	err = read(t, testRemote(t, nil), MustParseReference(host+"/acme/pkg:v1"))
+	wantCode(t, err, ErrRegistryUnavailable)
+}
+
+func TestTagNotFoundNamesNeighbors(t *testing.T) {
+	f := newFakeRegistry(t)
+	for _, tag := range []string{"v1.0.0", "v1.1.0", "v2.0.0", "edge"} {
+		f.publish(t, buildHello(t), tag)
+	}
+	err := read(t, testRemote(t, nil), f.ref("v1.0.1"))
+	wantCode(t, err, ErrTagNotFound)
+	if do := failure.From(err).Do; !strings.Contains(do, "v1.0.0") {
+		t.Errorf("advice %q", do)
+	}
+}
+
+// Requests are what a user waits for, and what registries count.
+func TestRequests(t *testing.T) {
+	f := newFakeRegistry(t)
+	img := buildHello(t)
+	ref := f.publish(t, img, "v1")
+	r := testRemote(t, nil)
+	store := newStore(t)
+	if _, _, err := fetchYAML(t.Context(), r, store, ref); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"HEAD /v2/acme/pkg/manifests/v1",
+		"GET /v2/acme/pkg/manifests/" + img.Digest().String(),
+		"GET /v2/acme/pkg/blobs/" + img.manifest.Layers[0].Digest.String(),
+	}
+	if got := strings.Join(f.requests, "\n"); got != strings.Join(want, "\n") {
+		t.Errorf("cold:\n%s", got)
+	}
+	f.requests = nil
+	if _, _, err := fetchYAML(t.Context(), r, store, ref.WithDigest(img.Digest())); err != nil {
+		t.Fatal(err)
+	}
+	if len(f.requests) != 0 {
+		t.Errorf("warm: %v", f.requests)
+	}
+}
+
+func TestCancelledRequest(t *testing.T) {
+	f := newFakeRegistry(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	f.fault = func(_ http.ResponseWriter, r *http.Request) bool {
+		cancel()
+		<-r.Context().Done()
+		return true
+	}
+	_, err := testRemote(t, nil).Resolve(ctx, f.ref("v1"))
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestSharedContentIsFetchedOnce(t *testing.T) {
+	f := newFakeRegistry(t)
+	img := buildHello(t)
+	ref := f.publish(t, img, "v1").WithDigest(img.Digest())
+	r, store := testRemote(t, nil), newStore(t)
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			if _, err := r.Fetch(t.Context(), ref, store, FetchOptions{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if n := f.count("/blobs/"); n != 1 {
+		t.Errorf("the layer was fetched %d times", n)
+	}
+}
