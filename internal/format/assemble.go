@@ -38,6 +38,7 @@ type assembler struct {
 	opts     ReadOptions
 	limits   Limits
 	entries  []entry
+	unread   int // documents that are not among the entries
 	pkg      *Package
 	findings []Finding
 }
@@ -56,6 +57,7 @@ func (a *assembler) read(docs []Document) {
 	kept := a.entries[:0]
 	for _, e := range a.entries {
 		if e.err != nil {
+			a.unread++
 			a.findings = append(a.findings, e.doc.finding(e.err))
 			continue
 		}
@@ -88,7 +90,10 @@ func (a *assembler) meta() {
 	}
 	a.entries = others
 	if len(metas) == 0 {
-		a.add(Document{}, header{}, &fault{code: ErrNoMeta, what: "no metadata object in " + plural(len(others), "document")})
+		// The metadata can be in a document that could not be read.
+		if a.unread == 0 {
+			a.add(Document{}, header{}, &fault{code: ErrNoMeta, what: "no metadata object in " + plural(len(others), "document")})
+		}
 		return
 	}
 	for _, e := range metas[1:] {

@@ -1,6 +1,10 @@
 package format
 
-import "unicode/utf8"
+import (
+	"bytes"
+	"encoding/json"
+	"unicode/utf8"
+)
 
 const hex = "0123456789abcdef"
 
@@ -77,4 +81,16 @@ func hexRune(digits []byte) rune {
 		}
 	}
 	return r
+}
+
+// isCanonical says whether a text from elsewhere is JSON in the canonical form.
+func isCanonical(text []byte) bool {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	var value any
+	if err := d.Decode(&value); err != nil {
+		return false
+	}
+	again, err := json.Marshal(value)
+	return err == nil && bytes.Equal(plainEscapes(again), text)
 }

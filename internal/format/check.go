@@ -69,7 +69,7 @@ func Lint(stream []byte, read ReadOptions, check CheckOptions) []Finding {
 	if err != nil {
 		return Findings(err)
 	}
-	pkg, findings := assemble(docs, read)
+	pkg, findings := assemble(docs, read, nil)
 	return merge(findings, Check(pkg, check))
 }
 

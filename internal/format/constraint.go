@@ -55,8 +55,8 @@ func CheckConstraint(s string, digest bool) error {
 	return &ConstraintError{Input: s, Offset: at, Why: why}
 }
 
-// token is one comparison, such as ">= v1.2", a comma, or "||".
-var token = regexp.MustCompile(`^(\|\||,|-\s|[=<>!~^]*\s*[^\s,|]+|[=<>!~^]+)`)
+// constraintPart is one comparison, such as ">= v1.2", a comma, or "||".
+var constraintPart = regexp.MustCompile(`^(\|\||,|-\s|[=<>!~^]*\s*[^\s,|]+|[=<>!~^]+)`)
 
 // findFault looks for the first part of a constraint that is none by itself.
 func findFault(s string) (at int, why string) {
@@ -66,7 +66,7 @@ func findFault(s string) (at int, why string) {
 			at++
 			continue
 		}
-		part := token.FindString(s[at:])
+		part := constraintPart.FindString(s[at:])
 		switch {
 		case part == "":
 			return at, fmt.Sprintf("unexpected %q", s[at:at+1])

@@ -161,10 +161,19 @@ func (s *fast) enter() bool {
 
 func (s *fast) leave() { s.depth-- }
 
-// exceed records the breach of a limit. It is always false.
+// exceed records the breach of a limit at pos. It is always false.
 func (s *fast) exceed(limit *int) bool {
 	s.fault = s.limits.exceeds(limit, 1+bytes.Count(s.src[:s.pos], []byte{'\n'}))
 	return false
+}
+
+// fits says whether a string that starts at an offset is within the limit.
+func (s *fast) fits(text []byte, start int) bool {
+	if len(text) > s.limits.ScalarBytes {
+		s.pos = start
+		return s.exceed(&s.limits.ScalarBytes)
+	}
+	return true
 }
 
 // order brings the fields of a mapping, those from base on, into the order of

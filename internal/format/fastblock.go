@@ -139,25 +139,29 @@ func (s *fast) element(col int) bool {
 
 // inline reads a scalar or a flow collection inside a collection in the column.
 func (s *fast) inline(col int) bool {
-	switch c := s.src[s.pos]; c {
+	if c := s.src[s.pos]; c == '[' || c == '{' {
+		return s.flow() && s.endLine() && s.next()
+	}
+	if !s.node() {
+		return false
+	}
+	switch start := s.pos; s.src[start] {
 	case '"', '\'':
 		text, ok := s.quoted()
-		return ok && s.text(text) && s.endLine() && s.next()
+		return ok && s.text(text, start) && s.endLine() && s.next()
 	case '|', '>':
 		return s.blockScalar(col)
-	case '[', '{':
-		return s.flow() && s.endLine() && s.next()
 	}
 	return s.plain(col)
 }
 
-// text writes a string.
-func (s *fast) text(text []byte) bool {
-	if len(text) > s.limits.ScalarBytes {
-		return s.exceed(&s.limits.ScalarBytes)
+// text writes a string that starts at an offset.
+func (s *fast) text(text []byte, start int) bool {
+	if !s.fits(text, start) {
+		return false
 	}
 	s.out = appendString(s.out, text)
-	return s.node()
+	return true
 }
 
 // atKey says whether there is a key at pos, without going there.

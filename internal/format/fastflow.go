@@ -94,19 +94,20 @@ func (s *fast) flowNext(end byte) bool {
 }
 
 func (s *fast) flowValue() bool {
-	switch c := s.src[s.pos]; c {
+	start := s.pos
+	switch s.src[start] {
 	case '[', '{':
 		return s.flow()
 	case '"', '\'':
 		text, ok := s.quoted()
-		return ok && s.text(text)
+		return ok && s.text(text, start) && s.node()
 	}
 	text, ok := s.flowPlain()
 	if !ok || s.src[s.pos] == ':' {
 		return false
 	}
-	if len(text) > s.limits.ScalarBytes {
-		return s.exceed(&s.limits.ScalarBytes)
+	if !s.fits(text, start) {
+		return false
 	}
 	s.out, ok = appendPlain(s.out, text)
 	return ok && s.node()

@@ -58,13 +58,13 @@ func (s *fast) plain(col int) bool {
 	} else {
 		s.skipLine()
 	}
-	if len(text) > s.limits.ScalarBytes {
-		return s.exceed(&s.limits.ScalarBytes)
+	if !s.fits(text, start) {
+		return false
 	}
 	if s.out, ok = appendPlain(s.out, text); !ok {
 		return false
 	}
-	return s.node() && s.next()
+	return s.next()
 }
 
 // continued reads the further lines of a plain scalar, from the end of its first:
@@ -130,7 +130,7 @@ func appendBreaks(text []byte, blank int) []byte {
 
 // blockScalar reads a literal or folded scalar inside a collection in the column.
 func (s *fast) blockScalar(col int) bool {
-	folded := s.src[s.pos] == '>'
+	start, folded := s.pos, s.src[s.pos] == '>'
 	chomp, indent, ok := s.blockHeader(col)
 	if !ok {
 		return false
@@ -153,7 +153,7 @@ func (s *fast) blockScalar(col int) bool {
 		}
 	}
 	s.scratch = text
-	return s.text(text) && s.next()
+	return s.text(text, start) && s.next()
 }
 
 // blockHeader reads the indicators of a block scalar and goes to the next line.

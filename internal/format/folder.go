@@ -67,7 +67,10 @@ func ReadFolder(fsys fs.FS, opts FolderOptions) (*Folder, error) {
 	if err := r.checkOptions(fsys); err != nil {
 		return nil, err
 	}
-	docs, err := r.read(fsys, ".", opts.ExamplesRoot)
+	if opts.ExamplesRoot != "" {
+		r.opts.ExamplesRoot = path.Clean(opts.ExamplesRoot)
+	}
+	docs, err := r.read(fsys, ".", r.opts.ExamplesRoot)
 	if err != nil {
 		return nil, err
 	}
@@ -91,8 +94,8 @@ func (f *Folder) Package(opts ReadOptions) (*Package, error) {
 }
 
 func (f *Folder) assemble(opts ReadOptions) (*Package, []Finding) {
-	pkg, findings := assemble(f.Documents, opts)
-	more := slices.Clone(f.findings)
+	pkg, findings := assemble(f.Documents, opts, f.findings)
+	var more []Finding
 	for _, d := range f.ExampleDocuments {
 		if _, err := d.canonical(); err != nil {
 			more = append(more, d.finding(err))
@@ -166,7 +169,7 @@ func (r *folderReader) read(fsys fs.FS, root, except string) ([]Document, error)
 		switch {
 		case err != nil:
 			return ErrUnreadableFile.New(err, "cannot read %q", name)
-		case entry.IsDir() && (entry.Name() == ".git" || except != "" && name == path.Clean(except)):
+		case entry.IsDir() && (entry.Name() == ".git" || except != "" && name == except):
 			return fs.SkipDir
 		case !entry.Type().IsRegular() || !isYAML(name) || r.ignored(name):
 			return nil

@@ -28,7 +28,7 @@ func generalJSON(raw []byte, limits *Limits) (out []byte, err error) {
 	// A parser of others that reads hostile bytes may not end the program.
 	defer func() {
 		if p := recover(); p != nil {
-			out, err = nil, &fault{code: ErrInvalidYAML, what: fmt.Sprintf("the YAML reader gave up: %v", p)}
+			out, err = nil, &fault{code: ErrInvalidYAML, what: printable(fmt.Sprintf("the YAML reader gave up: %v", p))}
 		}
 	}()
 	if len(raw) > limits.ComplexBytes {
@@ -56,13 +56,15 @@ func parseNodes(raw []byte) (*yaml3.Node, error) {
 		return nil, yamlFault(err)
 	}
 	// The libraries stop at the end of the first value and ignore what follows.
-	switch err := decoder.Decode(&extra); {
-	case errors.Is(err, io.EOF):
+	err := decoder.Decode(&extra)
+	if errors.Is(err, io.EOF) {
 		return &root, nil
-	case err != nil:
-		return nil, yamlFault(err)
 	}
-	return nil, &fault{code: ErrInvalidYAML, line: extra.Line, what: "text after the end of the document"}
+	f := &fault{code: ErrInvalidYAML, line: extra.Line, what: "text after the end of the document"}
+	if err != nil {
+		f.line = yamlFault(err).line
+	}
+	return nil, f
 }
 
 var lineOfError = regexp.MustCompile(`^(?:yaml: )?(?:unmarshal errors:\n\s*)?(?:line (\d+): )?`)
@@ -72,5 +74,5 @@ func yamlFault(err error) *fault {
 	text := err.Error()
 	m := lineOfError.FindStringSubmatch(text)
 	line, _ := strconv.Atoi(m[1]) // no line is 0
-	return &fault{code: ErrInvalidYAML, line: line, what: text[len(m[0]):]}
+	return &fault{code: ErrInvalidYAML, line: line, what: printable(text[len(m[0]):])}
 }

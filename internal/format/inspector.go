@@ -35,6 +35,7 @@ func (w *weight) add(other weight) {
 }
 
 func (in *inspector) inspect(root *yaml3.Node) *fault {
+	in.nodes = -1 // the document itself
 	_, f := in.node(root, 0)
 	return f
 }

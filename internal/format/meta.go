@@ -217,7 +217,7 @@ func (r *metaReader) fault(code failure.Code, path, format string, args ...any) 
 func (r *metaReader) typeFault(err error, below string) {
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) {
-		r.fault(ErrMalformedMeta, "", "the metadata object cannot be read: %v", err)
+		r.fault(ErrMalformedMeta, "", "the metadata object cannot be read: %s", printable(err.Error()))
 		return
 	}
 	path := join(below, wrong.Field)

@@ -38,7 +38,7 @@ func (o ReadOptions) split(stream []byte) ([]Document, error) {
 
 // readPackage makes a package from its documents, or refuses it.
 func readPackage(docs []Document, opts ReadOptions) (*Package, error) {
-	pkg, findings := assemble(docs, opts)
+	pkg, findings := assemble(docs, opts, nil)
 	if len(errorsOf(findings)) > 0 {
 		return nil, refuse(findings, "the package is refused")
 	}
@@ -47,9 +47,11 @@ func readPackage(docs []Document, opts ReadOptions) (*Package, error) {
 }
 
 // assemble makes what can be made of a package, and finds all that is wrong with
-// it. The findings have their severities and are in order.
-func assemble(docs []Document, opts ReadOptions) (*Package, []Finding) {
+// it, besides what was found in files that could not be split. The findings have
+// their severities and are in order.
+func assemble(docs []Document, opts ReadOptions, found []Finding) (*Package, []Finding) {
 	a := &assembler{opts: opts, limits: opts.Limits.withDefaults(), pkg: &Package{}}
+	a.findings, a.unread = append(a.findings, found...), len(found)
 	a.read(docs)
 	a.meta()
 	a.objects()

@@ -169,7 +169,8 @@ func plainKey(s []byte) ([]byte, bool) {
 		return nil, false
 	case plainFloat:
 		// 32 bits, because that is how sigs.k8s.io/yaml writes a key.
-		return strconv.AppendFloat(nil, p.float, 'g', -1, 32), !math.IsInf(p.float, 0) && !math.IsNaN(p.float)
+		short := float64(float32(p.float))
+		return strconv.AppendFloat(nil, p.float, 'g', -1, 32), !math.IsInf(short, 0) && !math.IsNaN(short)
 	}
 	return s, true
 }

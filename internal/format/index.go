@@ -1,0 +1,151 @@
+package format
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"io"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/xpkg-dev/xpkg/internal/failure"
+)
+
+// ErrDamagedIndex is the code for an index, or for the objects beside it, that
+// are not what was written.
+var ErrDamagedIndex = failure.Register(failure.Code{
+	Name: "DamagedIndex", Class: failure.Untrusted,
+	Cause: "What was kept of a package to read it faster is damaged, or is of another version of xpkg.",
+	Fix:   "Read the package itself again; xpkg does so by itself.",
+})
+
+// An Index says what a package holds, so that the package can be read a second
+// time without its YAML. The canonical JSON of the objects lies beside it in one
+// blob. Both are derived: they are kept under the digest of the package, the
+// version of the index and the policy, and are made anew when anything is odd.
+type Index struct {
+	// File is the name of the stream in messages.
+	File string
+	// Meta is the canonical JSON of the metadata, and MetaLine its line.
+	Meta     []byte
+	MetaLine int
+	// Objects are in the order of the package.
+	Objects []IndexEntry
+}
+
+// An IndexEntry says where one object is.
+type IndexEntry struct {
+	GVK  schema.GroupVersionKind
+	Name string
+	// Offset and Length are the place of the canonical JSON in the blob.
+	Offset, Length int64
+	// SHA256 is that of the canonical JSON.
+	SHA256 [sha256.Size]byte
+	// Line and Document are the place in the stream; Line counts from 1, Document,
+	// among those with content, from 0.
+	Line, Document int
+}
+
+// NewIndex makes the index of a package.
+func NewIndex(pkg *Package) (*Index, error) {
+	meta, err := pkg.Meta.Raw.JSON()
+	if err != nil {
+		return nil, err
+	}
+	x := &Index{File: pkg.Meta.Raw.File, Meta: meta, MetaLine: pkg.Meta.Raw.Line, Objects: make([]IndexEntry, len(pkg.Objects))}
+	errs := make([]error, len(pkg.Objects))
+	parallel(len(pkg.Objects), func(i int) {
+		var text []byte
+		o := &pkg.Objects[i]
+		text, errs[i] = o.JSON()
+		x.Objects[i] = IndexEntry{
+			GVK: o.GVK, Name: o.Name, Length: int64(len(text)), SHA256: sha256.Sum256(text), Line: o.Line, Document: o.Index,
+		}
+	})
+	offset := int64(0)
+	for i, e := range x.Objects {
+		if errs[i] != nil {
+			return nil, errs[i]
+		}
+		x.Objects[i].Offset = offset
+		offset += e.Length
+	}
+	return x, nil
+}
+
+// WriteObjects writes the canonical JSON of all objects, one after the other, as
+// the index of the package has them.
+func WriteObjects(w io.Writer, pkg *Package) error {
+	for i := range pkg.Objects {
+		text, err := pkg.Objects[i].JSON()
+		if err != nil {
+			return err
+		}
+		if _, err := w.Write(text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Package gives the package of the index. Its documents have no Raw, and read
+// their JSON from the blob when they are asked for it, once; JSON that is not what
+// the index says is an error of the class Untrusted. There are no findings: those
+// were told when the package was read from its YAML.
+func (x *Index) Package(blob io.ReaderAt, limits Limits) (*Package, error) {
+	limits = limits.withDefaults()
+	if !isCanonical(x.Meta) {
+		return nil, ErrDamagedIndex.New(nil, "the metadata of an index is not canonical JSON")
+	}
+	doc := Document{File: x.File, Line: x.MetaLine}.withJSON(x.Meta)
+	h, f := readHeader(x.Meta)
+	if f != nil {
+		return nil, ErrDamagedIndex.New(f, "cannot read the metadata of an index")
+	}
+	meta, faults := readMeta(doc, h, &limits)
+	for _, f := range faults {
+		if f.code.Name != ErrUnknownMetaField.Name {
+			return nil, ErrDamagedIndex.New(f, "cannot read the metadata of an index")
+		}
+	}
+	pkg := &Package{Meta: meta, Objects: make([]Object, len(x.Objects))}
+	for i := range x.Objects {
+		e := &x.Objects[i]
+		doc := Document{File: x.File, Line: e.Line, Index: e.Document, body: &body{read: func() ([]byte, error) { return e.read(blob) }}}
+		pkg.Objects[i] = Object{GVK: e.GVK, Name: e.Name, Document: doc}
+	}
+	return pkg, nil
+}
+
+// read reads one object and proves that it is the one that was written.
+func (e *IndexEntry) read(blob io.ReaderAt) ([]byte, error) {
+	text, err := io.ReadAll(io.NewSectionReader(blob, e.Offset, e.Length))
+	switch {
+	case err != nil:
+		return nil, &fault{code: ErrDamagedIndex, what: err.Error()}
+	case int64(len(text)) != e.Length || sha256.Sum256(text) != e.SHA256:
+		return nil, &fault{code: ErrDamagedIndex, what: "an object is not the one that was written"}
+	}
+	return text, nil
+}
+
+// Matches proves that the index is one of the package, object by object. An index
+// that came with a package is not believed without that.
+func (x *Index) Matches(pkg *Package) error {
+	own, err := NewIndex(pkg)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !bytes.Equal(own.Meta, x.Meta):
+		return ErrDamagedIndex.New(nil, "the index has other metadata than the package")
+	case len(own.Objects) != len(x.Objects):
+		return ErrDamagedIndex.New(nil, "the index has %d objects, the package %d", len(x.Objects), len(own.Objects))
+	}
+	for i, e := range own.Objects {
+		if o := x.Objects[i]; o != e {
+			return ErrDamagedIndex.New(fmt.Errorf("%s %q is not the same", safe(o.GVK.Kind), o.Name), "the index is not that of the package")
+		}
+	}
+	return nil
+}
