@@ -6,7 +6,9 @@ import (
 	"strconv"
 
 	"github.com/spf13/pflag"
+	apiextensionsoptions "k8s.io/apiextensions-apiserver/pkg/cmd/server/options"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	genericoptions "k8s.io/apiserver/pkg/server/options"
 	"k8s.io/client-go/rest"
 	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
@@ -64,7 +66,21 @@ func (a apiServer) config(ctx context.Context) (*app.Config, error) {
 		return nil, err
 	}
 	config.ApiExtensions.GenericConfig.SkipOpenAPIInstallation = !a.crdOpenAPI
+	readCustomResourcesFromEtcd(config, *o.Etcd)
 	return config, nil
+}
+
+// readCustomResourcesFromEtcd leaves out the cache that the API server puts before
+// the database for each custom resource at its first use. With few clients it saves
+// nothing, and it does harm: until it is filled, reads fail, and a definition that
+// is deleted in that moment hangs, because its finalizer takes the failure for an
+// event that it has seen already and looks again only after five minutes.
+func readCustomResourcesFromEtcd(config *app.Config, etcd genericoptions.EtcdOptions) {
+	etcd.EnableWatchCache = false
+	etcd.SkipHealthEndpoints = true
+	generic := config.ApiExtensions.GenericConfig
+	config.ApiExtensions.ExtraConfig.CRDRESTOptionsGetter = apiextensionsoptions.NewCRDRESTOptionsGetter(
+		etcd, generic.ResourceTransformers, generic.StorageObjectCountTracker)
 }
 
 func (a apiServer) options(ctx context.Context) (options.CompletedOptions, error) {

@@ -17,8 +17,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
 	"github.com/xpkg-dev/xpkg/internal/plan"
@@ -48,12 +48,24 @@ func NewCluster(cfg *rest.Config) (*Cluster, error) {
 	c.ContentType = runtime.ContentTypeJSON
 	c.GroupVersion = &metav1.SchemeGroupVersion
 	c.APIPath = "/apis"
-	c.NegotiatedSerializer = serializer.NewCodecFactory(runtime.NewScheme()).WithoutConversion()
+	// Objects are bytes here; the scheme serves to read what the server says
+	// when it refuses one.
+	c.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
 	client, err := rest.RESTClientFor(c)
 	if err != nil {
 		return nil, fmt.Errorf("cluster client: %w", err)
 	}
 	return &Cluster{rest: client}, nil
+}
+
+// send makes one call. The error of a call that the server refused holds what the
+// server says about it.
+func send(ctx context.Context, req *rest.Request) ([]byte, error) {
+	result := req.Do(ctx)
+	if err := result.Error(); err != nil {
+		return nil, err
+	}
+	return result.Raw()
 }
 
 // fewObjects is up to how many objects of one kind are read one by one. Above
@@ -86,7 +98,7 @@ func (c *Cluster) Metadata(ctx context.Context, refs []plan.Ref) (map[plan.Ref]p
 
 func (c *Cluster) each(ctx context.Context, path string, refs []plan.Ref, live map[plan.Ref]plan.Live) error {
 	for _, ref := range refs {
-		raw, err := c.rest.Get().AbsPath(path, ref.Name).SetHeader("Accept", metadataObject).Do(ctx).Raw()
+		raw, err := send(ctx, c.rest.Get().AbsPath(path, ref.Name).SetHeader("Accept", metadataObject))
 		if apierrors.IsNotFound(err) {
 			continue
 		}
@@ -115,7 +127,7 @@ func (c *Cluster) list(ctx context.Context, path string, refs []plan.Ref, live m
 		if next != "" {
 			req = req.Param("continue", next)
 		}
-		raw, err := req.Do(ctx).Raw()
+		raw, err := send(ctx, req)
 		if err != nil {
 			return fmt.Errorf("list %s: %w", path, err)
 		}
@@ -190,7 +202,7 @@ func (c *Cluster) write(ctx context.Context, ch plan.Change, content []byte) (ty
 		Param("fieldManager", plan.FieldManager).
 		SetHeader("Accept", metadataObject).
 		Body(body)
-	raw, err := req.Do(ctx).Raw()
+	raw, err := send(ctx, req)
 	if err != nil {
 		return "", err
 	}

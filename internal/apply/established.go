@@ -16,7 +16,7 @@ const discoveryDocument = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGro
 // among them exactly when its definition is Established, so that one cheap call
 // answers for thousands of definitions whose own objects are large.
 func (c *Cluster) Served(ctx context.Context) (map[schema.GroupResource]bool, error) {
-	raw, err := c.rest.Get().AbsPath("/apis").SetHeader("Accept", discoveryDocument).Do(ctx).Raw()
+	raw, err := send(ctx, c.rest.Get().AbsPath("/apis").SetHeader("Accept", discoveryDocument))
 	if err != nil {
 		return nil, classify(err, "list what the API server serves")
 	}
@@ -38,7 +38,7 @@ func (c *Cluster) Served(ctx context.Context) (map[schema.GroupResource]bool, er
 // WhyNotEstablished reads one definition whole and gives what its conditions say
 // about why it is not served.
 func (c *Cluster) WhyNotEstablished(ctx context.Context, name string) (string, error) {
-	raw, err := c.rest.Get().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", name).Do(ctx).Raw()
+	raw, err := send(ctx, c.rest.Get().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", name))
 	if err != nil {
 		return "", classify(err, "read CustomResourceDefinition %s", name)
 	}

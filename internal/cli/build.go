@@ -26,7 +26,7 @@ type buildCmd struct {
 	Kind         string   `arg:"" optional:"" enum:",provider,configuration,function" default:"" help:"Kind that the package must have: provider, configuration or function."`
 	PackageRoot  string   `short:"f" default:"." placeholder:"DIR" help:"Folder of the package: the one with crossplane.yaml. Default is this folder."`
 	PackageFile  string   `short:"o" placeholder:"FILE" help:"File to write. Default is NAME-DIGEST.xpkg in the folder of the package."`
-	ExamplesRoot string   `short:"e" default:"./examples" placeholder:"DIR" help:"Folder of examples that go with the package. Default is ./examples."`
+	ExamplesRoot string   `short:"e" placeholder:"DIR" help:"Folder of examples that go with the package. Default is examples in the folder of the package, or else beside it."`
 	Ignore       []string `placeholder:"GLOB" help:"Files to leave out, as patterns relative to the folder of the package."`
 }
 
@@ -67,22 +67,48 @@ func (c *buildCmd) read() (*format.Folder, error) {
 	}
 	defer root.Close()
 	opts := format.FolderOptions{Ignore: c.Ignore}
-	inside, err := within(c.PackageRoot, c.ExamplesRoot)
+	examples, err := c.examples()
 	if err != nil {
 		return nil, err
 	}
-	if inside != "" {
-		opts.ExamplesRoot = inside
-	} else if examples, err := os.OpenRoot(c.ExamplesRoot); err == nil {
-		defer examples.Close()
-		opts.Examples = examples.FS()
+	if opts.ExamplesRoot, err = within(c.PackageRoot, examples); err != nil {
+		return nil, err
+	}
+	if opts.ExamplesRoot == "" && examples != "" {
+		folder, err := os.OpenRoot(examples)
+		if err != nil {
+			return nil, format.ErrFolderNotFound.New(err, "cannot read the folder of the examples")
+		}
+		defer folder.Close()
+		opts.Examples = folder.FS()
 	}
 	return format.ReadFolder(root.FS(), opts)
+}
+
+// examples is the folder of the examples, or nothing when there is none. One that
+// was named must exist.
+func (c *buildCmd) examples() (string, error) {
+	if c.ExamplesRoot != "" {
+		return c.ExamplesRoot, nil
+	}
+	root, err := filepath.Abs(c.PackageRoot)
+	if err != nil {
+		return "", err
+	}
+	for _, dir := range []string{filepath.Join(root, "examples"), filepath.Join(filepath.Dir(root), "examples")} {
+		if info, err := os.Lstat(dir); err == nil && info.IsDir() && dir != root {
+			return dir, nil
+		}
+	}
+	return "", nil
 }
 
 // within gives the path of folder relative to root, with slashes, or nothing when
 // it lies elsewhere.
 func within(root, folder string) (string, error) {
+	if folder == "" {
+		return "", nil
+	}
 	root, err := filepath.Abs(root)
 	if err != nil {
 		return "", err

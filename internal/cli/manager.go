@@ -19,6 +19,7 @@ import (
 type managerCmd struct {
 	clusterFlags
 	CacheDir       string        `placeholder:"DIR" env:"XPKG_CACHE_DIR" help:"Folder of the package cache. Default is xpkg in the user's cache folder."`
+	Namespace      string        `default:"crossplane-system" help:"Namespace where the programs of packages run, and where their secrets are."`
 	PollInterval   time.Duration `default:"1m" help:"How often packages with the pull policy Always are looked up."`
 	MetricsAddress string        `placeholder:"HOST:PORT" help:"Serve Prometheus metrics here."`
 	HealthAddress  string        `placeholder:"HOST:PORT" help:"Serve /healthz and /readyz here."`
@@ -44,7 +45,7 @@ func (c *managerCmd) Run(env *Env) error {
 	return runManager(env.Context, managerOptions{
 		config: cfg, cacheDir: dir, log: newLog(env.Stderr, c.LogFormat, c.Verbose),
 		options: manager.Options{
-			Poll: c.PollInterval, MetricsAddress: c.MetricsAddress, HealthAddress: c.HealthAddress, TakeOver: c.TakeOver,
+			Namespace: c.Namespace, Poll: c.PollInterval, MetricsAddress: c.MetricsAddress, HealthAddress: c.HealthAddress, TakeOver: c.TakeOver,
 		},
 	})
 }

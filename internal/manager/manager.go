@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -29,6 +30,9 @@ type Options struct {
 	Config *rest.Config
 	// Content is where packages come from.
 	Content Content
+	// Namespace is where the programs of packages run, and where their secrets
+	// are. Empty means DefaultNamespace.
+	Namespace string
 	// Poll is how often a package with the policy Always is looked up. Zero
 	// means a minute.
 	Poll time.Duration
@@ -45,6 +49,9 @@ type Options struct {
 	// Ready is called once the controllers run.
 	Ready func()
 }
+
+// DefaultNamespace is the namespace that the field expects.
+const DefaultNamespace = "crossplane-system"
 
 const (
 	// workers is how many packages, and how many revisions, of one kind are
@@ -89,10 +96,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	w := &world{
 		client: mgr.GetClient(), cluster: cluster, content: o.Content, events: mgr.GetEventRecorder("xpkg"),
-		now: time.Now, poll: o.Poll,
-	}
-	if w.poll == 0 {
-		w.poll = defaultPoll
+		now: time.Now, poll: cmp.Or(o.Poll, defaultPoll), namespace: cmp.Or(o.Namespace, DefaultNamespace),
 	}
 	if err := w.setup(mgr); err != nil {
 		return err

@@ -37,7 +37,7 @@ func (o *objects) refs() []plan.Ref {
 // wanted gives the objects of a package, with the common labels and annotations
 // of the revision on them. A Function brings none: its definitions only tell the
 // schema of its input (xpkg specification, "Function Package Requirements").
-func wanted(pkg *format.Package, rev v1.PackageRevision) (*objects, error) {
+func wanted(pkg *format.Package, rev v1.PackageRevision, namespace string) (*objects, error) {
 	out := &objects{bytes: map[plan.Ref][]byte{}, kinds: map[string]schema.GroupResource{}}
 	if rev.PackageKind() == v1.FunctionKind {
 		return out, nil
@@ -48,15 +48,16 @@ func wanted(pkg *format.Package, rev v1.PackageRevision) (*objects, error) {
 			// refuse every write; it is established with the runtime.
 			continue
 		}
-		if err := out.add(o, rev.RevisionSpec()); err != nil {
+		service := service{Name: rev.GetLabels()[v1.LabelPackage], Namespace: namespace}
+		if err := out.add(o, rev.RevisionSpec(), service); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-func (o *objects) add(object format.Object, spec *v1.PackageRevisionSpec) error {
-	raw, err := object.JSON()
+func (o *objects) add(object format.Object, spec *v1.PackageRevisionSpec, webhooks service) error {
+	raw, err := installable(object, webhooks)
 	if err != nil {
 		return err
 	}
@@ -74,6 +75,22 @@ func (o *objects) add(object format.Object, spec *v1.PackageRevisionSpec) error 
 		o.kinds[object.Name] = kind
 	}
 	return nil
+}
+
+// installable is an object as API servers of today take it: definitions of the
+// version v1beta1 are written as v1, and a conversion webhook is told where the
+// program of the package answers.
+func installable(object format.Object, webhooks service) ([]byte, error) {
+	raw, err := object.JSON()
+	if err != nil || object.GVK.Kind != "CustomResourceDefinition" {
+		return raw, err
+	}
+	if object.GVK.Version == "v1beta1" {
+		if raw, err = format.ConvertV1Beta1CRD(raw); err != nil {
+			return nil, err
+		}
+	}
+	return withConversion(raw, webhooks)
 }
 
 // desired is an object as the plan sees it. The digest covers what the package

@@ -86,7 +86,7 @@ func (r *revisionReconciler) establish(ctx context.Context, rev v1.PackageRevisi
 	if err := r.dependencies(ctx, rev, pkg.Meta); err != nil {
 		return ctrl.Result{}, err
 	}
-	objects, err := wanted(pkg, rev)
+	objects, err := wanted(pkg, rev, r.namespace)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -220,7 +220,7 @@ func (r *revisionReconciler) deactivate(ctx context.Context, rev v1.PackageRevis
 			return err
 		}
 		describe(rev, pkg.Meta)
-		objects, err := wanted(pkg, rev)
+		objects, err := wanted(pkg, rev, r.namespace)
 		if err != nil {
 			return err
 		}

@@ -39,6 +39,8 @@ type world struct {
 	events  events.EventRecorder
 	now     func() time.Time
 	poll    time.Duration
+	// namespace is where the programs of packages run.
+	namespace string
 }
 
 // object is what a package and a revision have in common for reporting.
