@@ -291,3 +291,29 @@ func TestCredentialsForARepository(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A registry that is only a name for another one redirects to it. The other one
+// gets a token for everybody and none of the first one's credentials.
+func TestRegistryThatRedirectsToAnother(t *testing.T) {
+	img := buildHello(t)
+	behind := newFakeRegistry(t)
+	behind.publish(t, img, "v1")
+	tokens := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "" {
+			t.Errorf("the token server got %v", r.Header)
+		}
+		_, _ = io.WriteString(w, `{"token":"everybody"}`)
+	}))
+	t.Cleanup(tokens.Close)
+	behind.fault = wantBearer("everybody", tokens.URL)
+	front := newFakeRegistry(t)
+	front.fault = func(w http.ResponseWriter, r *http.Request) bool {
+		http.Redirect(w, r, behind.URL+r.URL.Path, http.StatusTemporaryRedirect)
+		return true
+	}
+	secret := authn.AuthConfig{Username: "me", Password: "secret"}
+	r := testRemote(t, func(o *RemoteOptions) { o.Keychain = keychain{front.host(): secret, behind.host(): secret} })
+	if err := read(t, r, front.ref("v1")); err != nil {
+		t.Fatal(err)
+	}
+}

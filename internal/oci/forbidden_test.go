@@ -19,7 +19,6 @@ import (
 type publicRegistry struct {
 	*fakeRegistry
 	name string
-	dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// dialed are the addresses that were connected to.
 	dialed atomic.Value
 }

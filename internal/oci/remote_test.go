@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/failure"
 )
@@ -184,5 +185,63 @@ func TestSharedContentIsFetchedOnce(t *testing.T) {
 	all.Wait()
 	if n := f.count("/blobs/"); n != 1 {
 		t.Errorf("the layer was fetched %d times", n)
+	}
+}
+
+// Registries that do not answer a HEAD, or not fully, are asked by GET.
+func TestResolveWithoutHead(t *testing.T) {
+	img := buildHello(t)
+	for name, fault := range map[string]func(w http.ResponseWriter, r *http.Request){
+		"NotAllowed": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusMethodNotAllowed) },
+		"NoDigest": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", string(MediaTypeOCIManifest))
+		},
+		"BadDigest": func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Docker-Content-Digest", "sha256:x") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFakeRegistry(t)
+			ref := f.publish(t, img, "v1")
+			f.fault = func(w http.ResponseWriter, r *http.Request) bool {
+				if r.Method == http.MethodHead {
+					fault(w, r)
+				}
+				return r.Method == http.MethodHead
+			}
+			d, err := testRemote(t, nil).Resolve(t.Context(), ref)
+			if err != nil || d.Digest != img.Digest() {
+				t.Errorf("%s %v", d.Digest, err)
+			}
+		})
+	}
+}
+
+// A GET by tag whose header names other content than its body.
+func TestB03DigestHeaderLies(t *testing.T) {
+	f := newFakeRegistry(t)
+	img := buildHello(t)
+	ref := f.publish(t, img, "v1")
+	f.fault = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodHead {
+			w.WriteHeader(http.StatusMethodNotAllowed)
+			return true
+		}
+		w.Header().Set("Content-Type", string(MediaTypeOCIManifest))
+		w.Header().Set("Docker-Content-Digest", digestOfNothing)
+		_, _ = w.Write(img.RawManifest())
+		return true
+	}
+	_, err := testRemote(t, nil).Resolve(t.Context(), ref)
+	wantCode(t, err, ErrDigestMismatch)
+}
+
+func TestRetryAfter(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	s := &session{opts: &RemoteOptions{Now: func() time.Time { return now }}}
+	for value, want := range map[string]time.Duration{
+		"": 0, "5": 5 * time.Second, "Fri, 02 Jan 2026 03:05:05 GMT": time.Minute, "soon": 0, "99999999999999999999": 0,
+	} {
+		if got := s.retryAfter(&http.Response{Header: http.Header{"Retry-After": {value}}}); got != want {
+			t.Errorf("%q is %s, want %s", value, got, want)
+		}
 	}
 }
