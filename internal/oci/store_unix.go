@@ -3,6 +3,7 @@
 package oci
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -22,4 +23,13 @@ func checkOwner(info fs.FileInfo) error {
 		return fmt.Errorf("its owner is user %d and this process runs as user %d", stat.Uid, uid)
 	}
 	return nil
+}
+
+// syncDir makes a rename last through a loss of power.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }

@@ -213,12 +213,3 @@ func appendAll(data []byte, r io.Reader) ([]byte, error) {
 		}
 	}
 }
-
-// syncDir makes a rename last through a loss of power.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
