@@ -3,6 +3,8 @@ package format
 import (
 	"bytes"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/failure"
 )
@@ -92,7 +94,7 @@ func (a *assembler) meta() {
 	if len(metas) == 0 {
 		// The metadata can be in a document that could not be read.
 		if a.unread == 0 {
-			a.add(Document{}, header{}, &fault{code: ErrNoMeta, what: "no metadata object in " + plural(len(others), "document")})
+			a.add(Document{}, header{}, &fault{code: ErrNoMeta, what: "no metadata object " + among(others)})
 		}
 		return
 	}
@@ -155,6 +157,24 @@ func (a *assembler) add(d Document, h header, f *fault) {
 	}
 	finding.Kind, finding.Name = h.kind, h.name
 	a.findings = append(a.findings, finding)
+}
+
+// among says in what documents something was looked for.
+func among(entries []entry) string {
+	if len(entries) == 0 {
+		return "and no other document either"
+	}
+	var kinds []string
+	for _, e := range entries {
+		if kind := safe(e.header.kind); !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	const most = 5
+	if len(kinds) > most {
+		kinds = append(kinds[:most], "…")
+	}
+	return fmt.Sprintf("in %s (%s)", plural(len(entries), "document"), strings.Join(kinds, ", "))
 }
 
 func plural(n int, what string) string {

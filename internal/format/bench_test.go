@@ -1,51 +1,146 @@
-package format
+package format_test
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"runtime"
-	"sync"
+	"runtime/metrics"
+	"sync/atomic"
 	"testing"
 
+	"github.com/xpkg-dev/xpkg/internal/format"
+	"github.com/xpkg-dev/xpkg/internal/format/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/testing/corpus"
 )
 
-// largest is the stream of the largest provider of the corpus.
-func largest(tb testing.TB) []byte {
+const benchMeta = "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: provider-aws}\n"
+
+// largest is the folder of the largest provider of the corpus, whose metadata is
+// made from a template and stands in for here.
+func largest(tb testing.TB) (*format.Folder, []byte) {
 	tb.Helper()
 	dir := filepath.Join(corpus.Dir(tb), "providers", "crossplane-contrib__provider-upjet-aws@v2.6.0", "package", "crds")
-	stream, err := largestStream(dir)
+	folder, err := format.ReadFolder(os.DirFS(dir), format.FolderOptions{})
 	if err != nil {
 		tb.Skipf("the largest provider of the corpus cannot be read: %v", err)
 	}
-	return stream
+	return folder, append([]byte(benchMeta+"---\n"), folder.Stream()...)
 }
 
-var largestStream = func() func(string) ([]byte, error) {
-	var once sync.Once
-	var stream []byte
-	var err error
-	return func(dir string) ([]byte, error) {
-		once.Do(func() {
-			var f *Folder
-			if f, err = ReadFolder(os.DirFS(dir), FolderOptions{}); err == nil {
-				stream = append([]byte(providerMeta+"---\n"), f.Stream()...)
-			}
-		})
-		return stream, err
-	}
-}()
+// thousand is a stream of its first thousand definitions.
+func thousand(tb testing.TB) []byte {
+	tb.Helper()
+	folder, _ := largest(tb)
+	folder.Documents = folder.Documents[:1000]
+	return append([]byte(benchMeta+"---\n"), folder.Stream()...)
+}
 
 // BenchmarkReadCold reads the largest provider from its YAML.
 func BenchmarkReadCold(b *testing.B) {
-	stream := largest(b)
+	_, stream := largest(b)
 	b.SetBytes(int64(len(stream)))
 	b.ReportAllocs()
 	for b.Loop() {
-		pkg, err := Read(stream, ReadOptions{})
+		if _, err := format.Read(stream, format.ReadOptions{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkReadWarm reads a package of a thousand definitions from its index.
+func BenchmarkReadWarm(b *testing.B) {
+	pkg, err := format.Read(thousand(b), format.ReadOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	index, err := format.NewIndex(pkg)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var blob bytes.Buffer
+	if err := format.WriteObjects(&blob, pkg); err != nil {
+		b.Fatal(err)
+	}
+	text := format.EncodeIndex(index)
+	b.ReportMetric(float64(len(text)), "index-bytes")
+	b.ReportAllocs()
+	for b.Loop() {
+		x, err := format.DecodeIndex(text)
 		if err != nil {
 			b.Fatal(err)
 		}
-		runtime.KeepAlive(pkg)
+		if _, err := x.Package(bytes.NewReader(blob.Bytes()), format.Limits{}); err != nil {
+			b.Fatal(err)
+		}
 	}
+}
+
+// BenchmarkBuild reads the folder of the largest provider, makes every check there
+// is, and makes the stream.
+func BenchmarkBuild(b *testing.B) {
+	dir := filepath.Join(corpus.Dir(b), "providers", "crossplane-contrib__provider-upjet-aws@v2.6.0", "package", "crds")
+	policy := format.PolicyBuild().With(format.ErrNoMeta, format.Off)
+	b.ReportAllocs()
+	for b.Loop() {
+		folder, err := format.ReadFolder(os.DirFS(dir), format.FolderOptions{})
+		if err != nil {
+			b.Skip(err)
+		}
+		findings := folder.Lint(format.ReadOptions{Policy: policy}, format.CheckOptions{Policy: policy, CRDs: apiserver.ValidateCRD})
+		if err := format.Failed(findings); err != nil {
+			b.Fatal(err)
+		}
+		b.SetBytes(int64(len(folder.Stream())))
+	}
+}
+
+// TestReadNeedsLittleMemory proves that reading the largest provider never holds
+// more than three times its size, the stream itself included.
+func TestReadNeedsLittleMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads a hundred megabytes")
+	}
+	folder, stream := largest(t)
+	*folder = format.Folder{}
+	runtime.GC()
+	before := heap()
+	peak, stop := watchHeap()
+	pkg, err := format.Read(stream, format.ReadOptions{})
+	stop()
+	if err != nil {
+		t.Fatal(err)
+	}
+	most := peak.Load() - before + uint64(len(stream))
+	t.Logf("%d MB of YAML took %d MB at most", len(stream)>>20, most>>20)
+	if most > 3*uint64(len(stream)) {
+		t.Errorf("reading %d MB took %d MB", len(stream)>>20, most>>20)
+	}
+	runtime.KeepAlive(pkg)
+}
+
+// heap is what is allocated now, garbage included.
+func heap() uint64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
+
+// watchHeap looks at the heap all the time until it is stopped.
+func watchHeap() (peak *atomic.Uint64, stop func()) {
+	peak = new(atomic.Uint64)
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			peak.Store(max(peak.Load(), heap()))
+			select {
+			case <-done:
+				return
+			default:
+				runtime.Gosched()
+			}
+		}
+	}()
+	return peak, func() { close(done); <-ended }
 }

@@ -74,7 +74,7 @@ func (f Finding) where() string {
 		subject = append(subject, safe(f.Kind))
 	}
 	if f.Name != "" {
-		subject = append(subject, fmt.Sprintf("%q", f.Name))
+		subject = append(subject, fmt.Sprintf("%.260q", f.Name))
 	}
 	if len(subject) == 0 {
 		return f.Message
@@ -82,9 +82,9 @@ func (f Finding) where() string {
 	return strings.Join(subject, ", ") + ": " + f.Message
 }
 
-// safe gives s as it is when it is a plain word, and quoted otherwise.
+// safe gives s as it is when it is a plain word, and otherwise quoted and cut.
 func safe(s string) string {
-	if q := fmt.Sprintf("%q", s); q != `"`+s+`"` || strings.Contains(s, " ") {
+	if q := fmt.Sprintf("%.100q", s); q != `"`+s+`"` || strings.Contains(s, " ") {
 		return q
 	}
 	return s
