@@ -2,15 +2,26 @@
 // this machine when they are there, and from a registry otherwise.
 //
 // A package is read by its digest and never by its tag. Its bytes come from the
-// store, where they were verified as a whole before anything looked at them.
+// store, where they were verified as a whole before anything looked at them. What
+// was found in its YAML is kept beside it, so that only the first read of a
+// package pays for parsing it.
 package content
 
 import (
 	"context"
 
+	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/oci"
 )
+
+// ErrNotCached is the failure of content that may not be pulled and is not in
+// the cache.
+var ErrNotCached = failure.Register(failure.Code{
+	Name: "NotCached", Class: failure.NotFound,
+	Cause: "The packagePullPolicy is Never, and the content is not in the package cache.",
+	Fix:   "Put the content into the package cache, or use the packagePullPolicy IfNotPresent.",
+})
 
 // Source gives packages.
 type Source struct {
@@ -32,9 +43,35 @@ func (s *Source) Resolve(ctx context.Context, ref oci.Reference) (oci.Digest, er
 }
 
 // Read gives the package with the digest of ref. What the store does not have is
-// pulled first, if pull says that it may be.
+// pulled first, if pull says that it may be; otherwise nothing is dialed.
 func (s *Source) Read(ctx context.Context, ref oci.Reference, pull bool) (*format.Package, error) {
-	manifest, err := s.manifest(ctx, ref, pull)
+	if pkg, ok := s.indexed(ctx, ref); ok {
+		return pkg, nil
+	}
+	pkg, err := s.parse(ctx, ref)
+	if oci.ErrBlobNotFound.Is(err) {
+		if !pull {
+			return nil, ErrNotCached.New(nil, "%s is not in the package cache", ref)
+		}
+		if _, err := s.remote.Fetch(ctx, ref, s.store, oci.FetchOptions{}); err != nil {
+			return nil, err
+		}
+		pkg, err = s.parse(ctx, ref)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.keep(ctx, ref.Digest, pkg)
+	return pkg, nil
+}
+
+// parse reads a package from the YAML in the store.
+func (s *Source) parse(ctx context.Context, ref oci.Reference) (*format.Package, error) {
+	artifact, err := s.store.Artifact(ctx, ref.Digest, s.limits)
+	if err != nil {
+		return nil, err
+	}
+	manifest, err := oci.FindManifest(ctx, artifact, oci.Platform{}, s.limits)
 	if err != nil {
 		return nil, err
 	}
@@ -43,13 +80,4 @@ func (s *Source) Read(ctx context.Context, ref oci.Reference, pull bool) (*forma
 		return nil, err
 	}
 	return format.Read(stream, format.ReadOptions{File: ref.String()})
-}
-
-// manifest finds the manifest of the package, with its layer in the store.
-func (s *Source) manifest(ctx context.Context, ref oci.Reference, pull bool) (oci.Manifest, error) {
-	remote := s.remote
-	if !pull {
-		remote = oci.NewRemote(oci.RemoteOptions{Transport: offline{ref}, Attempts: 1})
-	}
-	return remote.Fetch(ctx, ref, s.store, oci.FetchOptions{})
 }
