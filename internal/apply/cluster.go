@@ -153,7 +153,7 @@ func liveOf(ref plan.Ref, m *metav1.PartialObjectMetadata) plan.Live {
 	}
 	for _, f := range m.ManagedFields {
 		if f.Manager == plan.FieldManager && f.Subresource == "" && f.FieldsV1 != nil {
-			labels, annotations := managedKeys(f.FieldsV1.Raw)
+			labels, annotations := managedKeys(f.FieldsV1.GetRawBytes())
 			l.ManagedLabels = append(l.ManagedLabels, labels...)
 			l.ManagedAnnotations = append(l.ManagedAnnotations, annotations...)
 		}

@@ -138,18 +138,3 @@ func startProcess(t *testing.T, dir string) (*exec.Cmd, up.State) {
 
 // alive says whether a process exists.
 func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
-
-// eventually waits for a condition.
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	ctx := limited(t)
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !condition() {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: not within %s", what, limit)
-		case <-tick.C:
-		}
-	}
-}
