@@ -151,7 +151,7 @@ func (a *assembler) object(e entry) Object {
 
 // add records a finding about a document.
 func (a *assembler) add(d Document, h header, f *fault) {
-	finding := Finding{Code: f.code, Message: f.what, Fix: f.code.Fix}
+	finding := placed(f, "")
 	if d.File != "" {
 		finding = d.finding(f)
 	}

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/xpkg-dev/xpkg/internal/failure"
 )
 
@@ -40,12 +38,12 @@ type SchemaProblem struct {
 // made the others. All findings are given at once, with the severities of the
 // policy, in the order of the documents.
 func Check(pkg *Package, opts CheckOptions) []Finding {
-	c := &checker{pkg: pkg, opts: opts, limits: opts.Limits.withDefaults()}
+	c := &checker{pkg: pkg, opts: opts, limits: opts.Limits.withDefaults(), lines: locator{doc: pkg.Meta.Raw}}
 	c.checkMetaAnnotations()
 	c.checkCapabilities()
 	found := make([][]Finding, len(pkg.Objects))
 	parallel(len(pkg.Objects), func(i int) {
-		o := &objectChecker{checker: c, object: pkg.Objects[i]}
+		o := &objectChecker{checker: c, object: pkg.Objects[i], lines: locator{doc: pkg.Objects[i].Document}}
 		o.check()
 		found[i] = o.findings
 	})
@@ -97,6 +95,7 @@ type checker struct {
 	pkg      *Package
 	opts     CheckOptions
 	limits   Limits
+	lines    locator // of the metadata
 	findings []Finding
 }
 
@@ -118,14 +117,9 @@ func (c *checker) metaFinding(code failure.Code, path, format string, args ...an
 	if m.Kind == "" {
 		return
 	}
-	gvk := schema.GroupVersionKind{Kind: string(m.Kind)}
-	c.findings = append(c.findings, objectFinding(m.Raw, gvk, m.Name, code, path, fmt.Sprintf(format, args...)))
-}
-
-func objectFinding(d Document, gvk schema.GroupVersionKind, name string, code failure.Code, path, message string) Finding {
-	f := d.finding(&fault{code: code, line: d.lineOf(path), what: message})
-	f.Kind, f.Name = gvk.Kind, name
-	return f
+	f := m.Raw.finding(&fault{code: code, line: c.lines.line(path), what: fmt.Sprintf(format, args...)})
+	f.Kind, f.Name = string(m.Kind), m.Name
+	c.findings = append(c.findings, f)
 }
 
 // sortProblems puts problems into an order that does not depend on maps.

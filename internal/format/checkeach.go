@@ -37,14 +37,14 @@ func (a *assembler) checkEach() {
 	if m := a.pkg.Meta; m.Kind != "" {
 		a.checkSeparator(m.Raw, a.metaHeader())
 		if what := nameFault(m.Name); what != "" {
-			a.add(m.Raw, a.metaHeader(), &fault{code: ErrInvalidMetaName, line: m.Raw.lineOf("metadata.name"), what: what})
+			a.add(m.Raw, a.metaHeader(), &fault{code: ErrInvalidMetaName, what: what})
 		}
 	}
 	for _, o := range a.pkg.Objects {
 		h := header{kind: o.GVK.Kind, name: o.Name}
 		a.checkSeparator(o.Document, h)
 		if what := nameFault(o.Name); what != "" {
-			a.add(o.Document, h, &fault{code: ErrInvalidName, line: o.lineOf("metadata.name"), what: what})
+			a.add(o.Document, h, &fault{code: ErrInvalidName, what: what})
 		}
 		if json, _ := o.canonical(); len(json) > a.limits.ObjectBytes {
 			a.add(o.Document, h, a.limits.breach(ErrObjectTooLarge, &a.limits.ObjectBytes, 0))

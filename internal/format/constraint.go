@@ -20,14 +20,14 @@ type ConstraintError struct {
 
 // Error is one line; Caret shows the place.
 func (e *ConstraintError) Error() string {
-	return fmt.Sprintf("%q is not a version constraint: %s at character %d", e.Input, e.Why, e.column()+1)
+	return fmt.Sprintf("%.200q is not a version constraint: %s at character %d", e.Input, e.Why, e.column()+1)
 }
 
 // Caret is two lines, the constraint and a caret below the place of the fault.
 // Both are safe to print on a terminal.
 func (e *ConstraintError) Caret() string {
 	before := fmt.Sprintf("%q", e.Input[:e.Offset])
-	return fmt.Sprintf("%q\n%s^", e.Input, strings.Repeat(" ", len([]rune(before))-1))
+	return fmt.Sprintf("%.600q\n%s^", e.Input, strings.Repeat(" ", len([]rune(before))-1))
 }
 
 func (e *ConstraintError) column() int { return len([]rune(e.Input[:e.Offset])) }
@@ -60,6 +60,9 @@ var constraintPart = regexp.MustCompile(`^(\|\||,|-\s|[=<>!~^]*\s*[^\s,|]+|[=<>!
 
 // findFault looks for the first part of a constraint that is none by itself.
 func findFault(s string) (at int, why string) {
+	if len(s) > semver.MaxConstraintLen {
+		return 0, fmt.Sprintf("it is longer than %d characters", semver.MaxConstraintLen)
+	}
 	expected := true // a comparison must follow
 	for at < len(s) {
 		if strings.ContainsRune(" \t\n\r", rune(s[at])) {

@@ -30,12 +30,12 @@ type body struct {
 }
 
 // newDocument makes a document whose JSON is read from raw when it is asked for.
-func newDocument(file string, line, index int, raw []byte, limits *Limits) Document {
+func newDocument(file string, line, index int, raw []byte, reader *yamlReader) Document {
 	read := func() ([]byte, error) {
 		if f := checkEncoding(raw); f != nil {
 			return nil, f
 		}
-		return toJSON(raw, limits)
+		return reader.toJSON(raw)
 	}
 	return Document{File: file, Line: line, Index: index, Raw: raw, body: &body{read: read}}
 }
@@ -56,8 +56,7 @@ func (d Document) JSON() ([]byte, error) {
 // canonical is JSON with the error as a fault.
 func (d Document) canonical() ([]byte, error) {
 	if d.body == nil {
-		limits := Limits{}.withDefaults()
-		return newDocument(d.File, d.Line, d.Index, d.Raw, &limits).canonical()
+		return newDocument(d.File, d.Line, d.Index, d.Raw, newYAMLReader(Limits{})).canonical()
 	}
 	d.body.once.Do(func() {
 		d.body.json, d.body.err = d.body.read()
@@ -77,7 +76,7 @@ func (d Document) finding(err error) Finding {
 		line = d.Line + f.line - 1
 	}
 	return Finding{
-		Code: f.code, Severity: Error, Message: f.what, Fix: f.code.Fix,
+		Code: f.code, Severity: Error, Message: f.what, Fix: f.code.Fix, Excerpt: f.excerpt,
 		File: d.File, Line: line, Document: d.Index + 1,
 	}
 }

@@ -15,7 +15,7 @@ func agree(t failer, text []byte) (claimed bool) {
 		return false
 	}
 	limits := Limits{}.withDefaults()
-	got, _, ok := fastJSON(text, &limits)
+	got, _, ok := fastJSON(bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")), &limits)
 	if !ok {
 		return false
 	}

@@ -9,6 +9,8 @@ type fault struct {
 	// line is relative to the document, from 1; 0 when it is not known.
 	line int
 	what string
+	// excerpt shows the place within what was written, where that helps.
+	excerpt string
 }
 
 func (f *fault) Error() string { return f.what }

@@ -44,6 +44,9 @@ type Finding struct {
 	Kind, Name string
 	// Fix says what to do about it.
 	Fix string
+	// Excerpt is what was written and, on a second line, a caret below the place of
+	// the fault; empty where that does not help. It is safe to print.
+	Excerpt string
 }
 
 // String is one line for a person: place, severity, code, message.
@@ -102,7 +105,8 @@ func (f Finding) MarshalJSON() ([]byte, error) {
 		Kind     string `json:"kind,omitempty"`
 		Name     string `json:"name,omitempty"`
 		Fix      string `json:"fix,omitempty"`
-	}{f.Code.Name, f.Severity.String(), f.Message, f.File, f.Line, f.Document, f.Kind, f.Name, f.Fix})
+		Excerpt  string `json:"excerpt,omitempty"`
+	}{f.Code.Name, f.Severity.String(), f.Message, f.File, f.Line, f.Document, f.Kind, f.Name, f.Fix, f.Excerpt})
 }
 
 // A Refusal is the cause in the failure of a package that is refused. It holds

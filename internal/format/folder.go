@@ -63,7 +63,7 @@ type Folder struct {
 // The error is a failure when the folder or a file cannot be read, or breaks a
 // limit. What is wrong in a file is told by Package.
 func ReadFolder(fsys fs.FS, opts FolderOptions) (*Folder, error) {
-	r := &folderReader{opts: opts, limits: opts.Limits.withDefaults()}
+	r := &folderReader{opts: opts, reader: newYAMLReader(opts.Limits)}
 	if err := r.checkOptions(fsys); err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func metaFirst(docs []Document) []Document {
 
 type folderReader struct {
 	opts     FolderOptions
-	limits   Limits
+	reader   *yamlReader
 	bytes    int
 	findings []Finding
 }
@@ -199,7 +199,7 @@ func (r *folderReader) file(fsys fs.FS, name string) ([]Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	docs, f := split(text, name, &r.limits)
+	docs, f := split(text, name, r.reader)
 	switch {
 	case f == nil:
 		return docs, nil
@@ -217,13 +217,13 @@ func (r *folderReader) bytesOf(fsys fs.FS, name string) ([]byte, error) {
 		return nil, ErrUnreadableFile.New(err, "cannot read %q", name)
 	}
 	defer f.Close()
-	room := r.limits.StreamBytes - r.bytes
+	room := r.reader.limits.StreamBytes - r.bytes
 	text, err := io.ReadAll(io.LimitReader(f, int64(room)+1))
 	if err != nil {
 		return nil, ErrUnreadableFile.New(err, "cannot read %q", name)
 	}
 	if len(text) > room {
-		f := r.limits.breach(ErrStreamTooLarge, &r.limits.StreamBytes, 0)
+		f := r.reader.limits.breach(ErrStreamTooLarge, &r.reader.limits.StreamBytes, 0)
 		return nil, refuse([]Finding{placed(f, name)}, "cannot read the folder of the package")
 	}
 	r.bytes += len(text)

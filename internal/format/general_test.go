@@ -7,8 +7,7 @@ import (
 
 // read gives the JSON of a text, or the code, line and message of what is wrong.
 func read(text string, limits Limits) (json, code string, line int, what string) {
-	limits = limits.withDefaults()
-	out, err := toJSON([]byte(text), &limits)
+	out, err := newYAMLReader(limits).toJSON([]byte(text))
 	if f, ok := err.(*fault); ok {
 		return "", f.code.Name, f.line, f.what
 	}

@@ -42,8 +42,7 @@ func FuzzHeader(f *testing.F) {
 		if checkEncoding(text) != nil {
 			return
 		}
-		limits := Limits{Depth: 50, Nodes: 1000}.withDefaults()
-		canonical, err := toJSON(append(text, '\n'), &limits)
+		canonical, err := newYAMLReader(Limits{Depth: 50, Nodes: 1000}).toJSON(append(text, '\n'))
 		if err != nil {
 			return
 		}

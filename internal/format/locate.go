@@ -7,18 +7,33 @@ import (
 	yaml3 "go.yaml.in/yaml/v3"
 )
 
-// lineOf is the line within the document of the field at a path such as
+// maxLocated is the size of the largest document in which the lines of fields
+// are looked for. In others a finding has the line of the document.
+const maxLocated = 1 << 20
+
+// locator finds the lines of fields of one document, for messages. It parses the
+// document when it is first asked.
+type locator struct {
+	doc    Document
+	parsed bool
+	root   *yaml3.Node
+}
+
+// line is the line within the document of the field at a path such as
 // "spec.dependsOn[0].version", or of the last part of the path that is there; 0
-// for no path. It parses the document again, so it is for messages only.
-func (d Document) lineOf(path string) int {
-	if path == "" || d.Raw == nil {
+// when nothing is known.
+func (l *locator) line(path string) int {
+	if path == "" {
 		return 0
 	}
-	var root yaml3.Node
-	if err := yaml3.Unmarshal(d.Raw, &root); err != nil || len(root.Content) == 0 {
-		return 0
+	if !l.parsed {
+		l.parsed = true
+		var root yaml3.Node
+		if len(l.doc.Raw) <= maxLocated && yaml3.Unmarshal(l.doc.Raw, &root) == nil && len(root.Content) > 0 {
+			l.root = root.Content[0]
+		}
 	}
-	at, line := root.Content[0], 0
+	at, line := l.root, 0
 	for _, step := range steps(path) {
 		key, value := child(at, step)
 		if value == nil {
@@ -34,12 +49,9 @@ func steps(path string) []string {
 	var out []string
 	for path != "" {
 		if path[0] == '[' {
-			end := strings.IndexByte(path, ']')
-			if end < 0 {
-				end = len(path) - 1
-			}
-			out = append(out, path[1:end])
-			path = strings.TrimPrefix(path[end+1:], ".")
+			step, rest, _ := strings.Cut(path[1:], "]")
+			out = append(out, step)
+			path = strings.TrimPrefix(rest, ".")
 			continue
 		}
 		end := strings.IndexAny(path, ".[")
@@ -55,6 +67,9 @@ func steps(path string) []string {
 // child finds a field of a mapping or an element of a sequence, and the node at
 // whose line it starts.
 func child(n *yaml3.Node, step string) (key, value *yaml3.Node) {
+	if n == nil {
+		return nil, nil
+	}
 	if n.Kind == yaml3.AliasNode {
 		n = n.Alias
 	}

@@ -86,6 +86,7 @@ type wireDependency struct {
 // metaReader turns a metadata object into a Meta, and goes on after a fault.
 type metaReader struct {
 	doc    Document
+	lines  locator
 	limits *Limits
 	meta   Meta
 	faults []*fault
@@ -93,7 +94,7 @@ type metaReader struct {
 
 // readMeta reads a metadata object. The Meta is as complete as it can be made.
 func readMeta(doc Document, h header, limits *Limits) (Meta, []*fault) {
-	r := &metaReader{doc: doc, limits: limits}
+	r := &metaReader{doc: doc, lines: locator{doc: doc}, limits: limits}
 	r.meta = Meta{APIVersion: h.apiVersion, Name: h.name, Raw: doc}
 	gvk := h.gvk()
 	kind := Kind(gvk.Kind)
@@ -201,16 +202,21 @@ func (r *metaReader) dependency(i int, d wireDependency) (Dependency, bool) {
 
 // constraint checks a constraint; it gives nothing for one that is not valid.
 func (r *metaReader) constraint(path, s string, digest bool) string {
-	if err := CheckConstraint(s, digest); err != nil {
-		r.fault(ErrInvalidConstraint, path, "%s: %s", path, err)
-		return ""
+	err := CheckConstraint(s, digest)
+	if err == nil {
+		return s
 	}
-	return s
+	r.fault(ErrInvalidConstraint, path, "%s: %s", path, err)
+	var wrong *ConstraintError
+	if errors.As(err, &wrong) {
+		r.faults[len(r.faults)-1].excerpt = wrong.Caret()
+	}
+	return ""
 }
 
 // fault records what is wrong with the field at a path.
 func (r *metaReader) fault(code failure.Code, path, format string, args ...any) {
-	r.faults = append(r.faults, &fault{code: code, line: r.doc.lineOf(path), what: fmt.Sprintf(format, args...)})
+	r.faults = append(r.faults, &fault{code: code, line: r.lines.line(path), what: fmt.Sprintf(format, args...)})
 }
 
 // typeFault reports a field of the wrong type below a path.
@@ -232,7 +238,7 @@ func (r *metaReader) unknown(err error, below string) {
 		path = field.FieldPath()
 	}
 	path = join(below, path)
-	text := fmt.Sprintf("unknown field %q", path)
+	text := fmt.Sprintf("unknown field %.200q", path)
 	if hint := nearField(path); hint != "" {
 		text += fmt.Sprintf(", did you mean %q", hint)
 	}

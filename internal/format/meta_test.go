@@ -175,6 +175,13 @@ func TestMetaFaults(t *testing.T) {
 	}
 }
 
+func TestConstraintShowsTheFault(t *testing.T) {
+	_, findings := metaOf(t, providerMeta+"spec: {crossplane: '>=v1 <v2 ||'}\n")
+	if len(findings) != 1 || findings[0].Excerpt != "\">=v1 <v2 ||\"\n            ^" {
+		t.Errorf("got %+v", findings)
+	}
+}
+
 func TestPermissionLimit(t *testing.T) {
 	text := providerMeta + "spec:\n  permissionRequests:\n" + strings.Repeat("  - {verbs: [get]}\n", 3)
 	if _, err := Read([]byte(text), ReadOptions{Limits: Limits{PermissionRules: 2}}); !ErrTooManyPermissions.Is(err) {

@@ -16,6 +16,10 @@ var metaFields = []string{
 // nothing when none is near.
 func nearField(path string) string {
 	name := path[strings.LastIndexByte(path, '.')+1:]
+	const longest = 40
+	if len(name) > longest {
+		return ""
+	}
 	best, bestDistance := "", 3
 	for _, f := range metaFields {
 		if d := distance(strings.ToLower(name), strings.ToLower(f)); d < bestDistance {

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/xpkg-dev/xpkg/internal/failure"
 )
 
@@ -21,6 +19,7 @@ var ErrCABundleIgnored = failure.Register(failure.Code{
 type objectChecker struct {
 	*checker
 	object   Object
+	lines    locator
 	text     []byte
 	findings []Finding
 }
@@ -66,7 +65,7 @@ func (c *objectChecker) checkCABundle(bundle, path string) {
 }
 
 func (c *objectChecker) finding(code failure.Code, path, format string, args ...any) {
-	gvk := schema.GroupVersionKind{Kind: c.object.GVK.Kind}
-	f := objectFinding(c.object.Document, gvk, c.object.Name, code, path, fmt.Sprintf(format, args...))
+	f := c.object.Document.finding(&fault{code: code, line: c.lines.line(path), what: fmt.Sprintf(format, args...)})
+	f.Kind, f.Name = c.object.GVK.Kind, c.object.Name
 	c.findings = append(c.findings, f)
 }

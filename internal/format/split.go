@@ -23,8 +23,7 @@ var ErrUnsupportedYAML = failure.Register(failure.Code{
 // File is the name for messages. Errors are failures: of the class Limit for a
 // stream over a limit, and Invalid for UTF-16 and for YAML directives.
 func Split(stream []byte, file string, limits Limits) ([]Document, error) {
-	limits = limits.withDefaults()
-	docs, f := split(stream, file, &limits)
+	docs, f := split(stream, file, newYAMLReader(limits))
 	if f != nil {
 		return nil, refuse([]Finding{placed(f, file)}, "cannot split YAML")
 	}
@@ -36,7 +35,8 @@ func placed(f *fault, file string) Finding {
 	return Finding{Code: f.code, Severity: Error, Message: f.what, Fix: f.code.Fix, File: file, Line: f.line}
 }
 
-func split(stream []byte, file string, limits *Limits) ([]Document, *fault) {
+func split(stream []byte, file string, reader *yamlReader) ([]Document, *fault) {
+	limits := &reader.limits
 	if len(stream) > limits.StreamBytes {
 		return nil, limits.breach(ErrStreamTooLarge, &limits.StreamBytes, 0)
 	}
@@ -44,7 +44,7 @@ func split(stream []byte, file string, limits *Limits) ([]Document, *fault) {
 	if f != nil {
 		return nil, f
 	}
-	s := &splitter{file: file, limits: limits, text: text, line: 1, started: 1}
+	s := &splitter{file: file, reader: reader, limits: limits, text: text, line: 1, started: 1}
 	if f := s.run(); f != nil {
 		return nil, f
 	}
@@ -53,7 +53,8 @@ func split(stream []byte, file string, limits *Limits) ([]Document, *fault) {
 
 type splitter struct {
 	file   string
-	limits *Limits
+	reader *yamlReader
+	limits *Limits // of the reader
 	text   []byte
 	docs   []Document
 
@@ -121,7 +122,7 @@ func (s *splitter) end(end int) *fault {
 	if raw[len(raw)-1] != '\n' {
 		raw = append(raw, '\n')
 	}
-	s.docs = append(s.docs, newDocument(s.file, s.started, len(s.docs), raw, s.limits))
+	s.docs = append(s.docs, newDocument(s.file, s.started, len(s.docs), raw, s.reader))
 	return nil
 }
 

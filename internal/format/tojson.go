@@ -1,19 +1,37 @@
 package format
 
-import "bytes"
+import (
+	"bytes"
+	"sync"
+)
+
+// yamlReader turns the documents of one stream or folder into JSON. It may be
+// used from many goroutines.
+type yamlReader struct {
+	limits Limits
+	// general is held while the general libraries read a document, which takes many
+	// times the memory of the document, so that only one does.
+	general sync.Mutex
+}
+
+func newYAMLReader(limits Limits) *yamlReader {
+	return &yamlReader{limits: limits.withDefaults()}
+}
 
 // toJSON gives one document as canonical JSON. Errors are faults. A line end of
 // CRLF is one of LF to every reader, so that nobody needs to know both.
-func toJSON(raw []byte, limits *Limits) ([]byte, error) {
+func (r *yamlReader) toJSON(raw []byte) ([]byte, error) {
 	if bytes.IndexByte(raw, '\r') >= 0 {
 		raw = bytes.ReplaceAll(raw, []byte("\r\n"), []byte("\n"))
 	}
-	json, f, ok := fastJSON(raw, limits)
+	json, f, ok := fastJSON(raw, &r.limits)
 	switch {
 	case f != nil:
 		return nil, f
 	case ok:
 		return json, nil
 	}
-	return generalJSON(raw, limits)
+	r.general.Lock()
+	defer r.general.Unlock()
+	return generalJSON(raw, &r.limits)
 }
