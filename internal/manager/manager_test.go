@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -15,17 +14,15 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/xpkg-dev/xpkg/apis"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/content"
 	"github.com/xpkg-dev/xpkg/internal/format"
-	"github.com/xpkg-dev/xpkg/internal/manager"
 	"github.com/xpkg-dev/xpkg/internal/oci"
-	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
+	"github.com/xpkg-dev/xpkg/internal/testing/plane"
+	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
 // shelf is a place of packages for tests: what is put on it can be resolved and
@@ -110,55 +107,8 @@ spec:
 `, group, plural, kind, strings.ToLower(kind), description)
 }
 
-// run starts a manager for the test and gives a client for what it does.
-func run(t *testing.T, cfg *rest.Config, source manager.Content) client.Client {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() {
-		ended <- manager.Run(ctx, manager.Options{Config: cfg, Content: source, Log: slog.New(slog.DiscardHandler)})
-	}()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
-			t.Errorf("manager: %v", err)
-		}
-	})
-	scheme, err := apis.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(cfg, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	until(t, "the package API is served", func() (string, bool) {
-		err := c.List(t.Context(), &v1.ProviderList{})
-		return fmt.Sprint(err), err == nil
-	})
-	return c
-}
-
-// until waits for a condition, and fails the test with what was last seen.
-func until(t *testing.T, what string, condition func() (string, bool)) {
-	t.Helper()
-	deadline := time.Now().Add(45 * time.Second)
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		seen, ok := condition()
-		if ok {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain until %s; last seen: %s", what, seen)
-		}
-		<-tick.C
-	}
-}
+// limit is how long a condition may take on a machine that is busy.
+const limit = 45 * time.Second
 
 func untilHealthy(t *testing.T, c client.Client, p v1.Package) {
 	t.Helper()
@@ -167,7 +117,7 @@ func untilHealthy(t *testing.T, c client.Client, p v1.Package) {
 
 func untilCondition(t *testing.T, c client.Client, p v1.Package, ct v1.ConditionType, status corev1.ConditionStatus, message string) {
 	t.Helper()
-	until(t, fmt.Sprintf("%s %s has %s=%s %s", p.PackageKind(), p.GetName(), ct, status, message), func() (string, bool) {
+	wait.Until(t, limit, fmt.Sprintf("%s %s has %s=%s %s", p.PackageKind(), p.GetName(), ct, status, message), func() (string, bool) {
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
 			return err.Error(), false
 		}
@@ -212,12 +162,11 @@ func owners(t *testing.T, c client.Client, name string) []string {
 }
 
 func TestInstallUpgradeUninstall(t *testing.T) {
-	cfg := cluster.Start(t)
 	s := newShelf()
 	const first, second = "registry.example.com/test/lifecycle:v1.0.0", "registry.example.com/test/lifecycle:v2.0.0"
 	s.put(first, provider("lifecycle", crd("lifecycle.test", "Kept", "one"), crd("lifecycle.test", "Dropped", "one")))
 	s.put(second, provider("lifecycle", crd("lifecycle.test", "Kept", "two"), crd("lifecycle.test", "Added", "two")))
-	c := run(t, cfg, s)
+	c := plane.Start(t, s)
 
 	p := newProvider("lifecycle", first)
 	create(t, c, p)
@@ -241,7 +190,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	if err := c.Update(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the second revision is healthy", func() (string, bool) {
+	wait.Until(t, limit, "the second revision is healthy", func() (string, bool) {
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
 			return err.Error(), false
 		}
@@ -253,7 +202,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	if diff := cmp.Diff(want, owners(t, c, "kepts.lifecycle.test")); diff != "" {
 		t.Errorf("owners after the upgrade (-want +got):\n%s", diff)
 	}
-	until(t, "the old revision has released what the new one dropped", func() (string, bool) {
+	wait.Until(t, limit, "the old revision has released what the new one dropped", func() (string, bool) {
 		got := owners(t, c, "droppeds.lifecycle.test")
 		return fmt.Sprint(got), cmp.Equal(got, []string{"ProviderRevision/" + rev1, "Provider/lifecycle"})
 	})
@@ -262,7 +211,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"kepts.lifecycle.test", "droppeds.lifecycle.test", "addeds.lifecycle.test"} {
-		until(t, name+" is gone", func() (string, bool) {
+		wait.Until(t, limit, name+" is gone", func() (string, bool) {
 			err := c.Get(t.Context(), client.ObjectKey{Name: name}, &apiextensionsv1.CustomResourceDefinition{})
 			return fmt.Sprint(err), apierrors.IsNotFound(err)
 		})
@@ -273,12 +222,11 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 }
 
 func TestTwoPackagesWithOneObject(t *testing.T) {
-	cfg := cluster.Start(t)
 	s := newShelf()
 	const a, b = "registry.example.com/test/holder:v1.0.0", "registry.example.com/test/comer:v1.0.0"
 	s.put(a, provider("holder", crd("conflict.test", "Shared", "a")))
 	s.put(b, provider("comer", crd("conflict.test", "Shared", "b"), crd("conflict.test", "Own", "b")))
-	c := run(t, cfg, s)
+	c := plane.Start(t, s)
 
 	holder := newProvider("holder", a)
 	create(t, c, holder)
@@ -298,12 +246,11 @@ func TestTwoPackagesWithOneObject(t *testing.T) {
 }
 
 func TestManualActivation(t *testing.T) {
-	cfg := cluster.Start(t)
 	s := newShelf()
 	const first, second = "registry.example.com/test/manual:v1.0.0", "registry.example.com/test/manual:v2.0.0"
 	s.put(first, provider("manual", crd("manual.test", "Thing", "one")))
 	s.put(second, provider("manual", crd("manual.test", "Thing", "two")))
-	c := run(t, cfg, s)
+	c := plane.Start(t, s)
 
 	p := newProvider("manual", first)
 	p.Spec.RevisionActivationPolicy = v1.ManualActivation
@@ -328,7 +275,7 @@ func TestManualActivation(t *testing.T) {
 		t.Error("the running revision was deactivated before a person activated the new one")
 	}
 	activate(t, c, rev2)
-	until(t, "the old revision is inactive and the new one has the higher number", func() (string, bool) {
+	wait.Until(t, limit, "the old revision is inactive and the new one has the higher number", func() (string, bool) {
 		one, two := &v1.ProviderRevision{}, &v1.ProviderRevision{}
 		if err := errors.Join(c.Get(t.Context(), client.ObjectKey{Name: rev1}, one), c.Get(t.Context(), client.ObjectKey{Name: rev2}, two)); err != nil {
 			return err.Error(), false
@@ -348,12 +295,11 @@ func activate(t *testing.T, c client.Client, name string) {
 }
 
 func TestDependencies(t *testing.T) {
-	cfg := cluster.Start(t)
 	s := newShelf()
 	const conf, needed = "registry.example.com/test/conf:v1.0.0", "registry.example.com/test/needed:v1.2.0"
 	s.put(conf, meta("Configuration", "conf", "spec:\n  dependsOn:\n  - provider: registry.example.com/test/needed\n    version: \">=v1.1.0\"\n"))
 	s.put(needed, provider("needed", crd("needed.test", "Thing", "one")))
-	c := run(t, cfg, s)
+	c := plane.Start(t, s)
 
 	configuration := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "conf"}, Spec: v1.ConfigurationSpec{PackageSpec: v1.PackageSpec{Package: conf}}}
 	create(t, c, configuration)
@@ -362,7 +308,7 @@ func TestDependencies(t *testing.T) {
 	create(t, c, dependency)
 	untilHealthy(t, c, configuration)
 
-	until(t, "the lock names both and the dependency", func() (string, bool) {
+	wait.Until(t, limit, "the lock names both and the dependency", func() (string, bool) {
 		lock := &v1beta1.Lock{}
 		if err := c.Get(t.Context(), client.ObjectKey{Name: v1beta1.LockName}, lock); err != nil {
 			return err.Error(), false
@@ -378,11 +324,10 @@ func TestDependencies(t *testing.T) {
 }
 
 func TestFailuresAreReported(t *testing.T) {
-	cfg := cluster.Start(t)
 	s := newShelf()
 	const function = "registry.example.com/test/function:v1.0.0"
 	s.put(function, meta("Function", "function", ""))
-	c := run(t, cfg, s)
+	c := plane.Start(t, s)
 
 	wrong := newProvider("wrong-kind", function)
 	create(t, c, wrong)
@@ -397,11 +342,10 @@ func TestFailuresAreReported(t *testing.T) {
 }
 
 func TestPause(t *testing.T) {
-	cfg := cluster.Start(t)
 	s := newShelf()
 	const ref = "registry.example.com/test/paused:v1.0.0"
 	s.put(ref, provider("paused", crd("paused.test", "Thing", "one")))
-	c := run(t, cfg, s)
+	c := plane.Start(t, s)
 
 	p := newProvider("paused", ref)
 	p.Annotations = map[string]string{v1.AnnotationPaused: "true"}

@@ -3,11 +3,8 @@
 package corpus_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,14 +16,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/xpkg-dev/xpkg/apis"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/content"
 	"github.com/xpkg-dev/xpkg/internal/format"
-	"github.com/xpkg-dev/xpkg/internal/manager"
 	"github.com/xpkg-dev/xpkg/internal/oci"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 	"github.com/xpkg-dev/xpkg/internal/testing/corpus"
+	"github.com/xpkg-dev/xpkg/internal/testing/plane"
+	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
 // spread is what is installed one after the other, each removed before the next.
@@ -46,9 +43,11 @@ var spread = []struct{ dir, why string }{
 	{"functions/crossplane-contrib__function-go-templating@v0.12.2", "Function metadata v1"},
 }
 
+// limit is how long a condition may take on a machine that is busy.
+const limit = 3 * time.Minute
+
 func TestInstallCorpus(t *testing.T) {
 	dir := corpus.Dir(t)
-	cfg := cluster.Start(t)
 	registry := cluster.Registry(t)
 	remote := oci.NewRemote(oci.RemoteOptions{})
 	t.Cleanup(remote.Close)
@@ -56,36 +55,12 @@ func TestInstallCorpus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ready, ended := make(chan struct{}), make(chan error, 1)
-	go func() {
-		ended <- manager.Run(ctx, manager.Options{
-			Config: cfg, Content: content.NewSource(remote, store), Log: slog.New(slog.DiscardHandler), Ready: func() { close(ready) },
-		})
-	}()
 	t.Cleanup(func() {
-		cancel()
-		if err := errors.Join(<-ended, store.Close()); err != nil && !errors.Is(err, context.Canceled) {
+		if err := store.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	select {
-	case <-ready:
-	case err := <-ended:
-		ended <- err
-		t.Fatal(err)
-	}
-	scheme, err := apis.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(cfg, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := plane.Start(t, content.NewSource(remote, store))
 	for _, tc := range spread {
 		t.Run(filepath.Base(tc.dir), func(t *testing.T) {
 			t.Log(tc.why)
@@ -149,7 +124,7 @@ func install(t *testing.T, c client.Client, pkg *format.Package, ref oci.Referen
 	if err := c.Create(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the package is healthy", func() (string, bool) {
+	wait.Until(t, limit, "the package is healthy", func() (string, bool) {
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
 			return err.Error(), false
 		}
@@ -196,7 +171,7 @@ func remove(t *testing.T, c client.Client, p v1.Package, crds []string) {
 	for _, name := range crds {
 		mine[name] = true
 	}
-	until(t, "everything that the package brought is gone", func() (string, bool) {
+	wait.Until(t, limit, "everything that the package brought is gone", func() (string, bool) {
 		var list metav1.PartialObjectMetadataList
 		list.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
 		if err := c.List(t.Context(), &list); err != nil {
@@ -210,22 +185,4 @@ func remove(t *testing.T, c client.Client, p v1.Package, crds []string) {
 		}
 		return strings.Join(left, "\n"), len(left) == 0
 	})
-}
-
-// until waits for a condition, and fails the test with what was last seen.
-func until(t *testing.T, what string, condition func() (string, bool)) {
-	t.Helper()
-	deadline := time.Now().Add(3 * time.Minute)
-	tick := time.NewTicker(200 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		seen, ok := condition()
-		if ok {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain until %s; last seen: %s", what, seen)
-		}
-		<-tick.C
-	}
 }

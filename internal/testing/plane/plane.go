@@ -1,0 +1,56 @@
+// Package plane gives tests a control plane: the real API server of the test
+// binary, with a package manager of the test's own at work on it.
+package plane
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xpkg-dev/xpkg/apis"
+	"github.com/xpkg-dev/xpkg/internal/manager"
+	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
+)
+
+// Start runs a manager with the content until the test ends, and gives a client
+// for packages, revisions and definitions. Tests that use it must not run in
+// parallel: two managers would share the cluster.
+func Start(t testing.TB, content manager.Content) client.Client {
+	t.Helper()
+	cfg := cluster.Start(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	ready, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		ended <- manager.Run(ctx, manager.Options{
+			Config: cfg, Content: content, Log: slog.New(slog.DiscardHandler), Ready: func() { close(ready) },
+		})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+			t.Errorf("manager: %v", err)
+		}
+	})
+	select {
+	case <-ready:
+	case err := <-ended:
+		ended <- nil
+		t.Fatalf("the manager did not start: %v", err)
+	}
+	scheme, err := apis.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}

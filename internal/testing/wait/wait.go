@@ -1,0 +1,29 @@
+// Package wait lets tests wait for conditions instead of for time.
+package wait
+
+import (
+	"testing"
+	"time"
+)
+
+// interval is how often a condition is looked at.
+const interval = 50 * time.Millisecond
+
+// Until waits until the condition holds. After the limit it fails the test, with
+// what the condition saw last.
+func Until(t testing.TB, limit time.Duration, what string, condition func() (seen string, ok bool)) {
+	t.Helper()
+	deadline := time.Now().Add(limit)
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		seen, ok := condition()
+		if ok {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("waited %s in vain until %s; last seen: %s", limit, what, seen)
+		}
+		<-tick.C
+	}
+}
