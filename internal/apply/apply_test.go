@@ -11,9 +11,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/failure"
@@ -94,15 +96,35 @@ func settled(t *testing.T, c *apply.Cluster, ref plan.Ref) plan.Live {
 	return one(t, c, ref)
 }
 
+// run carries one change out. What it may have created goes with the test.
 func run(t *testing.T, c *apply.Cluster, raw []byte, ch plan.Change) error {
 	t.Helper()
+	if ch.Action == plan.Create {
+		t.Cleanup(func() { remove(t, ch.Ref) })
+	}
 	_, err := c.Run(t.Context(), plan.Plan{Changes: []plan.Change{ch}}, always(raw))
 	return err
+}
+
+// remove deletes a definition and waits until it is gone.
+func remove(t *testing.T, ref plan.Ref) {
+	t.Helper()
+	c, err := client.New(cluster.Start(t), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: ref.Name}}
+	o.SetGroupVersionKind(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
+	wait.Until(t, limit, ref.Name+" is gone", func() (string, bool) {
+		err := c.Delete(context.Background(), o)
+		return fmt.Sprint(err), apierrors.IsNotFound(err)
+	})
 }
 
 func TestCreateReplaceAndOwners(t *testing.T) {
 	c := newCluster(t, nil)
 	ref := definition("lives.apply.test")
+	t.Cleanup(func() { remove(t, ref) })
 	written, err := c.Run(t.Context(), plan.Plan{Changes: []plan.Change{{
 		Action: plan.Create, Ref: ref, Labels: map[string]string{"a": "1", "b": "1"}, Annotations: map[string]string{"x": "1"},
 	}}}, always(content(t, "lives", "apply.test", "one")))
