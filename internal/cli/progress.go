@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,7 +20,6 @@ type progress struct {
 	text string
 	from time.Time
 	stop chan struct{}
-	done sync.WaitGroup
 }
 
 // newProgress starts telling on w.
@@ -47,7 +47,6 @@ func (p *progress) say(text string, args ...any) {
 	}
 	if p.stop == nil {
 		p.from, p.stop = time.Now(), make(chan struct{})
-		p.done.Add(1)
 		go p.spin(p.stop)
 	}
 }
@@ -55,13 +54,9 @@ func (p *progress) say(text string, args ...any) {
 var frames = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"}
 
 func (p *progress) spin(stop chan struct{}) {
-	defer p.done.Done()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	for i := 0; ; i++ {
-		p.mu.Lock()
-		fmt.Fprintf(p.w, "\r\x1b[K%s %s (%s)", frames[i%len(frames)], p.text, age(p.from, time.Now()))
-		p.mu.Unlock()
+	for i := 0; p.draw(stop, frames[i%len(frames)]); i++ {
 		select {
 		case <-stop:
 			return
@@ -70,16 +65,60 @@ func (p *progress) spin(stop chan struct{}) {
 	}
 }
 
+// clearLine removes the line that the cursor is in.
+const clearLine = "\r\x1b[K"
+
+// draw shows the moving line, unless it was ended meanwhile. A line that is longer
+// than the terminal is cut: only one row can be removed again.
+func (p *progress) draw(stop chan struct{}, frame string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stop != stop {
+		return false
+	}
+	took := " (" + age(p.from, time.Now()) + ")"
+	room := width(p.w) - len(took) - 3
+	fmt.Fprint(p.w, clearLine+frame+" "+clip(strings.ReplaceAll(p.text, "\n", " "), room)+took)
+	return true
+}
+
+// width is how many columns the terminal has.
+func width(w io.Writer) int {
+	const usual = 80
+	if f, ok := w.(*os.File); ok {
+		if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
+			return columns
+		}
+	}
+	return usual
+}
+
+// clip shortens text to a number of characters.
+func clip(s string, limit int) string {
+	r := []rune(s)
+	if len(r) <= limit {
+		return s
+	}
+	return string(r[:max(0, limit-1)]) + "…"
+}
+
+// Write writes whole lines above the moving one, which comes back by itself.
+func (p *progress) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stop != nil {
+		fmt.Fprint(p.w, clearLine)
+	}
+	return p.w.Write(b)
+}
+
 // end removes the moving line. More can be said afterwards.
 func (p *progress) end() {
 	p.mu.Lock()
-	stop := p.stop
-	p.stop, p.text = nil, ""
-	p.mu.Unlock()
-	if stop == nil {
-		return
+	defer p.mu.Unlock()
+	if p.stop != nil {
+		close(p.stop)
+		fmt.Fprint(p.w, clearLine)
 	}
-	close(stop)
-	p.done.Wait()
-	fmt.Fprint(p.w, "\r\x1b[K")
+	p.stop, p.text = nil, ""
 }

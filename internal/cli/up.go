@@ -49,7 +49,7 @@ func (c *upCmd) Run(env *Env) error {
 	defer progress.end()
 	return up.Run(env.Context, up.Options{
 		Dir: dir, Port: c.Port, RegistryPort: c.RegistryPort, CRDOpenAPI: c.CRDOpenAPI, Version: Version,
-		Manager: localManager(env.Stderr, progress),
+		Manager: localManager(progress),
 		Progress: func(e up.Event) {
 			c.tell(env, progress, e)
 		},
@@ -57,26 +57,15 @@ func (c *upCmd) Run(env *Env) error {
 }
 
 // localManager is the package manager of a control plane on this machine. What
-// it has to say goes below the progress, as lines of their own.
-func localManager(w io.Writer, progress *progress) up.Manager {
+// it has to say goes above the progress, as lines of their own.
+func localManager(progress *progress) up.Manager {
 	return func(ctx context.Context, e up.Env) error {
 		return runManager(ctx, managerOptions{
 			config: e.Config, cacheDir: filepath.Join(e.CacheDir, "packages"),
-			log:     slog.New(slog.NewTextHandler(lines{w, progress}, nil)),
+			log:     slog.New(slog.NewTextHandler(progress, nil)),
 			options: manager.Options{Ready: e.Ready},
 		})
 	}
-}
-
-// lines writes log lines without tearing the moving line of the progress.
-type lines struct {
-	w        io.Writer
-	progress *progress
-}
-
-func (l lines) Write(b []byte) (int, error) {
-	l.progress.end()
-	return l.w.Write(b)
 }
 
 // detach runs the same command in the background.

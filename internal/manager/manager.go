@@ -3,8 +3,10 @@ package manager
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -16,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -65,8 +68,9 @@ const (
 
 // Run runs the manager until ctx ends.
 func Run(ctx context.Context, o Options) error {
-	log := logr.FromSlogHandler(o.Log.Handler())
-	ctrl.SetLogger(log)
+	// What the library has to say of its own work is detail.
+	detail := logr.FromSlogHandler(o.Log.Handler()).V(1)
+	ctrl.SetLogger(detail)
 	cluster, err := apply.NewCluster(o.Config)
 	if err != nil {
 		return err
@@ -86,7 +90,7 @@ func Run(ctx context.Context, o Options) error {
 	cfg.QPS = -1
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme:                 scheme,
-		Logger:                 log,
+		Logger:                 detail,
 		Metrics:                server.Options{BindAddress: orOff(o.MetricsAddress)},
 		HealthProbeBindAddress: orOff(o.HealthAddress),
 		Cache:                  cache.Options{ReaderFailOnMissingInformer: true},
@@ -96,19 +100,41 @@ func Run(ctx context.Context, o Options) error {
 	}
 	w := &world{
 		client: mgr.GetClient(), cluster: cluster, content: o.Content, events: mgr.GetEventRecorder("xpkg"),
-		now: time.Now, poll: cmp.Or(o.Poll, defaultPoll), namespace: cmp.Or(o.Namespace, DefaultNamespace),
+		log: o.Log, now: time.Now, poll: cmp.Or(o.Poll, defaultPoll), namespace: cmp.Or(o.Namespace, DefaultNamespace),
 	}
 	if err := w.setup(mgr); err != nil {
 		return err
 	}
-	if o.Ready != nil {
-		go func() {
-			if mgr.GetCache().WaitForCacheSync(ctx) {
+	ready := make(chan struct{})
+	if err := addChecks(mgr, ready); err != nil {
+		return err
+	}
+	go func() {
+		if mgr.GetCache().WaitForCacheSync(ctx) {
+			close(ready)
+			if o.Ready != nil {
 				o.Ready()
 			}
-		}()
-	}
+		}
+	}()
 	return mgr.Start(ctx)
+}
+
+// addChecks lets the manager answer /healthz as long as it runs, and /readyz once
+// the channel is closed.
+func addChecks(mgr ctrl.Manager, ready <-chan struct{}) error {
+	isReady := func(*http.Request) error {
+		select {
+		case <-ready:
+			return nil
+		default:
+			return errors.New("the controllers do not run yet")
+		}
+	}
+	if err := errors.Join(mgr.AddHealthzCheck("running", healthz.Ping), mgr.AddReadyzCheck("controllers", isReady)); err != nil {
+		return fmt.Errorf("health checks: %w", err)
+	}
+	return nil
 }
 
 func orOff(address string) string {

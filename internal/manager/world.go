@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -13,7 +14,6 @@ import (
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
@@ -37,6 +37,7 @@ type world struct {
 	cluster *apply.Cluster
 	content Content
 	events  events.EventRecorder
+	log     *slog.Logger
 	now     func() time.Time
 	poll    time.Duration
 	// namespace is where the programs of packages run.
@@ -72,7 +73,7 @@ func (w *world) report(ctx context.Context, o object, image string, reconcile fu
 		return ctrl.Result{}, werr
 	}
 	if err != nil && !failure.From(err).Code.Class.Retry {
-		log.FromContext(ctx).Info("stopped until the object changes", "package", image, "error", err.Error())
+		w.log.InfoContext(ctx, "stopped until the object changes", "name", o.GetName(), "package", image, "error", err.Error())
 		return ctrl.Result{}, nil
 	}
 	return result, err
