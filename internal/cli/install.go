@@ -126,8 +126,8 @@ func (c *installCmd) create(env *Env, cluster client.Client, p v1.Package) (crea
 	return false, nil
 }
 
-// wait waits until p is healthy. An install that fails for good before anything
-// of it is in the cluster is taken back, so that nothing half-made stays.
+// wait waits until p is healthy. An install that has failed, and of which nothing
+// is in the cluster, is taken back, so that nothing half-made stays.
 func (c *installCmd) wait(env *Env, cluster client.Client, p v1.Package, created bool) error {
 	ctx, cancel := context.WithTimeout(env.Context, c.Wait)
 	defer cancel()
@@ -139,7 +139,8 @@ func (c *installCmd) wait(env *Env, cluster client.Client, p v1.Package, created
 	if err == nil || env.Context.Err() != nil {
 		return cmp.Or(err, env.Context.Err())
 	}
-	if created && p.PackageStatus().CurrentRevision == "" {
+	_, _, failed := failureOf(p)
+	if created && failed && p.PackageStatus().CurrentRevision == "" {
 		return takeBack(env, cluster, p, err)
 	}
 	return err
@@ -151,7 +152,11 @@ func takeBack(env *Env, cluster client.Client, p v1.Package, why error) error {
 		return errors.Join(why, classify(err, "remove %s again", shortName(p)))
 	}
 	f := failure.From(why)
-	return f.WithDo("%s Nothing was installed: %s was removed again.", f.Do, shortName(p))
+	advice := f.Do
+	if ErrWait.Is(why) {
+		advice = "Mend what the message names, and install it again."
+	}
+	return f.WithDo("%s Nothing was installed: %s was removed again.", advice, shortName(p))
 }
 
 // look is how often a package that is waited for is read.
@@ -172,10 +177,10 @@ func waitHealthy(ctx context.Context, cluster client.Client, p v1.Package, progr
 			return nil
 		}
 		if current && health.Message != "" {
-			progress.say("%s: %s", shortName(p), health.Message)
-			if err := final(p, health.Message); err != nil {
+			if err := final(p); err != nil {
 				return err
 			}
+			progress.say("%s: %s", shortName(p), health.Message)
 		}
 		select {
 		case <-ctx.Done():
@@ -192,20 +197,25 @@ func reason(message string) error {
 	return errors.New(strings.TrimSuffix(message, "."))
 }
 
-// final tells a failure that waiting does not mend from one that it may. The
-// message of a condition starts with the code of the failure.
-func final(p v1.Package, message string) error {
-	name, rest, _ := strings.Cut(message, ": ")
-	for _, code := range failure.Codes() {
-		if code.Name != name {
-			continue
-		}
-		switch code.Class.Name {
-		case failure.Invalid.Name, failure.Usage.Name, failure.NotFound.Name, failure.Unauthorized.Name,
-			failure.Untrusted.Name, failure.Limit.Name, failure.Unsupported.Name:
-			what := strings.TrimSuffix(strings.TrimSuffix(rest, " "+code.Fix), ".")
-			return code.New(errors.New(what), "%s cannot be installed", shortName(p))
-		}
+// final tells a failure that waiting does not mend from one that it may.
+func final(p v1.Package) error {
+	code, what, _ := failureOf(p)
+	switch code.Class.Name {
+	case failure.Invalid.Name, failure.Usage.Name, failure.NotFound.Name, failure.Unauthorized.Name,
+		failure.Untrusted.Name, failure.Limit.Name, failure.Unsupported.Name:
+		return code.New(errors.New(what), "%s cannot be installed", shortName(p))
 	}
 	return nil
+}
+
+// failureOf reads the failure in the message of the condition Healthy, which is
+// "CODE: what failed. What to do."
+func failureOf(p v1.Package) (code failure.Code, what string, failed bool) {
+	name, rest, _ := strings.Cut(p.GetCondition(v1.TypeHealthy).Message, ": ")
+	for _, code := range failure.Codes() {
+		if code.Name == name {
+			return code, strings.TrimSuffix(strings.TrimSuffix(rest, " "+code.Fix), "."), true
+		}
+	}
+	return failure.Code{}, "", false
 }

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 )
 
 // Variable is the environment variable that names the program of the control plane.
@@ -28,16 +30,13 @@ func Find(environment func(string) string, folders ...string) (string, error) {
 		}
 		return path, nil
 	}
-	var errs []error
 	for _, folder := range folders {
 		path := filepath.Join(folder, Name())
-		err := executable(path)
-		if err == nil {
+		if executable(path) == nil {
 			return path, nil
 		}
-		errs = append(errs, err)
 	}
-	return "", ErrMissing.New(errors.Join(errs...), "cannot find %s", Name())
+	return "", ErrMissing.New(nil, "cannot find the program %s in %s", Name(), strings.Join(slices.Compact(folders), " or "))
 }
 
 func executable(path string) error {
