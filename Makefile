@@ -4,6 +4,7 @@ BIN          := bin
 VERSION      ?= v0.1.0-dev
 GO           := go
 TEST_FLAGS   ?=
+FUZZTIME     ?= 5s
 TOOL         := $(GO) tool -modfile=tools/go.mod
 LINT         := $(GO) tool -modfile=tools/lint/go.mod
 XPKG         := $(BIN)/xpkg
@@ -56,6 +57,9 @@ generate: ## Generate deepcopy, CRDs and the reference documentation
 check-generated: generate ## Fail when a generated file is not up to date
 	@git diff --exit-code -- apis docs || { echo "generated files are not up to date: run make generate and commit" >&2; exit 1; }
 	@test -z "$$(git status --porcelain -- apis docs)" || { git status --porcelain -- apis docs; exit 1; }
+
+fuzz: ## Run every fuzz target for FUZZTIME, five seconds by default
+	@sh hack/fuzz.sh $(FUZZTIME)
 
 bench: build ## Benchmarks, each with its floor measured in the same run
 	$(GO) test -run '^$$' -bench . -benchmem ./...
