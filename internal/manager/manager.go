@@ -14,12 +14,14 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xpkg-dev/xpkg/apis"
@@ -160,7 +162,9 @@ func (w *world) setup(mgr ctrl.Manager) error {
 		}
 		b := ctrl.NewControllerManagedBy(mgr).
 			Named("revision/" + lower(kind)).
-			For(p.NewRevision()).
+			// A status that this controller wrote is no reason to look again.
+			For(p.NewRevision(), builder.WithPredicates(predicate.Or(
+				predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
 			WithOptions(options())
 		for _, dependency := range v1.PackageKinds() {
 			b = b.Watches(v1.NewPackage(dependency), handler.EnqueueRequestsFromMapFunc(w.dependents(kind)))

@@ -4,10 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -251,6 +249,5 @@ func established(rev v1.PackageRevision) []plan.Ref {
 func waitsForDependencies(rev v1.PackageRevision) bool {
 	s := rev.RevisionStatus()
 	return rev.RevisionSpec().DesiredState == v1.RevisionActive &&
-		(s.InstalledDependencies < s.FoundDependencies || s.InvalidDependencies > 0 ||
-			rev.GetCondition(v1.TypeRevisionHealthy).Status == corev1.ConditionFalse && strings.Contains(rev.GetCondition(v1.TypeRevisionHealthy).Message, "Dependency"))
+		(s.InstalledDependencies < s.FoundDependencies || s.InvalidDependencies > 0)
 }

@@ -67,8 +67,8 @@ func (w *world) report(ctx context.Context, o object, image string, reconcile fu
 			return ctrl.Result{}, ctx.Err()
 		}
 		o.SetConditions(metav1.NewTime(w.now()), failed(err)...)
-		w.tell(before, o, err)
 	}
+	w.tell(before.(object), o, err)
 	if werr := w.writeStatus(ctx, before, o); werr != nil {
 		return ctrl.Result{}, werr
 	}
@@ -79,23 +79,26 @@ func (w *world) report(ctx context.Context, o object, image string, reconcile fu
 	return result, err
 }
 
-// tell makes an event of a failure that was not there before.
-func (w *world) tell(before, after runtime.Object, err error) {
-	if equality.Semantic.DeepEqual(messages(before), messages(after)) {
+// tell makes an event of a failure, or of a recovery, that was not there before.
+func (w *world) tell(before, after object, err error) {
+	was, is := health(before), health(after)
+	if was.Status == is.Status && was.Message == is.Message {
 		return
 	}
-	w.events.Eventf(after, nil, corev1.EventTypeWarning, failure.From(err).Code.Name, "Reconcile", "%s", clip(failure.Message(err)))
+	switch {
+	case err != nil:
+		w.events.Eventf(after, nil, corev1.EventTypeWarning, failure.From(err).Code.Name, "Reconcile", "%s", clip(failure.Message(err)))
+	case is.Status == corev1.ConditionTrue:
+		w.events.Eventf(after, nil, corev1.EventTypeNormal, string(is.Reason), "Reconcile", "%s is healthy", after.GetName())
+	}
 }
 
-func messages(o runtime.Object) []string {
-	var out []string
-	switch o := o.(type) {
-	case v1.Package:
-		out = append(out, o.GetCondition(v1.TypeHealthy).Message)
-	case v1.PackageRevision:
-		out = append(out, o.GetCondition(v1.TypeRevisionHealthy).Message)
+// health is the condition that sums an object up.
+func health(o object) v1.Condition {
+	if _, ok := o.(v1.PackageRevision); ok {
+		return o.GetCondition(v1.TypeRevisionHealthy)
 	}
-	return out
+	return o.GetCondition(v1.TypeHealthy)
 }
 
 // clip keeps a note within what the API server accepts for an event.
