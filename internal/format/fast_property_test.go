@@ -3,12 +3,18 @@ package format
 import (
 	"bytes"
 	"encoding/json"
+	"io/fs"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
+
+	"github.com/xpkg-dev/xpkg/internal/testing/corpus"
 )
 
 // yamlPieces are what texts are made of that look like YAML often enough to reach
@@ -41,6 +47,74 @@ func TestFastAgreesOnPieces(t *testing.T) {
 	if claimed < rounds/20 {
 		t.Errorf("the fast reader has read %d of %d texts, so the test proves little", claimed, rounds)
 	}
+}
+
+// TestFastAgreesOnDamagedFiles is the property of FuzzFast on parts of what people
+// wrote, with a few lines damaged.
+func TestFastAgreesOnDamagedFiles(t *testing.T) {
+	lines := corpusLines(t)
+	rounds, claimed := 50_000, 0
+	if testing.Short() {
+		rounds = 5_000
+	}
+	for seed := range rounds {
+		r := rand.New(rand.NewPCG(uint64(seed), 2))
+		from := r.IntN(len(lines) - 30)
+		part := slices.Clone(lines[from : from+3+r.IntN(25)])
+		indent := len(part[0]) - len(strings.TrimLeft(part[0], " "))
+		for i, line := range part {
+			part[i] = strings.TrimPrefix(line, strings.Repeat(" ", indent))
+		}
+		for range r.IntN(4) {
+			damage(r, part)
+		}
+		if agree(t, []byte(strings.Join(part, "")+"\n")) {
+			claimed++
+		}
+	}
+	if claimed < rounds/20 {
+		t.Errorf("the fast reader has read %d of %d texts, so the test proves little", claimed, rounds)
+	}
+}
+
+// damage changes one line.
+func damage(r *rand.Rand, lines []string) {
+	i := r.IntN(len(lines))
+	line := lines[i]
+	at := r.IntN(len(line) + 1)
+	switch r.IntN(6) {
+	case 0:
+		lines[i] = " " + line
+	case 1:
+		lines[i] = strings.TrimPrefix(line, " ")
+	case 2:
+		lines[i] = line + line
+	case 3:
+		lines[i] = line[:at] + yamlPieces[r.IntN(len(yamlPieces))] + line[at:]
+	case 4:
+		lines[i] = line[:at]
+	case 5:
+		j := r.IntN(len(lines))
+		lines[i], lines[j] = lines[j], line
+	}
+}
+
+// corpusLines are the lines of the Configurations of the corpus.
+func corpusLines(t *testing.T) []string {
+	dir := filepath.Join(corpus.Dir(t), "configurations")
+	var lines []string
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !isYAML(path) {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		lines = append(lines, strings.SplitAfter(string(text), "\n")...)
+		return err
+	})
+	if err != nil || len(lines) < 1000 {
+		t.Skipf("%d lines in the Configurations of the corpus: %v", len(lines), err)
+	}
+	return lines
 }
 
 // TestFastReadsWhatGeneratorsWrite proves that the fast reader does not give up on
