@@ -12,6 +12,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/format"
+	"github.com/xpkg-dev/xpkg/internal/format/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/oci"
 )
 
@@ -65,7 +66,9 @@ func (s *Source) Read(ctx context.Context, ref oci.Reference, pull bool) (*forma
 	return pkg, nil
 }
 
-// parse reads a package from the YAML in the store.
+// parse reads a package from the YAML in the store and checks all of it, as the
+// API server would: what cannot be installed whole is refused before anything of
+// it is written (packages guide, "Provider Packages").
 func (s *Source) parse(ctx context.Context, ref oci.Reference) (*format.Package, error) {
 	artifact, err := s.store.Artifact(ctx, ref.Digest, s.limits)
 	if err != nil {
@@ -79,5 +82,10 @@ func (s *Source) parse(ctx context.Context, ref oci.Reference) (*format.Package,
 	if err != nil {
 		return nil, err
 	}
-	return format.Read(stream, format.ReadOptions{File: ref.String()})
+	pkg, err := format.Read(stream, format.ReadOptions{File: ref.String(), Policy: format.PolicyInstall()})
+	if err != nil {
+		return nil, err
+	}
+	findings := format.Check(pkg, format.CheckOptions{Policy: format.PolicyInstall(), CRDs: apiserver.ValidateCRD})
+	return pkg, format.Failed(findings)
 }

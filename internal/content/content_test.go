@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 
 	"github.com/xpkg-dev/xpkg/internal/content"
+	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/oci"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
@@ -62,6 +63,11 @@ func newRegistry(t *testing.T) *counted {
 }
 
 func push(t *testing.T, registry string) oci.Reference {
+	t.Helper()
+	return pushStream(t, registry, stream)
+}
+
+func pushStream(t *testing.T, registry, stream string) oci.Reference {
 	t.Helper()
 	image, err := oci.BuildImage(t.Context(), oci.ImageInput{PackageYAML: []byte(stream)})
 	if err != nil {
@@ -135,6 +141,21 @@ func TestReadAsksOnce(t *testing.T) {
 	}
 	if n := registry.requests.Load() - before; n != 0 {
 		t.Errorf("%d requests for content that is in the store", n)
+	}
+}
+
+// A package that an API server would refuse is refused whole, before any of it is
+// written anywhere.
+func TestReadChecksSchemas(t *testing.T) {
+	registry := newRegistry(t)
+	ref := pushStream(t, registry.address, strings.Replace(stream, "type: object", "type: nonsense", 1))
+	source := open(t, filepath.Join(t.TempDir(), "store"))
+	d, err := source.Resolve(t.Context(), ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := source.Read(t.Context(), ref.WithDigest(d), true); failure.From(err).Code.Class != failure.Invalid {
+		t.Errorf("got %v, want a failure of the class Invalid", err)
 	}
 }
 

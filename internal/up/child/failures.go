@@ -26,7 +26,7 @@ var (
 	})
 	ErrFailed = failure.Register(failure.Code{
 		Name: "ControlPlaneFailed", Class: failure.Unavailable,
-		Cause: "etcd, the API server or its controllers did not start, or ended by themselves.",
+		Cause: "The database, the API server or its controllers did not start, or ended by themselves.",
 		Fix:   "Read logs/controlplane.log in the data directory.",
 	})
 )

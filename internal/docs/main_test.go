@@ -1,0 +1,47 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/xpkg-dev/xpkg/internal/cli"
+	"github.com/xpkg-dev/xpkg/internal/failure"
+)
+
+// Every code says what causes it and what to do, in sentences, and is of a class
+// of the table.
+func TestEveryCodeIsDocumented(t *testing.T) {
+	sentence := regexp.MustCompile(`^[A-Z"].*[.]$`)
+	name := regexp.MustCompile(`^[A-Z][A-Za-z0-9]+$`)
+	for _, c := range failure.Codes() {
+		if !name.MatchString(c.Name) || !sentence.MatchString(c.Cause) || !sentence.MatchString(c.Fix) {
+			t.Errorf("code %q: cause %q, fix %q", c.Name, c.Cause, c.Fix)
+		}
+		if !slices.Contains(failure.Classes(), c.Class) {
+			t.Errorf("code %s is of the class %q, which is not in the table", c.Name, c.Class.Name)
+		}
+	}
+}
+
+func TestReferenceIsUpToDate(t *testing.T) {
+	for name, write := range map[string]func() ([]byte, error){
+		"errors.md": func() ([]byte, error) { var b bytes.Buffer; err := errorsPage(&b); return b.Bytes(), err },
+		"cli.md":    func() ([]byte, error) { var b bytes.Buffer; err := cli.Reference(&b); return b.Bytes(), err },
+	} {
+		want, err := write()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("docs/reference/%s is not up to date: run make generate", name)
+		}
+	}
+}
