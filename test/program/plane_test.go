@@ -1,0 +1,108 @@
+//go:build unix
+
+package program_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/xpkg-dev/xpkg/internal/up"
+)
+
+// limit is for a machine that is busy with other tests.
+const limit = 2 * time.Minute
+
+// plane is a control plane with the program that made it.
+type plane struct {
+	workshop
+	up.State
+}
+
+// shared is the control plane of all tests that neither stop nor kill it.
+func shared(t testing.TB) plane {
+	t.Helper()
+	w := newWorkshop(t)
+	startShared.Do(func() { sharedState, sharedErr = w.detach("shared") })
+	if sharedErr != nil {
+		t.Fatal(sharedErr)
+	}
+	return plane{w, sharedState}
+}
+
+var (
+	startShared sync.Once
+	sharedState up.State
+	sharedErr   error
+)
+
+// data is the data directory with a name. The reaper finds it by its own name.
+func (w workshop) data(name string) string { return filepath.Join(w.dir, "plane-"+name) }
+
+// upArgs start a control plane on free ports, or on those of its last start.
+func upArgs(dir string) []string {
+	return []string{"up", "--data-dir", dir, "--port", "0", "--registry-port", "0"}
+}
+
+// detach starts a control plane in the background.
+func (w workshop) detach(name string) (up.State, error) {
+	dir := w.data(name)
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	result := w.run(ctx, "", append(upArgs(dir), "--detach")...)
+	if result.err != nil {
+		return up.State{}, fmt.Errorf("xpkg up: %w\n%s", result.err, result.stderr)
+	}
+	report, err := up.Status(dir)
+	if err == nil && !report.Ready {
+		err = errors.New("xpkg up --detach ended before the control plane was ready")
+	}
+	return report.State, err
+}
+
+// result is what a command did.
+type result struct {
+	stdout, stderr string
+	code           int
+	err            error
+}
+
+// run runs the program. The kubeconfig may be empty.
+func (w workshop) run(ctx context.Context, kubeconfig string, args ...string) result {
+	var stdout, stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, w.program(), args...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = w.env, &stdout, &stderr
+	if kubeconfig != "" {
+		cmd.Env = append(cmd.Env, "KUBECONFIG="+kubeconfig)
+	}
+	err := cmd.Run()
+	return result{stdout: stdout.String(), stderr: stderr.String(), code: cmd.ProcessState.ExitCode(), err: err}
+}
+
+// xpkg runs a command on the cluster of the control plane, which must succeed, and
+// gives what it printed.
+func (p plane) xpkg(t testing.TB, args ...string) string {
+	t.Helper()
+	r := p.run(t.Context(), p.Kubeconfig, args...)
+	if r.err != nil {
+		t.Fatalf("xpkg %q: %v\n%s%s", args, r.err, r.stdout, r.stderr)
+	}
+	return r.stdout
+}
+
+// publish builds a package and pushes it to the registry of the control plane. It
+// gives the reference by tag.
+func (p plane) publish(t testing.TB, folder, repository string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "package.xpkg")
+	p.xpkg(t, "build", "-f", folder, "-o", file)
+	ref := p.Registry + "/" + repository + ":v1.0.0"
+	p.xpkg(t, "push", "-f", file, ref)
+	return ref
+}

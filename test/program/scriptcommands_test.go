@@ -1,0 +1,230 @@
+//go:build unix
+
+package program_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	v1oci "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/rogpeppe/go-internal/testscript"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+)
+
+var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
+	"refuse":  refuse,
+	"objects": objects,
+	"only":    only,
+	"expand":  expand,
+	"flip":    flip,
+	"genuine": genuine,
+}
+
+// told is what a command may say before it fails: what it was doing.
+var told = regexp.MustCompile(`^(installing|removing|starting|provider/|configuration/|function/)`)
+
+// refuse CODE EXIT COMMAND… runs a command that must fail with a code and its exit
+// code. It prints nothing on standard output, and ends standard error with two
+// lines: the failure and what to do.
+func refuse(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 3 {
+		ts.Fatalf("usage: refuse CODE EXIT COMMAND…")
+	}
+	want, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	err = ts.Exec(args[2], args[3:]...)
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		ts.Fatalf("it succeeded")
+	case !errors.As(err, &exit):
+		ts.Fatalf("%v", err)
+	case exit.ExitCode() != want:
+		ts.Fatalf("exit code %d, want %d", exit.ExitCode(), want)
+	}
+	if out := ts.ReadFile("stdout"); out != "" {
+		ts.Fatalf("standard output is not empty: %q", out)
+	}
+	if problem := checkRefusal(ts.ReadFile("stderr"), args[0]); problem != "" {
+		ts.Fatalf("%s", problem)
+	}
+}
+
+// checkRefusal says what is wrong with what a command said when it failed.
+func checkRefusal(stderr, code string) string {
+	lines := strings.Split(strings.TrimSuffix(stderr, "\n"), "\n")
+	if len(lines) < 2 {
+		return "less than two lines"
+	}
+	before, failed, advice := lines[:len(lines)-2], lines[len(lines)-2], lines[len(lines)-1]
+	switch {
+	case !strings.HasPrefix(failed, "error: "+code+": ") || strings.HasSuffix(failed, "."):
+		return "the last line but one is not \"error: " + code + ": what failed\": " + failed
+	case !strings.HasPrefix(advice, "  ") || !strings.HasSuffix(advice, "."):
+		return "the last line is not an advice: " + advice
+	}
+	for _, line := range before {
+		if !told.MatchString(line) {
+			return "there is more than the failure and the advice: " + line
+		}
+	}
+	return ""
+}
+
+// objects KIND/NAME… checks that what was printed last, as JSON or YAML, is a List of
+// packages that have every field in its place, and that these are among them.
+func objects(ts *testscript.TestScript, neg bool, args []string) {
+	raw, err := yaml.YAMLToJSON([]byte(ts.ReadFile("stdout")))
+	ts.Check(err)
+	var list struct {
+		APIVersion string            `json:"apiVersion"`
+		Kind       string            `json:"kind"`
+		Items      []json.RawMessage `json:"items"`
+	}
+	strict(ts, raw, &list)
+	if list.APIVersion != "v1" || list.Kind != "List" {
+		ts.Fatalf("it is a %s %s and not a v1 List", list.APIVersion, list.Kind)
+	}
+	var found []string
+	for _, item := range list.Items {
+		var kind struct {
+			APIVersion, Kind string // the keys differ in case only
+		}
+		ts.Check(json.Unmarshal(item, &kind))
+		p := v1.NewPackage(kind.Kind)
+		if p == nil || kind.APIVersion != v1.GroupVersion.String() {
+			ts.Fatalf("%s %s is no package", kind.APIVersion, kind.Kind)
+		}
+		strict(ts, item, p)
+		if p.GetUID() == "" || p.PackageSpec().Package == "" {
+			ts.Fatalf("%s is not complete: %s", p.GetName(), item)
+		}
+		found = append(found, strings.ToLower(kind.Kind)+"/"+p.GetName())
+	}
+	for _, name := range args {
+		if slices.Contains(found, name) == neg {
+			ts.Fatalf("among %q: %s", found, name)
+		}
+	}
+}
+
+// strict decodes a value that must have no unknown and no double fields.
+func strict(ts *testscript.TestScript, raw []byte, into any) {
+	problems, err := kjson.UnmarshalStrict(raw, into)
+	ts.Check(errors.Join(append(problems, err)...))
+}
+
+// only FOLDER [NAME…] checks that a folder has exactly these entries.
+func only(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: only FOLDER [NAME…]")
+	}
+	entries, err := os.ReadDir(ts.MkAbs(args[0]))
+	ts.Check(err)
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	want := slices.Sorted(slices.Values(args[1:]))
+	if !slices.Equal(names, want) {
+		ts.Fatalf("%s has %q, want %q", args[0], names, want)
+	}
+}
+
+// expand FILE replaces the variables in a file by their values.
+func expand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: expand FILE")
+	}
+	file := ts.MkAbs(args[0])
+	ts.Check(os.WriteFile(file, []byte(os.Expand(ts.ReadFile(args[0]), ts.Getenv)), 0o644))
+}
+
+// flip layer|manifest REPOSITORY changes the base layer, or the manifest, of the
+// only image of a repository in the registry of the control plane, on disk and
+// behind its back.
+func flip(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: flip layer|manifest REPOSITORY")
+	}
+	repository := filepath.Join(ts.Getenv("DATA"), "registry", filepath.FromSlash(args[1]))
+	var index v1oci.IndexManifest
+	readJSON(ts, filepath.Join(repository, "index.json"), &index)
+	manifestFile := blob(repository, index.Manifests[0].Digest)
+	var manifest v1oci.Manifest
+	readJSON(ts, manifestFile, &manifest)
+	switch args[0] {
+	case "manifest":
+		change(ts, manifestFile, []byte(`"base"`), []byte(`"Base"`))
+	case "layer":
+		at := slices.IndexFunc(manifest.Layers, func(d v1oci.Descriptor) bool { return d.Annotations["io.crossplane.xpkg"] == "base" })
+		file := blob(repository, manifest.Layers[at].Digest)
+		content, err := os.ReadFile(file)
+		ts.Check(err)
+		change(ts, file, content[len(content)-1:], []byte{^content[len(content)-1]})
+	}
+}
+
+func blob(repository string, digest v1oci.Hash) string {
+	return filepath.Join(repository, "blobs", digest.Algorithm, digest.Hex)
+}
+
+func readJSON(ts *testscript.TestScript, file string, into any) {
+	content, err := os.ReadFile(file)
+	ts.Check(err)
+	ts.Check(json.Unmarshal(content, into))
+}
+
+// change replaces the last occurrence of some bytes in a file by others.
+func change(ts *testscript.TestScript, file string, old, by []byte) {
+	content, err := os.ReadFile(file)
+	ts.Check(err)
+	at := bytes.LastIndex(content, old)
+	if at < 0 {
+		ts.Fatalf("%s has no %q", file, old)
+	}
+	ts.Check(os.WriteFile(file, slices.Concat(content[:at], by, content[at+len(old):]), 0o644))
+}
+
+// genuine FOLDER checks that every file below, whose name is a digest, has the
+// content of that digest.
+func genuine(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: genuine FOLDER")
+	}
+	checked := 0
+	ts.Check(filepath.WalkDir(ts.MkAbs(args[0]), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !digestName.MatchString(d.Name()) {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		checked++
+		if sum := sha256.Sum256(content); hex.EncodeToString(sum[:]) != d.Name() {
+			return fmt.Errorf("%s has other content than its name says", path)
+		}
+		return nil
+	}))
+	if checked == 0 {
+		ts.Fatalf("%s has no blobs", args[0])
+	}
+}
+
+var digestName = regexp.MustCompile(`^[0-9a-f]{64}$`)

@@ -1,0 +1,73 @@
+//go:build unix
+
+package program_test
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestScripts runs the sessions in testdata. They find
+//
+//	$REGISTRY     the registry of the control plane, as host:port
+//	$KUBECONFIG   the kubeconfig of the control plane
+//	$DATA         its data directory
+//	$API_PORT, $REGISTRY_PORT
+//	hello/        a copy of the examples whose dependencies name $REGISTRY
+//
+// and the commands of scriptcommands_test.go.
+func TestScripts(t *testing.T) {
+	p := shared(t)
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata",
+		RequireExplicitExec: true,
+		Cmds:                scriptCommands,
+		Condition: func(word string) (bool, error) {
+			return word == "kubectl" && isFile(filepath.Join(p.dir, "kubectl")), nil
+		},
+		Setup: func(e *testscript.Env) error {
+			_, apiPort, err := net.SplitHostPort(strings.TrimPrefix(p.Server, "https://"))
+			if err != nil {
+				return err
+			}
+			_, registryPort, err := net.SplitHostPort(p.Registry)
+			if err != nil {
+				return err
+			}
+			e.Vars = append(e.Vars, p.env...)
+			e.Vars = append(e.Vars, "HOME="+filepath.Join(e.WorkDir, "home"), "KUBECONFIG="+p.Kubeconfig, "REGISTRY="+p.Registry,
+				"DATA="+p.DataDir, "API_PORT="+apiPort, "REGISTRY_PORT="+registryPort)
+			return copyExamples(filepath.Join(e.WorkDir, "hello"), p.Registry)
+		},
+	})
+}
+
+// copyExamples copies the folders of the packages, with the address of another
+// registry in their dependencies.
+func copyExamples(to, registry string) error {
+	from := filepath.Join("..", "..", "examples")
+	folders := map[string]string{
+		"provider-hello": "provider-hello/package", "function-greet": "function-greet/package", "configuration-hello": "configuration-hello",
+	}
+	for name, folder := range folders {
+		target := filepath.Join(to, name)
+		if err := os.CopyFS(target, os.DirFS(filepath.Join(from, filepath.FromSlash(folder)))); err != nil {
+			return err
+		}
+		meta := filepath.Join(target, "crossplane.yaml")
+		content, err := os.ReadFile(meta)
+		if err != nil {
+			return err
+		}
+		readdressed := strings.ReplaceAll(string(content), "127.0.0.1:15000", registry)
+		if err := os.WriteFile(meta, []byte(readdressed), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
