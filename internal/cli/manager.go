@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/xpkg-dev/xpkg/internal/content"
+	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/manager"
 	"github.com/xpkg-dev/xpkg/internal/oci"
 )
@@ -81,7 +82,12 @@ func runManager(ctx context.Context, o managerOptions) (err error) {
 	opts.Config = rest.AddUserAgent(rest.CopyConfig(o.config), "xpkg/"+Version)
 	opts.Content = content.NewSource(remote, store)
 	opts.Log = o.log
-	return manager.Run(ctx, opts)
+	err = manager.Run(ctx, opts)
+	var known *failure.Error
+	if err == nil || errors.As(err, &known) {
+		return err
+	}
+	return classify(err, "the package manager cannot work with the cluster")
 }
 
 func openStore(dir string) (*oci.Store, error) {
