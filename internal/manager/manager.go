@@ -161,7 +161,7 @@ func (w *world) setup(mgr ctrl.Manager) error {
 			return fmt.Errorf("controller of %s: %w", kind, err)
 		}
 		b := ctrl.NewControllerManagedBy(mgr).
-			Named("revision/" + lower(kind)).
+			Named("revision/"+lower(kind)).
 			// A status that this controller wrote is no reason to look again.
 			For(p.NewRevision(), builder.WithPredicates(predicate.Or(
 				predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}))).

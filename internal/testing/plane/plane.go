@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/apis"
@@ -22,6 +23,14 @@ import (
 func Start(t testing.TB, content manager.Content) client.Client {
 	t.Helper()
 	cfg := cluster.Start(t)
+	t.Cleanup(Run(t, cfg, content))
+	return Client(t, cfg)
+}
+
+// Run runs a manager on a cluster and returns when it works. The function that it
+// gives stops the manager and waits for its end.
+func Run(t testing.TB, cfg *rest.Config, content manager.Content) (stop func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
@@ -29,18 +38,23 @@ func Start(t testing.TB, content manager.Content) client.Client {
 			Config: cfg, Content: content, Log: slog.New(slog.DiscardHandler), Ready: func() { close(ready) },
 		})
 	}()
-	t.Cleanup(func() {
+	select {
+	case <-ready:
+	case err := <-ended:
+		cancel()
+		t.Fatalf("the manager did not start: %v", err)
+	}
+	return func() {
 		cancel()
 		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
 			t.Errorf("manager: %v", err)
 		}
-	})
-	select {
-	case <-ready:
-	case err := <-ended:
-		ended <- nil
-		t.Fatalf("the manager did not start: %v", err)
 	}
+}
+
+// Client makes a client for packages, revisions and definitions.
+func Client(t testing.TB, cfg *rest.Config) client.Client {
+	t.Helper()
 	scheme, err := apis.NewScheme()
 	if err != nil {
 		t.Fatal(err)
