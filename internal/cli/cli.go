@@ -63,7 +63,15 @@ func System() *Env {
 
 type grammar struct {
 	Build     buildCmd     `cmd:"" group:"author" help:"Build a package from a folder."`
+	Lint      lintCmd      `cmd:"" group:"author" help:"Tell everything that is wrong with a package."`
 	Push      pushCmd      `cmd:"" group:"author" help:"Push a package to a registry."`
+	Append    appendCmd    `cmd:"" group:"author" help:"Add extensions for third parties to a package."`
+	Pull      pullCmd      `cmd:"" group:"move" help:"Pull a package into a file."`
+	Copy      copyCmd      `cmd:"" group:"move" aliases:"cp" help:"Copy a package between registries, files and OCI layouts."`
+	Inspect   inspectCmd   `cmd:"" group:"move" help:"Show what a package is made of."`
+	Extract   extractCmd   `cmd:"" group:"move" help:"Print the package.yaml of a package."`
+	Login     loginCmd     `cmd:"" group:"move" help:"Log in to a registry."`
+	Logout    logoutCmd    `cmd:"" group:"move" help:"Log out of a registry."`
 	Install   installCmd   `cmd:"" group:"use" help:"Install a package."`
 	Uninstall uninstallCmd `cmd:"" group:"use" help:"Uninstall a package."`
 	List      listCmd      `cmd:"" group:"use" aliases:"ls" help:"List the installed packages."`
@@ -118,6 +126,7 @@ func run(env *Env, name string) error {
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 		kong.ExplicitGroups([]kong.Group{
 			{Key: "author", Title: "Authors:"},
+			{Key: "move", Title: "Registries and files:"},
 			{Key: "use", Title: "Packages of a control plane:"},
 			{Key: "plane", Title: "Control planes:"},
 		}),

@@ -4,63 +4,127 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/google/go-containerregistry/pkg/authn"
-
+	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/oci"
 )
 
 type pushCmd struct {
-	// Words are the reference, after the kind that the packages guide writes
-	// before it.
-	Words       []string `arg:"" name:"ref" help:"Where to push to, for example ghcr.io/org/provider-x:v0.1.0. The kind of the package may stand before it."`
-	PackageFile string   `short:"f" placeholder:"FILE" help:"Package to push. Default is the only .xpkg file in this folder."`
+	// First is the reference, or the kind that the packages guide writes before it.
+	First         string            `arg:"" name:"kind-or-ref" help:"Where to push to, for example ghcr.io/org/provider-x:v0.1.0. The kind that the package must have may stand before it."`
+	Second        string            `arg:"" optional:"" name:"ref" help:"Where to push to, after a kind."`
+	PackageFiles  []string          `short:"f" name:"package-files" aliases:"package-file" placeholder:"FILE" help:"Package to push. Several, one for each platform, are pushed as one index. Default is the only .xpkg file in this folder."`
+	OCIAnnotation map[string]string `short:"a" name:"oci-annotation" placeholder:"KEY=VALUE" help:"Annotation to add to the manifest and, of several platforms, to the index. The digest becomes another one."`
+	transferFlags
 }
 
 // Run pushes a package and says which digest it has there.
 func (c *pushCmd) Run(env *Env) error {
-	words := c.Words
-	if len(words) == 2 && kindOf(words[0]) != "" {
-		words = words[1:]
+	target, kind := c.First, ""
+	if c.Second != "" {
+		if kind = kindOf(c.First); kind == "" {
+			return ErrUsage.New(nil, "%s is not a kind of package", c.First).
+				WithDo("Write provider, configuration or function before the reference, or nothing.")
+		}
+		target = c.Second
 	}
-	if len(words) != 1 {
-		return ErrUsage.New(nil, "push takes one reference, and before it the kind of the package if you like")
-	}
-	ref, err := oci.ParseReference(words[0], oci.ParseOptions{DefaultRegistry: defaultRegistry})
+	ref, err := parseReference(target)
 	if err != nil {
 		return err
 	}
-	file := c.PackageFile
-	if file == "" {
-		if file, err = onePackageFile("."); err != nil {
+	files := c.PackageFiles
+	if len(files) == 0 {
+		file, err := onePackageFile(".")
+		if err != nil {
+			return err
+		}
+		files = []string{file}
+	}
+	return c.push(env, files, ref, format.Kind(kind))
+}
+
+func (c *pushCmd) push(env *Env, files []string, ref oci.Reference, kind format.Kind) (err error) {
+	var archives []*oci.Archive
+	defer func() {
+		for _, a := range archives {
+			err = errors.Join(err, a.Close())
+		}
+	}()
+	for _, file := range files {
+		a, err := oci.OpenArchive(env.Context, file, c.imageLimits())
+		if err != nil {
+			return err
+		}
+		archives = append(archives, a)
+		if err := c.checkKind(env, a, kind, file); err != nil {
 			return err
 		}
 	}
-	return push(env, file, ref)
-}
-
-func push(env *Env, file string, ref oci.Reference) (err error) {
-	archive, err := oci.OpenArchive(env.Context, file, oci.Limits{})
+	a, err := c.join(env, archives)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, archive.Close()) }()
-	remote := newRemote()
-	defer remote.Close()
-	progress := newProgress(env.Stderr)
-	defer progress.end()
-	if progress.tty {
-		progress.say("pushing %s to %s", file, ref)
-	}
-	digest, err := remote.Push(env.Context, ref, archive)
-	progress.end()
+	to := place{kind: inRegistry, ref: ref}
+	p := newProgress(env.Stderr)
+	defer p.end()
+	m, err := c.mover(env, p, "pushing to "+ref.String(), to)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(env.Stdout, "%s\n", ref.WithDigest(digest))
+	defer m.remote.Close()
+	digest, err := m.write(env.Context, to, a, "")
+	p.end()
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(env.Stdout, "%s\n", to.at(digest))
 	return err
 }
 
-// newRemote is a client of registries with the user's own credentials.
-func newRemote() *oci.Remote {
-	return oci.NewRemote(oci.RemoteOptions{Keychain: authn.DefaultKeychain, UserAgent: "xpkg/" + Version})
+// checkKind makes sure that a package is what the command line says it is.
+func (c *pushCmd) checkKind(env *Env, a oci.Artifact, kind format.Kind, file string) error {
+	if kind == "" {
+		return nil
+	}
+	m, err := oci.FindManifest(env.Context, a, oci.Platform{}, c.imageLimits())
+	if err != nil {
+		return err
+	}
+	pkg, _, err := readPackage(env.Context, a, m, c.limitFlags)
+	if err != nil {
+		return err
+	}
+	if pkg.Meta.Kind != kind {
+		return format.ErrWrongKind.New(nil, "%s is a %s and not a %s", file, pkg.Meta.Kind, kind).
+			WithDo("Push it as the kind that it is, or name another file with -f.")
+	}
+	return nil
+}
+
+// join makes one artifact of all files: an index when there are several, with the
+// platform that the configuration of each image names.
+func (c *pushCmd) join(env *Env, archives []*oci.Archive) (oci.Artifact, error) {
+	if len(archives) == 1 {
+		return annotate(env.Context, archives[0], c.OCIAnnotation, c.imageLimits())
+	}
+	var images []*oci.Image
+	for i, archive := range archives {
+		if archive.Root().MediaType.IsIndex() {
+			return nil, oci.ErrInvalidImageInput.New(nil, "file %d of %d is an index of several platforms already", i+1, len(archives)).
+				WithDo("Push it alone.")
+		}
+		a, err := annotate(env.Context, archive, c.OCIAnnotation, c.imageLimits())
+		if err != nil {
+			return nil, err
+		}
+		image, err := oci.LoadImage(env.Context, a, oci.Platform{}, c.imageLimits())
+		if err != nil {
+			return nil, err
+		}
+		images = append(images, image)
+	}
+	index, err := oci.NewIndex(images...)
+	if err != nil {
+		return nil, err
+	}
+	return annotate(env.Context, index, c.OCIAnnotation, c.imageLimits())
 }

@@ -3,6 +3,8 @@ package cli
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -21,7 +23,38 @@ func Reference(w io.Writer) error {
 		fmt.Fprintf(w, "\n## xpkg %s\n\n%s\n\n```\n%s\n```\n", command.Path(), command.Help, command.Summary())
 		writeArguments(w, command)
 	}
+	fmt.Fprint(w, "\n## Places\n\nCommands that read or write a package take any of these. The text alone decides which one it is, and never what\nhappens to be on the disk.\n\n",
+		"| text | place |\n|---|---|\n",
+		"| `-` | standard input or standard output, as an archive |\n",
+		"| `oci:DIR` | the folder of an OCI layout |\n",
+		"| starts with `/`, `./` or `../`, or has neither `:` nor `@` | a file; when something is read, a folder with an OCI layout is taken too |\n",
+		"| anything else | a reference, `[REGISTRY/]REPOSITORY:TAG` or `@sha256:DIGEST`; the default registry is docker.io |\n")
+	writeLimits(w, parser.Model.Leaves(true))
 	return nil
+}
+
+// writeLimits writes the flags that no command shows in its help, because all
+// commands that read packages have them.
+func writeLimits(w io.Writer, commands []*kong.Node) {
+	defaults := limitDefaults()
+	rows, names := map[string]string{}, []string{}
+	for _, command := range commands {
+		has := false
+		for _, f := range command.Flags {
+			if value, ok := defaults[f.Name]; ok {
+				has = true
+				rows[f.Name] = fmt.Sprintf("| `--%s` | %d | %s |\n", f.Name, value, cell(f.Help))
+			}
+		}
+		if has {
+			names = append(names, command.Name)
+		}
+	}
+	fmt.Fprintf(w, "\n## Limits\n\nWhat is read is bounded, and nothing is ever cut short: a limit that is reached is an error which names the flag that\n"+
+		"raises it. %s have all of these flags. Sizes can have a unit, such as `64MiB`.\n\n| flag | default | what is bounded |\n|---|--:|---|\n", strings.Join(names, ", "))
+	for _, name := range slices.Sorted(maps.Keys(rows)) {
+		fmt.Fprint(w, rows[name])
+	}
 }
 
 func writeArguments(w io.Writer, command *kong.Node) {

@@ -1,0 +1,151 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/internal/oci"
+)
+
+// ErrExtensions is the failure of a folder that extensions cannot be made of.
+var ErrExtensions = failure.Register(failure.Code{
+	Name: "Extensions", Class: failure.Usage,
+	Cause: "The folder of the extensions cannot be read, is empty, or is too large.",
+	Fix:   "Name a folder; each file or folder in it becomes a layer that is annotated with its name.",
+})
+
+type appendCmd struct {
+	Package        string `arg:"" name:"src" help:"Package to add to: a reference, a .xpkg file or oci:DIR."`
+	ExtensionsRoot string `default:"./extensions" placeholder:"DIR" help:"Folder of the extensions. Each file or folder in it becomes a layer that is annotated with its name; names that start with a dot are left out. Default is ./extensions."`
+	Destination    string `short:"d" placeholder:"DST" help:"Where to put the result. Default is in place of the package."`
+	transferFlags
+}
+
+// Run puts an extensions manifest at the end of the index of a package (xpkg
+// specification, "Manifests"). The package itself stays as it is.
+func (c *appendCmd) Run(env *Env) (err error) {
+	from, err := parsePlace(c.Package)
+	if err != nil {
+		return err
+	}
+	to := from
+	if c.Destination != "" {
+		if to, err = parsePlace(c.Destination); err != nil {
+			return err
+		}
+	}
+	if to.kind == inRegistry && !to.ref.Digest.IsZero() {
+		return ErrUsage.New(nil, "the result has another digest than %s", to).WithDo("Name a tag to put it under with --destination.")
+	}
+	layers, err := extensionLayers(c.ExtensionsRoot, c.imageLimits().WithDefaults().Image)
+	if err != nil {
+		return err
+	}
+	extensions, err := oci.BuildExtensions(layers)
+	if err != nil {
+		return err
+	}
+	return c.append(env, from, to, extensions)
+}
+
+func (c *appendCmd) append(env *Env, from, to place, extensions *oci.Image) (err error) {
+	p := newProgress(env.Stderr)
+	defer p.end()
+	m, err := c.mover(env, p, "appending to "+from.String(), from, to)
+	if err != nil {
+		return err
+	}
+	defer m.remote.Close()
+	o, err := m.open(env.Context, from)
+	if err != nil {
+		return err
+	}
+	defer closing(&err, o)
+	index, err := oci.Append(env.Context, o, extensions, m.limits)
+	if err != nil {
+		return err
+	}
+	digest, err := m.write(env.Context, to, index, from.ref.Tag)
+	p.end()
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(env.Stdout, safe(to.at(digest)))
+	return err
+}
+
+// extensionLayers makes a layer of each file or folder in a folder, annotated with
+// its name without an extension. Links are not followed.
+func extensionLayers(dir string, most int64) ([]oci.ExtraLayer, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, ErrExtensions.New(err, "cannot read the folder of the extensions")
+	}
+	defer root.Close()
+	w := extensionWalk{fsys: root.FS(), most: most}
+	err = fs.WalkDir(w.fsys, ".", w.visit)
+	var known *failure.Error
+	switch {
+	case errors.As(err, &known):
+		return nil, err
+	case err != nil:
+		return nil, ErrExtensions.New(err, "cannot read the folder of the extensions")
+	case len(w.layers) == 0:
+		return nil, ErrExtensions.New(nil, "there is nothing in the folder %s", dir)
+	}
+	return w.layers, nil
+}
+
+type extensionWalk struct {
+	fsys       fs.FS
+	layers     []oci.ExtraLayer
+	read, most int64
+}
+
+func (w *extensionWalk) visit(name string, entry fs.DirEntry, err error) error {
+	if err != nil || name == "." {
+		return err
+	}
+	if strings.HasPrefix(name, ".") {
+		if entry.IsDir() {
+			return fs.SkipDir
+		}
+		return nil
+	}
+	if !entry.Type().IsRegular() {
+		return nil
+	}
+	info, err := entry.Info()
+	if err != nil {
+		return err
+	}
+	if w.read += info.Size(); w.read > w.most {
+		return ErrExtensions.New(nil, "the extensions have more than %d bytes (--max-image-size)", w.most)
+	}
+	data, err := fs.ReadFile(w.fsys, name)
+	if err != nil {
+		return err
+	}
+	top, _, isFolder := strings.Cut(name, "/")
+	if !isFolder {
+		top = strings.TrimSuffix(top, path.Ext(top))
+	}
+	w.add(top, oci.LayerFile{Path: name, Data: data})
+	return nil
+}
+
+// add puts a file into the layer of an annotation.
+func (w *extensionWalk) add(annotation string, file oci.LayerFile) {
+	for i := range w.layers {
+		if w.layers[i].Annotation == annotation {
+			w.layers[i].Files = append(w.layers[i].Files, file)
+			return
+		}
+	}
+	w.layers = append(w.layers, oci.ExtraLayer{Annotation: annotation, Files: []oci.LayerFile{file}})
+}

@@ -1,0 +1,71 @@
+// Package daemon takes images out of the Docker daemon of this machine.
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+)
+
+// ErrNotThere says that no daemon answers, or that it does not have the image.
+var ErrNotThere = errors.New("not in the Docker daemon")
+
+// Daemon is a Docker daemon, or one that speaks its language, such as Podman's.
+type Daemon struct {
+	// Socket is the path of its Unix socket.
+	Socket string
+}
+
+// Default is the daemon that DOCKER_HOST names, or the one at the usual place.
+// Only daemons at a Unix socket are asked; with a DOCKER_HOST of another kind the
+// daemon has no image.
+func Default() Daemon {
+	host := os.Getenv("DOCKER_HOST")
+	if host == "" {
+		return Daemon{Socket: "/var/run/docker.sock"}
+	}
+	path, _ := strings.CutPrefix(host, "unix://")
+	if path == host {
+		return Daemon{}
+	}
+	return Daemon{Socket: path}
+}
+
+// Save gives an image as an archive, as `docker save` writes it. The error is
+// ErrNotThere when no daemon has it.
+func (d Daemon) Save(ctx context.Context, name string) (io.ReadCloser, error) {
+	if d.Socket == "" {
+		return nil, fmt.Errorf("%w: DOCKER_HOST is not a Unix socket", ErrNotThere)
+	}
+	client := &http.Client{Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", d.Socket)
+		},
+	}}
+	// Names of images have slashes and colons, which belong to one part of the path.
+	address := &url.URL{Scheme: "http", Host: "docker", Path: "/images/" + name + "/get", RawPath: "/images/" + url.PathEscape(name) + "/get"}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotThere, err)
+	}
+	if resp.StatusCode == http.StatusOK {
+		return resp.Body, nil
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusNotFound {
+		return nil, ErrNotThere
+	}
+	said, _ := io.ReadAll(io.LimitReader(resp.Body, 512))
+	return nil, fmt.Errorf("the Docker daemon answered %d to a request for %s: %q", resp.StatusCode, name, said)
+}

@@ -1,0 +1,91 @@
+package dockerconfig
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"slices"
+)
+
+// object is a JSON object that keeps the order and the text of its members, so
+// that a file of somebody else comes back as it was but for what is changed.
+type object struct{ members []member }
+
+type member struct {
+	key   string
+	value json.RawMessage
+}
+
+// UnmarshalJSON reads an object.
+func (o *object) UnmarshalJSON(text []byte) error {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	if start, err := dec.Token(); err != nil || start != json.Delim('{') {
+		return errors.New("it is not a JSON object")
+	}
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return err
+		}
+		m := member{key: key.(string)} // in an object, the decoder gives nothing else
+		if err := dec.Decode(&m.value); err != nil {
+			return err
+		}
+		o.members = append(o.members, m)
+	}
+	_, err := dec.Token()
+	return err
+}
+
+// MarshalJSON writes the object.
+func (o object) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, m := range o.members {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		key, err := json.Marshal(m.key)
+		if err != nil {
+			return nil, err
+		}
+		b.Write(key)
+		b.WriteByte(':')
+		b.Write(m.value)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// get decodes a member, and says whether there is one that is not null.
+func (o *object) get(key string, into any) (bool, error) {
+	i := o.find(key)
+	if i < 0 || string(o.members[i].value) == "null" {
+		return false, nil
+	}
+	return true, json.Unmarshal(o.members[i].value, into)
+}
+
+// set replaces a member or adds it at the end.
+func (o *object) set(key string, value any) error {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	if i := o.find(key); i >= 0 {
+		o.members[i].value = raw
+		return nil
+	}
+	o.members = append(o.members, member{key, raw})
+	return nil
+}
+
+func (o *object) remove(key string) bool {
+	n := len(o.members)
+	o.members = slices.DeleteFunc(o.members, func(m member) bool { return m.key == key })
+	return len(o.members) < n
+}
+
+func (o *object) find(key string) int {
+	return slices.IndexFunc(o.members, func(m member) bool { return m.key == key })
+}

@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/xpkg-dev/xpkg/internal/oci"
+)
+
+type extractCmd struct {
+	Package  string `arg:"" optional:"" help:"What to extract from: a reference, a .xpkg file, oci:DIR for the folder of an OCI layout, or - for standard input."`
+	Output   string `short:"o" placeholder:"FILE" help:"File to write; one that ends in .gz is compressed. Default is standard output."`
+	FromXpkg bool   `help:"Take the argument for a file, whatever it looks like. Without one it is the only .xpkg file in this folder."`
+	Platform string `placeholder:"OS/ARCH" help:"Platform to choose when there are several. Default is linux/amd64."`
+	transferFlags
+}
+
+// Run writes the package.yaml of a package, byte for byte.
+func (c *extractCmd) Run(env *Env) error {
+	from, err := c.source()
+	if err != nil {
+		return err
+	}
+	stream, err := c.read(env, from)
+	if err != nil {
+		return err
+	}
+	if c.Output == "" || c.Output == "-" {
+		_, err = env.Stdout.Write(stream)
+		return err
+	}
+	err = writeFile(c.Output, func(w io.Writer) error {
+		if !strings.HasSuffix(c.Output, ".gz") {
+			_, err := w.Write(stream)
+			return err
+		}
+		z := gzip.NewWriter(w)
+		_, err := z.Write(stream)
+		return errors.Join(err, z.Close())
+	})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(env.Stdout, "%s: %s\n", safe(c.Output), size(int64(len(stream))))
+	return err
+}
+
+func (c *extractCmd) source() (place, error) {
+	switch {
+	case !c.FromXpkg && c.Package == "":
+		return place{}, ErrUsage.New(nil, "extract needs a package").WithDo("Name a reference or a file, or give --from-xpkg for the .xpkg file in this folder.")
+	case !c.FromXpkg:
+		return parsePlace(c.Package)
+	case c.Package == "":
+		file, err := onePackageFile(".")
+		return place{kind: inFile, path: file}, err
+	}
+	return place{kind: inFile, path: c.Package}, nil
+}
+
+func (c *extractCmd) read(env *Env, from place) (_ []byte, err error) {
+	platform, err := parsePlatform(c.Platform)
+	if err != nil {
+		return nil, err
+	}
+	p := newProgress(env.Stderr)
+	defer p.end()
+	m, err := c.mover(env, p, "reading "+from.String(), from)
+	if err != nil {
+		return nil, err
+	}
+	defer m.remote.Close()
+	o, err := m.open(env.Context, from)
+	if err != nil {
+		return nil, err
+	}
+	defer closing(&err, o)
+	manifest, err := oci.FindManifest(env.Context, o, platform, m.limits)
+	if err != nil {
+		return nil, err
+	}
+	return oci.ReadPackageYAML(env.Context, o, manifest, m.limits)
+}
+
+// writeFile writes a file whole or not at all.
+func writeFile(file string, write func(io.Writer) error) error {
+	pending, err := renameio.NewPendingFile(file, renameio.WithPermissions(0o644), renameio.WithExistingPermissions())
+	if err != nil {
+		return oci.ErrCannotWrite.New(err, "cannot write %s", file)
+	}
+	defer pending.Cleanup() //nolint:errcheck // it is of no use once the file is in place
+	if err := write(pending); err != nil {
+		return oci.ErrCannotWrite.New(err, "cannot write %s", file)
+	}
+	if err := pending.CloseAtomicallyReplace(); err != nil {
+		return oci.ErrCannotWrite.New(err, "cannot write %s", file)
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/xpkg-dev/xpkg/internal/format"
+	"github.com/xpkg-dev/xpkg/internal/oci"
+)
+
+type inspectCmd struct {
+	Package    string `arg:"" name:"src" help:"What to look at: a reference, a .xpkg file, oci:DIR for the folder of an OCI layout, or - for standard input."`
+	Platform   string `placeholder:"OS/ARCH" help:"Platform to choose when there are several. Default is linux/amd64."`
+	Objects    bool   `help:"List every object."`
+	TrustIndex bool   `help:"Read the small index layer of the package, if it has one, in place of package.yaml: quick, and as true as whoever built the package."`
+	CacheDir   string `placeholder:"DIR" env:"XPKG_CACHE_DIR" help:"Folder of the package cache, which remembers indexes that were compared with their package. Default is xpkg in the user's cache folder."`
+	outputFlag
+	transferFlags
+}
+
+// Run shows what a package is made of.
+func (c *inspectCmd) Run(env *Env) error {
+	from, err := parsePlace(c.Package)
+	if err != nil {
+		return err
+	}
+	report, err := c.inspect(env, from)
+	if err != nil {
+		return err
+	}
+	if report.Content.IndexLayer == indexContradicts {
+		fmt.Fprintln(env.Stderr, "warning: IndexMismatch: the index layer of the package does not say what its package.yaml says; the latter is shown")
+	}
+	return c.print(env.Stdout, report, func(w io.Writer) error { return writeInspection(w, report, c.Objects) })
+}
+
+func (c *inspectCmd) inspect(env *Env, from place) (_ *inspection, err error) {
+	platform, err := parsePlatform(c.Platform)
+	if err != nil {
+		return nil, err
+	}
+	p := newProgress(env.Stderr)
+	defer p.end()
+	m, err := c.mover(env, p, "reading "+from.String(), from)
+	if err != nil {
+		return nil, err
+	}
+	defer m.remote.Close()
+	o, err := m.open(env.Context, from)
+	if err != nil {
+		return nil, err
+	}
+	defer closing(&err, o)
+	manifest, err := oci.FindManifest(env.Context, o, platform, m.limits)
+	if err != nil {
+		return nil, err
+	}
+	report := &inspection{Source: o.String(), Digest: o.Root().Digest, Manifest: describeManifest(manifest)}
+	if manifest.Digest != manifest.Root {
+		_, index, err := oci.ReadDocument(env.Context, o, o.Root(), m.limits)
+		if err != nil {
+			return nil, err
+		}
+		report.Index = describeIndex(index)
+	}
+	// The configuration is not part of what makes a package; one that cannot be read
+	// costs its platform only.
+	if image, err := oci.LoadImage(env.Context, o, platform, m.limits); err == nil && report.Manifest.Platform == "" && !image.Platform().IsZero() {
+		report.Manifest.Platform = image.Platform().String()
+	}
+	report.Content, err = c.content(env.Context, o, manifest)
+	return report, err
+}
+
+// content tells what is in the package: from its index layer, if that was once
+// proven on this machine or is to be believed, and from package.yaml otherwise.
+func (c *inspectCmd) content(ctx context.Context, a oci.Artifact, m oci.Manifest) (contentView, error) {
+	layer := findIndexLayer(m)
+	if layer == nil {
+		return c.fromYAML(ctx, a, m, nil)
+	}
+	proofs := openProofs(c.CacheDir)
+	defer proofs.close()
+	proven := proofs.has(ctx, m.Digest, layer.Digest)
+	index, err := readIndexLayer(ctx, a, *layer)
+	if err != nil && !ErrIndexMismatch.Is(err) && !format.ErrDamagedIndex.Is(err) {
+		return contentView{}, err
+	}
+	if index != nil && (proven || c.TrustIndex) {
+		pkg, err := index.Package(nil, c.streamLimits())
+		if err == nil {
+			return describeContent(pkg, index, fromIndex, trust(proven)), nil
+		}
+		index = nil
+	}
+	view, err := c.fromYAML(ctx, a, m, &claim{index})
+	if err == nil && view.IndexLayer == indexProven {
+		proofs.add(ctx, m.Digest, layer.Digest)
+	}
+	return view, err
+}
+
+// claim is what an index layer says; nothing, if it cannot be read.
+type claim struct{ index *format.Index }
+
+// fromYAML reads package.yaml and compares a claim with it.
+func (c *inspectCmd) fromYAML(ctx context.Context, a oci.Artifact, m oci.Manifest, claim *claim) (contentView, error) {
+	pkg, stream, err := readPackage(ctx, a, m, c.limitFlags)
+	if err != nil {
+		return contentView{}, err
+	}
+	index, err := format.NewIndex(pkg)
+	if err != nil {
+		return contentView{}, err
+	}
+	state := indexAbsent
+	if claim != nil {
+		state = indexProven
+		if claim.index == nil || claim.index.Matches(pkg) != nil {
+			state = indexContradicts
+		}
+	}
+	view := describeContent(pkg, index, fromYAML, state)
+	view.Size = int64(len(stream))
+	return view, nil
+}
+
+func trust(proven bool) indexState {
+	if proven {
+		return indexProven
+	}
+	return indexUnproven
+}

@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"golang.org/x/term"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/dockerconfig"
+	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/internal/oci"
+)
+
+// ErrDockerConfig is the failure of keeping credentials.
+var ErrDockerConfig = failure.Register(failure.Code{
+	Name: "DockerConfig", Class: failure.Unavailable,
+	Cause: "The Docker configuration file, or the credential helper that it names, cannot be read or changed.",
+	Fix:   "Correct the file, ~/.docker/config.json or that in DOCKER_CONFIG, or install the helper that it names.",
+})
+
+type loginCmd struct {
+	Registry      string `arg:"" optional:"" help:"Registry to log in to, for example ghcr.io. Default is docker.io."`
+	Username      string `short:"u" placeholder:"NAME" help:"Name of the user. Asked for when it is missing."`
+	PasswordStdin bool   `help:"Read the password or token from standard input. Without this flag it is asked for."`
+	registryFlags
+	verboseFlag
+}
+
+// Run asks the registry whether it accepts the credentials, and then keeps them
+// where every tool of the field looks for them.
+func (c *loginCmd) Run(env *Env) error {
+	registry, err := parseHost(cmp.Or(c.Registry, defaultRegistry))
+	if err != nil {
+		return err
+	}
+	user, secret, err := c.credentials(env)
+	if err != nil {
+		return err
+	}
+	if err := c.verify(env.Context, registry, user, secret); err != nil {
+		return err
+	}
+	where, err := keep(env.Context, serverKey(registry), user, secret)
+	if err != nil {
+		return ErrDockerConfig.New(err, "cannot keep the credentials for %s", registry)
+	}
+	_, err = fmt.Fprintf(env.Stdout, "Logged in to %s as %s. The credentials are in %s.\n", registry, safe(user), where)
+	return err
+}
+
+// serverKey is the key of a registry in Docker's configuration.
+func serverKey(registry string) string {
+	if apiHost(registry) == dockerHubHost {
+		return dockerconfig.DockerHub
+	}
+	return registry
+}
+
+// verify asks the registry, with these credentials and no others.
+func (c *loginCmd) verify(ctx context.Context, registry, user, secret string) error {
+	hosts, err := c.hosts([]string{registry})
+	if err != nil {
+		return err
+	}
+	remote := oci.NewRemote(oci.RemoteOptions{
+		Keychain: oneLogin{authn.FromConfig(authn.AuthConfig{Username: user, Password: secret})}, UserAgent: "xpkg/" + Version, Hosts: hosts,
+	})
+	defer remote.Close()
+	err = remote.Ping(ctx, registry)
+	if oci.ErrUnauthorized.Is(err) {
+		return failure.From(err).WithDo("Check the name and the password; many registries want an access token in place of the password.")
+	}
+	return err
+}
+
+// oneLogin is a keychain that has the same credentials for every registry. The
+// client asks it for the one it logs in to only.
+type oneLogin struct{ authn.Authenticator }
+
+// Resolve implements authn.Keychain.
+func (l oneLogin) Resolve(authn.Resource) (authn.Authenticator, error) { return l.Authenticator, nil }
+
+// keep stores credentials with the helper that is configured, or in the file.
+func keep(ctx context.Context, server, user, secret string) (where string, err error) {
+	path, err := dockerconfig.Path()
+	if err != nil {
+		return "", err
+	}
+	file, err := dockerconfig.Load(path)
+	if err != nil {
+		return "", err
+	}
+	helper, err := file.Helper(server)
+	if err != nil {
+		return "", err
+	}
+	if helper == "" {
+		return file.Path() + ", not encrypted", errors.Join(file.Set(server, user, secret), file.Save())
+	}
+	if err := dockerconfig.Store(ctx, helper, server, user, secret); err != nil {
+		return "", err
+	}
+	if err := file.SetKept(server); err != nil {
+		return "", err
+	}
+	return "the credential helper " + helper, file.Save()
+}
+
+// credentials reads name and password from the flags, standard input or a terminal.
+func (c *loginCmd) credentials(env *Env) (user, secret string, err error) {
+	if c.PasswordStdin {
+		if c.Username == "" {
+			return "", "", ErrUsage.New(nil, "--password-stdin needs --username")
+		}
+		secret, err := readSecret(env.Stdin)
+		return c.Username, secret, err
+	}
+	terminal, ok := env.Stdin.(*os.File)
+	if !ok || !term.IsTerminal(int(terminal.Fd())) {
+		return "", "", ErrUsage.New(nil, "standard input is not a terminal to ask for a password on").
+			WithDo("Give --username, and the password on standard input with --password-stdin.")
+	}
+	user = c.Username
+	if user == "" {
+		fmt.Fprint(env.Stderr, "Username: ")
+		line, err := bufio.NewReader(terminal).ReadString('\n')
+		if err != nil {
+			return "", "", ErrReadFile.New(err, "cannot read the name")
+		}
+		user = strings.TrimSpace(line)
+	}
+	fmt.Fprint(env.Stderr, "Password: ")
+	typed, err := term.ReadPassword(int(terminal.Fd()))
+	fmt.Fprintln(env.Stderr)
+	if err != nil {
+		return "", "", ErrReadFile.New(err, "cannot read the password")
+	}
+	return user, string(typed), notEmpty(user, string(typed))
+}
+
+// maxSecret bounds a password or token. Those of cloud registries have some
+// thousand bytes.
+const maxSecret = 1 << 20
+
+func readSecret(r io.Reader) (string, error) {
+	raw, err := io.ReadAll(io.LimitReader(r, maxSecret+1))
+	if err != nil {
+		return "", ErrReadFile.New(err, "cannot read the password")
+	}
+	if len(raw) > maxSecret {
+		return "", ErrUsage.New(nil, "the password has more than %d bytes", maxSecret)
+	}
+	secret := strings.TrimRight(string(raw), "\r\n")
+	return secret, notEmpty(secret)
+}
+
+func notEmpty(values ...string) error {
+	for _, v := range values {
+		if v == "" {
+			return ErrUsage.New(nil, "the name or the password is empty")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/daemon"
+	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/internal/oci"
+)
+
+// ErrRuntimeImage is the failure of a runtime image that is nowhere to be found.
+var ErrRuntimeImage = failure.Register(failure.Code{
+	Name: "RuntimeImageNotFound", Class: failure.NotFound,
+	Cause: "The image of the program is not in the Docker daemon of this machine, and its name does not say in which registry it is.",
+	Fix:   "Build the image first, or save it with `docker save` and name the file with --embed-runtime-image-tarball.",
+})
+
+// runtimeFlags name the program that is put into a package.
+type runtimeFlags struct {
+	EmbedRuntimeImage        string `xor:"runtime" placeholder:"NAME" help:"Image of the program to put into the package: one of the Docker daemon of this machine or, by its full name, of a registry."`
+	EmbedRuntimeImageTarball string `xor:"runtime" placeholder:"FILE" help:"The same image as a file, as docker save or an OCI tool writes it."`
+	Platform                 string `placeholder:"OS/ARCH" help:"Platform of the package. Default is that of its program, or linux/amd64 without one."`
+}
+
+// parsePlatform reads a platform that was named, or gives none.
+func parsePlatform(s string) (oci.Platform, error) {
+	if s == "" {
+		return oci.Platform{}, nil
+	}
+	return oci.ParsePlatform(s)
+}
+
+// runtime gives the image of the program, or nothing. It is read for as long as
+// done is not called.
+func (f runtimeFlags) runtime(env *Env, t transferFlags) (_ *oci.Image, done func() error, err error) {
+	done = func() error { return nil }
+	if f.EmbedRuntimeImage == "" && f.EmbedRuntimeImageTarball == "" {
+		return nil, done, nil
+	}
+	platform, err := parsePlatform(f.Platform)
+	if err != nil {
+		return nil, done, err
+	}
+	a, done, err := f.source(env, t)
+	if err != nil {
+		return nil, done, err
+	}
+	image, err := oci.LoadImage(env.Context, a, platform, t.imageLimits())
+	return image, done, err
+}
+
+func (f runtimeFlags) source(env *Env, t transferFlags) (oci.Artifact, func() error, error) {
+	if file := f.EmbedRuntimeImageTarball; file != "" {
+		a, err := oci.OpenArchive(env.Context, file, t.imageLimits())
+		if err != nil {
+			return nil, func() error { return nil }, err
+		}
+		return a, a.Close, nil
+	}
+	a, err := fromDaemon(env.Context, f.EmbedRuntimeImage, t)
+	if err == nil {
+		fmt.Fprintf(env.Stderr, "the runtime image %s is that of the Docker daemon\n", safe(f.EmbedRuntimeImage))
+		return a, a.Close, nil
+	}
+	if !errors.Is(err, daemon.ErrNotThere) {
+		return nil, func() error { return nil }, err
+	}
+	return f.fromRegistry(env, t, err)
+}
+
+func fromDaemon(ctx context.Context, name string, t transferFlags) (*oci.Archive, error) {
+	saved, err := daemon.Default().Save(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer saved.Close()
+	return oci.ReadArchive(ctx, saved, "", t.archiveLimit(), t.imageLimits())
+}
+
+// fromRegistry takes an image from the registry in its name. A name without one is
+// never sought on Docker Hub: it is that of an image which was just built, and
+// somebody else may have published one of the same name.
+func (f runtimeFlags) fromRegistry(env *Env, t transferFlags, why error) (oci.Artifact, func() error, error) {
+	p := newProgress(env.Stderr)
+	nothing := func() error { return nil }
+	ref, err := oci.ParseReference(f.EmbedRuntimeImage, oci.ParseOptions{})
+	if err != nil {
+		return nil, nothing, ErrRuntimeImage.New(why, "there is no image %s", f.EmbedRuntimeImage)
+	}
+	m, err := t.mover(env, p, "reading "+ref.String(), place{kind: inRegistry, ref: ref})
+	if err != nil {
+		return nil, nothing, err
+	}
+	done := func() error {
+		p.end()
+		m.remote.Close()
+		return nil
+	}
+	o, err := m.open(env.Context, place{kind: inRegistry, ref: ref})
+	if err != nil {
+		return nil, nothing, errors.Join(err, done())
+	}
+	fmt.Fprintf(p, "the runtime image is %s\n", o.ref)
+	return o, done, nil
+}

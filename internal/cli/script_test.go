@@ -1,0 +1,112 @@
+package cli_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/xpkg-dev/xpkg/internal/cli"
+	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
+)
+
+// TestMain runs the tests or, started by a script under the name of a command,
+// that command.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"xpkg":               command,
+		"kubectl-crossplane": command,
+		"kubectl":            kubectl,
+	})
+}
+
+func command() { os.Exit(cli.Main(context.Background(), os.Args, cli.System())) }
+
+// kubectl is as much of kubectl as runs a plug-in: "kubectl NAME" is the program
+// kubectl-NAME.
+func kubectl() {
+	program, err := exec.LookPath("kubectl-" + os.Args[1])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	args := append([]string{program}, os.Args[2:]...)
+	fmt.Fprintln(os.Stderr, syscall.Exec(program, args, os.Environ()))
+	os.Exit(1)
+}
+
+// TestScripts runs what users type. Each script has a home folder, a registry at
+// $REGISTRY and a stand-in for Docker Hub of its own.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: filepath.Join("testdata", "script"),
+		Setup: func(env *testscript.Env) error {
+			return setUp(env)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"digest": digest,
+			"tamper": tamper,
+		},
+		RequireUniqueNames: true,
+	})
+}
+
+func setUp(env *testscript.Env) error {
+	tb, ok := env.T().(testing.TB)
+	if !ok {
+		return fmt.Errorf("%T is no testing.TB", env.T())
+	}
+	home := filepath.Join(env.WorkDir, "home")
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		return err
+	}
+	env.Setenv("HOME", home)
+	env.Setenv("XDG_CACHE_HOME", filepath.Join(home, ".cache"))
+	env.Setenv("REGISTRY", cluster.Registry(tb))
+	env.Setenv("NOBODY", nobody(tb))
+	env.Setenv("DOCKER_HOST", "unix://"+filepath.Join(home, "docker.sock"))
+	return nil
+}
+
+// nobody is an address at which nobody answers.
+func nobody(tb testing.TB) string {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// digest sets a variable to the digest in the standard output of the last command:
+// "digest NAME".
+func digest(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: digest NAME")
+	}
+	out := ts.ReadFile("stdout")
+	i := strings.LastIndex(out, "sha256:")
+	if i < 0 || len(out) < i+71 {
+		ts.Fatalf("there is no digest in the output: %s", out)
+	}
+	ts.Setenv(args[0], out[i:i+71])
+}
+
+// tamper changes a byte in the middle of a file: "tamper FILE".
+func tamper(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: tamper FILE")
+	}
+	name := ts.MkAbs(args[0])
+	raw, err := os.ReadFile(name)
+	ts.Check(err)
+	raw[len(raw)/2] ^= 1
+	ts.Check(os.WriteFile(name, raw, 0o600))
+}
