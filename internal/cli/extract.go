@@ -7,8 +7,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/google/renameio/v2"
-
+	"github.com/xpkg-dev/xpkg/internal/cli/atomicfile"
 	"github.com/xpkg-dev/xpkg/internal/oci"
 )
 
@@ -34,7 +33,7 @@ func (c *extractCmd) Run(env *Env) error {
 		_, err = env.Stdout.Write(stream)
 		return err
 	}
-	err = writeFile(c.Output, func(w io.Writer) error {
+	err = atomicfile.Write(c.Output, 0o644, func(w io.Writer) error {
 		if !strings.HasSuffix(c.Output, ".gz") {
 			_, err := w.Write(stream)
 			return err
@@ -44,7 +43,7 @@ func (c *extractCmd) Run(env *Env) error {
 		return errors.Join(err, z.Close())
 	})
 	if err != nil {
-		return err
+		return oci.ErrCannotWrite.New(err, "cannot write %s", c.Output)
 	}
 	_, err = fmt.Fprintf(env.Stdout, "%s: %s\n", safe(c.Output), size(int64(len(stream))))
 	return err
@@ -85,20 +84,4 @@ func (c *extractCmd) read(env *Env, from place) (_ []byte, err error) {
 		return nil, err
 	}
 	return oci.ReadPackageYAML(env.Context, o, manifest, m.limits)
-}
-
-// writeFile writes a file whole or not at all.
-func writeFile(file string, write func(io.Writer) error) error {
-	pending, err := renameio.NewPendingFile(file, renameio.WithPermissions(0o644), renameio.WithExistingPermissions())
-	if err != nil {
-		return oci.ErrCannotWrite.New(err, "cannot write %s", file)
-	}
-	defer pending.Cleanup() //nolint:errcheck // it is of no use once the file is in place
-	if err := write(pending); err != nil {
-		return oci.ErrCannotWrite.New(err, "cannot write %s", file)
-	}
-	if err := pending.CloseAtomicallyReplace(); err != nil {
-		return oci.ErrCannotWrite.New(err, "cannot write %s", file)
-	}
-	return nil
 }

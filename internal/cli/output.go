@@ -22,6 +22,7 @@ func (f outputFlag) print(w io.Writer, value any, table func(io.Writer) error) e
 	case "json":
 		enc := json.NewEncoder(w)
 		enc.SetIndent("", "  ")
+		enc.SetEscapeHTML(false) // constraints are full of ">"
 		return enc.Encode(value)
 	case "yaml":
 		raw, err := yaml.Marshal(value)

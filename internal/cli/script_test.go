@@ -4,6 +4,10 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -53,6 +57,10 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"digest": digest,
 			"tamper": tamper,
+
+			"runtime":     makeRuntime,
+			"pushruntime": pushRuntime,
+			"daemon":      startDaemon,
 		},
 		RequireUniqueNames: true,
 	})
@@ -71,8 +79,37 @@ func setUp(env *testscript.Env) error {
 	env.Setenv("XDG_CACHE_HOME", filepath.Join(home, ".cache"))
 	env.Setenv("REGISTRY", cluster.Registry(tb))
 	env.Setenv("NOBODY", nobody(tb))
+	h := newHub(tb, home)
+	env.Setenv("HTTPS_PROXY", h.proxy)
+	env.Setenv("CA", h.ca)
+	env.Setenv("PRIVATE", private(tb))
+	env.Setenv("TLS_REGISTRY", h.address)
+	config := filepath.Join(home, "kubeconfig")
+	if err := os.WriteFile(config, []byte(newAPIServer(tb)), 0o600); err != nil {
+		return err
+	}
+	env.Setenv("KUBECONFIG", config)
 	env.Setenv("DOCKER_HOST", "unix://"+filepath.Join(home, "docker.sock"))
 	return nil
+}
+
+// private is a registry that lets alice in, whose password is "secret".
+func private(tb testing.TB) string {
+	target, err := url.Parse("http://" + cluster.Registry(tb))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if user, password, _ := r.BasicAuth(); user != "alice" || password != "secret" {
+			w.Header().Set("WWW-Authenticate", `Basic realm="private"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	tb.Cleanup(server.Close)
+	return strings.TrimPrefix(server.URL, "http://")
 }
 
 // nobody is an address at which nobody answers.

@@ -56,6 +56,9 @@ func (d Daemon) Save(ctx context.Context, name string) (io.ReadCloser, error) {
 		return nil, err
 	}
 	resp, err := client.Do(req)
+	if err != nil && ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotThere, err)
 	}

@@ -9,12 +9,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
-	"github.com/google/renameio/v2"
+	"github.com/xpkg-dev/xpkg/internal/cli/atomicfile"
 )
 
 // DockerHub is the key of Docker Hub, which for reasons of history is not its host.
@@ -149,7 +150,7 @@ func (f *File) auths() (*object, error) {
 
 // Save writes the file whole or not at all, readable for its owner alone.
 func (f *File) Save() error {
-	raw, err := json.Marshal(f.top)
+	raw, err := marshal(f.top)
 	if err != nil {
 		return err
 	}
@@ -161,5 +162,8 @@ func (f *File) Save() error {
 	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
 		return err
 	}
-	return renameio.WriteFile(f.path, out.Bytes(), 0o600)
+	return atomicfile.Write(f.path, 0o600, func(w io.Writer) error {
+		_, err := w.Write(out.Bytes())
+		return err
+	})
 }

@@ -45,7 +45,7 @@ func (o object) MarshalJSON() ([]byte, error) {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		key, err := json.Marshal(m.key)
+		key, err := marshal(m.key)
 		if err != nil {
 			return nil, err
 		}
@@ -68,7 +68,7 @@ func (o *object) get(key string, into any) (bool, error) {
 
 // set replaces a member or adds it at the end.
 func (o *object) set(key string, value any) error {
-	raw, err := json.Marshal(value)
+	raw, err := marshal(value)
 	if err != nil {
 		return err
 	}
@@ -88,4 +88,13 @@ func (o *object) remove(key string) bool {
 
 func (o *object) find(key string) int {
 	return slices.IndexFunc(o.members, func(m member) bool { return m.key == key })
+}
+
+// marshal writes JSON without escapes that only HTML needs.
+func marshal(value any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(value)
+	return bytes.TrimSpace(b.Bytes()), err
 }
