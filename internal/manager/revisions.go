@@ -197,7 +197,16 @@ func (r *revisionReconciler) missing(ctx context.Context, objects *objects) ([]s
 	return missing, nil
 }
 
+// wakeAtOnce bounds how many definitions are woken after one attempt. Those that an
+// API server left half established when it ended are few: it works on one at a time.
+const wakeAtOnce = 8
+
 func (r *revisionReconciler) reportMissing(ctx context.Context, rev v1.PackageRevision, missing []string, total int) (ctrl.Result, error) {
+	for _, name := range missing[:min(wakeAtOnce, len(missing))] {
+		if err := r.cluster.Wake(ctx, name); err != nil {
+			return ctrl.Result{}, err
+		}
+	}
 	why, err := r.cluster.WhyNotEstablished(ctx, missing[0])
 	if err != nil {
 		return ctrl.Result{}, err

@@ -1,0 +1,65 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	definitionsPath = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+	// installing is the reason of the condition Established between the moment in
+	// which the names are accepted and that in which the kind is served.
+	installing = "Installing"
+	// askedAgain takes the place of the message of that condition.
+	askedAgain = "the initial names have been accepted, and the API server was asked to go on"
+)
+
+// Wake makes the API server go on with a definition that it has half established.
+//
+// An API server that ends between accepting the names of a definition and
+// establishing it forgets what it was about: when it runs again, it waits for a
+// change of the definition, or for five minutes (k8s.io/apiextensions-apiserver,
+// customresource_handler.go: only an update event reaches the establishing
+// controller). So the message of the condition is changed; the API server writes
+// its own again with the next step. A definition in any other state is left alone.
+func (c *Cluster) Wake(ctx context.Context, name string) error {
+	raw, err := send(ctx, c.rest.Get().AbsPath(definitionsPath, name))
+	if err != nil {
+		return classify(err, "read CustomResourceDefinition %s", name)
+	}
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := json.Unmarshal(raw, &crd); err != nil {
+		return classify(err, "read CustomResourceDefinition %s", name)
+	}
+	conditions := crd.Status.Conditions
+	at := slices.IndexFunc(conditions, func(cond apiextensionsv1.CustomResourceDefinitionCondition) bool {
+		return cond.Type == apiextensionsv1.Established && cond.Status == apiextensionsv1.ConditionFalse && cond.Reason == installing
+	})
+	if at < 0 {
+		return nil
+	}
+	// A message that stays the same would be no change.
+	if was := &conditions[at].Message; *was == askedAgain {
+		*was = ""
+	} else {
+		*was = askedAgain
+	}
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": crd.ResourceVersion},
+		"status":   map[string]any{"conditions": conditions},
+	})
+	if err != nil {
+		return err
+	}
+	_, err = send(ctx, c.rest.Patch(types.MergePatchType).AbsPath(definitionsPath, name, "status").SetHeader("Accept", metadataObject).Body(patch))
+	if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		// Who changed it meanwhile has woken the API server too.
+		return nil
+	}
+	return classify(err, "wake CustomResourceDefinition %s", name)
+}
