@@ -19,6 +19,7 @@ import (
 
 type managerCmd struct {
 	clusterFlags
+	registryFlags
 	CacheDir       string        `placeholder:"DIR" env:"XPKG_CACHE_DIR" help:"Folder of the package cache. Default is xpkg in the user's cache folder."`
 	Namespace      string        `default:"crossplane-system" help:"Namespace where the programs of packages run, and where their secrets are."`
 	PollInterval   time.Duration `default:"1m" help:"How often packages with the pull policy Always are looked up."`
@@ -31,6 +32,10 @@ type managerCmd struct {
 
 // Run runs the manager until it is stopped.
 func (c *managerCmd) Run(env *Env) error {
+	if c.InsecureSkipTLSVerify {
+		return ErrUsage.New(nil, "the manager cannot accept any certificate of any registry").
+			WithDo("Give the authority of a registry's certificate with --ca-file HOST=FILE.")
+	}
 	cfg, err := c.managerConfig()
 	if err != nil {
 		return err
@@ -44,7 +49,7 @@ func (c *managerCmd) Run(env *Env) error {
 		dir = filepath.Join(user, "xpkg", "packages")
 	}
 	return runManager(env.Context, managerOptions{
-		config: cfg, cacheDir: dir, log: newLog(env.Stderr, c.LogFormat, c.Verbose),
+		config: cfg, cacheDir: dir, log: newLog(env.Stderr, c.LogFormat, c.Verbose), registries: c.registryFlags,
 		options: manager.Options{
 			Namespace: c.Namespace, Poll: c.PollInterval, MetricsAddress: c.MetricsAddress, HealthAddress: c.HealthAddress, TakeOver: c.TakeOver,
 		},
@@ -63,10 +68,11 @@ func (c *managerCmd) managerConfig() (*rest.Config, error) {
 }
 
 type managerOptions struct {
-	config   *rest.Config
-	cacheDir string
-	log      *slog.Logger
-	options  manager.Options
+	config     *rest.Config
+	cacheDir   string
+	log        *slog.Logger
+	registries registryFlags
+	options    manager.Options
 }
 
 // runManager runs a manager with a package cache in a folder of this machine.
@@ -76,7 +82,10 @@ func runManager(ctx context.Context, o managerOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	remote := newRemote()
+	remote, err := o.registries.remote(oci.Limits{}, nil)
+	if err != nil {
+		return err
+	}
 	defer remote.Close()
 	opts := o.options
 	opts.Config = rest.AddUserAgent(rest.CopyConfig(o.config), "xpkg/"+Version)

@@ -45,11 +45,6 @@ func (f registryFlags) remote(limits oci.Limits, moving func(oci.Transfer), regi
 	}), nil
 }
 
-// newRemote is a client of registries with the user's own credentials.
-func newRemote() *oci.Remote {
-	return oci.NewRemote(oci.RemoteOptions{Keychain: authn.DefaultKeychain, UserAgent: "xpkg/" + Version})
-}
-
 // hosts gives the settings of single registries.
 func (f registryFlags) hosts(registries []string) (map[string]oci.HostOptions, error) {
 	hosts := map[string]oci.HostOptions{}
