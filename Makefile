@@ -62,7 +62,8 @@ fuzz: ## Run every fuzz target for FUZZTIME, five seconds by default
 	@sh hack/fuzz.sh $(FUZZTIME)
 
 bench: build ## Benchmarks, each with its floor measured in the same run
-	$(GO) test -run '^$$' -bench . -benchmem ./...
+	$(GO) test -run '^$$' -bench . -benchmem ./internal/...
+	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 60m ./test/bench
 
 clean: ## Remove what was built
 	rm -rf $(BIN)

@@ -26,6 +26,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/apis"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 )
 
@@ -107,6 +108,9 @@ func Run(ctx context.Context, o Options) error {
 	if err := w.setup(mgr); err != nil {
 		return err
 	}
+	if err := openCaches(ctx, mgr); err != nil {
+		return err
+	}
 	ready := make(chan struct{})
 	if err := addChecks(mgr, ready); err != nil {
 		return err
@@ -120,6 +124,22 @@ func Run(ctx context.Context, o Options) error {
 		}
 	}()
 	return mgr.Start(ctx)
+}
+
+// openCaches names everything that the controllers watch before they start, so
+// that waiting for the caches waits for all of it.
+func openCaches(ctx context.Context, mgr ctrl.Manager) error {
+	watched := []client.Object{&v1beta1.Lock{}}
+	for _, kind := range v1.PackageKinds() {
+		p := v1.NewPackage(kind)
+		watched = append(watched, p, p.NewRevision())
+	}
+	for _, o := range watched {
+		if _, err := mgr.GetCache().GetInformer(ctx, o, cache.BlockUntilSynced(false)); err != nil {
+			return fmt.Errorf("watch %T: %w", o, err)
+		}
+	}
+	return nil
 }
 
 // addChecks lets the manager answer /healthz as long as it runs, and /readyz once

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -42,36 +43,55 @@ func (r *revisionReconciler) Reconcile(ctx context.Context, req ctrl.Request) (c
 }
 
 func (r *revisionReconciler) reconcile(ctx context.Context, rev v1.PackageRevision) (ctrl.Result, error) {
-	who, found, err := r.requester(ctx, rev)
-	if err != nil || !found {
-		return ctrl.Result{}, err
-	}
-	if rev.RevisionSpec().DesiredState != v1.RevisionActive {
-		return ctrl.Result{}, r.deactivate(ctx, rev, who)
-	}
-	return r.establish(ctx, rev, who)
-}
-
-// requester is in whose name the objects of rev are written. Nothing is found
-// when the package is gone or going: the revision is then garbage collected.
-func (r *revisionReconciler) requester(ctx context.Context, rev v1.PackageRevision) (plan.Requester, bool, error) {
 	p, err := r.revisionOwner(ctx, rev)
 	if err != nil || p == nil || p.GetDeletionTimestamp() != nil {
-		return plan.Requester{}, false, err
+		// Without its package a revision is garbage, and is collected.
+		return ctrl.Result{}, err
 	}
-	revisions, err := r.revisions(ctx, p)
+	siblings, err := r.revisions(ctx, p)
 	if err != nil {
-		return plan.Requester{}, false, err
+		return ctrl.Result{}, err
 	}
+	who := requester(p, rev, siblings)
+	switch {
+	case rev.RevisionSpec().DesiredState == v1.RevisionActive:
+		return r.establish(ctx, rev, who)
+	case takingOver(p, siblings):
+		// The active revision takes control with the same write that brings its
+		// content. What it leaves is released when it is done.
+		return ctrl.Result{RequeueAfter: handOverPoll}, nil
+	}
+	return ctrl.Result{}, r.deactivate(ctx, rev, who)
+}
+
+// handOverPoll is how often an inactive revision looks whether the active one is
+// done. Looking costs no call: revisions are read from memory.
+const handOverPoll = time.Second
+
+// takingOver reports whether another revision is about to take the objects: an
+// active one that has not established them yet, or the one that the package is
+// about to activate.
+func takingOver(p v1.Package, siblings []v1.PackageRevision) bool {
+	for _, s := range siblings {
+		if s.RevisionSpec().DesiredState == v1.RevisionActive {
+			healthy := s.GetCondition(v1.TypeRevisionHealthy)
+			return healthy.Status != corev1.ConditionTrue || healthy.ObservedGeneration != s.GetGeneration()
+		}
+	}
+	return policy(p.PackageSpec()).Automatic
+}
+
+// requester is in whose name the objects of rev are written.
+func requester(p v1.Package, rev v1.PackageRevision, siblings []v1.PackageRevision) plan.Requester {
 	api := v1.GroupVersion.String()
 	who := plan.Requester{
-		Revision: plan.Owner{APIVersion: api, Kind: v1.RevisionKind(r.kind), Name: rev.GetName(), UID: rev.GetUID()},
-		Package:  plan.Owner{APIVersion: api, Kind: r.kind, Name: p.GetName(), UID: p.GetUID()},
+		Revision: plan.Owner{APIVersion: api, Kind: v1.RevisionKind(p.PackageKind()), Name: rev.GetName(), UID: rev.GetUID()},
+		Package:  plan.Owner{APIVersion: api, Kind: p.PackageKind(), Name: p.GetName(), UID: p.GetUID()},
 	}
-	for _, sibling := range revisions {
-		who.Siblings = append(who.Siblings, sibling.GetName())
+	for _, s := range siblings {
+		who.Siblings = append(who.Siblings, s.GetName())
 	}
-	return who, true, nil
+	return who
 }
 
 // establish makes the revision the controller of all its objects, or of none.
