@@ -54,9 +54,9 @@ func (c *appendCmd) Run(env *Env) (err error) {
 }
 
 func (c *appendCmd) append(env *Env, from, to place, extensions *oci.Image) (err error) {
-	p := newProgress(env.Stderr)
+	p := begin(env.Stderr, "appending to %s", from)
 	defer p.end()
-	m, err := c.mover(env, p, "appending to "+from.String(), from, to)
+	m, err := c.mover(env, p, from, to)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"strings"
 
@@ -23,11 +24,13 @@ type buildCmd struct {
 
 // Run builds a package and says what it is.
 func (c *buildCmd) Run(env *Env) (err error) {
+	p := begin(env.Stderr, "checking the package in %s", c.PackageRoot)
+	defer p.end()
 	folder, err := c.read(c.PackageRoot, c.streamLimits())
 	if err != nil {
 		return err
 	}
-	pkg, err := c.check(env, folder)
+	pkg, err := c.check(p, folder)
 	if err != nil {
 		return err
 	}
@@ -36,6 +39,7 @@ func (c *buildCmd) Run(env *Env) (err error) {
 	if err != nil {
 		return err
 	}
+	p.end()
 	base, done, err := c.runtime(env, c.transferFlags)
 	if err != nil {
 		return err
@@ -56,7 +60,7 @@ func (c *buildCmd) Run(env *Env) (err error) {
 
 // check makes every check there is. Warnings are told; a refusal is one sentence, as
 // every failure, and lint tells the rest.
-func (c *buildCmd) check(env *Env, folder *format.Folder) (*format.Package, error) {
+func (c *buildCmd) check(w io.Writer, folder *format.Folder) (*format.Package, error) {
 	policy := authorPolicy(c.Strict)
 	read := format.ReadOptions{Expect: format.Kind(kindOf(c.Kind)), Policy: policy, Limits: c.streamLimits()}
 	findings := c.place(c.PackageRoot, folder.Lint(read, everyCheck(policy, c.streamLimits())))
@@ -67,7 +71,7 @@ func (c *buildCmd) check(env *Env, folder *format.Folder) (*format.Package, erro
 		}
 		return nil, f
 	}
-	if err := writeFindings(env.Stderr, findings); err != nil {
+	if err := writeFindings(w, findings); err != nil {
 		return nil, err
 	}
 	return folder.Package(read)

@@ -27,9 +27,9 @@ func (c *copyCmd) Run(env *Env) error {
 // copyPackage copies and says what is where now. The line goes to standard error
 // when standard output carries the package.
 func copyPackage(env *Env, flags transferFlags, from, to place) (err error) {
-	p := newProgress(env.Stderr)
+	p := begin(env.Stderr, "copying %s to %s", from, to)
 	defer p.end()
-	m, err := flags.mover(env, p, fmt.Sprintf("copying %s to %s", from, to), from, to)
+	m, err := flags.mover(env, p, from, to)
 	if err != nil {
 		return err
 	}

@@ -67,9 +67,9 @@ func (c *extractCmd) read(env *Env, from place) (_ []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p := newProgress(env.Stderr)
+	p := begin(env.Stderr, "reading %s", from)
 	defer p.end()
-	m, err := c.mover(env, p, "reading "+from.String(), from)
+	m, err := c.mover(env, p, from)
 	if err != nil {
 		return nil, err
 	}

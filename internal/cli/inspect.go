@@ -40,9 +40,9 @@ func (c *inspectCmd) inspect(env *Env, from place) (_ *inspection, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p := newProgress(env.Stderr)
+	p := begin(env.Stderr, "reading %s", from)
 	defer p.end()
-	m, err := c.mover(env, p, "reading "+from.String(), from)
+	m, err := c.mover(env, p, from)
 	if err != nil {
 		return nil, err
 	}

@@ -80,7 +80,7 @@ func (c *lintCmd) findings(env *Env) ([]format.Finding, error) {
 	info, err := os.Stat(at.path)
 	switch {
 	case err == nil && info.IsDir() && !isLayout(at.path):
-		return c.lintFolder(at.path)
+		return c.lintFolder(env, at.path)
 	case err == nil && !info.IsDir() && isYAMLFile(at.path):
 		return c.file(at.path)
 	case errors.Is(err, os.ErrNotExist) && !isYAMLFile(at.path) && filepath.Ext(at.path) != ".xpkg":
@@ -136,7 +136,9 @@ func (c *lintCmd) file(path string) (_ []format.Finding, err error) {
 	return c.lintStream(stream, filepath.ToSlash(path)), nil
 }
 
-func (c *lintCmd) lintFolder(dir string) ([]format.Finding, error) {
+func (c *lintCmd) lintFolder(env *Env, dir string) ([]format.Finding, error) {
+	p := begin(env.Stderr, "checking %s", dir)
+	defer p.end()
 	folder, err := c.read(dir, c.streamLimits())
 	if found := format.Findings(err); found != nil {
 		return c.place(dir, found), nil
@@ -156,9 +158,9 @@ func (c *lintCmd) lintStream(stream []byte, name string) []format.Finding {
 
 // lintImage checks the package.yaml of an image, and that its index layer is true.
 func (c *lintCmd) lintImage(env *Env, at place) (_ []format.Finding, err error) {
-	p := newProgress(env.Stderr)
+	p := begin(env.Stderr, "reading %s", at)
 	defer p.end()
-	m, err := c.mover(env, p, "reading "+at.String(), at)
+	m, err := c.mover(env, p, at)
 	if err != nil {
 		return nil, err
 	}

@@ -64,9 +64,9 @@ func (c *pushCmd) push(env *Env, files []string, ref oci.Reference, kind format.
 		return err
 	}
 	to := place{kind: inRegistry, ref: ref}
-	p := newProgress(env.Stderr)
+	p := begin(env.Stderr, "pushing to %s", ref)
 	defer p.end()
-	m, err := c.mover(env, p, "pushing to "+ref.String(), to)
+	m, err := c.mover(env, p, to)
 	if err != nil {
 		return err
 	}

@@ -32,8 +32,8 @@ func parsePlatform(s string) (oci.Platform, error) {
 	return oci.ParsePlatform(s)
 }
 
-// runtime gives the image of the program, or nothing. It is read for as long as
-// done is not called.
+// runtime gives the image of the program, or nothing. Its layers are read until done
+// is called, which is the caller's business when there is no error.
 func (f runtimeFlags) runtime(env *Env, t transferFlags) (_ *oci.Image, done func() error, err error) {
 	done = func() error { return nil }
 	if f.EmbedRuntimeImage == "" && f.EmbedRuntimeImageTarball == "" {
@@ -48,7 +48,10 @@ func (f runtimeFlags) runtime(env *Env, t transferFlags) (_ *oci.Image, done fun
 		return nil, done, err
 	}
 	image, err := oci.LoadImage(env.Context, a, platform, t.imageLimits())
-	return image, done, err
+	if err != nil {
+		return nil, done, errors.Join(err, done())
+	}
+	return image, done, nil
 }
 
 func (f runtimeFlags) source(env *Env, t transferFlags) (oci.Artifact, func() error, error) {
@@ -83,14 +86,15 @@ func fromDaemon(ctx context.Context, name string, t transferFlags) (*oci.Archive
 // never sought on Docker Hub: it is that of an image which was just built, and
 // somebody else may have published one of the same name.
 func (f runtimeFlags) fromRegistry(env *Env, t transferFlags, why error) (oci.Artifact, func() error, error) {
-	p := newProgress(env.Stderr)
 	nothing := func() error { return nil }
 	ref, err := oci.ParseReference(f.EmbedRuntimeImage, oci.ParseOptions{})
 	if err != nil {
 		return nil, nothing, ErrRuntimeImage.New(why, "there is no image %s", f.EmbedRuntimeImage)
 	}
-	m, err := t.mover(env, p, "reading "+ref.String(), place{kind: inRegistry, ref: ref})
+	p := begin(env.Stderr, "reading %s", ref)
+	m, err := t.mover(env, p, place{kind: inRegistry, ref: ref})
 	if err != nil {
+		p.end()
 		return nil, nothing, err
 	}
 	done := func() error {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/oci"
@@ -20,33 +21,51 @@ type verboseFlag struct {
 	Verbose bool `help:"Say what is read and written."`
 }
 
-// mover makes the means to move packages between places. What is done is told on
-// standard error: on a terminal from the start, elsewhere when it takes over a
-// second.
-func (f transferFlags) mover(env *Env, p *progress, what string, places ...place) (mover, error) {
-	if p.tty {
-		p.say("%s", what)
+// task is one thing that a command does, and that may take long. It is told on a
+// terminal from the start, and elsewhere when it takes over a second.
+type task struct {
+	*progress
+	what  string
+	timer *time.Timer
+}
+
+// begin starts to tell of a task.
+func begin(w io.Writer, what string, args ...any) *task {
+	t := &task{progress: newProgress(w), what: fmt.Sprintf(what, args...)}
+	if t.tty {
+		t.say("%s", t.what)
+		return t
 	}
-	remote, err := f.remote(f.imageLimits(), f.tell(env, p, what), registries(places...)...)
+	t.timer = time.AfterFunc(time.Second, func() { t.say("%s", t.what) })
+	return t
+}
+
+// end ends it; once more does no harm.
+func (t *task) end() {
+	if t.timer != nil {
+		t.timer.Stop()
+	}
+	t.progress.end()
+}
+
+// mover makes the means to move packages between places.
+func (f transferFlags) mover(env *Env, t *task, places ...place) (mover, error) {
+	remote, err := f.remote(f.imageLimits(), f.tell(t), registries(places...)...)
 	return mover{env: env, remote: remote, limits: f.imageLimits(), archive: f.archiveLimit()}, err
 }
 
 // tell says how far content has moved.
-func (f transferFlags) tell(env *Env, p *progress, what string) func(oci.Transfer) {
-	start := time.Now()
+func (f transferFlags) tell(task *task) func(oci.Transfer) {
 	return func(t oci.Transfer) {
-		switch {
-		case p.tty:
-			p.say("%s: %s of %s", what, size(t.Done), size(t.Total))
-		case time.Since(start) > time.Second:
-			p.say("%s", what)
+		if task.tty {
+			task.say("%s: %s of %s", task.what, size(t.Done), size(t.Total))
 		}
 		if f.Verbose && t.Done == t.Total {
 			word := "read"
 			if t.Upload {
 				word = "sent"
 			}
-			fmt.Fprintf(p, "%s %s, %s\n", word, t.Digest, size(t.Total))
+			fmt.Fprintf(task, "%s %s, %s\n", word, t.Digest, size(t.Total))
 		}
 	}
 }
