@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -66,7 +68,7 @@ func (c *appendCmd) append(env *Env, from, to place, extensions *oci.Image) (err
 		return err
 	}
 	defer closing(&err, o)
-	index, err := oci.Append(env.Context, o, extensions, m.limits)
+	index, err := oci.Append(env.Context, beside{o, extensions}, extensions, m.limits)
 	if err != nil {
 		return err
 	}
@@ -77,6 +79,21 @@ func (c *appendCmd) append(env *Env, from, to place, extensions *oci.Image) (err
 	}
 	_, err = fmt.Fprintln(env.Stdout, safe(to.at(digest)))
 	return err
+}
+
+// beside is a package with what is added to it. What is at hand is taken from there,
+// so that a registry is asked for nothing but what it has.
+type beside struct {
+	oci.Artifact
+	added oci.Artifact
+}
+
+// Open implements oci.Artifact.
+func (b beside) Open(ctx context.Context, d oci.Descriptor) (io.ReadCloser, error) {
+	if r, err := b.added.Open(ctx, d); !oci.ErrBlobNotFound.Is(err) {
+		return r, err
+	}
+	return b.Artifact.Open(ctx, d)
 }
 
 // extensionLayers makes a layer of each file or folder in a folder, annotated with
