@@ -37,9 +37,6 @@ const (
 // layoutPrefix marks the folder of a layout, as skopeo and oras mark it.
 const layoutPrefix = "oci:"
 
-// placeHelp explains a place in the help of a command.
-const placeHelp = "a reference, a .xpkg file, oci:DIR for the folder of an OCI layout, or - for standard input"
-
 func parsePlace(s string) (place, error) {
 	switch {
 	case s == "-":
