@@ -107,7 +107,7 @@ func (e *Error) Unwrap() error { return e.Why }
 var Unknown = Register(Code{
 	Name: "Unknown", Class: Internal,
 	Cause: "An error reached the user that xpkg has no better name for.",
-	Fix:   "Run the command again with --verbose, and report what it prints if it stays.",
+	Fix:   "Try again, and report the whole message if it stays.",
 })
 
 // From gives err as a failure: itself when it is one, and otherwise a failure of

@@ -47,11 +47,17 @@ func (c *content) Open(ctx context.Context, d Descriptor) (io.ReadCloser, error)
 		return open(ctx)
 	}
 	for _, part := range c.parts {
-		if r, err := part.Open(ctx, d); !ErrBlobNotFound.Is(err) {
+		if r, err := part.Open(ctx, d); !absent(err) {
 			return r, err
 		}
 	}
 	return nil, ErrBlobNotFound.New(nil, "%s is not part of %s", d.Digest, c.root.Digest.Short())
+}
+
+// absent says that a part of an artifact, in a store or in a registry, does not
+// have what it was asked for.
+func absent(err error) bool {
+	return ErrBlobNotFound.Is(err) || ErrBlobMissing.Is(err) || ErrManifestNotFound.Is(err)
 }
 
 func (c *content) add(d Digest, s source) {

@@ -58,6 +58,11 @@ func ParseDigest(s string) (Digest, error) {
 	if _, err := hex.Decode(d.sum[:], []byte(value)); err != nil {
 		return Digest{}, ErrInvalidDigest.New(err, "digest %q cannot be read", clip(s))
 	}
+	if d.IsZero() {
+		// Content with this digest cannot be made, and the zero value stands for
+		// "no digest".
+		return Digest{}, ErrInvalidDigest.New(nil, "digest %q is the digest of nothing", clip(s))
+	}
 	return d, nil
 }
 
