@@ -62,26 +62,10 @@ func (c *extractCmd) source() (place, error) {
 	return place{kind: inFile, path: c.Package}, nil
 }
 
-func (c *extractCmd) read(env *Env, from place) (_ []byte, err error) {
-	platform, err := parsePlatform(c.Platform)
-	if err != nil {
-		return nil, err
-	}
-	p := begin(env.Stderr, "reading %s", from)
-	defer p.end()
-	m, err := c.mover(env, p, from)
-	if err != nil {
-		return nil, err
-	}
-	defer m.remote.Close()
-	o, err := m.open(env.Context, from)
-	if err != nil {
-		return nil, err
-	}
-	defer closing(&err, o)
-	manifest, err := oci.FindManifest(env.Context, o, platform, m.limits)
-	if err != nil {
-		return nil, err
-	}
-	return oci.ReadPackageYAML(env.Context, o, manifest, m.limits)
+func (c *extractCmd) read(env *Env, from place) (stream []byte, err error) {
+	err = c.withPackage(env, from, c.Platform, func(m mover, o *opened, manifest oci.Manifest) (err error) {
+		stream, err = oci.ReadPackageYAML(env.Context, o, manifest, m.limits)
+		return err
+	})
+	return stream, err
 }

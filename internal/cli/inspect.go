@@ -35,24 +35,16 @@ func (c *inspectCmd) Run(env *Env) error {
 	return c.print(env.Stdout, report, func(w io.Writer) error { return writeInspection(w, report, c.Objects) })
 }
 
-func (c *inspectCmd) inspect(env *Env, from place) (_ *inspection, err error) {
+func (c *inspectCmd) inspect(env *Env, from place) (report *inspection, err error) {
+	err = c.withPackage(env, from, c.Platform, func(m mover, o *opened, manifest oci.Manifest) (err error) {
+		report, err = c.describe(env, m, o, manifest)
+		return err
+	})
+	return report, err
+}
+
+func (c *inspectCmd) describe(env *Env, m mover, o *opened, manifest oci.Manifest) (*inspection, error) {
 	platform, err := parsePlatform(c.Platform)
-	if err != nil {
-		return nil, err
-	}
-	p := begin(env.Stderr, "reading %s", from)
-	defer p.end()
-	m, err := c.mover(env, p, from)
-	if err != nil {
-		return nil, err
-	}
-	defer m.remote.Close()
-	o, err := m.open(env.Context, from)
-	if err != nil {
-		return nil, err
-	}
-	defer closing(&err, o)
-	manifest, err := oci.FindManifest(env.Context, o, platform, m.limits)
 	if err != nil {
 		return nil, err
 	}

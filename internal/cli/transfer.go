@@ -69,3 +69,29 @@ func (f transferFlags) tell(task *task) func(oci.Transfer) {
 		}
 	}
 }
+
+// withPackage opens a place, finds the manifest of the package in it, and closes
+// the place when use is done.
+func (f transferFlags) withPackage(env *Env, from place, platform string, use func(m mover, o *opened, manifest oci.Manifest) error) (err error) {
+	want, err := parsePlatform(platform)
+	if err != nil {
+		return err
+	}
+	p := begin(env.Stderr, "reading %s", from)
+	defer p.end()
+	m, err := f.mover(env, p, from)
+	if err != nil {
+		return err
+	}
+	defer m.remote.Close()
+	o, err := m.open(env.Context, from)
+	if err != nil {
+		return err
+	}
+	defer closing(&err, o)
+	manifest, err := oci.FindManifest(env.Context, o, want, m.limits)
+	if err != nil {
+		return err
+	}
+	return use(m, o, manifest)
+}

@@ -3,6 +3,8 @@ package format
 import (
 	"reflect"
 	"strings"
+
+	"github.com/xpkg-dev/xpkg/internal/spelling"
 )
 
 // metaFields are the fields of the specification that people misspell.
@@ -22,7 +24,7 @@ func nearField(path string) string {
 	}
 	best, bestDistance := "", 3
 	for _, f := range metaFields {
-		if d := distance(strings.ToLower(name), strings.ToLower(f)); d < bestDistance {
+		if d := spelling.Distance(strings.ToLower(name), strings.ToLower(f)); d < bestDistance {
 			best, bestDistance = f, d
 		}
 	}
@@ -30,27 +32,6 @@ func nearField(path string) string {
 		return ""
 	}
 	return best
-}
-
-// distance is the number of letters to insert, remove or replace.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // jsonType names the JSON value that encoding/json found.

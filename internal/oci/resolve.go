@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/internal/spelling"
 )
 
 // ErrTagNotFound is the failure of a tag that a repository does not have.
@@ -155,7 +156,7 @@ func nearest(tag string, tags []string) []string {
 	}
 	candidates := make([]candidate, 0, len(tags))
 	for _, t := range tags {
-		candidates = append(candidates, candidate{t, distance(tag, t)})
+		candidates = append(candidates, candidate{t, spelling.Distance(tag, t)})
 	}
 	slices.SortFunc(candidates, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(b.tag, a.tag))
@@ -165,25 +166,4 @@ func nearest(tag string, tags []string) []string {
 		near = append(near, c.tag)
 	}
 	return near
-}
-
-// distance is the number of edits between two tags (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -1,0 +1,20 @@
+package spelling
+
+import "testing"
+
+func TestDistance(t *testing.T) {
+	for _, tc := range []struct {
+		a, b string
+		want int
+	}{
+		{"", "", 0}, {"a", "", 1}, {"", "abc", 3}, {"same", "same", 0}, {"dependOn", "dependsOn", 1},
+		{"kitten", "sitting", 3}, {"v1.0.0", "v1.0.1", 1},
+	} {
+		if got := Distance(tc.a, tc.b); got != tc.want {
+			t.Errorf("Distance(%q, %q) = %d, want %d", tc.a, tc.b, got, tc.want)
+		}
+		if Distance(tc.a, tc.b) != Distance(tc.b, tc.a) {
+			t.Errorf("Distance(%q, %q) depends on the order", tc.a, tc.b)
+		}
+	}
+}
