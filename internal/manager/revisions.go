@@ -177,7 +177,7 @@ const (
 // established waits until the API server serves every kind that the package
 // defines: a revision whose kinds cannot be used yet is not healthy.
 func (r *revisionReconciler) established(ctx context.Context, rev v1.PackageRevision, objects *objects) (ctrl.Result, error) {
-	deadline := r.now().Add(establishedWait)
+	deadline, stall := r.now().Add(establishedWait), stall{}
 	for {
 		missing, err := r.missing(ctx, objects)
 		if err != nil {
@@ -186,6 +186,11 @@ func (r *revisionReconciler) established(ctx context.Context, rev v1.PackageRevi
 		if len(missing) == 0 {
 			rev.SetConditions(metav1.NewTime(r.now()), v1.RevisionHealthy())
 			return ctrl.Result{}, nil
+		}
+		if stall.lasts(len(missing), r.now()) {
+			if err := r.wake(ctx, missing); err != nil {
+				return ctrl.Result{}, err
+			}
 		}
 		if r.now().After(deadline) {
 			return r.reportMissing(ctx, rev, missing, len(objects.kinds))
@@ -217,16 +222,8 @@ func (r *revisionReconciler) missing(ctx context.Context, objects *objects) ([]s
 	return missing, nil
 }
 
-// wakeAtOnce bounds how many definitions are woken after one attempt. Those that an
-// API server left half established when it ended are few: it works on one at a time.
-const wakeAtOnce = 8
-
+// reportMissing says how far the API server has come.
 func (r *revisionReconciler) reportMissing(ctx context.Context, rev v1.PackageRevision, missing []string, total int) (ctrl.Result, error) {
-	for _, name := range missing[:min(wakeAtOnce, len(missing))] {
-		if err := r.cluster.Wake(ctx, name); err != nil {
-			return ctrl.Result{}, err
-		}
-	}
 	why, err := r.cluster.WhyNotEstablished(ctx, missing[0])
 	if err != nil {
 		return ctrl.Result{}, err

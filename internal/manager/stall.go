@@ -1,0 +1,46 @@
+package manager
+
+import (
+	"context"
+	"time"
+)
+
+const (
+	// stallLimit is how long the API server may establish nothing before it is
+	// woken. It needs a third of a second for a definition, and several API servers
+	// that work together let each wait for five seconds, which does no harm.
+	stallLimit = 2 * time.Second
+	// wakeAtOnce bounds how many definitions are looked at then. Those that an API
+	// server left half established when it ended are few: it works on one at a time.
+	wakeAtOnce = 8
+)
+
+// stall notices that the API server does not get on with establishing.
+type stall struct {
+	left  int
+	since time.Time
+}
+
+// lasts reports whether the number of definitions that are left has not changed for
+// the limit, and then starts anew.
+func (s *stall) lasts(left int, now time.Time) bool {
+	if left != s.left {
+		s.left, s.since = left, now
+		return false
+	}
+	if now.Sub(s.since) < stallLimit {
+		return false
+	}
+	s.since = now
+	return true
+}
+
+// wake makes the API server go on with definitions that it left half established.
+func (r *revisionReconciler) wake(ctx context.Context, missing []string) error {
+	for _, name := range missing[:min(wakeAtOnce, len(missing))] {
+		if err := r.cluster.Wake(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
