@@ -12,12 +12,17 @@ import (
 	"fmt"
 	"os"
 	"testing"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == asReaper {
 		os.Exit(reap(os.Stdin, os.Args[2]))
 	}
+	// The client of the tests has nothing to say that a failed test does not.
+	log.SetLogger(logr.Discard())
 	code := m.Run()
 	if err := finish(); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"sync"
@@ -29,7 +30,12 @@ type plane struct {
 func shared(t testing.TB) plane {
 	t.Helper()
 	w := newWorkshop(t)
-	startShared.Do(func() { sharedState, sharedErr = w.detach("shared") })
+	startShared.Do(func() {
+		var dir string
+		if dir, sharedErr = w.data("shared"); sharedErr == nil {
+			sharedState, sharedErr = w.detach(dir)
+		}
+	})
 	if sharedErr != nil {
 		t.Fatal(sharedErr)
 	}
@@ -42,8 +48,17 @@ var (
 	sharedErr   error
 )
 
-// data is the data directory with a name. The reaper finds it by its own name.
-func (w workshop) data(name string) string { return filepath.Join(w.dir, "plane-"+name) }
+// data makes a data directory. The reaper finds it by its name.
+func (w workshop) data(name string) (string, error) { return os.MkdirTemp(w.dir, "plane-"+name+"-") }
+
+func (w workshop) newData(t testing.TB, name string) string {
+	t.Helper()
+	dir, err := w.data(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
 
 // upArgs start a control plane on free ports, or on those of its last start.
 func upArgs(dir string) []string {
@@ -51,8 +66,7 @@ func upArgs(dir string) []string {
 }
 
 // detach starts a control plane in the background.
-func (w workshop) detach(name string) (up.State, error) {
-	dir := w.data(name)
+func (w workshop) detach(dir string) (up.State, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	result := w.run(ctx, "", append(upArgs(dir), "--detach")...)

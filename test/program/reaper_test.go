@@ -12,6 +12,8 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -54,8 +56,18 @@ func finish() error {
 	return nil
 }
 
-// reap waits for the end of the input, stops the control planes in the folder, and
-// removes it.
+// notePrefix starts the name of a file that tells the reaper of a process.
+const notePrefix = "process-"
+
+// note tells the reaper of a process that it must kill when the test binary cannot.
+// Who has ended the process removes the file.
+func (w workshop) note(pid int) (file string, err error) {
+	file = filepath.Join(w.dir, notePrefix+strconv.Itoa(pid))
+	return file, os.WriteFile(file, nil, 0o600)
+}
+
+// reap waits for the end of the input, stops the control planes in the folder, kills
+// the processes that are noted there, and removes it.
 func reap(input io.Reader, folder string) int {
 	// The test binary, which reads what is said here, may be gone.
 	signal.Ignore(syscall.SIGPIPE)
@@ -64,6 +76,14 @@ func reap(input io.Reader, folder string) int {
 	err = errors.Join(err, globErr)
 	for _, dir := range dirs {
 		err = errors.Join(err, stop(filepath.Join(folder, "xpkg"), dir))
+	}
+	notes, globErr := filepath.Glob(filepath.Join(folder, notePrefix+"*"))
+	err = errors.Join(err, globErr)
+	for _, note := range notes {
+		pid, parseErr := strconv.Atoi(strings.TrimPrefix(filepath.Base(note), notePrefix))
+		if parseErr == nil && pid > 1 {
+			err = errors.Join(err, syscall.Kill(pid, syscall.SIGKILL))
+		}
 	}
 	if err = errors.Join(err, os.RemoveAll(folder)); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -35,8 +35,8 @@ var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 	"genuine": genuine,
 }
 
-// told is what a command may say before it fails: what it was doing.
-var told = regexp.MustCompile(`^(installing|removing|starting|provider/|configuration/|function/)`)
+// told is what a command may say before it fails: what it is doing, and warnings.
+var told = regexp.MustCompile(`^(installing|removing|starting|pushing|provider/|configuration/|function/)|: warning [A-Z]`)
 
 // refuse CODE EXIT COMMAND… runs a command that must fail with a code and its exit
 // code. It prints nothing on standard output, and ends standard error with two

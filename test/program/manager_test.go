@@ -1,0 +1,211 @@
+//go:build unix
+
+package program_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xpkg-dev/xpkg/apis/crds"
+	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
+)
+
+// The manager does against any cluster what it does inside of "xpkg up": here
+// against an API server that nothing of xpkg has touched, except for a definition
+// that another package manager has left there.
+func TestManagerOnAnyCluster(t *testing.T) {
+	w := newWorkshop(t)
+	kubeconfig := cluster.Kubeconfig(t)
+	p := plane{workshop: w}
+	p.Kubeconfig, p.Registry = kubeconfig, cluster.Registry(t)
+	c := newClient(t, kubeconfig)
+	const theirs = "providers.pkg.crossplane.io"
+	leaveDefinition(t, c, theirs)
+	before := versions(t, c)
+
+	// What belongs to somebody else is left alone.
+	r := w.run(t.Context(), kubeconfig, "manager", "--cache-dir", filepath.Join(t.TempDir(), "cache"))
+	if problem := checkRefusal(r.stderr, "ForeignControlPlane"); problem != "" || r.code != 9 {
+		t.Fatalf("exit code %d, %s", r.code, problem)
+	}
+	if after := versions(t, c); len(after) != len(before) || after[theirs] != before[theirs] {
+		t.Fatalf("the manager refused the cluster and has written to it: %v", after)
+	}
+
+	// With --take-over it is replaced, and the kinds of Crossplane are installed.
+	cache := filepath.Join(t.TempDir(), "cache")
+	m := w.manager(t, kubeconfig, "--take-over", "--cache-dir", cache)
+	if log := m.log.String(); !strings.Contains(log, "permissive definitions") || !strings.Contains(log, "compositions.apiextensions.crossplane.io") {
+		t.Errorf("the log does not tell of the permissive definitions:\n%s", log)
+	}
+	if after := versions(t, c); after[theirs] == before[theirs] || after["compositions.apiextensions.crossplane.io"] == "" {
+		t.Errorf("the cluster was not taken over: %v", after)
+	}
+	ref := p.publish(t, providerFolder(t, "anywhere", "anywhere.test", 5), "manager/anywhere")
+	p.xpkg(t, "install", "provider", ref, "anywhere", "--wait", "2m")
+	hello := p.publish(t, configurationFolder(t), "manager/composed")
+	p.xpkg(t, "install", "configuration", hello, "composed", "--wait", "2m")
+	if out := p.xpkg(t, "list"); !strings.Contains(out, "provider/anywhere") || !strings.Contains(out, "configuration/composed") {
+		t.Errorf("xpkg list:\n%s", out)
+	}
+	m.stop(t)
+
+	// The next start finds everything, and has nothing to tell of definitions.
+	m = w.manager(t, kubeconfig, "--cache-dir", cache)
+	if log := m.log.String(); strings.Contains(log, "permissive definitions") {
+		t.Errorf("the second start tells of permissive definitions again:\n%s", log)
+	}
+	p.xpkg(t, "uninstall", "configuration", "composed", "--wait", "1m")
+	p.xpkg(t, "uninstall", "provider", "anywhere", "--wait", "1m")
+	if left := definitions(t, c, "anywhere.test"); len(left) != 0 {
+		t.Errorf("%d definitions are left", len(left))
+	}
+	m.stop(t)
+}
+
+// leaveDefinition installs a definition of the package API as another package
+// manager does: without the mark of this one.
+func leaveDefinition(t *testing.T, c client.Client, name string) {
+	t.Helper()
+	all, err := crds.Packages()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range all {
+		if d.Name != name {
+			continue
+		}
+		if err := c.Create(t.Context(), d.DeepCopy()); err != nil {
+			t.Fatal(err)
+		}
+		until(t, name+" is established", func(ctx context.Context) (string, bool) {
+			var now apiextensionsv1.CustomResourceDefinition
+			err := c.Get(ctx, client.ObjectKey{Name: name}, &now)
+			return fmt.Sprint(err), err == nil && isEstablished(now)
+		})
+	}
+}
+
+// configurationFolder writes a configuration with a composition, and gives its
+// folder.
+func configurationFolder(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "crossplane.yaml"), `apiVersion: meta.pkg.crossplane.io/v1
+kind: Configuration
+metadata:
+  name: composed
+`)
+	write(t, filepath.Join(dir, "composition.yaml"), `apiVersion: apiextensions.crossplane.io/v1
+kind: Composition
+metadata:
+  name: composed.anywhere.test
+spec:
+  compositeTypeRef: {apiVersion: anywhere.test/v1, kind: Composed}
+  mode: Pipeline
+  pipeline: []
+`)
+	return dir
+}
+
+// manager is "xpkg manager" as a process.
+type manager struct {
+	cmd *exec.Cmd
+	log *buffer
+}
+
+// manager starts a manager and waits until it says that it is ready.
+func (w workshop) manager(t *testing.T, kubeconfig string, args ...string) manager {
+	t.Helper()
+	address := freeAddress(t)
+	args = append([]string{"manager", "--kubeconfig", kubeconfig, "--health-address", address}, args...)
+	m := manager{cmd: exec.Command(w.program(), args...), log: &buffer{}}
+	m.cmd.Env, m.cmd.Stderr = w.env, m.log
+	if err := m.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	note, err := w.note(m.cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if m.cmd.ProcessState == nil {
+			_, _ = m.cmd.Process.Kill(), m.cmd.Wait()
+		}
+		if err := os.Remove(note); err != nil {
+			t.Error(err)
+		}
+	})
+	until(t, "the manager is ready", func(ctx context.Context) (string, bool) {
+		live, ready := status(ctx, "http://"+address+"/healthz"), status(ctx, "http://"+address+"/readyz")
+		return m.log.String(), live == http.StatusOK && ready == http.StatusOK
+	})
+	return m
+}
+
+// stop stops the manager as a cluster does.
+func (m manager) stop(t *testing.T) {
+	t.Helper()
+	if err := m.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.cmd.Wait(); err != nil {
+		t.Errorf("the manager ended with %v:\n%s", err, m.log.String())
+	}
+}
+
+// status is the status code of an answer; 0 when there is none.
+func status(ctx context.Context, url string) int {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0
+	}
+	answer, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0
+	}
+	defer answer.Body.Close()
+	return answer.StatusCode
+}
+
+// freeAddress is an address of the loopback interface that nobody uses now.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// buffer is a buffer that may be read while it is written.
+type buffer struct {
+	mu    sync.Mutex
+	bytes bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.bytes.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.bytes.String()
+}

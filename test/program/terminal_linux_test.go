@@ -1,0 +1,154 @@
+package program_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A terminal is a pseudo terminal with a command in it, and what it shows.
+type terminal struct {
+	cmd    *exec.Cmd
+	master *os.File
+	screen screen
+	output buffer
+	done   chan struct{}
+}
+
+// startTerminal runs the program in a terminal of a number of columns.
+func startTerminal(t *testing.T, columns uint16, p plane, args ...string) *terminal {
+	t.Helper()
+	master, slave, err := openTerminal(columns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slave.Close()
+	term := &terminal{cmd: exec.Command(p.program(), args...), master: master, done: make(chan struct{})}
+	term.screen.columns = int(columns)
+	term.cmd.Env = append(append([]string{}, p.env...), "KUBECONFIG="+p.Kubeconfig, "TERM=xterm")
+	term.cmd.Stdin, term.cmd.Stdout, term.cmd.Stderr = slave, slave, slave
+	term.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := term.cmd.Start(); err != nil {
+		t.Fatal(errors.Join(err, master.Close()))
+	}
+	go func() {
+		defer close(term.done)
+		// The read fails when the last process has closed its end.
+		_, _ = io.Copy(&term.output, master)
+	}()
+	t.Cleanup(func() { _ = master.Close() })
+	return term
+}
+
+// openTerminal opens both ends of a new pseudo terminal: see pty(7).
+func openTerminal(columns uint16) (master, slave *os.File, err error) {
+	master, err = os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	fd := int(master.Fd())
+	number, err := unix.IoctlGetUint32(fd, unix.TIOCGPTN)
+	err = errors.Join(err,
+		unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0),
+		unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 50, Col: columns}))
+	if err == nil {
+		slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, master.Close())
+	}
+	return master, slave, nil
+}
+
+// wait waits for the end of the command, and gives its exit code and the lines that
+// stay on the screen.
+func (term *terminal) wait(t *testing.T) (code int, lines []string) {
+	t.Helper()
+	timer := time.AfterFunc(limit, func() { _ = term.cmd.Process.Kill() })
+	defer timer.Stop()
+	var exit *exec.ExitError
+	if err := term.cmd.Wait(); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	<-term.done
+	if err := term.screen.show(term.output.String()); err != nil {
+		t.Errorf("%v in %q", err, term.output.String())
+	}
+	return term.cmd.ProcessState.ExitCode(), term.screen.lines()
+}
+
+// A screen is what one sees of an output: as much of a terminal as the program needs.
+type screen struct {
+	columns int
+	rows    [][]rune
+	column  int
+	// moving are all texts that the moving line ever showed.
+	moving []string
+}
+
+// show adds an output to the screen. It fails at what the program should not send,
+// and at a moving line that does not fit in its row or that other text runs into.
+func (s *screen) show(output string) error {
+	const clear = "\r\x1b[K"
+	s.rows = append(s.rows, nil)
+	for _, part := range strings.SplitAfter(strings.ReplaceAll(output, "\r\n", "\n"), "\n") {
+		// A row is redrawn from its start, or it ends.
+		for i, drawn := range strings.Split(part, clear) {
+			if i > 0 {
+				s.rows[len(s.rows)-1] = nil
+			}
+			if err := s.draw(drawn); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *screen) draw(text string) error {
+	line, ended := strings.CutSuffix(text, "\n")
+	if strings.ContainsAny(line, "\r\x1b\b") {
+		return fmt.Errorf("unexpected control characters in %q", line)
+	}
+	row := append(s.rows[len(s.rows)-1], []rune(line)...)
+	s.rows[len(s.rows)-1] = row
+	if isMoving(line) {
+		if ended || len(row) != len([]rune(line)) {
+			return fmt.Errorf("a torn line: %q", string(row))
+		}
+		if len(row) >= s.columns {
+			return fmt.Errorf("a line of %d characters moves in %d columns: %q", len(row), s.columns, line)
+		}
+		s.moving = append(s.moving, line)
+	}
+	if ended {
+		s.rows = append(s.rows, nil)
+	}
+	return nil
+}
+
+// isMoving tells the moving line by the sign that turns at its start.
+func isMoving(line string) bool {
+	r := []rune(line)
+	return len(r) > 0 && r[0] >= 0x2800 && r[0] <= 0x28ff
+}
+
+// lines are the lines that stay.
+func (s *screen) lines() []string {
+	var out []string
+	for _, row := range s.rows {
+		out = append(out, string(row))
+	}
+	for len(out) > 0 && out[len(out)-1] == "" {
+		out = out[:len(out)-1]
+	}
+	return out
+}
