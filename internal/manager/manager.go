@@ -72,7 +72,7 @@ const (
 // Run runs the manager until ctx ends.
 func Run(ctx context.Context, o Options) error {
 	// What the library has to say of its own work is detail.
-	detail := logr.FromSlogHandler(o.Log.Handler()).V(1)
+	detail := logr.FromSlogHandler(untilDone{o.Log.Handler(), ctx.Done()}).V(1)
 	ctrl.SetLogger(detail)
 	cluster, err := apply.NewCluster(o.Config)
 	if err != nil {
