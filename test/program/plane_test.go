@@ -49,7 +49,7 @@ var (
 )
 
 // data makes a data directory. The reaper finds it by its name.
-func (w workshop) data(name string) (string, error) { return os.MkdirTemp(w.dir, "plane-"+name+"-") }
+func (w workshop) data(name string) (string, error) { return os.MkdirTemp(w.dir, planePrefix+name+"-") }
 
 func (w workshop) newData(t testing.TB, name string) string {
 	t.Helper()

@@ -56,8 +56,16 @@ func finish() error {
 	return nil
 }
 
-// notePrefix starts the name of a file that tells the reaper of a process.
-const notePrefix = "process-"
+// The reaper knows by these names what is in its folder.
+const (
+	// planePrefix starts the name of a data directory.
+	planePrefix = "plane-"
+	// homePrefix starts the name of a user's folder for data, in which the default
+	// data directory can be.
+	homePrefix = "home-"
+	// notePrefix starts the name of a file that tells of a process.
+	notePrefix = "process-"
+)
 
 // note tells the reaper of a process that it must kill when the test binary cannot.
 // Who has ended the process removes the file.
@@ -72,10 +80,12 @@ func reap(input io.Reader, folder string) int {
 	// The test binary, which reads what is said here, may be gone.
 	signal.Ignore(syscall.SIGPIPE)
 	_, err := io.Copy(io.Discard, input)
-	dirs, globErr := filepath.Glob(filepath.Join(folder, "plane-*"))
-	err = errors.Join(err, globErr)
-	for _, dir := range dirs {
-		err = errors.Join(err, stop(filepath.Join(folder, "xpkg"), dir))
+	for _, pattern := range []string{planePrefix + "*", filepath.Join(homePrefix+"*", "xpkg", "default")} {
+		dirs, globErr := filepath.Glob(filepath.Join(folder, pattern))
+		err = errors.Join(err, globErr)
+		for _, dir := range dirs {
+			err = errors.Join(err, stop(filepath.Join(folder, "xpkg"), dir))
+		}
 	}
 	notes, globErr := filepath.Glob(filepath.Join(folder, notePrefix+"*"))
 	err = errors.Join(err, globErr)

@@ -27,12 +27,13 @@ import (
 )
 
 var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
-	"refuse":  refuse,
-	"objects": objects,
-	"only":    only,
-	"expand":  expand,
-	"flip":    flip,
-	"genuine": genuine,
+	"refuse":   refuse,
+	"objects":  objects,
+	"only":     only,
+	"expand":   expand,
+	"flip":     flip,
+	"genuine":  genuine,
+	"datahome": dataHome,
 }
 
 // told is what a command may say before it fails: what it is doing, and warnings.
@@ -228,3 +229,15 @@ func genuine(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 var digestName = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+// datahome gives the user of the script a folder for data that the reaper knows.
+func dataHome(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: datahome")
+	}
+	shop, err := build()
+	ts.Check(err)
+	dir, err := os.MkdirTemp(shop, homePrefix)
+	ts.Check(err)
+	ts.Setenv("XDG_DATA_HOME", dir)
+}
