@@ -89,7 +89,6 @@ func (term *terminal) wait(t *testing.T) (code int, lines []string) {
 type screen struct {
 	columns int
 	rows    [][]rune
-	column  int
 	// moving are all texts that the moving line ever showed.
 	moving []string
 }
