@@ -11,7 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/internal/plan"
 )
 
 // ErrStillGoing is the failure of an uninstall that is not done in time.
@@ -45,6 +47,10 @@ func (c *uninstallCmd) Run(env *Env) error {
 		return classify(err, "read %s %s", c.Kind, c.Name)
 	}
 	p.GetObjectKind().SetGroupVersionKind(kind)
+	brought, err := broughtBy(env.Context, cluster, p)
+	if err != nil {
+		return err
+	}
 	uid, policy := p.GetUID(), metav1.DeletePropagationBackground
 	if c.Wait > 0 {
 		policy = metav1.DeletePropagationForeground
@@ -54,7 +60,7 @@ func (c *uninstallCmd) Run(env *Env) error {
 	}
 	word := "deleted"
 	if c.Wait > 0 {
-		if err := c.gone(env, cluster, p); err != nil {
+		if err := c.gone(env, cluster, p, brought); err != nil {
 			return err
 		}
 		word = "gone"
@@ -65,9 +71,33 @@ func (c *uninstallCmd) Run(env *Env) error {
 	})
 }
 
-// gone waits for the package. It is deleted in the foreground, so that it goes
-// after its revisions, and they after their objects.
-func (c *uninstallCmd) gone(env *Env, cluster client.Client, p v1.Package) error {
+// broughtBy lists the objects that the revisions of a package have established.
+func broughtBy(ctx context.Context, cluster client.Client, p v1.Package) ([]plan.Ref, error) {
+	list := p.NewRevisionList()
+	if err := cluster.List(ctx, list, client.MatchingLabels{v1.LabelPackage: p.GetName()}); err != nil {
+		return nil, classify(err, "list the revisions of %s", shortName(p))
+	}
+	var refs []plan.Ref
+	for _, rev := range list.Revisions() {
+		for _, o := range rev.RevisionStatus().ObjectRefs {
+			refs = append(refs, plan.Ref{APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name})
+		}
+	}
+	return refs, nil
+}
+
+// gone waits for the package and for what only it owned. It is deleted in the
+// foreground, but a garbage collector that does not know a kind yet does not wait
+// for objects of that kind.
+func (c *uninstallCmd) gone(env *Env, cluster client.Client, p v1.Package, brought []plan.Ref) error {
+	cfg, err := c.config()
+	if err != nil {
+		return err
+	}
+	objects, err := apply.NewCluster(cfg)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(env.Context, c.Wait)
 	defer cancel()
 	progress := newProgress(env.Stderr)
@@ -75,14 +105,13 @@ func (c *uninstallCmd) gone(env *Env, cluster client.Client, p v1.Package) error
 	progress.say("removing %s and what it brought", shortName(p))
 	tick := time.NewTicker(look)
 	defer tick.Stop()
-	now := v1.NewPackage(p.PackageKind())
 	for {
-		err := cluster.Get(ctx, client.ObjectKeyFromObject(p), now)
-		if apierrors.IsNotFound(err) || err == nil && now.GetUID() != p.GetUID() {
-			return nil
-		}
+		left, err := remains(ctx, cluster, objects, p, brought)
 		if err != nil && ctx.Err() == nil {
-			return classify(err, "read %s", shortName(p))
+			return err
+		}
+		if err == nil && !left {
+			return nil
 		}
 		select {
 		case <-ctx.Done():
@@ -93,4 +122,28 @@ func (c *uninstallCmd) gone(env *Env, cluster client.Client, p v1.Package) error
 		case <-tick.C:
 		}
 	}
+}
+
+// remains reports whether the package, or an object that it owns, is still there.
+func remains(ctx context.Context, cluster client.Client, objects *apply.Cluster, p v1.Package, brought []plan.Ref) (bool, error) {
+	now := v1.NewPackage(p.PackageKind())
+	err := cluster.Get(ctx, client.ObjectKeyFromObject(p), now)
+	switch {
+	case err == nil && now.GetUID() == p.GetUID():
+		return true, nil
+	case client.IgnoreNotFound(err) != nil:
+		return false, classify(err, "read %s", shortName(p))
+	}
+	live, err := objects.Metadata(ctx, brought)
+	if err != nil {
+		return false, classify(err, "read what %s brought", shortName(p))
+	}
+	for _, l := range live {
+		for _, o := range l.Owners {
+			if o.UID == p.GetUID() {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
 }
