@@ -3,7 +3,6 @@ package cli_test
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -78,7 +77,8 @@ func setUp(env *testscript.Env) error {
 	env.Setenv("HOME", home)
 	env.Setenv("XDG_CACHE_HOME", filepath.Join(home, ".cache"))
 	env.Setenv("REGISTRY", cluster.Registry(tb))
-	env.Setenv("NOBODY", nobody(tb))
+	// Nobody listens on a port that needs root to be listened on.
+	env.Setenv("NOBODY", "127.0.0.1:1")
 	h := newHub(tb, home)
 	env.Setenv("HTTPS_PROXY", h.proxy)
 	env.Setenv("CA", h.ca)
@@ -110,16 +110,6 @@ func private(tb testing.TB) string {
 	}))
 	tb.Cleanup(server.Close)
 	return strings.TrimPrefix(server.URL, "http://")
-}
-
-// nobody is an address at which nobody answers.
-func nobody(tb testing.TB) string {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
 }
 
 // digest sets a variable to the digest in the standard output of the last command:
