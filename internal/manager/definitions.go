@@ -101,16 +101,9 @@ func waitServed(ctx context.Context, cluster *apply.Cluster, set *objects) error
 	tick := time.NewTicker(establishedPoll)
 	defer tick.Stop()
 	for {
-		served, err := cluster.Served(ctx)
-		if err != nil {
+		missing, err := set.missing(ctx, cluster)
+		if err != nil || len(missing) == 0 {
 			return err
-		}
-		waiting := false
-		for _, kind := range set.kinds {
-			waiting = waiting || !served[kind]
-		}
-		if !waiting {
-			return nil
 		}
 		select {
 		case <-ctx.Done():

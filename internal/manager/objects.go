@@ -1,14 +1,17 @@
 package manager
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/plan"
 )
@@ -32,6 +35,25 @@ func (o *objects) refs() []plan.Ref {
 		refs[i] = d.Ref
 	}
 	return refs
+}
+
+// missing lists the definitions whose kinds the API server does not serve yet.
+func (o *objects) missing(ctx context.Context, cluster *apply.Cluster) ([]string, error) {
+	if len(o.kinds) == 0 {
+		return nil, nil
+	}
+	served, err := cluster.Served(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var missing []string
+	for name, kind := range o.kinds {
+		if !served[kind] {
+			missing = append(missing, name)
+		}
+	}
+	slices.Sort(missing)
+	return missing, nil
 }
 
 // wanted gives the objects of a package, with the common labels and annotations

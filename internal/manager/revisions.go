@@ -3,7 +3,6 @@ package manager
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -179,7 +178,7 @@ const (
 func (r *revisionReconciler) established(ctx context.Context, rev v1.PackageRevision, objects *objects) (ctrl.Result, error) {
 	deadline, stall := r.now().Add(establishedWait), stall{}
 	for {
-		missing, err := r.missing(ctx, objects)
+		missing, err := objects.missing(ctx, r.cluster)
 		if err != nil {
 			return ctrl.Result{}, err
 		}
@@ -201,25 +200,6 @@ func (r *revisionReconciler) established(ctx context.Context, rev v1.PackageRevi
 		case <-time.After(establishedPoll):
 		}
 	}
-}
-
-// missing lists the definitions whose kinds are not served yet.
-func (r *revisionReconciler) missing(ctx context.Context, objects *objects) ([]string, error) {
-	if len(objects.kinds) == 0 {
-		return nil, nil
-	}
-	served, err := r.cluster.Served(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var missing []string
-	for name, kind := range objects.kinds {
-		if !served[kind] {
-			missing = append(missing, name)
-		}
-	}
-	slices.Sort(missing)
-	return missing, nil
 }
 
 // reportMissing says how far the API server has come.
