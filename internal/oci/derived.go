@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 )
 
@@ -55,6 +56,41 @@ func (s *Store) GetDerived(ctx context.Context, key DerivedKey) ([]byte, error) 
 	}
 	s.quarantine(path, filepath.Base(path))
 	return nil, ErrDigestMismatch.New(nil, "the %s of %s in the store is damaged and was put aside", key.Name, key.Digest)
+}
+
+// Derived is an open derived value, for reads at an offset. It stays readable
+// when the entry is evicted meanwhile. Close it after use.
+type Derived struct {
+	*io.SectionReader
+	file *os.File
+}
+
+// Close implements [io.Closer].
+func (d *Derived) Close() error { return d.file.Close() }
+
+// OpenDerived opens a value that PutDerived kept without reading it, for values of
+// which only parts are needed. Unlike with GetDerived nothing is verified: whoever
+// reads a part proves it, for example with the digest that an index has of it, and
+// calls GetDerived when a part is wrong, which puts the damaged value aside. It
+// fails with BlobNotFound when there is no such value.
+func (s *Store) OpenDerived(ctx context.Context, key DerivedKey) (*Derived, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	path := s.derivedPath(key)
+	f, err := openRegular(path)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return nil, ErrBlobNotFound.New(err, "there is no %s of %s in the store", key.Name, key.Digest)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	s.touch(path)
+	return &Derived{io.NewSectionReader(f, sha256.Size, max(0, info.Size()-sha256.Size)), f}, nil
 }
 
 func (s *Store) derivedPath(key DerivedKey) string {

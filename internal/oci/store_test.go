@@ -364,6 +364,25 @@ func TestK06DerivedVersion(t *testing.T) {
 	wantCode(t, err, ErrBlobNotFound)
 }
 
+func TestOpenDerived(t *testing.T) {
+	s := newStore(t)
+	key := DerivedKey{Digest: DigestOf([]byte("blob")), Name: "objects", Version: 1}
+	_, err := s.OpenDerived(t.Context(), key)
+	wantCode(t, err, ErrBlobNotFound)
+	must(t, s.PutDerived(t.Context(), key, []byte("a value of some length")))
+	d, err := s.OpenDerived(t.Context(), key)
+	must(t, err)
+	defer d.Close()
+	must(t, os.Remove(s.derivedPath(key)))
+	part := make([]byte, 5)
+	if n, err := d.ReadAt(part, 2); err != nil || string(part[:n]) != "value" || d.Size() != 22 {
+		t.Errorf("read %q of %d bytes: %v", part[:n], d.Size(), err)
+	}
+	if n, err := d.ReadAt(part, 20); n != 2 || err != io.EOF {
+		t.Errorf("read %d bytes at the end: %v", n, err)
+	}
+}
+
 func TestK02DamagedDerived(t *testing.T) {
 	key := DerivedKey{Digest: DigestOf([]byte("blob")), Name: "index", Version: 1}
 	other := DerivedKey{Digest: DigestOf([]byte("other")), Name: "index", Version: 1}
