@@ -82,7 +82,7 @@ func (c *Cluster) Run(ctx context.Context, p plan.Plan, content Content) (map[pl
 
 func (c *Cluster) one(ctx context.Context, ch plan.Change, content Content) (types.UID, error) {
 	var raw []byte
-	if !ch.OwnersOnly {
+	if !ch.MetadataOnly {
 		var err error
 		if raw, err = content(ch.Ref); err != nil {
 			return "", err

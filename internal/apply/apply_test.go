@@ -155,7 +155,7 @@ func TestCreateReplaceAndOwners(t *testing.T) {
 
 	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Namespace", Name: "default", UID: "00000000-0000-0000-0000-000000000000"}
 	err = run(t, c, nil, plan.Change{
-		Action: plan.Own, Ref: ref, OwnersOnly: true, UID: replaced.UID, ResourceVersion: replaced.ResourceVersion, Owners: []metav1.OwnerReference{owner},
+		Action: plan.Own, Ref: ref, MetadataOnly: true, UID: replaced.UID, ResourceVersion: replaced.ResourceVersion, Owners: []metav1.OwnerReference{owner},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -185,7 +185,7 @@ func TestWritesAreGuarded(t *testing.T) {
 	stale := plan.Change{Action: plan.Update, Ref: ref, UID: l.UID, ResourceVersion: "1"}
 	other := plan.Change{Action: plan.Update, Ref: ref, UID: "11111111-1111-1111-1111-111111111111", ResourceVersion: l.ResourceVersion}
 	staleOwners := stale
-	staleOwners.OwnersOnly = true
+	staleOwners.MetadataOnly = true
 	absent := plan.Change{Action: plan.Update, Ref: definition("absents.apply.test"), UID: l.UID, ResourceVersion: l.ResourceVersion}
 	for name, ch := range map[string]plan.Change{
 		"CreateWhatExists": create, "StaleResourceVersion": stale, "AnotherUID": other, "StaleOwners": staleOwners, "Gone": absent,

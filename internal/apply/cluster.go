@@ -217,7 +217,7 @@ func (c *Cluster) request(ch plan.Change, path string) *rest.Request {
 	switch {
 	case ch.Action == plan.Create:
 		return c.rest.Post().AbsPath(path).SetHeader("Content-Type", runtime.ContentTypeJSON)
-	case ch.OwnersOnly:
+	case ch.MetadataOnly:
 		return c.rest.Patch(types.MergePatchType).AbsPath(path, ch.Ref.Name)
 	}
 	return c.rest.Put().AbsPath(path, ch.Ref.Name).SetHeader("Content-Type", runtime.ContentTypeJSON)
@@ -229,7 +229,7 @@ func body(ch plan.Change, content []byte) ([]byte, error) {
 	meta := metav1.ObjectMeta{
 		UID: ch.UID, ResourceVersion: ch.ResourceVersion, OwnerReferences: ch.Owners,
 	}
-	if ch.OwnersOnly {
+	if ch.MetadataOnly {
 		return json.Marshal(map[string]any{"metadata": map[string]any{
 			"uid": ch.UID, "resourceVersion": ch.ResourceVersion, "ownerReferences": ch.Owners,
 		}})

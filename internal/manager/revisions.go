@@ -111,7 +111,7 @@ func (r *revisionReconciler) establish(ctx context.Context, rev v1.PackageRevisi
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	p := plan.Establish(objects.desired(), live, who)
+	p := plan.Establish(objects.desired(), live, nil, who)
 	written, err := r.cluster.Run(ctx, p, objects.content)
 	if err != nil {
 		return ctrl.Result{}, err

@@ -21,8 +21,9 @@ type Requester struct {
 }
 
 // Establish plans the objects of an active revision. Every object ends with the
-// revision as its controller and the package as a further owner.
-func Establish(desired []Desired, live map[Ref]Live, who Requester) Plan {
+// revision as its controller and the package as a further owner. Known is what
+// was recorded of the objects when they were last written.
+func Establish(desired []Desired, live map[Ref]Live, known map[Ref]Written, who Requester) Plan {
 	var p Plan
 	for _, d := range desired {
 		l, exists := live[d.Ref]
@@ -34,7 +35,7 @@ func Establish(desired []Desired, live map[Ref]Live, who Requester) Plan {
 			p.Refusals = append(p.Refusals, refusal)
 			continue
 		}
-		if c, changed := who.control(d, l); changed {
+		if c, changed := who.control(d, l, drifted(l, known)); changed {
 			p.Changes = append(p.Changes, c)
 		} else {
 			p.Unchanged++
@@ -82,32 +83,48 @@ func (who Requester) family(r metav1.OwnerReference) bool {
 	return group(r.APIVersion) == group(who.Revision.APIVersion) && r.Kind == who.Revision.Kind && slices.Contains(who.Siblings, r.Name)
 }
 
-// control plans one live object of an active revision.
-func (who Requester) control(d Desired, l Live) (Change, bool) {
-	owners := set(set(l.Owners, who.Package, false), who.Revision, true)
-	sameContent := l.Annotations[ContentAnnotation] == d.Digest
-	if sameContent && equalOwners(owners, l.Owners) {
-		return Change{}, false
+// drifted reports whether somebody else may have changed what the object says
+// since it was last written. The API server counts such changes; where the count
+// of then is not recorded, as after a crash or a restore, it follows from who has
+// written.
+func drifted(l Live, known map[Ref]Written) bool {
+	w, ok := known[l.Ref]
+	if !ok || w.UID != l.UID || w.Generation == 0 {
+		return l.OthersWrote
 	}
-	c := Change{
-		Action: who.action(l), Ref: d.Ref, OwnersOnly: sameContent, UID: l.UID, ResourceVersion: l.ResourceVersion, Owners: owners,
-	}
-	if !sameContent {
-		c.Labels = merge(l.Labels, l.ManagedLabels, d.Labels)
-		c.Annotations = merge(l.Annotations, l.ManagedAnnotations, withDigest(d.Annotations, d.Digest))
-	}
-	return c, true
+	return w.Generation != l.Generation
 }
 
-func (who Requester) action(l Live) Action {
+// control plans one live object of an active revision.
+func (who Requester) control(d Desired, l Live, drifted bool) (Change, bool) {
+	c := Change{
+		Action: who.action(d, l, drifted), Ref: d.Ref, UID: l.UID, ResourceVersion: l.ResourceVersion,
+		Owners: set(set(l.Owners, who.Package, false), who.Revision, true),
+	}
+	annotations := withDigest(d.Annotations, d.Digest)
+	if drifted || l.Annotations[ContentAnnotation] != d.Digest {
+		c.Labels = merge(l.Labels, l.ManagedLabels, d.Labels)
+		c.Annotations = merge(l.Annotations, l.ManagedAnnotations, annotations)
+		return c, true
+	}
+	c.MetadataOnly = true
+	c.Labels, c.RemoveLabels = difference(l.Labels, l.ManagedLabels, d.Labels)
+	c.Annotations, c.RemoveAnnotations = difference(l.Annotations, l.ManagedAnnotations, annotations)
+	changed := !equalOwners(c.Owners, l.Owners) || len(c.Labels)+len(c.RemoveLabels)+len(c.Annotations)+len(c.RemoveAnnotations) > 0
+	return c, changed
+}
+
+func (who Requester) action(d Desired, l Live, drifted bool) Action {
 	c := controller(l.Owners)
 	switch {
 	case c == nil && l.Annotations[ContentAnnotation] == "":
 		return Adopt
-	case c == nil || who.Revision.same(*c):
-		return Update
+	case c != nil && !who.Revision.same(*c):
+		return TakeOver
+	case drifted && l.Annotations[ContentAnnotation] == d.Digest:
+		return Correct
 	}
-	return TakeOver
+	return Update
 }
 
 // merge keeps what others wrote, drops what we wrote and no longer want, and
@@ -122,6 +139,27 @@ func merge(live map[string]string, managed []string, desired map[string]string) 
 	}
 	maps.Copy(out, desired)
 	return out
+}
+
+// difference is what has to be set and removed in live so that it is what merge
+// gives.
+func difference(live map[string]string, managed []string, desired map[string]string) (put map[string]string, remove []string) {
+	for k, v := range desired {
+		if is, ok := live[k]; !ok || is != v {
+			if put == nil {
+				put = map[string]string{}
+			}
+			put[k] = v
+		}
+	}
+	for _, k := range managed {
+		_, wanted := desired[k]
+		if _, there := live[k]; there && !wanted {
+			remove = append(remove, k)
+		}
+	}
+	slices.Sort(remove)
+	return put, remove
 }
 
 // Deactivate plans the objects of an inactive revision: it stays, or becomes, a
@@ -143,8 +181,34 @@ func Deactivate(refs []Ref, live map[Ref]Live, who Requester) Plan {
 			continue
 		}
 		p.Changes = append(p.Changes, Change{
-			Action: action, Ref: ref, OwnersOnly: true, UID: l.UID, ResourceVersion: l.ResourceVersion, Owners: owners,
+			Action: action, Ref: ref, MetadataOnly: true, UID: l.UID, ResourceVersion: l.ResourceVersion, Owners: owners,
 		})
+	}
+	p.sort()
+	return p
+}
+
+// Uninstall tells what becomes of the objects of a package that is deleted, with
+// all its revisions. The garbage collector of the cluster carries it out: an
+// object that nobody else owns goes, and any other one stays.
+func Uninstall(live map[Ref]Live, who Requester) Plan {
+	var p Plan
+	for ref, l := range live {
+		var others []metav1.OwnerReference
+		for _, o := range l.Owners {
+			if !who.family(o) {
+				others = append(others, o)
+			}
+		}
+		if len(others) == len(l.Owners) {
+			p.Unchanged++
+			continue
+		}
+		c := Change{Action: Delete, Ref: ref, UID: l.UID, ResourceVersion: l.ResourceVersion}
+		if len(others) > 0 {
+			c.Action, c.MetadataOnly, c.Owners = Leave, true, others
+		}
+		p.Changes = append(p.Changes, c)
 	}
 	p.sort()
 	return p

@@ -54,14 +54,26 @@ type Live struct {
 	Ref             Ref
 	UID             types.UID
 	ResourceVersion string
-	Deleting        bool
-	Labels          map[string]string
-	Annotations     map[string]string
-	Owners          []metav1.OwnerReference
+	// Generation is counted up by the API server with each change of what the
+	// object says, and not with changes of its metadata or status.
+	Generation  int64
+	Deleting    bool
+	Labels      map[string]string
+	Annotations map[string]string
+	Owners      []metav1.OwnerReference
+	// OthersWrote says that somebody other than FieldManager has written what the
+	// object says, beside its metadata and status.
+	OthersWrote bool
 	// ManagedLabels and ManagedAnnotations are the keys that FieldManager has
 	// written earlier. Those that the package no longer names are removed.
 	ManagedLabels      []string
 	ManagedAnnotations []string
+}
+
+// Written is what is known of an object since it was last written.
+type Written struct {
+	UID        types.UID
+	Generation int64
 }
 
 // Action says why an object is written.
@@ -82,23 +94,37 @@ const (
 	Own Action = "own"
 	// Release gives up control and stays an owner.
 	Release Action = "release"
+	// Correct brings back what somebody else has changed.
+	Correct Action = "correct"
+	// Delete is what happens, by garbage collection, to an object that only the
+	// package that goes owns.
+	Delete Action = "delete"
+	// Leave is what happens to an object of the package that goes when somebody
+	// else owns it too: it stays.
+	Leave Action = "leave"
 )
 
 // Change is one write.
 type Change struct {
 	Action Action `json:"action"`
 	Ref    Ref    `json:"object"`
-	// OwnersOnly says that the content is already right and only the owner
-	// references are written.
-	OwnersOnly bool `json:"ownersOnly,omitempty"`
+	// MetadataOnly says that the content is already right. Owners are replaced,
+	// the labels and annotations of the change are set, and those to remove are
+	// removed; all others stay as they are.
+	MetadataOnly bool `json:"metadataOnly,omitempty"`
 	// UID and ResourceVersion are preconditions of the write. Both are empty
 	// for Create.
 	UID             types.UID `json:"uid,omitempty"`
 	ResourceVersion string    `json:"resourceVersion,omitempty"`
-	// Labels, Annotations and Owners are the whole metadata after the write.
+	// Labels, Annotations and Owners are the whole metadata after the write,
+	// unless it is MetadataOnly.
 	Labels      map[string]string       `json:"labels,omitempty"`
 	Annotations map[string]string       `json:"annotations,omitempty"`
 	Owners      []metav1.OwnerReference `json:"owners,omitempty"`
+	// RemoveLabels and RemoveAnnotations are keys, in order, that a write of
+	// MetadataOnly removes.
+	RemoveLabels      []string `json:"removeLabels,omitempty"`
+	RemoveAnnotations []string `json:"removeAnnotations,omitempty"`
 }
 
 // Refusal says why an object may not be written. One refusal stops the plan.
@@ -130,6 +156,20 @@ func rank(kind string) int {
 		return 3
 	}
 	return 2
+}
+
+// Stages are the changes in the order in which they are carried out: one stage
+// begins when the one before it is done.
+func (p Plan) Stages() [][]Change {
+	var stages [][]Change
+	for i, c := range p.Changes {
+		if i == 0 || rank(c.Ref.Kind) != rank(p.Changes[i-1].Ref.Kind) {
+			stages = append(stages, nil)
+		}
+		last := len(stages) - 1
+		stages[last] = append(stages[last], c)
+	}
+	return stages
 }
 
 func (p *Plan) sort() {

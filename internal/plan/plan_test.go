@@ -29,12 +29,12 @@ func live(digest string, owners ...metav1.OwnerReference) map[Ref]Live {
 	return map[Ref]Live{crd: l}
 }
 
-func change(action Action, ownersOnly bool, digest string, owners ...metav1.OwnerReference) Plan {
-	c := Change{Action: action, Ref: crd, OwnersOnly: ownersOnly, UID: "uid-crd", ResourceVersion: "7", Owners: owners}
+func change(action Action, metadataOnly bool, digest string, owners ...metav1.OwnerReference) Plan {
+	c := Change{Action: action, Ref: crd, MetadataOnly: metadataOnly, UID: "uid-crd", ResourceVersion: "7", Owners: owners}
 	if action == Create {
 		c.UID, c.ResourceVersion = "", ""
 	}
-	if !ownersOnly {
+	if !metadataOnly {
 		c.Annotations = map[string]string{ContentAnnotation: digest}
 	}
 	return Plan{Changes: []Change{c}}
@@ -62,7 +62,7 @@ func TestEstablish(t *testing.T) {
 			live("d1", old.reference(true), pkg.reference(false)),
 			change(TakeOver, false, "d2", old.reference(false), pkg.reference(false), cur.reference(true)),
 		},
-		"SameContentMovesOwnersOnly": {
+		"SameContentMovesMetadataOnly": {
 			live("d2", old.reference(true), pkg.reference(false)),
 			change(TakeOver, true, "", old.reference(false), pkg.reference(false), cur.reference(true)),
 		},
@@ -93,7 +93,7 @@ func TestEstablish(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := Establish(want("d2"), tc.live, who)
+			got := Establish(want("d2"), tc.live, nil, who)
 			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}
@@ -101,11 +101,100 @@ func TestEstablish(t *testing.T) {
 	}
 }
 
+func TestEstablishCorrectsWhatOthersChanged(t *testing.T) {
+	ours := []metav1.OwnerReference{cur.reference(true), pkg.reference(false)}
+	content := change(Correct, false, "d2", ours...)
+	cases := map[string]struct {
+		live  Live
+		known map[Ref]Written
+		want  Plan
+	}{
+		"GenerationIsTheRecorded": {Live{Generation: 3}, map[Ref]Written{crd: {"uid-crd", 3}}, Plan{Unchanged: 1}},
+		"GenerationMoved":         {Live{Generation: 4}, map[Ref]Written{crd: {"uid-crd", 3}}, content},
+		"RecordedThoughOthersWroteTheSame": {
+			Live{Generation: 3, OthersWrote: true}, map[Ref]Written{crd: {"uid-crd", 3}}, Plan{Unchanged: 1},
+		},
+		"NoRecordAndNobodyElse":      {Live{Generation: 3}, nil, Plan{Unchanged: 1}},
+		"NoRecordAndSomebodyElse":    {Live{Generation: 3, OthersWrote: true}, nil, content},
+		"RecordIsOfAFormerObject":    {Live{Generation: 3, OthersWrote: true}, map[Ref]Written{crd: {"uid-other", 3}}, content},
+		"RecordIsOfAnEarlierVersion": {Live{Generation: 3}, map[Ref]Written{crd: {"uid-crd", 0}}, Plan{Unchanged: 1}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			l := live("d2", ours...)[crd]
+			l.Generation, l.OthersWrote = tc.live.Generation, tc.live.OthersWrote
+			got := Establish(want("d2"), map[Ref]Live{crd: l}, tc.known, who)
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("plan (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Labels of others stay, ours follow the package, and neither costs a write of
+// the content.
+func TestEstablishPatchesMetadata(t *testing.T) {
+	l := live("d2", cur.reference(true), pkg.reference(false))[crd]
+	l.Labels = map[string]string{"theirs": "stays", "dropped": "by the package", "kept": "old"}
+	l.ManagedLabels = []string{"dropped", "kept"}
+	got := Establish([]Desired{{Ref: crd, Digest: "d2", Labels: map[string]string{"kept": "new"}}}, map[Ref]Live{crd: l}, nil, who)
+	want := change(Update, true, "", cur.reference(true), pkg.reference(false))
+	want.Changes[0].Labels, want.Changes[0].RemoveLabels = map[string]string{"kept": "new"}, []string{"dropped"}
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("plan (-want +got):\n%s", diff)
+	}
+}
+
+func TestUninstall(t *testing.T) {
+	helm := Owner{"example.org/v1", "Release", "tools", "uid-helm"}
+	cases := map[string]struct {
+		live map[Ref]Live
+		want Plan
+	}{
+		"SolelyOwnedGoes": {
+			live("d2", cur.reference(true), old.reference(false), pkg.reference(false)),
+			Plan{Changes: []Change{{Action: Delete, Ref: crd, UID: "uid-crd", ResourceVersion: "7"}}},
+		},
+		"SharedStays":  {live("d2", cur.reference(true), helm.reference(false)), change(Leave, true, "", helm.reference(false))},
+		"NotOurs":      {live("d2", helm.reference(true)), Plan{Unchanged: 1}},
+		"NobodyOwnsIt": {live("d2"), Plan{Unchanged: 1}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, Uninstall(tc.live, who), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("plan (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestStages(t *testing.T) {
+	p := Plan{Changes: []Change{
+		{Ref: Ref{Kind: "ValidatingWebhookConfiguration"}}, {Ref: Ref{Kind: "Composition"}},
+		{Ref: Ref{Kind: "CompositeResourceDefinition"}}, {Ref: crd}, {Ref: Ref{Kind: crd.Kind, Name: "other"}},
+	}}
+	p.sort()
+	var got [][]string
+	for _, stage := range p.Stages() {
+		var kinds []string
+		for _, c := range stage {
+			kinds = append(kinds, c.Ref.Kind)
+		}
+		got = append(got, kinds)
+	}
+	want := [][]string{
+		{crd.Kind, crd.Kind}, {"CompositeResourceDefinition"}, {"Composition"}, {"ValidatingWebhookConfiguration"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("stages (-want +got):\n%s", diff)
+	}
+}
+
 func TestEstablishRefusesWhatIsBeingDeleted(t *testing.T) {
 	l := live("d2", cur.reference(true))
 	going := l[crd]
 	going.Deleting = true
-	got := Establish(want("d2"), map[Ref]Live{crd: going}, who)
+	got := Establish(want("d2"), map[Ref]Live{crd: going}, nil, who)
 	if len(got.Refusals) != 1 || len(got.Changes) != 0 {
 		t.Errorf("got %+v, want one refusal and no change", got)
 	}
@@ -117,7 +206,7 @@ func TestEstablishMergesLabels(t *testing.T) {
 	object.Labels = map[string]string{"theirs": "stays", "dropped": "by the package", "kept": "old"}
 	object.ManagedLabels = []string{"dropped", "kept"}
 	l[crd] = object
-	got := Establish([]Desired{{Ref: crd, Digest: "d2", Labels: map[string]string{"kept": "new"}}}, l, who)
+	got := Establish([]Desired{{Ref: crd, Digest: "d2", Labels: map[string]string{"kept": "new"}}}, l, nil, who)
 	if diff := cmp.Diff(map[string]string{"theirs": "stays", "kept": "new"}, got.Changes[0].Labels); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -19,10 +20,39 @@ func after(p Plan, before map[Ref]Live) map[Ref]Live {
 	for _, c := range p.Changes {
 		l := out[c.Ref]
 		l.Ref, l.UID, l.Owners = c.Ref, types.UID("uid-"+c.Ref.Name), c.Owners
-		if !c.OwnersOnly {
-			l.Labels, l.Annotations = c.Labels, c.Annotations
+		if c.MetadataOnly {
+			l.Labels, l.Annotations = patched(l.Labels, c.Labels, c.RemoveLabels), patched(l.Annotations, c.Annotations, c.RemoveAnnotations)
+		} else {
+			l.Labels, l.Annotations, l.OthersWrote = c.Labels, c.Annotations, false
+			l.Generation++
 		}
+		l.ManagedLabels, l.ManagedAnnotations = slices.Sorted(maps.Keys(l.Labels)), slices.Sorted(maps.Keys(l.Annotations))
 		out[c.Ref] = l
+	}
+	return out
+}
+
+// patched is a map after a merge patch.
+func patched(m, put map[string]string, remove []string) map[string]string {
+	out := maps.Clone(m)
+	for k, v := range put {
+		if out == nil {
+			out = map[string]string{}
+		}
+		out[k] = v
+	}
+	for _, k := range remove {
+		delete(out, k)
+	}
+	return out
+}
+
+// recorded is what the status of the revision records after a plan: the
+// generations of the objects as they are then.
+func recorded(live map[Ref]Live) map[Ref]Written {
+	out := map[Ref]Written{}
+	for ref, l := range live {
+		out[ref] = Written{l.UID, l.Generation}
 	}
 	return out
 }
@@ -48,11 +78,27 @@ func ownersGen() *rapid.Generator[[]metav1.OwnerReference] {
 	})
 }
 
+func labelsGen() *rapid.Generator[map[string]string] {
+	return rapid.MapOf(rapid.SampledFrom([]string{"app", "team"}), rapid.SampledFrom([]string{"one", "two"}))
+}
+
+func knownGen() *rapid.Generator[map[Ref]Written] {
+	return rapid.Custom(func(t *rapid.T) map[Ref]Written {
+		out := map[Ref]Written{}
+		for _, ref := range rapid.SliceOfDistinct(refGen(), rapid.ID).Draw(t, "known") {
+			out[ref] = Written{"u", rapid.Int64Range(0, 3).Draw(t, "generation")}
+		}
+		return out
+	})
+}
+
 func liveGen() *rapid.Generator[map[Ref]Live] {
 	return rapid.Custom(func(t *rapid.T) map[Ref]Live {
 		out := map[Ref]Live{}
 		for _, ref := range rapid.SliceOfDistinct(refGen(), rapid.ID).Draw(t, "live") {
 			out[ref] = Live{Ref: ref, UID: "u", ResourceVersion: "1", Owners: ownersGen().Draw(t, "refs"),
+				Generation: rapid.Int64Range(1, 3).Draw(t, "generation"), OthersWrote: rapid.Bool().Draw(t, "others wrote"),
+				Labels: labelsGen().Draw(t, "labels"), ManagedLabels: []string{"app", "team"},
 				Annotations: map[string]string{ContentAnnotation: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "digest")}}
 		}
 		return out
@@ -66,15 +112,15 @@ func TestEstablishConverges(t *testing.T) {
 		before := liveGen().Draw(t, "before")
 		var desired []Desired
 		for _, ref := range rapid.SliceOfDistinct(refGen(), rapid.ID).Draw(t, "desired") {
-			desired = append(desired, Desired{Ref: ref, Digest: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "digest")})
+			desired = append(desired, Desired{Ref: ref, Digest: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "digest"), Labels: labelsGen().Draw(t, "labels")})
 		}
 		w := Requester{Revision: Owner{pkgV1, "ProviderRevision", "aws-2", "now"}, Package: pkg, Siblings: []string{"aws-1", "aws-2", "aws-3"}}
-		p := Establish(desired, before, w)
+		p := Establish(desired, before, knownGen().Draw(t, "known"), w)
 		if len(p.Refusals) > 0 {
 			t.Fatalf("refused among revisions of one package: %+v", p.Refusals)
 		}
 		then := after(p, before)
-		if again := Establish(desired, then, w); len(again.Changes) > 0 {
+		if again := Establish(desired, then, recorded(then), w); len(again.Changes) > 0 {
 			t.Fatalf("the second plan still changes %+v", again.Changes)
 		}
 		for _, d := range desired {
@@ -84,6 +130,14 @@ func TestEstablishConverges(t *testing.T) {
 				if isController(r) {
 					n++
 				}
+			}
+			for k, v := range d.Labels {
+				if l.Labels[k] != v {
+					t.Fatalf("%s has the labels %v, want %v", d.Ref.Name, l.Labels, d.Labels)
+				}
+			}
+			if l.Annotations[ContentAnnotation] != d.Digest {
+				t.Fatalf("%s has the content %v", d.Ref.Name, l.Annotations)
 			}
 			if n != 1 || controller(l.Owners).Name != "aws-2" {
 				t.Fatalf("%s has %d controllers: %+v", d.Ref.Name, n, l.Owners)
