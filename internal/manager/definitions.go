@@ -2,17 +2,14 @@ package manager
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/xpkg-dev/xpkg/apis/crds"
 	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/desired"
 	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/plan"
 )
@@ -42,21 +39,21 @@ func Definitions(ctx context.Context, cluster *apply.Cluster, takeOver bool) (pe
 	if err != nil {
 		return nil, err
 	}
-	set, err := definitionSet(append(append([]*apiextensionsv1.CustomResourceDefinition{}, own...), foreign...))
+	set, err := desired.Definitions(append(append([]*apiextensionsv1.CustomResourceDefinition{}, own...), foreign...))
 	if err != nil {
 		return nil, err
 	}
-	live, err := cluster.Metadata(ctx, set.refs())
+	live, err := cluster.Metadata(ctx, set.Refs())
 	if err != nil {
 		return nil, err
 	}
 	var p plan.Plan
-	for i, d := range set.want {
+	for i, d := range set.Desired() {
 		l, exists := live[d.Ref]
 		optional := i >= len(own)
 		switch {
 		case !exists:
-			p.Changes = append(p.Changes, plan.Change{Action: plan.Create, Ref: d.Ref, Labels: d.Labels, Annotations: overlay(d.Annotations, map[string]string{plan.ContentAnnotation: d.Digest})})
+			p.Changes = append(p.Changes, plan.Change{Action: plan.Create, Ref: d.Ref, Labels: d.Labels, Annotations: desired.Overlay(d.Annotations, map[string]string{plan.ContentAnnotation: d.Digest})})
 			if optional {
 				permissive = append(permissive, d.Ref.Name)
 			}
@@ -67,42 +64,22 @@ func Definitions(ctx context.Context, cluster *apply.Cluster, takeOver bool) (pe
 		case l.Annotations[plan.ContentAnnotation] != d.Digest:
 			p.Changes = append(p.Changes, plan.Change{
 				Action: plan.Update, Ref: d.Ref, UID: l.UID, ResourceVersion: l.ResourceVersion, Owners: l.Owners,
-				Labels: overlay(l.Labels, d.Labels), Annotations: overlay(l.Annotations, d.Annotations, map[string]string{plan.ContentAnnotation: d.Digest}),
+				Labels: desired.Overlay(l.Labels, d.Labels), Annotations: desired.Overlay(l.Annotations, d.Annotations, map[string]string{plan.ContentAnnotation: d.Digest}),
 			})
 		}
 	}
-	if _, err := cluster.Run(ctx, p, set.content); err != nil {
+	if _, err := cluster.Run(ctx, p, set.Content); err != nil {
 		return nil, fmt.Errorf("install the package API: %w", err)
 	}
 	return permissive, waitServed(ctx, cluster, set)
 }
 
-// definitionSet gives definitions the form in which plans are carried out.
-func definitionSet(all []*apiextensionsv1.CustomResourceDefinition) (*objects, error) {
-	set := &objects{bytes: map[plan.Ref][]byte{}, kinds: map[string]schema.GroupResource{}}
-	for _, crd := range all {
-		raw, err := json.Marshal(crd)
-		if err != nil {
-			return nil, err
-		}
-		sum := sha256.Sum256(raw)
-		d := plan.Desired{
-			Ref:    plan.Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: crd.Name},
-			Labels: crd.Labels, Annotations: crd.Annotations, Digest: "sha256:" + hex.EncodeToString(sum[:]),
-		}
-		set.want = append(set.want, d)
-		set.bytes[d.Ref] = raw
-		set.kinds[crd.Name] = schema.GroupResource{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural}
-	}
-	return set, nil
-}
-
-func waitServed(ctx context.Context, cluster *apply.Cluster, set *objects) error {
+func waitServed(ctx context.Context, cluster *apply.Cluster, set *desired.Objects) error {
 	tick := time.NewTicker(establishedPoll)
 	defer tick.Stop()
 	for {
-		missing, err := set.missing(ctx, cluster)
-		if err != nil || len(missing) == 0 {
+		served, err := cluster.Served(ctx)
+		if err != nil || len(set.Missing(served)) == 0 {
 			return err
 		}
 		select {

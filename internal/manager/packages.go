@@ -15,6 +15,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/content"
+	"github.com/xpkg-dev/xpkg/internal/desired"
 	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/oci"
@@ -232,26 +233,12 @@ func mirror(p v1.Package, meta format.Meta, ref oci.Reference, rev v1.PackageRev
 	if runtime := p.RuntimeSpec(); runtime != nil {
 		rev.RuntimeSpec().PackageRuntimeSpec = *runtime.DeepCopy()
 	}
-	rev.SetLabels(overlay(rev.GetLabels(), meta.Labels, map[string]string{v1.LabelPackage: p.GetName()}))
-	rev.SetAnnotations(overlay(rev.GetAnnotations(), meta.Annotations))
+	rev.SetLabels(desired.Overlay(rev.GetLabels(), meta.Labels, map[string]string{v1.LabelPackage: p.GetName()}))
+	rev.SetAnnotations(desired.Overlay(rev.GetAnnotations(), meta.Annotations))
 	rev.SetOwnerReferences([]metav1.OwnerReference{{
 		APIVersion: v1.GroupVersion.String(), Kind: p.PackageKind(), Name: p.GetName(), UID: p.GetUID(),
 		Controller: new(true), BlockOwnerDeletion: new(true),
 	}})
-}
-
-// overlay lays maps over each other: the later one wins.
-func overlay(maps ...map[string]string) map[string]string {
-	out := map[string]string{}
-	for _, m := range maps {
-		for k, v := range m {
-			out[k] = v
-		}
-	}
-	if len(out) == 0 {
-		return nil
-	}
-	return out
 }
 
 // health copies what the active revision reports, in upstream's words.

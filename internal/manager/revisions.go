@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/desired"
 	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/oci"
@@ -103,21 +104,30 @@ func (r *revisionReconciler) establish(ctx context.Context, rev v1.PackageRevisi
 	if err := r.dependencies(ctx, rev, pkg.Meta); err != nil {
 		return ctrl.Result{}, err
 	}
-	objects, err := wanted(pkg, rev, r.namespace)
+	objects, err := desired.Of(pkg, r.additions(rev))
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	live, err := r.cluster.Metadata(ctx, objects.refs())
+	live, err := r.cluster.Metadata(ctx, objects.Refs())
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	p := plan.Establish(objects.desired(), live, nil, who)
-	written, err := r.cluster.Run(ctx, p, objects.content)
+	p := plan.Establish(objects.Desired(), live, nil, who)
+	written, err := r.cluster.Run(ctx, p, objects.Content)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	rev.RevisionStatus().ObjectRefs = objectRefs(objects.refs(), live, written)
+	rev.RevisionStatus().ObjectRefs = objectRefs(objects.Refs(), live, written)
 	return r.established(ctx, rev, objects)
+}
+
+// additions are what a revision adds to the objects of its package.
+func (w *world) additions(rev v1.PackageRevision) desired.Options {
+	spec := rev.RevisionSpec()
+	return desired.Options{
+		Labels: spec.CommonLabels, Annotations: spec.CommonAnnotations,
+		Webhooks: desired.Service{Name: rev.GetLabels()[v1.LabelPackage], Namespace: w.namespace},
+	}
 }
 
 // read gives the content of the revision by the digest that it was made for.
@@ -175,10 +185,10 @@ const (
 
 // established waits until the API server serves every kind that the package
 // defines: a revision whose kinds cannot be used yet is not healthy.
-func (r *revisionReconciler) established(ctx context.Context, rev v1.PackageRevision, objects *objects) (ctrl.Result, error) {
+func (r *revisionReconciler) established(ctx context.Context, rev v1.PackageRevision, objects *desired.Objects) (ctrl.Result, error) {
 	deadline, stall := r.now().Add(establishedWait), stall{}
 	for {
-		missing, err := objects.missing(ctx, r.cluster)
+		missing, err := r.missing(ctx, objects)
 		if err != nil {
 			return ctrl.Result{}, err
 		}
@@ -192,7 +202,7 @@ func (r *revisionReconciler) established(ctx context.Context, rev v1.PackageRevi
 			}
 		}
 		if r.now().After(deadline) {
-			return r.reportMissing(ctx, rev, missing, len(objects.kinds))
+			return r.reportMissing(ctx, rev, missing, objects.Definitions())
 		}
 		select {
 		case <-ctx.Done():
@@ -200,6 +210,15 @@ func (r *revisionReconciler) established(ctx context.Context, rev v1.PackageRevi
 		case <-time.After(establishedPoll):
 		}
 	}
+}
+
+// missing lists the definitions whose kinds the API server does not serve yet.
+func (w *world) missing(ctx context.Context, objects *desired.Objects) ([]string, error) {
+	if objects.Definitions() == 0 {
+		return nil, nil
+	}
+	served, err := w.cluster.Served(ctx)
+	return objects.Missing(served), err
 }
 
 // reportMissing says how far the API server has come.
@@ -224,11 +243,11 @@ func (r *revisionReconciler) deactivate(ctx context.Context, rev v1.PackageRevis
 			return err
 		}
 		describe(rev, pkg.Meta)
-		objects, err := wanted(pkg, rev, r.namespace)
+		objects, err := desired.Of(pkg, r.additions(rev))
 		if err != nil {
 			return err
 		}
-		refs = objects.refs()
+		refs = objects.Refs()
 	}
 	live, err := r.cluster.Metadata(ctx, refs)
 	if err != nil {

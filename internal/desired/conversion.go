@@ -1,12 +1,12 @@
-package manager
+package desired
 
 import (
 	"encoding/json"
 	"fmt"
 )
 
-// service is where the program of a package answers.
-type service struct {
+// Service is where the program of a package answers webhooks.
+type Service struct {
 	Name      string
 	Namespace string
 }
@@ -19,7 +19,7 @@ const (
 
 // withConversion names the service of the package in a definition whose versions
 // are converted by a webhook. Authors leave it out, since they cannot know it.
-func withConversion(raw []byte, webhooks service) ([]byte, error) {
+func withConversion(raw []byte, webhooks Service) ([]byte, error) {
 	var probe struct {
 		Spec struct {
 			Conversion struct {

@@ -1,0 +1,178 @@
+// Package desired tells what a revision of a package wants in a cluster: the
+// objects of the package as API servers take them today, with what the revision
+// adds to them. It is pure.
+package desired
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/xpkg-dev/xpkg/internal/format"
+	"github.com/xpkg-dev/xpkg/internal/plan"
+)
+
+// Options are what a revision adds to the objects of its package.
+type Options struct {
+	// Labels and Annotations are put on every object. Where the package gives the
+	// same key another value, these win.
+	Labels, Annotations map[string]string
+	// Webhooks is where the program of the package answers webhooks.
+	Webhooks Service
+}
+
+// Objects are what a revision wants in the cluster.
+type Objects struct {
+	want    []plan.Desired
+	content map[plan.Ref]func() ([]byte, error)
+	// definitions are the resources that the definitions among the objects make
+	// the API server serve, by the name of the definition.
+	definitions map[string]schema.GroupResource
+}
+
+func newObjects() *Objects {
+	return &Objects{content: map[plan.Ref]func() ([]byte, error){}, definitions: map[string]schema.GroupResource{}}
+}
+
+// Of gives the objects of a package. A Function brings none: its definitions only
+// tell the schema of its input (xpkg specification, "Function Package
+// Requirements").
+func Of(pkg *format.Package, opts Options) (*Objects, error) {
+	out := newObjects()
+	if pkg.Meta.Kind == format.Function {
+		return out, nil
+	}
+	for _, o := range pkg.Objects {
+		if o.GVK.Group == "admissionregistration.k8s.io" {
+			// A webhook without a certificate and a program behind it would
+			// refuse every write; it is established with the runtime.
+			continue
+		}
+		if err := out.add(o, opts); err != nil {
+			return nil, fmt.Errorf("%s %s: %w", o.GVK.Kind, o.Name, err)
+		}
+	}
+	return out, nil
+}
+
+func (o *Objects) add(object format.Object, opts Options) error {
+	content := func() ([]byte, error) { return installable(object, opts.Webhooks) }
+	raw, err := content()
+	if err != nil {
+		return err
+	}
+	labels, annotations, err := metadata(raw)
+	if err != nil {
+		return err
+	}
+	o.put(plan.Desired{
+		Ref: refOf(object), Digest: digest(raw),
+		Labels: Overlay(labels, opts.Labels), Annotations: Overlay(annotations, opts.Annotations),
+	}, content)
+	return nil
+}
+
+func (o *Objects) put(d plan.Desired, content func() ([]byte, error)) {
+	o.want = append(o.want, d)
+	o.content[d.Ref] = content
+	if d.Ref.Kind == definitionKind {
+		// The name of a definition is always "<plural>.<group>".
+		plural, group, _ := strings.Cut(d.Ref.Name, ".")
+		o.definitions[d.Ref.Name] = schema.GroupResource{Group: group, Resource: plural}
+	}
+}
+
+func digest(raw []byte) string {
+	sum := sha256.Sum256(raw)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// refOf names an object as it is installed.
+func refOf(object format.Object) plan.Ref {
+	gvk := object.GVK
+	if isDefinition(gvk.GroupKind()) {
+		gvk.Version = "v1"
+	}
+	apiVersion, kind := gvk.ToAPIVersionAndKind()
+	return plan.Ref{APIVersion: apiVersion, Kind: kind, Name: object.Name}
+}
+
+const (
+	definitionGroup = "apiextensions.k8s.io"
+	definitionKind  = "CustomResourceDefinition"
+)
+
+func isDefinition(gk schema.GroupKind) bool {
+	return gk.Group == definitionGroup && gk.Kind == definitionKind
+}
+
+// Desired are the objects as a plan sees them.
+func (o *Objects) Desired() []plan.Desired { return o.want }
+
+// Refs name the objects, in the order of the package.
+func (o *Objects) Refs() []plan.Ref {
+	refs := make([]plan.Ref, len(o.want))
+	for i, d := range o.want {
+		refs[i] = d.Ref
+	}
+	return refs
+}
+
+// Content is the canonical JSON of one object, as it is installed.
+func (o *Objects) Content(ref plan.Ref) ([]byte, error) {
+	content, ok := o.content[ref]
+	if !ok {
+		return nil, fmt.Errorf("%s %s is not an object of the package", ref.Kind, ref.Name)
+	}
+	return content()
+}
+
+// Definitions is how many definitions there are among the objects.
+func (o *Objects) Definitions() int { return len(o.definitions) }
+
+// Missing lists the definitions whose kinds are not among those that are served,
+// in the order of their names.
+func (o *Objects) Missing(served map[schema.GroupResource]bool) []string {
+	var missing []string
+	for name, resource := range o.definitions {
+		if !served[resource] {
+			missing = append(missing, name)
+		}
+	}
+	slices.Sort(missing)
+	return missing
+}
+
+// installable is an object as API servers of today take it: definitions of the
+// version v1beta1 are written as v1, and a conversion webhook is told where the
+// program of the package answers.
+func installable(object format.Object, webhooks Service) ([]byte, error) {
+	raw, err := object.JSON()
+	if err != nil || !isDefinition(object.GVK.GroupKind()) {
+		return raw, err
+	}
+	if object.GVK.Version == "v1beta1" {
+		if raw, err = format.ConvertV1Beta1CRD(raw); err != nil {
+			return nil, err
+		}
+	}
+	return withConversion(raw, webhooks)
+}
+
+// Overlay lays maps over each other: the later one wins. Nothing gives nil.
+func Overlay(layers ...map[string]string) map[string]string {
+	var out map[string]string
+	for _, m := range layers {
+		for k, v := range m {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[k] = v
+		}
+	}
+	return out
+}
