@@ -1,0 +1,70 @@
+package usage
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// tick is the unit of the times in /proc/PID/stat. It is the same on every
+// architecture that Go supports (proc_pid_stat(5), USER_HZ).
+const tick = time.Second / 100
+
+func of(pid int) (Usage, error) {
+	stat, err := os.ReadFile(file(pid, "stat"))
+	if err != nil {
+		return Usage{}, err
+	}
+	status, err := os.ReadFile(file(pid, "status"))
+	if err != nil {
+		return Usage{}, err
+	}
+	var u Usage
+	if u.CPU, err = parseCPU(stat); err != nil {
+		return Usage{}, fmt.Errorf("process %d: %w", pid, err)
+	}
+	if u.Resident, err = parseKilobytes(status, "VmRSS:"); err != nil {
+		return Usage{}, fmt.Errorf("process %d: %w", pid, err)
+	}
+	if u.Peak, err = parseKilobytes(status, "VmHWM:"); err != nil {
+		return Usage{}, fmt.Errorf("process %d: %w", pid, err)
+	}
+	return u, nil
+}
+
+// resetPeak writes the number that resets the peak (proc_pid_clear_refs(5)).
+func resetPeak(pid int) error {
+	return os.WriteFile(file(pid, "clear_refs"), []byte("5"), 0)
+}
+
+func file(pid int, name string) string { return fmt.Sprintf("/proc/%d/%s", pid, name) }
+
+// parseCPU adds up utime and stime, the 14th and 15th field. The second field is
+// the name of the program in parentheses, which may hold blanks and parentheses.
+func parseCPU(stat []byte) (time.Duration, error) {
+	const first, utime, stime = 3, 14, 15
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) <= stime-first {
+		return 0, fmt.Errorf("cannot read the times of a stat file: %q", stat)
+	}
+	user, err := strconv.ParseInt(fields[utime-first], 10, 64)
+	if err != nil {
+		return 0, err
+	}
+	system, err := strconv.ParseInt(fields[stime-first], 10, 64)
+	return time.Duration(user+system) * tick, err
+}
+
+// parseKilobytes gives the value of one line of a status file, in bytes.
+func parseKilobytes(status []byte, key string) (int64, error) {
+	for line := range strings.Lines(string(status)) {
+		if rest, ok := strings.CutPrefix(line, key); ok {
+			n, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 10, 64)
+			return n << 10, err
+		}
+	}
+	return 0, fmt.Errorf("the status file has no %s", strings.TrimSuffix(key, ":"))
+}

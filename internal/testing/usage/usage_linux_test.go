@@ -1,0 +1,74 @@
+package usage
+
+import (
+	"os"
+	"runtime/debug"
+	"testing"
+	"time"
+)
+
+func TestParse(t *testing.T) {
+	cpu, err := parseCPU([]byte("7 (a) b (c)) S 1 2 3 4 5 6 7 8 9 10 150 25 0 0 20 0"))
+	if want := 1750 * time.Millisecond; err != nil || cpu != want {
+		t.Errorf("got %s, %v, want %s", cpu, err, want)
+	}
+	for _, bad := range []string{"", "7 (a) S 1 2", "7 (a) S 1 2 3 4 5 6 7 8 9 10 x 25 0", "7 (a) S 1 2 3 4 5 6 7 8 9 10 1 x 0"} {
+		if _, err := parseCPU([]byte(bad)); err == nil {
+			t.Errorf("%q was accepted", bad)
+		}
+	}
+	status := []byte("Name:\ta\nVmHWM:\t    2048 kB\nVmRSS:\t 1024 kB\n")
+	if n, err := parseKilobytes(status, "VmRSS:"); err != nil || n != 1<<20 {
+		t.Errorf("got %d, %v", n, err)
+	}
+	if _, err := parseKilobytes(status, "VmSwap:"); err == nil {
+		t.Error("a line that is not there was found")
+	}
+}
+
+// The peak follows what the process holds, and starts anew when it is told to.
+func TestOwnUsage(t *testing.T) {
+	pid := os.Getpid()
+	before := mustOf(t, pid)
+	block := make([]byte, 64<<20)
+	var sum byte
+	for started := time.Now(); time.Since(started) < 50*time.Millisecond; {
+		for i := 0; i < len(block); i += 4 << 10 {
+			block[i]++
+			sum += block[i]
+		}
+	}
+	after := mustOf(t, pid)
+	if after.CPU < before.CPU+20*time.Millisecond {
+		t.Errorf("50 ms of work (%d) took the processor %s", sum, after.CPU-before.CPU)
+	}
+	if after.Peak < 64<<20 || after.Resident < 64<<20 {
+		t.Errorf("with 64 MiB in use, got %+v", after)
+	}
+	block = nil
+	debug.FreeOSMemory()
+	if freed := mustOf(t, pid); freed.Peak < 64<<20 {
+		t.Errorf("the peak fell to %d by itself", freed.Peak)
+	}
+	if err := ResetPeak(pid); err != nil {
+		t.Fatal(err)
+	}
+	if now := mustOf(t, pid); now.Peak >= 64<<20 {
+		t.Errorf("the peak is %d after it was reset, with less than 64 MiB in use (%d)", now.Peak, len(block))
+	}
+}
+
+func TestNoSuchProcess(t *testing.T) {
+	if u, err := Of(-1); err == nil {
+		t.Errorf("got %+v", u)
+	}
+}
+
+func mustOf(t *testing.T, pid int) Usage {
+	t.Helper()
+	u, err := Of(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}

@@ -1,0 +1,17 @@
+//go:build !linux
+
+package usage
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+)
+
+func of(int) (Usage, error) { return Usage{}, unsupported() }
+
+func resetPeak(int) error { return unsupported() }
+
+func unsupported() error {
+	return fmt.Errorf("what a process uses is not known on %s: %w", runtime.GOOS, errors.ErrUnsupported)
+}
