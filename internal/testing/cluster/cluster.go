@@ -42,6 +42,18 @@ func Start(t testing.TB) *rest.Config {
 // Kubeconfig is like Start, and gives the path of a kubeconfig.
 func Kubeconfig(t testing.TB) string {
 	t.Helper()
+	return running(t).Kubeconfig
+}
+
+// PID is like Start, and gives the process of the API server. The database and the
+// few controllers of the control plane are in that process too.
+func PID(t testing.TB) int {
+	t.Helper()
+	return running(t).PID
+}
+
+func running(t testing.TB) *child.Process {
+	t.Helper()
 	program := Program(t)
 	process, err := start(program)
 	if err != nil {
@@ -52,7 +64,7 @@ func Kubeconfig(t testing.TB) string {
 		t.Fatalf("the API server of the tests ended: %v\nits log ends so:\n%s", process.Err(), serverLog.String())
 	default:
 	}
-	return process.Kubeconfig
+	return process
 }
 
 // Program is the path of the control plane's program. With -short the test is

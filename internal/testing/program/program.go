@@ -1,0 +1,140 @@
+// Package program builds xpkg for a test and runs its manager as a process of its
+// own, so that the test can measure it, kill it, and start it again.
+package program
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+)
+
+const module = "github.com/xpkg-dev/xpkg"
+
+// Build compiles xpkg from the sources of the test, and gives the path of the
+// program.
+func Build(t testing.TB) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "xpkg")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, module+"/cmd/xpkg")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return path
+}
+
+// Manager is a process "xpkg manager".
+type Manager struct {
+	cmd  *exec.Cmd
+	log  buffer
+	done chan struct{}
+	err  error // to be read after done is closed
+}
+
+// readyLimit is for a machine that is busy; an idle one needs a second or two.
+const readyLimit = 2 * time.Minute
+
+// Start runs the manager of a program with further arguments, and returns when it
+// is ready. The folder cache holds its packages and all else that it keeps. The
+// process ends with the test at the latest.
+func Start(t testing.TB, program, kubeconfig, cache string, args ...string) *Manager {
+	t.Helper()
+	address := freeAddress(t)
+	args = append([]string{"manager", "--kubeconfig", kubeconfig, "--cache-dir", filepath.Join(cache, "packages"), "--health-address", address}, args...)
+	m := &Manager{cmd: exec.Command(program, args...), done: make(chan struct{})}
+	m.cmd.Env = append(os.Environ(), "HOME="+cache, "XDG_CACHE_HOME="+cache, "KUBECONFIG=", "DOCKER_CONFIG="+filepath.Join(cache, "docker"))
+	m.cmd.Stderr = &m.log
+	dieWithTest(m.cmd)
+	started := make(chan error)
+	go m.run(started)
+	if err := <-started; err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Kill)
+	wait.Until(t, readyLimit, "the manager is ready", func() (string, bool) {
+		select {
+		case <-m.done:
+			t.Fatalf("the manager ended: %v\n%s", m.err, m.Log())
+		default:
+		}
+		return m.Log(), isReady(t.Context(), "http://"+address+"/readyz")
+	})
+	return m
+}
+
+// PID is the process of the manager.
+func (m *Manager) PID() int { return m.cmd.Process.Pid }
+
+// Log is what the manager has written so far.
+func (m *Manager) Log() string { return m.log.String() }
+
+// Stop stops the manager as a cluster does, and waits for its end.
+func (m *Manager) Stop(t testing.TB) {
+	t.Helper()
+	if err := m.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	<-m.done
+	if m.err != nil {
+		t.Errorf("the manager ended with %v:\n%s", m.err, m.Log())
+	}
+}
+
+// Kill ends the manager without a word of warning, and waits for its end.
+func (m *Manager) Kill() {
+	// It fails when the process has ended already, which is what is wanted.
+	_ = m.cmd.Process.Kill()
+	<-m.done
+}
+
+func isReady(ctx context.Context, url string) bool {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false
+	}
+	answer, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	defer answer.Body.Close()
+	return answer.StatusCode == http.StatusOK
+}
+
+// freeAddress is an address of the loopback interface that nobody uses now.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// buffer may be read while it is written.
+type buffer struct {
+	mu    sync.Mutex
+	bytes bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.bytes.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.bytes.String()
+}
