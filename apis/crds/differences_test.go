@@ -37,6 +37,14 @@ var differences = []difference{
 		"the digest that the reference was resolved to, once",
 	},
 	{
+		newest, packageKinds + "|" + revisionKinds, "added", "v1* .status.observedGeneration",
+		"what kstatus, and so every GitOps tool, looks at first",
+	},
+	{
+		newest, revisionKinds, "added", "v1* .status.objectRefs[].generation",
+		"tells a change that somebody else made from our own",
+	},
+	{
 		newest, revisionKinds, "added", "v1* .spec.digest",
 		"the content of the revision",
 	},

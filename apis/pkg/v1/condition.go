@@ -1,6 +1,8 @@
 package v1
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -61,6 +63,11 @@ func (s *ConditionedStatus) SetConditions(generation int64, now metav1.Time, con
 		}
 		s.set(now, c)
 	}
+}
+
+// RemoveCondition removes the condition of the type, if there is one.
+func (s *ConditionedStatus) RemoveCondition(t ConditionType) {
+	s.Conditions = slices.DeleteFunc(s.Conditions, func(c Condition) bool { return c.Type == t })
 }
 
 func (s *ConditionedStatus) set(now metav1.Time, c Condition) {

@@ -14,8 +14,19 @@ const (
 	TypeRuntimeHealthy ConditionType = "RuntimeHealthy"
 	// TypeRuntimeActive on a revision with a runtime: its program should run.
 	TypeRuntimeActive ConditionType = "RuntimeActive"
-	// TypeSynced on any object: False while it is paused.
+	// TypeSynced on any object: False while it is paused, or while a package with
+	// the policy Always cannot be looked up.
 	TypeSynced ConditionType = "Synced"
+
+	// TypeReady on a package or revision: what its spec asks for is in place and
+	// healthy.
+	TypeReady ConditionType = "Ready"
+	// TypeReconciling on a package or revision, only while it is True: work is
+	// under way or is tried again.
+	TypeReconciling ConditionType = "Reconciling"
+	// TypeStalled on a package or revision, only while it is True: nothing more
+	// happens until somebody mends what the message names.
+	TypeStalled ConditionType = "Stalled"
 )
 
 // The reasons of those conditions.
@@ -31,6 +42,14 @@ const (
 	// resource definition, which is a healthy state.
 	ReasonAwaitingActivation ConditionReason = "AwaitingActivation"
 	ReasonActiveRuntime      ConditionReason = "ActiveRuntime"
+
+	// ReasonProgressing: the objects of a revision are being established.
+	ReasonProgressing ConditionReason = "Progressing"
+	// ReasonLookupFailed: a registry could not be asked whether a tag has moved.
+	// What is installed stays as it is.
+	ReasonLookupFailed ConditionReason = "LookupFailed"
+	// ReasonSynced: nothing stands in the way of the controller any more.
+	ReasonSynced ConditionReason = "ReconcileSuccess"
 
 	// ReasonPaused: the annotation crossplane.io/paused stops the controller.
 	ReasonPaused ConditionReason = "ReconcilePaused"
@@ -116,6 +135,31 @@ func RuntimeAwaitingActivation() Condition {
 // Paused says of an object that its controller leaves it alone.
 func Paused(message string) Condition {
 	return condition(TypeSynced, corev1.ConditionFalse, ReasonPaused, message)
+}
+
+// LookupFailed says of a package that it could not be looked up, and why.
+func LookupFailed(message string) Condition {
+	return condition(TypeSynced, corev1.ConditionFalse, ReasonLookupFailed, message)
+}
+
+// Synced says of an object that nothing stands in the way of its controller.
+func Synced() Condition {
+	return condition(TypeSynced, corev1.ConditionTrue, ReasonSynced, "")
+}
+
+// Ready says of an object whether what its spec asks for is in place.
+func Ready(s corev1.ConditionStatus, r ConditionReason, message string) Condition {
+	return condition(TypeReady, s, r, message)
+}
+
+// Reconciling says of an object that work on it is under way.
+func Reconciling(r ConditionReason, message string) Condition {
+	return condition(TypeReconciling, corev1.ConditionTrue, r, message)
+}
+
+// Stalled says of an object that it waits for a person.
+func Stalled(r ConditionReason, message string) Condition {
+	return condition(TypeStalled, corev1.ConditionTrue, r, message)
 }
 
 func condition(t ConditionType, s corev1.ConditionStatus, r ConditionReason, message string) Condition {

@@ -81,6 +81,12 @@ type PackageSpec struct {
 type PackageStatus struct {
 	ConditionedStatus `json:",inline"`
 
+	// ObservedGeneration is the metadata.generation that this status speaks
+	// about. While it is lower than the present one, the package manager has not
+	// yet looked at the last change of the spec.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
 	// CurrentRevision is the name of the newest revision, active or not.
 	// +optional
 	CurrentRevision string `json:"currentRevision,omitempty"`

@@ -78,6 +78,12 @@ type PackageRevisionSpec struct {
 type PackageRevisionStatus struct {
 	ConditionedStatus `json:",inline"`
 
+	// ObservedGeneration is the metadata.generation that this status speaks
+	// about. While it is lower than the present one, the package manager has not
+	// yet looked at the last change of the spec.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
 	// ObjectRefs are the objects that the revision owns.
 	// +optional
 	ObjectRefs []TypedReference `json:"objectRefs,omitempty"`
@@ -125,4 +131,9 @@ type TypedReference struct {
 	// UID of the referenced object.
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
+	// Generation is the metadata.generation of the object after the package
+	// manager last wrote it. An object with another one was changed by somebody
+	// else.
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
 }
