@@ -82,14 +82,15 @@ func runManager(ctx context.Context, o managerOptions) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	remote, err := o.registries.remote(oci.Limits{}, nil)
+	registries, err := o.registries.options(oci.Limits{}, nil)
 	if err != nil {
 		return err
 	}
-	defer remote.Close()
+	source := content.NewSource(content.Options{Remote: registries, Store: store})
+	defer source.Close()
 	opts := o.options
 	opts.Config = rest.AddUserAgent(rest.CopyConfig(o.config), "xpkg/"+Version)
-	opts.Content = content.NewSource(remote, store)
+	opts.Content = source
 	opts.Log = o.log
 	err = manager.Run(ctx, opts)
 	var known *failure.Error

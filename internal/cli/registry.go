@@ -35,14 +35,23 @@ type registryFlags struct {
 // remote is a client of registries with the user's own credentials, for a command
 // that names these registries.
 func (f registryFlags) remote(limits oci.Limits, moving func(oci.Transfer), registries ...string) (*oci.Remote, error) {
-	hosts, err := f.hosts(registries)
+	opts, err := f.options(limits, moving, registries...)
 	if err != nil {
 		return nil, err
 	}
-	return oci.NewRemote(oci.RemoteOptions{
+	return oci.NewRemote(opts), nil
+}
+
+// options are what such a client is made of.
+func (f registryFlags) options(limits oci.Limits, moving func(oci.Transfer), registries ...string) (oci.RemoteOptions, error) {
+	hosts, err := f.hosts(registries)
+	if err != nil {
+		return oci.RemoteOptions{}, err
+	}
+	return oci.RemoteOptions{
 		Keychain: authn.DefaultKeychain, UserAgent: "xpkg/" + Version,
 		Hosts: hosts, Limits: limits, Progress: moving,
-	}), nil
+	}, nil
 }
 
 // hosts gives the settings of single registries.

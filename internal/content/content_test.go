@@ -91,14 +91,14 @@ func open(t *testing.T, dir string) *content.Source {
 	if err != nil {
 		t.Fatal(err)
 	}
-	remote := oci.NewRemote(oci.RemoteOptions{})
+	source := content.NewSource(content.Options{Store: store})
 	t.Cleanup(func() {
-		remote.Close()
+		source.Close()
 		if err := store.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return content.NewSource(remote, store)
+	return source
 }
 
 func check(t *testing.T, pkg *format.Package) {
@@ -118,13 +118,12 @@ func TestReadAsksOnce(t *testing.T) {
 	registry, dir := newRegistry(t), filepath.Join(t.TempDir(), "store")
 	ref := push(t, registry.address)
 	source := open(t, dir)
-	d, err := source.Resolve(t.Context(), ref)
+	d, err := source.Resolve(t.Context(), content.Plain(ref), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	pinned := ref.WithDigest(d)
 	for range 2 {
-		pkg, err := source.Read(t.Context(), pinned, true)
+		pkg, err := source.Read(t.Context(), content.Plain(ref), d, true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +132,7 @@ func TestReadAsksOnce(t *testing.T) {
 	before := registry.requests.Load()
 	next := open(t, dir)
 	for _, pull := range []bool{true, false} {
-		pkg, err := next.Read(t.Context(), pinned, pull)
+		pkg, err := next.Read(t.Context(), content.Plain(ref), d, pull)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,11 +149,11 @@ func TestReadChecksSchemas(t *testing.T) {
 	registry := newRegistry(t)
 	ref := pushStream(t, registry.address, strings.Replace(stream, "type: object", "type: nonsense", 1))
 	source := open(t, filepath.Join(t.TempDir(), "store"))
-	d, err := source.Resolve(t.Context(), ref)
+	d, err := source.Resolve(t.Context(), content.Plain(ref), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := source.Read(t.Context(), ref.WithDigest(d), true); failure.From(err).Code.Class != failure.Invalid {
+	if _, err := source.Read(t.Context(), content.Plain(ref), d, true); failure.From(err).Code.Class != failure.Invalid {
 		t.Errorf("got %v, want a failure of the class Invalid", err)
 	}
 }
@@ -164,7 +163,7 @@ func TestReadWithoutPullDialsNobody(t *testing.T) {
 	ref := push(t, registry.address)
 	source := open(t, filepath.Join(t.TempDir(), "store"))
 	before := registry.requests.Load()
-	_, err := source.Read(t.Context(), ref.WithDigest(oci.DigestOf([]byte("absent"))), false)
+	_, err := source.Read(t.Context(), content.Plain(ref), oci.DigestOf([]byte("absent")), false)
 	if !content.ErrNotCached.Is(err) {
 		t.Errorf("got %v, want %s", err, content.ErrNotCached.Name)
 	}
@@ -179,16 +178,16 @@ func TestDamagedIndexIsMadeAgain(t *testing.T) {
 	registry, dir := newRegistry(t), filepath.Join(t.TempDir(), "store")
 	ref := push(t, registry.address)
 	source := open(t, dir)
-	d, err := source.Resolve(t.Context(), ref)
+	d, err := source.Resolve(t.Context(), content.Plain(ref), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := source.Read(t.Context(), ref.WithDigest(d), true); err != nil {
+	if _, err := source.Read(t.Context(), content.Plain(ref), d, true); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"index", "objects"} {
 		damage(t, dir, name)
-		pkg, err := source.Read(t.Context(), ref.WithDigest(d), false)
+		pkg, err := source.Read(t.Context(), content.Plain(ref), d, false)
 		if err != nil {
 			t.Fatal(err)
 		}

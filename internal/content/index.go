@@ -23,7 +23,7 @@ func objectsKey(d oci.Digest) oci.DerivedKey {
 // indexed gives a package from what was kept of it. Anything odd about that is a
 // reason to read the YAML again and none to fail.
 func (s *Source) indexed(ctx context.Context, ref oci.Reference) (*format.Package, bool) {
-	raw, err := s.store.GetDerived(ctx, indexKey(ref.Digest))
+	raw, err := s.opts.Store.GetDerived(ctx, indexKey(ref.Digest))
 	if err != nil {
 		return nil, false
 	}
@@ -32,7 +32,7 @@ func (s *Source) indexed(ctx context.Context, ref oci.Reference) (*format.Packag
 		return nil, false
 	}
 	blob := &objects{load: func() ([]byte, error) { return s.objects(context.WithoutCancel(ctx), ref) }}
-	pkg, err := index.Package(blob, format.Limits{})
+	pkg, err := index.Package(blob, s.opts.FormatLimits)
 	return pkg, err == nil
 }
 
@@ -44,17 +44,17 @@ func (s *Source) keep(ctx context.Context, d oci.Digest, pkg *format.Package) {
 		return
 	}
 	var all bytes.Buffer
-	if format.WriteObjects(&all, pkg) != nil || s.store.PutDerived(ctx, objectsKey(d), all.Bytes()) != nil {
+	if format.WriteObjects(&all, pkg) != nil || s.opts.Store.PutDerived(ctx, objectsKey(d), all.Bytes()) != nil {
 		return
 	}
 	// The index comes last: where it is, the objects are.
-	_ = s.store.PutDerived(ctx, indexKey(d), format.EncodeIndex(index))
+	_ = s.opts.Store.PutDerived(ctx, indexKey(d), format.EncodeIndex(index))
 }
 
 // objects gives the canonical JSON of all objects: as it was kept, or else made
 // again from the YAML.
 func (s *Source) objects(ctx context.Context, ref oci.Reference) ([]byte, error) {
-	if raw, err := s.store.GetDerived(ctx, objectsKey(ref.Digest)); err == nil {
+	if raw, err := s.opts.Store.GetDerived(ctx, objectsKey(ref.Digest)); err == nil {
 		return raw, nil
 	}
 	pkg, err := s.parse(ctx, ref)

@@ -17,6 +17,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/content"
 	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/oci"
 )
@@ -106,7 +107,7 @@ func (r *lockReconciler) needs(ctx context.Context, rev v1.PackageRevision, ref 
 	if ok {
 		return known
 	}
-	pkg, err := r.content.Read(ctx, ref.WithDigest(digest), false)
+	pkg, err := r.content.Read(ctx, content.Plain(ref), digest, false)
 	if err != nil {
 		return none
 	}

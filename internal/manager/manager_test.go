@@ -54,7 +54,8 @@ func (s *shelf) lookups(ref string) int {
 
 var errNoSuchTag = errors.New("the registry has no such tag")
 
-func (s *shelf) Resolve(_ context.Context, ref oci.Reference) (oci.Digest, error) {
+func (s *shelf) Resolve(_ context.Context, o content.Origin, _ time.Duration) (oci.Digest, error) {
+	ref := o.Ref
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.resolved[ref.String()]++
@@ -65,12 +66,12 @@ func (s *shelf) Resolve(_ context.Context, ref oci.Reference) (oci.Digest, error
 	return d, nil
 }
 
-func (s *shelf) Read(_ context.Context, ref oci.Reference, _ bool) (*format.Package, error) {
+func (s *shelf) Read(_ context.Context, o content.Origin, d oci.Digest, _ bool) (*format.Package, error) {
 	s.mu.Lock()
-	stream, ok := s.packages[ref.Digest]
+	stream, ok := s.packages[d]
 	s.mu.Unlock()
 	if !ok {
-		return nil, content.ErrNotCached.New(nil, "%s", ref)
+		return nil, content.ErrNotCached.New(nil, "%s", o.Ref)
 	}
 	return format.Read([]byte(stream), format.ReadOptions{})
 }

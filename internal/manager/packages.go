@@ -52,7 +52,7 @@ func (r *packageReconciler) reconcile(ctx context.Context, p v1.Package) (ctrl.R
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	pkg, err := r.content.Read(ctx, ref, mayPull(p.PackageSpec().PackagePullPolicy))
+	pkg, err := r.content.Read(ctx, content.Plain(ref), ref.Digest, mayPull(p.PackageSpec().PackagePullPolicy))
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -110,7 +110,7 @@ func (r *packageReconciler) pin(ctx context.Context, p v1.Package) (oci.Referenc
 	if !mayPull(spec.PackagePullPolicy) {
 		return oci.Reference{}, content.ErrNotCached.New(nil, "no digest is known for %s", spec.Package)
 	}
-	d, err := r.content.Resolve(ctx, ref)
+	d, err := r.content.Resolve(ctx, content.Plain(ref), 0)
 	if err != nil {
 		return oci.Reference{}, err
 	}

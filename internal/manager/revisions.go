@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/content"
 	"github.com/xpkg-dev/xpkg/internal/desired"
 	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/format"
@@ -147,14 +148,14 @@ func (r *revisionReconciler) read(ctx context.Context, rev v1.PackageRevision) (
 	if ref.Digest.IsZero() {
 		// The revision was made by another package manager, which does not
 		// record what it resolved.
-		d, err := r.content.Resolve(ctx, ref)
+		d, err := r.content.Resolve(ctx, content.Plain(ref), 0)
 		if err != nil {
 			return nil, err
 		}
 		ref = ref.WithDigest(d)
 	}
 	rev.RevisionStatus().ResolvedImage = ref.String()
-	return r.content.Read(ctx, ref, mayPull(spec.PackagePullPolicy))
+	return r.content.Read(ctx, content.Plain(ref), ref.Digest, mayPull(spec.PackagePullPolicy))
 }
 
 // describe copies what the package says of itself to the status.

@@ -17,6 +17,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/content"
 	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/oci"
@@ -24,11 +25,12 @@ import (
 
 // Content is where the controllers get the content of packages.
 type Content interface {
-	// Resolve asks a registry which content a reference stands for now.
-	Resolve(ctx context.Context, ref oci.Reference) (oci.Digest, error)
-	// Read gives the package with the digest of ref. What is not in the cache
-	// is pulled, if pull says that it may be.
-	Read(ctx context.Context, ref oci.Reference, pull bool) (*format.Package, error)
+	// Resolve asks which content an origin stands for now. An answer that is not
+	// older than maxAge is as good.
+	Resolve(ctx context.Context, o content.Origin, maxAge time.Duration) (oci.Digest, error)
+	// Read gives the package with a digest. What is not in the cache is pulled, if
+	// pull says that it may be.
+	Read(ctx context.Context, o content.Origin, d oci.Digest, pull bool) (*format.Package, error)
 }
 
 // world is what the controllers share.

@@ -204,14 +204,14 @@ func newSource(b *testing.B) (*content.Source, string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	remote := oci.NewRemote(oci.RemoteOptions{})
+	source := content.NewSource(content.Options{Store: store})
 	b.Cleanup(func() {
-		remote.Close()
+		source.Close()
 		if err := store.Close(); err != nil {
 			b.Error(err)
 		}
 	})
-	return content.NewSource(remote, store), cluster.Registry(b)
+	return source, cluster.Registry(b)
 }
 
 func publish(b *testing.B, registry, tag string, stream any) string {

@@ -60,7 +60,9 @@ func TestInstallCorpus(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	c := plane.Start(t, content.NewSource(remote, store))
+	source := content.NewSource(content.Options{Store: store})
+	t.Cleanup(source.Close)
+	c := plane.Start(t, source)
 	for _, tc := range spread {
 		t.Run(filepath.Base(tc.dir), func(t *testing.T) {
 			t.Log(tc.why)

@@ -1,0 +1,40 @@
+package credentials
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/internal/oci"
+)
+
+// dockerHub are the names of Docker Hub: whoever has credentials for one of them
+// has them for all.
+var dockerHub = []string{"docker.io", "index.docker.io", "registry-1.docker.io"}
+
+// place reads the key of an entry: a host, perhaps with a port, a path, and what
+// Docker's own tools put around them, as in https://index.docker.io/v1/. The host
+// is empty when the key names none that a reference could have.
+func place(key string) (host, path string) {
+	key = strings.TrimPrefix(strings.TrimPrefix(key, "https://"), "http://")
+	name, path, _ := strings.Cut(key, "/")
+	for _, version := range []string{"v1", "v2"} {
+		if path == version {
+			path = ""
+		}
+		path = strings.TrimPrefix(path, version+"/")
+	}
+	return canonical(name), path
+}
+
+// canonical gives the one spelling of a host, the same that references have;
+// empty for what is no host.
+func canonical(host string) string {
+	ref, err := oci.ParseReference(host+"/any", oci.ParseOptions{AllowUntagged: true})
+	if err != nil || ref.Repository != "any" {
+		return ""
+	}
+	if slices.Contains(dockerHub, ref.Registry) {
+		return dockerHub[0]
+	}
+	return ref.Registry
+}
