@@ -1,0 +1,96 @@
+package fault
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// Kind is what happens at the call that is struck.
+type Kind int
+
+// The kinds of fault.
+const (
+	// None counts calls and strikes none.
+	None Kind = iota
+	// KilledBefore is the end of the process before the call arrives; nothing
+	// arrives afterwards.
+	KilledBefore
+	// KilledAfter is the end of the process after the call was carried out and
+	// before its answer came; nothing arrives afterwards.
+	KilledAfter
+	// Conflict answers a write with 409: AlreadyExists for a POST and Conflict for
+	// any other. The write is not carried out.
+	Conflict
+	// Throttled answers with 429 and asks for a second's patience.
+	Throttled
+	// ServerError answers with 500.
+	ServerError
+	// LostAnswer carries the call out and then fails as a connection does that
+	// nothing is heard from. Later calls work.
+	LostAnswer
+	// Stale answers reads of the cluster, for a while, as they were answered
+	// before, and holds back what watches would tell.
+	Stale
+	// Meanwhile lets somebody else act just before the call arrives.
+	Meanwhile
+	// Reset breaks the connection before the call arrives.
+	Reset
+	// Truncated ends the body of an answer in its middle.
+	Truncated
+	// WrongBytes changes a byte of the body of an answer.
+	WrongBytes
+	// Hang gives no answer until the caller gives up.
+	Hang
+)
+
+var names = map[Kind]string{
+	None: "none", KilledBefore: "killed before the call", KilledAfter: "killed after the call", Conflict: "409", Throttled: "429",
+	ServerError: "500", LostAnswer: "answer lost", Stale: "stale reads", Meanwhile: "meanwhile", Reset: "reset",
+	Truncated: "truncated body", WrongBytes: "wrong bytes", Hang: "no answer",
+}
+
+// String is the name of the kind in reports.
+func (k Kind) String() string {
+	if s, ok := names[k]; ok {
+		return s
+	}
+	return fmt.Sprintf("Kind(%d)", int(k))
+}
+
+// Kills reports whether nothing of the subject arrives after the fault.
+func (k Kind) Kills() bool { return k == KilledBefore || k == KilledAfter }
+
+// strikes reports whether the fault makes sense for a call. Calls for which it
+// does not are not counted on the way to the one that is struck.
+func (k Kind) strikes(c Call) bool {
+	switch k {
+	case None:
+		return false
+	case Conflict:
+		return c.Method != http.MethodGet && c.Method != http.MethodHead
+	case Truncated, WrongBytes:
+		return c.Method == http.MethodGet
+	case Stale:
+		return c.Side == Cluster
+	}
+	return true
+}
+
+// Fault is one fault at one call of a subject.
+type Fault struct {
+	Kind Kind
+	// Side restricts the fault to calls to one side; both when it is empty.
+	Side Side
+	// Call is the ordinal, from 0, of the call that is struck, among those that the
+	// fault can strike.
+	Call int
+	// Lasting is how long Stale lasts.
+	Lasting time.Duration
+	// Do is what happens Meanwhile.
+	Do func()
+}
+
+func (f Fault) strikes(c Call) bool {
+	return f.Kind.strikes(c) && (f.Side == "" || f.Side == c.Side)
+}

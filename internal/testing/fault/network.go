@@ -1,0 +1,142 @@
+package fault
+
+import (
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Network is what lies between a program and the servers that it calls. It can be
+// used by many goroutines.
+type Network struct {
+	who Subjects
+
+	mu       sync.Mutex
+	subjects map[string]*subject
+	last     time.Time
+}
+
+// subject is what is known of one subject since its fault was set.
+type subject struct {
+	fault Fault
+	calls []Call
+	// left is how many calls pass before the one that is struck.
+	left   int
+	struck *Call
+	dead   bool
+	// fresh is closed when reads are not stale any more.
+	fresh chan struct{}
+	// seen are the last answers to reads, by their address. While reads are stale
+	// they stay as they are.
+	seen map[string]*answer
+}
+
+// New makes a network without faults.
+func New(who Subjects) *Network {
+	return &Network{who: who, subjects: map[string]*subject{}, last: time.Now()}
+}
+
+// Set gives a subject a fault, and begins to count its calls anew.
+func (n *Network) Set(who string, f Fault) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.subjects[who] = &subject{fault: f, left: f.Call, seen: map[string]*answer{}}
+}
+
+// Clear takes all faults away: the next program that uses the network is a new
+// process.
+func (n *Network) Clear() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	clear(n.subjects)
+}
+
+// Struck gives the call at which a subject was struck, if it was.
+func (n *Network) Struck(who string) (Call, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s := n.subjects[who]
+	if s == nil || s.struck == nil {
+		return Call{}, false
+	}
+	return *s.struck, true
+}
+
+// Calls lists the calls of a subject since its fault was set. Those that never
+// left a dead process are not among them.
+func (n *Network) Calls(who string) []Call {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if s := n.subjects[who]; s != nil {
+		return slices.Clone(s.calls)
+	}
+	return nil
+}
+
+// Quiet is how long nobody has made a call that counts.
+func (n *Network) Quiet() time.Duration {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return time.Since(n.last)
+}
+
+// Transport puts the network in front of a side.
+func (n *Network) Transport(side Side, next http.RoundTripper) http.RoundTripper {
+	return &transport{network: n, side: side, next: next}
+}
+
+// step counts a call and says what happens at it. Pass is what happens at most of
+// them.
+func (n *Network) step(who string, c Call) (s *subject, what Kind) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if c.counts() {
+		n.last = time.Now()
+	}
+	s = n.subjects[who]
+	switch {
+	case s == nil:
+		return nil, None
+	case s.dead:
+		return s, KilledBefore
+	case !c.counts() || c.repeats(s.calls):
+		return s, None
+	}
+	s.calls = append(s.calls, c)
+	if s.struck != nil || !s.fault.strikes(c) {
+		return s, None
+	}
+	if s.left > 0 {
+		s.left--
+		return s, None
+	}
+	s.strike(c)
+	return s, s.fault.Kind
+}
+
+func (s *subject) strike(c Call) {
+	s.struck = &c
+	s.dead = s.fault.Kind.Kills()
+	if s.fault.Kind == Stale {
+		fresh := make(chan struct{})
+		s.fresh = fresh
+		time.AfterFunc(s.fault.Lasting, func() { close(fresh) })
+	}
+}
+
+// old reports whether reads of the subject are stale, and until when.
+func (n *Network) old(who string) (fresh <-chan struct{}, old bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s := n.subjects[who]
+	if s == nil || s.fresh == nil {
+		return nil, false
+	}
+	select {
+	case <-s.fresh:
+		return nil, false
+	default:
+		return s.fresh, true
+	}
+}

@@ -1,0 +1,100 @@
+package fault_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net/http"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/xpkg-dev/xpkg/internal/testing/fault"
+	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+)
+
+func contextOf(t *testing.T) (context.Context, context.CancelCauseFunc) {
+	t.Helper()
+	return context.WithCancelCause(t.Context())
+}
+
+// While reads are stale they are answered as before; writes are carried out.
+func TestStaleReads(t *testing.T) {
+	url := serve(t, &server{})
+	n := fault.New(fault.Whole("all"))
+	n.Set("all", fault.Fault{Kind: fault.Stale, Call: 2, Lasting: 200 * time.Millisecond})
+	rt := n.Transport(fault.Cluster, http.DefaultTransport)
+	var got []string
+	for _, c := range []struct{ method, path string }{
+		{http.MethodGet, "/a"}, {http.MethodPut, "/a"}, {http.MethodPut, "/b"}, {http.MethodGet, "/a"}, {http.MethodGet, "/c"}, {http.MethodGet, "/c"},
+	} {
+		got = append(got, call(t, rt, c.method, url+c.path, ""))
+	}
+	want := []string{"answer 000001", "answer 000002", "answer 000003", "answer 000001", "answer 000004", "answer 000004"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	wait.Until(t, 10*time.Second, "reads are fresh again", func() (string, bool) {
+		got := call(t, rt, http.MethodGet, url+"/a", "")
+		return got, got != "answer 000001"
+	})
+}
+
+// A watch tells of a stale subject late, in order, and of others at once.
+func TestWatchIsHeldBack(t *testing.T) {
+	events := make(chan string)
+	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !r.URL.Query().Has("watch") {
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		for {
+			w.(http.Flusher).Flush()
+			select {
+			case e, ok := <-events:
+				if !ok {
+					return
+				}
+				fmt.Fprintln(w, e)
+			case <-r.Context().Done():
+				return
+			}
+		}
+	}))
+	n := fault.New(fault.Named(regexp.MustCompile(`\bp[0-9]+\b`)))
+	n.Set("p1", fault.Fault{Kind: fault.Stale, Lasting: 300 * time.Millisecond})
+	rt := n.Transport(fault.Cluster, http.DefaultTransport)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/?watch=1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := rt.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()                     //nolint:errcheck // Nothing was written.
+	call(t, rt, http.MethodPut, url+"/p1", "") // strikes
+	go func() {
+		defer close(events)
+		for _, e := range []string{"p1 a", "p2 a", "p1 b", "bookmark", "p2 b"} {
+			events <- e
+		}
+	}()
+	lines := bufio.NewScanner(res.Body)
+	var got []string
+	for range 2 {
+		lines.Scan()
+		got = append(got, lines.Text())
+	}
+	if diff := cmp.Diff([]string{"p2 a", "p2 b"}, got); diff != "" {
+		t.Errorf("at once (-want +got):\n%s", diff)
+	}
+	for lines.Scan() {
+		got = append(got, lines.Text())
+	}
+	if diff := cmp.Diff([]string{"p1 a", "p1 b", "bookmark"}, got[2:]); diff != "" {
+		t.Errorf("late (-want +got):\n%s", diff)
+	}
+}

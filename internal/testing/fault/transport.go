@@ -1,0 +1,100 @@
+package fault
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"syscall"
+)
+
+// ErrKilled is what a dead process gets for its calls, if it could get anything.
+var ErrKilled = errors.New("the process was killed")
+
+// The errors of connections.
+var (
+	errNoAnswer = &net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}
+	errReset    = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
+)
+
+// transport is one side of a network.
+type transport struct {
+	network *Network
+	side    Side
+	next    http.RoundTripper
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := bodyOf(r)
+	if err != nil {
+		return nil, err
+	}
+	c, who := callOf(t.side, r), t.network.who.Of(r, body)
+	s, what := (*subject)(nil), None
+	if who != "" {
+		s, what = t.network.step(who, c)
+	}
+	switch what {
+	case KilledBefore:
+		return nil, ErrKilled
+	case KilledAfter:
+		return nil, t.lose(r, ErrKilled)
+	case LostAnswer:
+		return nil, t.lose(r, errNoAnswer)
+	case Reset:
+		return nil, errReset
+	case Hang:
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	case Conflict, Throttled, ServerError:
+		return refusal(r, what), nil
+	case Meanwhile:
+		s.fault.Do()
+	}
+	res, err := t.pass(r, c, who, s)
+	if err != nil {
+		return nil, err
+	}
+	return res, spoil(res, what)
+}
+
+// lose carries a call out and forgets the answer.
+func (t *transport) lose(r *http.Request, instead error) error {
+	if res, err := t.next.RoundTrip(r); err == nil {
+		_, _ = io.Copy(io.Discard, res.Body)
+		_ = res.Body.Close()
+	}
+	return instead
+}
+
+// pass lets a call through. Watches and reads pass through what makes them stale.
+func (t *transport) pass(r *http.Request, c Call, who string, s *subject) (*http.Response, error) {
+	switch {
+	case t.side == Cluster && c.Method == watch:
+		res, err := t.next.RoundTrip(r)
+		if err == nil {
+			t.network.holdBack(res)
+		}
+		return res, err
+	case t.side == Cluster && s != nil && c.read() && s.fault.Kind == Stale:
+		return t.network.remember(t.next, r, who, s)
+	}
+	return t.next.RoundTrip(r)
+}
+
+// bodyOf reads the body of a request and leaves it to be read again.
+func bodyOf(r *http.Request) ([]byte, error) {
+	if r.Body == nil || r.Body == http.NoBody {
+		return nil, nil
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	_ = r.Body.Close()
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return body, nil
+}
