@@ -57,6 +57,10 @@ var differences = []difference{
 		"packages guide, Provider Packages; upstream removed it in v2",
 	},
 	{
+		newest, "imageconfigs", "added", "v1beta1 .spec.registry.caBundle|v1beta1 .spec.registry.plainHTTP|v1beta1 .spec.registry.mirrors*",
+		"access to a registry and its mirrors, which upstream has nothing for",
+	},
+	{
 		"v2.3.4", "providerrevisions|functionrevisions", "*", "v1* column *",
 		"upstream replaced RUNTIME by RUNTIME-HEALTHY and RUNTIME-ACTIVE in v2.4",
 	},

@@ -108,6 +108,10 @@ func TestImageConfigRule(t *testing.T) {
 		`{spec: {matchImages: [{prefix: a}], verification: {}}}`:    false,
 		`{spec: {matchImages: [{prefix: a}], registry: {}}}`:        true,
 		`{spec: {registry: {authentication: {pullSecretRef: {}}}}}`: false,
+
+		`{spec: {matchImages: [{prefix: a}], registry: {caBundle: pem, plainHTTP: true, mirrors: [{prefix: b}]}}}`: true,
+		`{spec: {matchImages: [{prefix: a}], registry: {mirrors: [{prefix: ""}]}}}`:                                false,
+		`{spec: {matchImages: [{prefix: a}], registry: {mirrors: [{}]}}}`:                                          false,
 	} {
 		if errs := submit(t, crd, "v1beta1", parse(t, doc)); ok != (len(errs) == 0) {
 			t.Errorf("%s: accepted is %v, want %v: %v", doc, !ok, ok, errs)

@@ -123,6 +123,10 @@ const (
 	ImageConfigReasonVerify     ImageConfigRefReason = "VerifyImage"
 	ImageConfigReasonRewrite    ImageConfigRefReason = "RewriteImage"
 	ImageConfigReasonRuntime    ImageConfigRefReason = "ConfigureRuntime"
+
+	// These two are ours: the authorities of a registry or plain HTTP, and mirrors.
+	ImageConfigReasonRegistry ImageConfigRefReason = "ConfigureRegistry"
+	ImageConfigReasonMirror   ImageConfigRefReason = "UseMirror"
 )
 
 // ImageConfigRef names an image config and what it was used for.

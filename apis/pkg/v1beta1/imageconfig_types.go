@@ -24,8 +24,9 @@ type ImageConfig struct {
 type ImageConfigSpec struct {
 	// MatchImages are the rules that say which images are meant. One match is
 	// enough. Where several image configs match an image, each purpose (pull
-	// secret, rewriting, verification, runtime) takes the one with the longest
-	// match among those that say something about that purpose.
+	// secret, access to the registry, mirrors, rewriting, verification, runtime)
+	// takes the one with the longest match among those that say something about
+	// that purpose, and the first by name of those that match alike.
 	// +kubebuilder:validation:XValidation:rule="size(self) > 0",message="matchImages should have at least one element."
 	MatchImages []ImageMatch `json:"matchImages"`
 
@@ -60,7 +61,9 @@ type ImageMatch struct {
 	// +optional
 	// +kubebuilder:default=Prefix
 	Type MatchType `json:"type,omitempty"`
-	// Prefix that the reference begins with. The longest one wins.
+	// Prefix that the reference begins with. The longest one wins. A prefix that
+	// has no more than a host, and perhaps a port, stands for the whole host: what
+	// follows in the reference has to begin with a slash, colon or at sign.
 	Prefix string `json:"prefix"`
 }
 
@@ -69,6 +72,33 @@ type RegistryConfig struct {
 	// Authentication against the registry.
 	// +optional
 	Authentication *RegistryAuthentication `json:"authentication,omitempty"`
+
+	// CABundle are the certificate authorities (PEM) that are trusted for this
+	// registry instead of the system's.
+	// +optional
+	CABundle string `json:"caBundle,omitempty"`
+
+	// PlainHTTP speaks HTTP to the registry, without TLS. Anyone on the way can
+	// read what is sent, credentials too, and decide what a tag stands for.
+	// +optional
+	PlainHTTP bool `json:"plainHTTP,omitempty"`
+
+	// Mirrors are asked for the images, in this order, before the images' own
+	// repositories. A mirror that does not answer, refuses access or does not have
+	// the image is passed over. Each is reached as the image configs for its own
+	// references say.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	Mirrors []RegistryMirror `json:"mirrors,omitempty"`
+}
+
+// RegistryMirror has the content of another registry, or of a part of it.
+type RegistryMirror struct {
+	// Prefix takes the place of the prefix that matched, in references to the
+	// mirror.
+	// +kubebuilder:validation:MinLength=1
+	Prefix string `json:"prefix"`
 }
 
 // RegistryAuthentication is how to authenticate against a registry.

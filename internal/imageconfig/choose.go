@@ -1,0 +1,175 @@
+// Package imageconfig decides what the ImageConfigs of a cluster mean for an image:
+// under which name it is pulled, from where, and with which secrets. It computes
+// with strings alone.
+package imageconfig
+
+import (
+	"cmp"
+	"slices"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/failure"
+)
+
+// ErrImageConfigInvalid is the failure of an ImageConfig that matches an image and
+// does not say what to do with it.
+var ErrImageConfigInvalid = failure.Register(failure.Code{
+	Name: "ImageConfigInvalid", Class: failure.Invalid,
+	Cause: "An ImageConfig that matches the image is not complete, or gives a reference that is none.",
+	Fix:   "Correct the ImageConfig that is named. It takes effect at once.",
+})
+
+// Source is a reference that an image can be pulled by, and how.
+type Source struct {
+	Image string
+	// PullSecrets are the names of the secrets with credentials, in the order in
+	// which they are tried: those of the package before that of an ImageConfig.
+	PullSecrets []string
+	// CABundle (PEM) is trusted instead of the system's authorities; empty for
+	// those.
+	CABundle string
+	// PlainHTTP speaks HTTP without TLS.
+	PlainHTTP bool
+}
+
+// Route is everything that ImageConfigs say about an image.
+type Route struct {
+	// Image is the reference after rewriting; without that, the one that was given.
+	Image string
+	// Sources are the mirrors in their order and then Image. There is always one.
+	Sources []Source
+	// Applied are the configs that took effect, in the order of name and reason,
+	// each reason once.
+	Applied []v1.ImageConfigRef
+	// Runtime is the configuration of the runtime, nil when no config names one. It
+	// wins over the one that a package names.
+	Runtime *v1.RuntimeConfigReference
+}
+
+// Images are all references of a route: what [Concerns] is asked about.
+func (r Route) Images() []string {
+	out := []string{r.Image}
+	for _, s := range r.Sources {
+		if !slices.Contains(out, s.Image) {
+			out = append(out, s.Image)
+		}
+	}
+	return out
+}
+
+// The purposes, each chosen for itself.
+func rewrites(s *v1beta1.ImageConfigSpec) bool { return s.RewriteImage != nil }
+func mirrors(s *v1beta1.ImageConfigSpec) bool {
+	return s.Registry != nil && len(s.Registry.Mirrors) > 0
+}
+func verifies(s *v1beta1.ImageConfigSpec) bool { return s.Verification != nil }
+func runs(s *v1beta1.ImageConfigSpec) bool     { return s.Runtime != nil && s.Runtime.ConfigRef != nil }
+
+func authenticates(s *v1beta1.ImageConfigSpec) bool {
+	return s.Registry != nil && s.Registry.Authentication != nil && s.Registry.Authentication.PullSecretRef.Name != ""
+}
+
+func transports(s *v1beta1.ImageConfigSpec) bool {
+	return s.Registry != nil && (s.Registry.CABundle != "" || s.Registry.PlainHTTP)
+}
+
+// Choose decides what the configs mean for an image with these pull secrets of
+// its package. The reference is rewritten once; everything else goes by the
+// rewritten one, and for a mirror by the mirror's. It fails with
+// ImageConfigInvalid when a config that was chosen is not complete.
+func Choose(image string, packagePullSecrets []string, configs []v1beta1.ImageConfig) (Route, error) {
+	c := chooser{secrets: packagePullSecrets, configs: configs, route: Route{Image: image}}
+	for _, step := range []func() error{c.rewrite, c.verification, c.mirrors} {
+		if err := step(); err != nil {
+			return Route{}, err
+		}
+	}
+	c.source(c.route.Image)
+	if m, ok := c.best(c.route.Image, runs, v1.ImageConfigReasonRuntime); ok {
+		c.route.Runtime = m.config.Spec.Runtime.ConfigRef.DeepCopy()
+	}
+	slices.SortFunc(c.route.Applied, func(a, b v1.ImageConfigRef) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Reason, b.Reason))
+	})
+	c.route.Applied = slices.Compact(c.route.Applied)
+	return c.route, nil
+}
+
+// chooser makes a route, purpose by purpose.
+type chooser struct {
+	secrets []string
+	configs []v1beta1.ImageConfig
+	route   Route
+}
+
+// best chooses for a purpose and records what was chosen.
+func (c *chooser) best(image string, speaks func(*v1beta1.ImageConfigSpec) bool, reason v1.ImageConfigRefReason) (matched, bool) {
+	m, ok := best(image, c.configs, speaks)
+	if ok {
+		c.route.Applied = append(c.route.Applied, v1.ImageConfigRef{Name: m.config.Name, Reason: reason})
+	}
+	return m, ok
+}
+
+func (c *chooser) rewrite() error {
+	m, ok := c.best(c.route.Image, rewrites, v1.ImageConfigReasonRewrite)
+	if !ok {
+		return nil
+	}
+	prefix := m.config.Spec.RewriteImage.Prefix
+	if prefix == "" {
+		return ErrImageConfigInvalid.New(nil, "the ImageConfig %s rewrites images and names no prefix for that", m.config.Name)
+	}
+	c.route.Image = m.with(c.route.Image, prefix)
+	return nil
+}
+
+// verification refuses what could never be verified.
+func (c *chooser) verification() error {
+	m, ok := best(c.route.Image, c.configs, verifies)
+	if ok && m.config.Spec.Verification.Cosign == nil {
+		return ErrImageConfigInvalid.New(nil, "the ImageConfig %s wants images to be verified and has no cosign configuration", m.config.Name)
+	}
+	return nil
+}
+
+func (c *chooser) mirrors() error {
+	m, ok := c.best(c.route.Image, mirrors, v1.ImageConfigReasonMirror)
+	if !ok {
+		return nil
+	}
+	for _, mirror := range m.config.Spec.Registry.Mirrors {
+		if mirror.Prefix == "" {
+			return ErrImageConfigInvalid.New(nil, "the ImageConfig %s has a mirror without a prefix", m.config.Name)
+		}
+		if image := m.with(c.route.Image, mirror.Prefix); !slices.Contains(c.route.Images(), image) {
+			c.source(image)
+		}
+	}
+	return nil
+}
+
+// source adds a reference to those that the image can be pulled by.
+func (c *chooser) source(image string) {
+	s := Source{Image: image, PullSecrets: slices.Clone(c.secrets)}
+	if m, ok := c.best(image, authenticates, v1.ImageConfigReasonPullSecret); ok {
+		s.PullSecrets = append(s.PullSecrets, m.config.Spec.Registry.Authentication.PullSecretRef.Name)
+	}
+	s.PullSecrets = unique(s.PullSecrets)
+	if m, ok := c.best(image, transports, v1.ImageConfigReasonRegistry); ok {
+		s.CABundle, s.PlainHTTP = m.config.Spec.Registry.CABundle, m.config.Spec.Registry.PlainHTTP
+	}
+	c.route.Sources = append(c.route.Sources, s)
+}
+
+// unique leaves out what was there before, and names that are empty.
+func unique(names []string) []string {
+	var out []string
+	for _, n := range names {
+		if n != "" && !slices.Contains(out, n) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
