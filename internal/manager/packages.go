@@ -15,7 +15,6 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/content"
-	"github.com/xpkg-dev/xpkg/internal/desired"
 	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/oci"
@@ -52,7 +51,7 @@ func (r *packageReconciler) reconcile(ctx context.Context, p v1.Package) (ctrl.R
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	pkg, err := r.content.Read(ctx, content.Plain(ref), ref.Digest, mayPull(p.PackageSpec().PackagePullPolicy))
+	pkg, err := r.content.Read(ctx, content.Plain(ref), ref.Digest, revision.MayPull(p.PackageSpec().PackagePullPolicy))
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -64,7 +63,7 @@ func (r *packageReconciler) reconcile(ctx context.Context, p v1.Package) (ctrl.R
 		return ctrl.Result{}, err
 	}
 	name := oci.FriendlyID(p.GetName(), revision.Key(p, ref.Digest.String()))
-	decision := revision.Decide(name, states(revisions, name), policy(p.PackageSpec()))
+	decision := revision.Decide(name, revision.States(revisions, name), revision.PolicyOf(p.PackageSpec()))
 	if err := r.carryOut(ctx, p, pkg.Meta, ref, name, revisions, decision); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -91,7 +90,7 @@ func sameKind(p v1.Package, meta format.Meta) error {
 // reference in the spec changes, or the policy is to ask always (packages guide,
 // "spec.packagePullPolicy").
 func (r *packageReconciler) pin(ctx context.Context, p v1.Package) (oci.Reference, error) {
-	spec, status := p.PackageSpec(), p.PackageStatus()
+	spec := p.PackageSpec()
 	ref, err := oci.ParseReference(spec.Package, oci.ParseOptions{})
 	if err != nil {
 		return oci.Reference{}, err
@@ -103,11 +102,13 @@ func (r *packageReconciler) pin(ctx context.Context, p v1.Package) (oci.Referenc
 		if d, ok := r.pins.get(p); ok {
 			return ref.WithDigest(d), nil
 		}
-		if d, err := oci.ParseDigest(status.ResolvedDigest); err == nil && status.CurrentIdentifier == spec.Package {
+	}
+	if recorded, ok := revision.Recorded(p); ok {
+		if d, err := oci.ParseDigest(recorded); err == nil {
 			return ref.WithDigest(d), nil
 		}
 	}
-	if !mayPull(spec.PackagePullPolicy) {
+	if !revision.MayPull(spec.PackagePullPolicy) {
 		return oci.Reference{}, content.ErrNotCached.New(nil, "no digest is known for %s", spec.Package)
 	}
 	d, err := r.content.Resolve(ctx, content.Plain(ref), 0)
@@ -118,16 +119,6 @@ func (r *packageReconciler) pin(ctx context.Context, p v1.Package) (oci.Referenc
 	return ref.WithDigest(d), nil
 }
 
-func mayPull(p corev1.PullPolicy) bool { return p != corev1.PullNever }
-
-func policy(spec *v1.PackageSpec) revision.Policy {
-	p := revision.Policy{Automatic: spec.RevisionActivationPolicy != v1.ManualActivation, HistoryLimit: 1}
-	if spec.RevisionHistoryLimit != nil {
-		p.HistoryLimit = *spec.RevisionHistoryLimit
-	}
-	return p
-}
-
 // revisions lists the revisions of p.
 func (w *world) revisions(ctx context.Context, p v1.Package) ([]v1.PackageRevision, error) {
 	list := p.NewRevisionList()
@@ -135,23 +126,6 @@ func (w *world) revisions(ctx context.Context, p v1.Package) ([]v1.PackageRevisi
 		return nil, fmt.Errorf("list revisions: %w", err)
 	}
 	return list.Revisions(), nil
-}
-
-// states are the revisions as the decision sees them. The current one is among
-// them also when it does not exist yet.
-func states(revisions []v1.PackageRevision, current string) []revision.State {
-	out := []revision.State{}
-	exists := false
-	for _, rev := range revisions {
-		exists = exists || rev.GetName() == current
-		out = append(out, revision.State{
-			Name: rev.GetName(), Number: rev.RevisionSpec().Revision, Active: rev.RevisionSpec().DesiredState == v1.RevisionActive,
-		})
-	}
-	if !exists {
-		out = append(out, revision.State{Name: current})
-	}
-	return out
 }
 
 // carryOut makes the revisions what was decided. The old one is deactivated
@@ -205,7 +179,7 @@ func (r *packageReconciler) ensure(ctx context.Context, p v1.Package, meta forma
 		rev.RevisionSpec().DesiredState = v1.RevisionInactive
 	}
 	before := rev.DeepCopyObject()
-	mirror(p, meta, ref, rev)
+	revision.Mirror(p, meta, ref.Digest.String(), rev)
 	if d.Activate == name {
 		rev.RevisionSpec().DesiredState, rev.RevisionSpec().Revision = v1.RevisionActive, d.Number
 	}
@@ -220,25 +194,6 @@ func (r *packageReconciler) ensure(ctx context.Context, p v1.Package, meta forma
 		}
 	}
 	return nil
-}
-
-// mirror copies to a revision what its package says.
-func mirror(p v1.Package, meta format.Meta, ref oci.Reference, rev v1.PackageRevision) {
-	from, to := p.PackageSpec(), rev.RevisionSpec()
-	to.Image, to.Digest = from.Package, ref.Digest.String()
-	to.PackagePullPolicy, to.PackagePullSecrets = from.PackagePullPolicy, from.PackagePullSecrets
-	to.IgnoreCrossplaneConstraints = from.IgnoreCrossplaneConstraints
-	to.SkipDependencyResolution = from.SkipDependencyResolution
-	to.CommonLabels, to.CommonAnnotations = from.CommonLabels, from.CommonAnnotations
-	if runtime := p.RuntimeSpec(); runtime != nil {
-		rev.RuntimeSpec().PackageRuntimeSpec = *runtime.DeepCopy()
-	}
-	rev.SetLabels(desired.Overlay(rev.GetLabels(), meta.Labels, map[string]string{v1.LabelPackage: p.GetName()}))
-	rev.SetAnnotations(desired.Overlay(rev.GetAnnotations(), meta.Annotations))
-	rev.SetOwnerReferences([]metav1.OwnerReference{{
-		APIVersion: v1.GroupVersion.String(), Kind: p.PackageKind(), Name: p.GetName(), UID: p.GetUID(),
-		Controller: new(true), BlockOwnerDeletion: new(true),
-	}})
 }
 
 // health copies what the active revision reports, in upstream's words.

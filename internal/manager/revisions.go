@@ -18,6 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/oci"
 	"github.com/xpkg-dev/xpkg/internal/plan"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 )
 
 // revisionReconciler brings the objects of one kind of revision into the cluster
@@ -53,7 +54,7 @@ func (r *revisionReconciler) reconcile(ctx context.Context, rev v1.PackageRevisi
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	who := requester(p, rev, siblings)
+	who := revision.Requester(p, rev, siblings)
 	switch {
 	case rev.RevisionSpec().DesiredState == v1.RevisionActive:
 		return r.establish(ctx, rev, who)
@@ -79,20 +80,7 @@ func takingOver(p v1.Package, siblings []v1.PackageRevision) bool {
 			return healthy.Status != corev1.ConditionTrue || healthy.ObservedGeneration != s.GetGeneration()
 		}
 	}
-	return policy(p.PackageSpec()).Automatic
-}
-
-// requester is in whose name the objects of rev are written.
-func requester(p v1.Package, rev v1.PackageRevision, siblings []v1.PackageRevision) plan.Requester {
-	api := v1.GroupVersion.String()
-	who := plan.Requester{
-		Revision: plan.Owner{APIVersion: api, Kind: v1.RevisionKind(p.PackageKind()), Name: rev.GetName(), UID: rev.GetUID()},
-		Package:  plan.Owner{APIVersion: api, Kind: p.PackageKind(), Name: p.GetName(), UID: p.GetUID()},
-	}
-	for _, s := range siblings {
-		who.Siblings = append(who.Siblings, s.GetName())
-	}
-	return who
+	return revision.PolicyOf(p.PackageSpec()).Automatic
 }
 
 // establish makes the revision the controller of all its objects, or of none.
@@ -105,7 +93,7 @@ func (r *revisionReconciler) establish(ctx context.Context, rev v1.PackageRevisi
 	if err := r.dependencies(ctx, rev, pkg.Meta); err != nil {
 		return ctrl.Result{}, err
 	}
-	objects, err := desired.Of(pkg, r.additions(rev))
+	objects, err := desired.Of(pkg, revision.Additions(rev, r.namespace))
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -120,15 +108,6 @@ func (r *revisionReconciler) establish(ctx context.Context, rev v1.PackageRevisi
 	}
 	rev.RevisionStatus().ObjectRefs = objectRefs(objects.Refs(), live, written)
 	return r.established(ctx, rev, objects)
-}
-
-// additions are what a revision adds to the objects of its package.
-func (w *world) additions(rev v1.PackageRevision) desired.Options {
-	spec := rev.RevisionSpec()
-	return desired.Options{
-		Labels: spec.CommonLabels, Annotations: spec.CommonAnnotations,
-		Webhooks: desired.Service{Name: rev.GetLabels()[v1.LabelPackage], Namespace: w.namespace},
-	}
 }
 
 // read gives the content of the revision by the digest that it was made for.
@@ -155,7 +134,7 @@ func (r *revisionReconciler) read(ctx context.Context, rev v1.PackageRevision) (
 		ref = ref.WithDigest(d)
 	}
 	rev.RevisionStatus().ResolvedImage = ref.String()
-	return r.content.Read(ctx, content.Plain(ref), ref.Digest, mayPull(spec.PackagePullPolicy))
+	return r.content.Read(ctx, content.Plain(ref), ref.Digest, revision.MayPull(spec.PackagePullPolicy))
 }
 
 // describe copies what the package says of itself to the status.
@@ -237,14 +216,14 @@ func (r *revisionReconciler) reportMissing(ctx context.Context, rev v1.PackageRe
 // established is known from its status; a revision that never was active reads
 // its package to know what it would bring.
 func (r *revisionReconciler) deactivate(ctx context.Context, rev v1.PackageRevision, who plan.Requester) error {
-	refs := established(rev)
+	refs := revision.Objects(rev)
 	if len(refs) == 0 {
 		pkg, err := r.read(ctx, rev)
 		if err != nil {
 			return err
 		}
 		describe(rev, pkg.Meta)
-		objects, err := desired.Of(pkg, r.additions(rev))
+		objects, err := desired.Of(pkg, revision.Additions(rev, r.namespace))
 		if err != nil {
 			return err
 		}
@@ -259,15 +238,6 @@ func (r *revisionReconciler) deactivate(ctx context.Context, rev v1.PackageRevis
 	}
 	rev.SetConditions(metav1.NewTime(r.now()), v1.RevisionHealthy())
 	return nil
-}
-
-// established are the objects that the status of rev lists.
-func established(rev v1.PackageRevision) []plan.Ref {
-	var refs []plan.Ref
-	for _, o := range rev.RevisionStatus().ObjectRefs {
-		refs = append(refs, plan.Ref{APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name})
-	}
-	return refs
 }
 
 // waitsForDependencies reports whether a revision could become healthy because

@@ -1,0 +1,105 @@
+package revision
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/desired"
+	"github.com/xpkg-dev/xpkg/internal/format"
+	"github.com/xpkg-dev/xpkg/internal/plan"
+)
+
+// PolicyOf is the policy that a package asks for, with the defaults of the
+// packages guide: activation is automatic, and one inactive revision is kept.
+func PolicyOf(spec *v1.PackageSpec) Policy {
+	p := Policy{Automatic: spec.RevisionActivationPolicy != v1.ManualActivation, HistoryLimit: 1}
+	if spec.RevisionHistoryLimit != nil {
+		p.HistoryLimit = *spec.RevisionHistoryLimit
+	}
+	return p
+}
+
+// MayPull reports whether a policy lets content be fetched from a registry.
+func MayPull(p corev1.PullPolicy) bool { return p != corev1.PullNever }
+
+// Recorded is the digest that the reference of a package was resolved to before.
+// It holds until the reference changes, or for as long as the policy is not to
+// ask always (packages guide, "spec.packagePullPolicy").
+func Recorded(p v1.Package) (digest string, ok bool) {
+	spec, status := p.PackageSpec(), p.PackageStatus()
+	if spec.PackagePullPolicy == corev1.PullAlways || status.CurrentIdentifier != spec.Package {
+		return "", false
+	}
+	return status.ResolvedDigest, status.ResolvedDigest != ""
+}
+
+// States are revisions as Decide sees them. The current one is among them also
+// when it does not exist yet.
+func States(revisions []v1.PackageRevision, current string) []State {
+	out := []State{}
+	exists := false
+	for _, rev := range revisions {
+		exists = exists || rev.GetName() == current
+		out = append(out, State{
+			Name: rev.GetName(), Number: rev.RevisionSpec().Revision, Active: rev.RevisionSpec().DesiredState == v1.RevisionActive,
+		})
+	}
+	if !exists {
+		out = append(out, State{Name: current})
+	}
+	return out
+}
+
+// Mirror copies to the revision of the content with a digest what its package
+// says. Which state it has and which number, Decide says.
+func Mirror(p v1.Package, meta format.Meta, digest string, rev v1.PackageRevision) {
+	from, to := p.PackageSpec(), rev.RevisionSpec()
+	to.Image, to.Digest = from.Package, digest
+	to.PackagePullPolicy, to.PackagePullSecrets = from.PackagePullPolicy, from.PackagePullSecrets
+	to.IgnoreCrossplaneConstraints = from.IgnoreCrossplaneConstraints
+	to.SkipDependencyResolution = from.SkipDependencyResolution
+	to.CommonLabels, to.CommonAnnotations = from.CommonLabels, from.CommonAnnotations
+	if runtime := p.RuntimeSpec(); runtime != nil {
+		rev.RuntimeSpec().PackageRuntimeSpec = *runtime.DeepCopy()
+	}
+	rev.SetLabels(desired.Overlay(rev.GetLabels(), meta.Labels, map[string]string{v1.LabelPackage: p.GetName()}))
+	rev.SetAnnotations(desired.Overlay(rev.GetAnnotations(), meta.Annotations))
+	rev.SetOwnerReferences([]metav1.OwnerReference{{
+		APIVersion: v1.GroupVersion.String(), Kind: p.PackageKind(), Name: p.GetName(), UID: p.GetUID(),
+		Controller: new(true), BlockOwnerDeletion: new(true),
+	}})
+}
+
+// Additions are what a revision adds to the objects of its package, whose program
+// runs in a namespace.
+func Additions(rev v1.PackageRevision, namespace string) desired.Options {
+	spec := rev.RevisionSpec()
+	return desired.Options{
+		Labels: spec.CommonLabels, Annotations: spec.CommonAnnotations,
+		Webhooks: desired.Service{Name: rev.GetLabels()[v1.LabelPackage], Namespace: namespace},
+	}
+}
+
+// Requester is in whose name the objects of a revision are written. Siblings are
+// all revisions of the package.
+func Requester(p v1.Package, rev v1.PackageRevision, siblings []v1.PackageRevision) plan.Requester {
+	api := v1.GroupVersion.String()
+	who := plan.Requester{
+		Revision: plan.Owner{APIVersion: api, Kind: v1.RevisionKind(p.PackageKind()), Name: rev.GetName(), UID: rev.GetUID()},
+		Package:  plan.Owner{APIVersion: api, Kind: p.PackageKind(), Name: p.GetName(), UID: p.GetUID()},
+	}
+	for _, s := range siblings {
+		who.Siblings = append(who.Siblings, s.GetName())
+	}
+	return who
+}
+
+// Objects are those that a revision has established, as its status lists them.
+func Objects(rev v1.PackageRevision) []plan.Ref {
+	var refs []plan.Ref
+	for _, o := range rev.RevisionStatus().ObjectRefs {
+		refs = append(refs, plan.Ref{APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name})
+	}
+	return refs
+}
