@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/Masterminds/semver/v3"
-
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/dependency"
 	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/format"
-	"github.com/xpkg-dev/xpkg/internal/oci"
 )
 
 // Failures of dependencies.
@@ -42,17 +40,16 @@ func (r *revisionReconciler) dependencies(ctx context.Context, rev v1.PackageRev
 	}
 	status.FoundDependencies = int64(len(meta.DependsOn))
 	var missing, invalid []string
-	for _, d := range meta.DependsOn {
-		ref, ok := installed[repository(d.Package)]
-		if !ok {
-			missing = append(missing, strings.TrimSpace(d.Package+" "+d.Constraint))
+	for _, d := range dependency.Check(meta.DependsOn, installed) {
+		switch d.State {
+		case dependency.Missing:
+			missing = append(missing, strings.TrimSpace(d.Need.Package+" "+d.Need.Constraint))
 			continue
+		case dependency.Unfit:
+			status.InvalidDependencies++
+			invalid = append(invalid, fmt.Sprintf("%s is installed at %s, and %s is needed", d.Need.Package, d.At.Identifier(), d.Need.Constraint))
 		}
 		status.InstalledDependencies++
-		if !accepts(d.Constraint, ref) {
-			status.InvalidDependencies++
-			invalid = append(invalid, fmt.Sprintf("%s is installed at %s, and %s is needed", d.Package, ref.Identifier(), d.Constraint))
-		}
 	}
 	switch {
 	case len(missing) > 0:
@@ -72,46 +69,14 @@ func count(n int, one, many string) string {
 
 // installed maps the repository of every package in the cluster to the reference
 // at which it is installed.
-func (w *world) installed(ctx context.Context) (map[string]oci.Reference, error) {
-	out := map[string]oci.Reference{}
+func (w *world) installed(ctx context.Context) (dependency.Installed, error) {
+	var all []v1.Package
 	for _, kind := range v1.PackageKinds() {
 		list := v1.NewPackageList(kind)
 		if err := w.client.List(ctx, list); err != nil {
 			return nil, fmt.Errorf("list packages: %w", err)
 		}
-		for _, p := range list.Packages() {
-			if ref, err := oci.ParseReference(p.PackageSpec().Package, oci.ParseOptions{}); err == nil {
-				out[ref.Name()] = ref
-			}
-		}
+		all = append(all, list.Packages()...)
 	}
-	return out, nil
-}
-
-// repository is the canonical form of a dependency's package, without tag and
-// digest.
-func repository(s string) string {
-	ref, err := oci.ParseReference(s, oci.ParseOptions{AllowUntagged: true})
-	if err != nil {
-		return s
-	}
-	return ref.Name()
-}
-
-// accepts reports whether what is installed satisfies a constraint: a digest by
-// being equal, anything else by the rules of Masterminds/semver, which the
-// packages guide names. No constraint accepts everything.
-func accepts(constraint string, ref oci.Reference) bool {
-	if constraint == "" {
-		return true
-	}
-	if d, err := oci.ParseDigest(constraint); err == nil {
-		return d == ref.Digest
-	}
-	c, err := semver.NewConstraint(constraint)
-	if err != nil {
-		return constraint == ref.Tag
-	}
-	v, err := semver.NewVersion(ref.Tag)
-	return err == nil && c.Check(v)
+	return dependency.Index(all), nil
 }

@@ -18,6 +18,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/content"
+	"github.com/xpkg-dev/xpkg/internal/dependency"
 	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/oci"
 )
@@ -121,7 +122,7 @@ func (r *lockReconciler) needs(ctx context.Context, rev v1.PackageRevision, ref 
 func lockDependencies(meta format.Meta) []v1beta1.Dependency {
 	var out []v1beta1.Dependency
 	for _, d := range meta.DependsOn {
-		dep := v1beta1.Dependency{Package: repository(d.Package), Constraints: d.Constraint}
+		dep := v1beta1.Dependency{Package: dependency.Repository(d.Package), Constraints: d.Constraint}
 		if d.Kind != "" {
 			dep.APIVersion, dep.Kind = new(cmp.Or(d.APIVersion, v1.GroupVersion.String())), new(string(d.Kind))
 		}
