@@ -32,7 +32,8 @@ func (s *Store) PutDerived(ctx context.Context, key DerivedKey, data []byte) err
 		return err
 	}
 	sum := key.sum(data)
-	return s.write(s.derivedPath(key), io.MultiReader(bytes.NewReader(sum[:]), bytes.NewReader(data)))
+	need := Need{Bytes: int64(len(sum) + len(data)), Derived: true}
+	return s.write(ctx, s.derivedPath(key), need, io.MultiReader(bytes.NewReader(sum[:]), bytes.NewReader(data)))
 }
 
 // GetDerived gives a value that PutDerived kept. It fails with BlobNotFound when
@@ -58,8 +59,9 @@ func (s *Store) GetDerived(ctx context.Context, key DerivedKey) ([]byte, error) 
 	return nil, ErrDigestMismatch.New(nil, "the %s of %s in the store is damaged and was put aside", key.Name, key.Digest)
 }
 
-// Derived is an open derived value, for reads at an offset. It stays readable
-// when the entry is evicted meanwhile. Close it after use.
+// Derived is an open derived value, for reads at an offset. It is not evicted while
+// it is open, and stays readable when it is removed in another way. Close it after
+// use.
 type Derived struct {
 	*io.SectionReader
 	file *os.File
@@ -85,6 +87,7 @@ func (s *Store) OpenDerived(ctx context.Context, key DerivedKey) (*Derived, erro
 		}
 		return nil, ErrBlobNotFound.New(err, "there is no %s of %s in the store", key.Name, key.Digest)
 	}
+	tryLock(f, false)
 	info, err := f.Stat()
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -94,8 +97,7 @@ func (s *Store) OpenDerived(ctx context.Context, key DerivedKey) (*Derived, erro
 }
 
 func (s *Store) derivedPath(key DerivedKey) string {
-	hex := key.Digest.Hex()
-	return filepath.Join(s.dir, derivedDir, fmt.Sprintf("%s-%s-%d", hex, ToDNSLabel(key.Name), key.Version))
+	return filepath.Join(s.dir, derivedDir, derivedFile(key))
 }
 
 // sum binds the value to its key, so that one entry cannot stand in for another.

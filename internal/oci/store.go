@@ -34,6 +34,23 @@ type StoreOptions struct {
 	// Now gives the time for the record of when a blob was last used; the system
 	// clock when it is nil.
 	Now func() time.Time
+	// MakeRoom bounds the store. It is called before content is written and calls
+	// reserve, which takes the bytes up on the disk, once there is room for them; it
+	// keeps others from reserving until reserve has returned. Its error is that of
+	// the write, of which nothing is left then. Nothing is bounded when it is nil.
+	MakeRoom func(ctx context.Context, need Need, reserve func() error) error
+	// Before is told of each change of the directory before the store makes it, and
+	// an error stops the change as an error of the disk would. Tests stop at each of
+	// them; otherwise it is nil.
+	Before func(change string) error
+}
+
+// Need is what is going to be written.
+type Need struct {
+	Bytes int64
+	// Derived says that it can be computed again, so that it is worth less than what
+	// was fetched.
+	Derived bool
 }
 
 // Store keeps verified content in a directory, under its digest. Whatever is read
@@ -43,26 +60,40 @@ type StoreOptions struct {
 // Several processes can share a directory. Entries appear whole or not at all,
 // whatever happens to the process or the disk.
 type Store struct {
-	dir  string
-	now  func() time.Time
-	lock *flock.Flock
+	dir      string
+	now      func() time.Time
+	makeRoom func(ctx context.Context, need Need, reserve func() error) error
+	before   func(change string) error
+	lock     *flock.Flock
+	changes  *changes
+	// peeks says that reading and writing are not recorded as uses.
+	peeks bool
 }
 
 // Dir is the directory of the store.
 func (s *Store) Dir() string { return s.dir }
 
 // Close gives up the directory. Content that is open stays readable.
-func (s *Store) Close() error { return s.lock.Close() }
+func (s *Store) Close() error { return errors.Join(s.lock.Close(), s.changes.close()) }
+
+// Peek is the same store, of which reading is no use: what only looks at the store
+// does not change what is evicted first. Close the store itself, and not this one.
+func (s *Store) Peek() *Store {
+	peek := *s
+	peek.peeks = true
+	return &peek
+}
 
 // Put stores the content that r gives under its digest. It fails, and stores
 // nothing, unless r gives exactly size bytes with that digest. Content that is
-// there already is not read from r.
+// there already is not read from r; that counts as a use of it.
 func (s *Store) Put(ctx context.Context, digest Digest, size int64, r io.Reader) error {
-	if s.Has(digest) {
+	path := s.blobPath(digest)
+	if s.claim(path) {
 		return nil
 	}
 	verified := verifyReader(contextReader{ctx, r}, Descriptor{Digest: digest, Size: size})
-	return s.write(s.blobPath(digest), verified)
+	return s.write(ctx, path, Need{Bytes: size}, verified)
 }
 
 // PutBytes is Put for content that is in memory; it gives the digest.
@@ -78,7 +109,8 @@ func (s *Store) Has(digest Digest) bool {
 }
 
 // Open gives content after its whole digest has been verified. The reader can
-// seek: it is an [io.ReadSeekCloser]. It fails with BlobNotFound when the content
+// seek: it is an [io.ReadSeekCloser]. While it is open its entry is not evicted,
+// and one that is removed in another way stays readable. It fails with BlobNotFound when the content
 // is not there, and with DigestMismatch when it was there and is damaged.
 func (s *Store) Open(ctx context.Context, digest Digest) (io.ReadSeekCloser, error) {
 	path := s.blobPath(digest)
@@ -89,6 +121,7 @@ func (s *Store) Open(ctx context.Context, digest Digest) (io.ReadSeekCloser, err
 	if err != nil {
 		return nil, ErrBlobNotFound.New(err, "%s cannot be read from the store", digest)
 	}
+	tryLock(f, false) // Held until it is closed: nobody evicts what is open.
 	got, _, err := DigestReader(contextReader{ctx, f})
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -130,77 +163,6 @@ func (s *Store) blobPath(d Digest) string {
 		hex = "none"
 	}
 	return filepath.Join(s.dir, blobsDir, hex[:2], hex)
-}
-
-// write puts what r gives under path: whole, or not at all. An error of r comes
-// back as it is, so that the network is not blamed on the disk.
-func (s *Store) write(path string, r io.Reader) error {
-	in := &sourceReader{r: r}
-	if err := s.writeFile(path, in); err != nil {
-		if in.err != nil {
-			return in.err
-		}
-		return ErrStoreWrite.New(err, "cannot write to the store %s", s.dir)
-	}
-	return nil
-}
-
-func (s *Store) writeFile(path string, r io.Reader) (err error) {
-	if err := os.MkdirAll(filepath.Dir(path), dirMode); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Join(s.dir, tempDir), "put-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = f.Close()
-			_ = os.Remove(f.Name())
-		}
-	}()
-	if _, err := io.Copy(f, r); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-// sourceReader remembers why reading failed.
-type sourceReader struct {
-	r   io.Reader
-	err error
-}
-
-func (s *sourceReader) Read(p []byte) (int, error) {
-	n, err := s.r.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		s.err = err
-	}
-	return n, err
-}
-
-// quarantine takes a damaged entry out of the way and keeps it for whoever wants
-// to know what happened. One entry is kept for each name.
-func (s *Store) quarantine(path, name string) {
-	if err := os.Rename(path, filepath.Join(s.dir, quarantineDir, name)); err != nil {
-		_ = os.Remove(path)
-	}
-}
-
-// touch records the use of an entry as its modification time, for whoever has to
-// choose what to evict. Failing to record it is harmless.
-func (s *Store) touch(path string) {
-	now := s.now()
-	_ = os.Chtimes(path, now, now)
 }
 
 // Artifact gives the content under a digest that is in the store. It fails with

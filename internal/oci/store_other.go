@@ -2,10 +2,19 @@
 
 package oci
 
-import "io/fs"
+import (
+	"io/fs"
+	"os"
+)
 
 // noFollow has no equal here; the store's directory belongs to the user's profile.
 const noFollow = 0
+
+// noWait has no equal here, and neither have named pipes in folders.
+const noWait = 0
+
+// tryLock has nothing to do: an open file cannot be removed here.
+func tryLock(*os.File, bool) bool { return true }
 
 // checkOwner has nothing to compare: the directory's access list decides.
 func checkOwner(fs.FileInfo) error { return nil }

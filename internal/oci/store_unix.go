@@ -10,8 +10,29 @@ import (
 	"syscall"
 )
 
-// noFollow makes opening a symbolic link fail.
-const noFollow = syscall.O_NOFOLLOW
+const (
+	// noFollow makes opening a symbolic link fail.
+	noFollow = syscall.O_NOFOLLOW
+	// noWait makes opening a named pipe return at once.
+	noWait = syscall.O_NONBLOCK
+)
+
+// tryLock takes a lock on an open file, alone or together with others, and reports
+// whether nobody stands against it. The lock ends when the file is closed, or the
+// process with it. On a file system without locks everybody gets them: they keep
+// what is open from being removed, and removing it does no harm to its readers.
+func tryLock(f *os.File, alone bool) bool {
+	how := syscall.LOCK_SH
+	if alone {
+		how = syscall.LOCK_EX
+	}
+	for {
+		err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EINTR) {
+			return !errors.Is(err, syscall.EWOULDBLOCK)
+		}
+	}
+}
 
 // checkOwner fails when a file does not belong to the user of this process.
 func checkOwner(info fs.FileInfo) error {

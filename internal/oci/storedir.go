@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -32,14 +31,17 @@ var ErrStoreInUse = failure.Register(failure.Code{
 })
 
 // storeFormat is the version of the layout below. A store of another version is
-// emptied: everything in it can be fetched again.
+// emptied, since everything in it can be fetched again, but for its records, which
+// nobody else knows.
 const storeFormat = "xpkg store 1\n"
 
 const (
 	formatFile    = "format"
 	lockFile      = "lock"
+	changesFile   = "changes.lock"
 	blobsDir      = "blobs"
 	derivedDir    = "derived"
+	recordsDir    = "records"
 	tempDir       = "tmp"
 	quarantineDir = "quarantine"
 
@@ -63,12 +65,15 @@ func OpenStore(dir string, opts StoreOptions) (*Store, error) {
 	if err := checkStoreDir(abs); err != nil {
 		return nil, err
 	}
-	s := &Store{dir: abs, now: opts.Now, lock: flock.New(filepath.Join(abs, lockFile), flock.SetPermissions(fileMode))}
+	s := &Store{
+		dir: abs, now: opts.Now, makeRoom: opts.MakeRoom, before: opts.Before,
+		lock: flock.New(filepath.Join(abs, lockFile), flock.SetPermissions(fileMode)), changes: newChanges(abs),
+	}
 	if s.now == nil {
 		s.now = time.Now
 	}
 	if err := s.prepare(); err != nil {
-		return nil, errors.Join(err, s.lock.Close())
+		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
@@ -150,7 +155,7 @@ func (s *Store) clean(current string) error {
 			return ErrStoreWrite.New(err, "cannot clean the store %s", s.dir)
 		}
 	}
-	for _, name := range []string{blobsDir, derivedDir, tempDir, quarantineDir} {
+	for _, name := range []string{blobsDir, derivedDir, recordsDir, tempDir, quarantineDir} {
 		if err := os.MkdirAll(filepath.Join(s.dir, name), dirMode); err != nil {
 			return ErrStoreWrite.New(err, "cannot make the store %s", s.dir)
 		}
@@ -158,13 +163,13 @@ func (s *Store) clean(current string) error {
 	if current == storeFormat {
 		return nil
 	}
-	return s.write(filepath.Join(s.dir, formatFile), strings.NewReader(storeFormat))
+	return s.writeSmall(filepath.Join(s.dir, formatFile), storeFormat)
 }
 
 // openRegular opens a file for reading and refuses links and everything else
 // that is not an ordinary file.
 func openRegular(path string) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|noFollow, 0)
+	f, err := os.OpenFile(path, os.O_RDONLY|noFollow|noWait, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,235 @@
+package oci
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Entry is one thing that a store keeps: a blob, or a value that was derived from
+// one.
+type Entry struct {
+	// Digest is the blob, or the blob that the value was derived from.
+	Digest Digest
+	// Name and Version are those of the key of a derived value; Name is empty for a
+	// blob.
+	Name    string
+	Version int
+	// Size is in bytes.
+	Size int64
+	// LastUsed is when the entry was written or read last; the zero time when nobody
+	// knows.
+	LastUsed time.Time
+	// stamp is the time as the file has it.
+	stamp time.Time
+}
+
+// IsDerived reports whether the entry can be computed again from a blob.
+func (e Entry) IsDerived() bool { return e.Name != "" }
+
+// String names the entry for people.
+func (e Entry) String() string {
+	if e.IsDerived() {
+		return e.Name + " of " + e.Digest.String()
+	}
+	return e.Digest.String()
+}
+
+func (e Entry) key() DerivedKey {
+	return DerivedKey{Digest: e.Digest, Name: e.Name, Version: e.Version}
+}
+
+func (s *Store) entryPath(e Entry) string {
+	if e.IsDerived() {
+		return s.derivedPath(e.key())
+	}
+	return s.blobPath(e.Digest)
+}
+
+// Entries lists all that the store keeps, by digest, a blob before what was derived
+// from it. A file of another name is none of the store's and is not listed.
+func (s *Store) Entries(ctx context.Context) ([]Entry, error) {
+	var entries []Entry
+	add := func(e Entry, ok bool, info fs.FileInfo) {
+		if !ok {
+			return
+		}
+		e.Size, e.stamp = info.Size(), info.ModTime()
+		// What is used in times to come was used when the clock was wrong.
+		if e.stamp.Unix() > 0 && !e.stamp.After(s.now().Add(time.Hour)) {
+			e.LastUsed = e.stamp
+		}
+		entries = append(entries, e)
+	}
+	err := s.files(ctx, blobsDir, func(path string, info fs.FileInfo) {
+		d, ok := digestOfFile(path)
+		add(Entry{Digest: d}, ok && s.blobPath(d) == path, info)
+	})
+	err = errors.Join(err, s.files(ctx, derivedDir, func(path string, info fs.FileInfo) {
+		e, ok := derivedOfFile(filepath.Base(path))
+		add(e, ok, info)
+	}))
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(entries, func(a, b Entry) int {
+		return cmp.Or(slices.Compare(a.Digest.sum[:], b.Digest.sum[:]), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version))
+	})
+	return entries, nil
+}
+
+// Unsettled is how many bytes there are beside the entries: of what is being
+// written, with the room that is reserved for it, and of what was put aside.
+func (s *Store) Unsettled(ctx context.Context) (int64, error) {
+	var total int64
+	add := func(_ string, info fs.FileInfo) { total += info.Size() }
+	err := errors.Join(s.files(ctx, tempDir, add), s.files(ctx, quarantineDir, add))
+	return total, err
+}
+
+// Evict removes an entry, and reports whether it did: it does not when the entry is
+// open, or was used since it was listed. Call it within Exclusive.
+func (s *Store) Evict(e Entry) (bool, error) {
+	path := s.entryPath(e)
+	f, err := openRegular(path)
+	if err != nil {
+		return false, nil //nolint:nilerr // Somebody else removed it.
+	}
+	defer f.Close() //nolint:errcheck // It is gone.
+	if !tryLock(f, true) {
+		return false, nil
+	}
+	if info, err := f.Stat(); err != nil || !info.ModTime().Equal(e.stamp) {
+		return false, nil //nolint:nilerr // It is in use, so it stays.
+	}
+	if err := s.change("evict", func() error { return os.Remove(path) }); err != nil {
+		return false, s.writeError(err)
+	}
+	return true, nil
+}
+
+// Sweep removes what was put aside, and what processes that were killed had begun
+// to write before a time. It gives the bytes. Call it within Exclusive.
+func (s *Store) Sweep(ctx context.Context, before time.Time) (int64, error) {
+	var freed int64
+	remove := func(path string, info fs.FileInfo) {
+		if s.change("sweep", func() error { return os.Remove(path) }) == nil {
+			freed += info.Size()
+		}
+	}
+	err := s.files(ctx, quarantineDir, remove)
+	err = errors.Join(err, s.files(ctx, tempDir, func(path string, info fs.FileInfo) {
+		if info.ModTime().After(before) {
+			return
+		}
+		f, err := openRegular(path)
+		if err != nil {
+			return
+		}
+		if tryLock(f, true) {
+			remove(path, info)
+		}
+		_ = f.Close()
+	}))
+	return freed, err
+}
+
+// Check reads an entry and compares it with its digest. It fails as reading the
+// entry does, with DigestMismatch when it is damaged, and is put aside then.
+func (s *Store) Check(ctx context.Context, e Entry) error {
+	if e.IsDerived() {
+		_, err := s.Peek().GetDerived(ctx, e.key())
+		return err
+	}
+	f, err := s.Peek().Open(ctx, e.Digest)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// Document gives a manifest or an index that is in the store. It is nil without an
+// error when the blob is something else.
+func (s *Store) Document(ctx context.Context, d Digest, limits Limits) (*Document, error) {
+	limits = limits.WithDefaults()
+	f, err := openRegular(s.blobPath(d))
+	if err != nil {
+		return nil, ErrBlobNotFound.New(err, "%s is not in the store", d)
+	}
+	var first [1]byte
+	n, _ := f.Read(first[:])
+	info, err := f.Stat()
+	if err := errors.Join(err, f.Close()); err != nil {
+		return nil, err
+	}
+	if n == 0 || first[0] != '{' || info.Size() > limits.Manifest {
+		return nil, nil
+	}
+	raw, err := s.Peek().Get(ctx, d, limits.Manifest)
+	if err != nil {
+		return nil, err
+	}
+	doc, err := ParseDocument(raw, "", limits)
+	if err != nil {
+		return nil, nil //nolint:nilerr // A configuration, for example.
+	}
+	return doc, nil
+}
+
+// files calls visit for each ordinary file below a folder of the store. What
+// vanishes meanwhile is left out.
+func (s *Store) files(ctx context.Context, folder string, visit func(path string, info fs.FileInfo)) error {
+	err := filepath.WalkDir(filepath.Join(s.dir, folder), func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err = errors.Join(err, ctx.Err()); err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		if info, err := d.Info(); err == nil {
+			visit(path, info)
+		}
+		return nil
+	})
+	if err != nil && ctx.Err() == nil {
+		return ErrStoreWrite.New(err, "cannot list the store %s", s.dir)
+	}
+	return err
+}
+
+func digestOfFile(path string) (Digest, bool) {
+	var d Digest
+	name := filepath.Base(path)
+	if len(name) != hex.EncodedLen(len(d.sum)) {
+		return d, false
+	}
+	_, err := hex.Decode(d.sum[:], []byte(name))
+	return d, err == nil
+}
+
+// derivedOfFile reads the name that derivedPath gives.
+func derivedOfFile(file string) (Entry, bool) {
+	sum, rest, _ := strings.Cut(file, "-")
+	end := strings.LastIndex(rest, "-")
+	d, ok := digestOfFile(sum)
+	if !ok || end < 1 {
+		return Entry{}, false
+	}
+	version, err := strconv.Atoi(rest[end+1:])
+	e := Entry{Digest: d, Name: rest[:end], Version: version}
+	return e, err == nil && derivedFile(e.key()) == file
+}
+
+// derivedFile is the name of the file of a derived value.
+func derivedFile(key DerivedKey) string {
+	return fmt.Sprintf("%s-%s-%d", key.Digest.Hex(), ToDNSLabel(key.Name), key.Version)
+}

@@ -1,0 +1,307 @@
+package oci
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// storeAt is a store whose clock stands still.
+func storeAt(t *testing.T, now *time.Time, opts StoreOptions) *Store {
+	t.Helper()
+	opts.Now = func() time.Time { return *now }
+	s, err := OpenStore(filepath.Join(t.TempDir(), "store"), opts)
+	must(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func entries(t *testing.T, s *Store) []Entry {
+	t.Helper()
+	all, err := s.Entries(t.Context())
+	must(t, err)
+	return all
+}
+
+func names(entries []Entry) []string {
+	var all []string
+	for _, e := range entries {
+		all = append(all, e.String())
+	}
+	return all
+}
+
+func TestEntries(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	s := storeAt(t, &now, StoreOptions{})
+	d := put(t, s, "hello")
+	key := DerivedKey{Digest: d, Name: "index-proof", Version: 12}
+	must(t, s.PutDerived(t.Context(), key, []byte("value")))
+	now = now.Add(time.Hour)
+	other := put(t, s, "other")
+	for _, stray := range []string{"blobs/xx", "blobs/ab/" + d.Hex(), "derived/none-1", "derived/" + d.Hex() + "-index-x"} {
+		must(t, os.MkdirAll(filepath.Dir(filepath.Join(s.dir, stray)), 0o700))
+		must(t, os.WriteFile(filepath.Join(s.dir, stray), nil, 0o600))
+	}
+	got := entries(t, s)
+	for i := range got {
+		got[i].stamp = time.Time{}
+		got[i].LastUsed = got[i].LastUsed.UTC()
+	}
+	want := []Entry{
+		{Digest: d, Size: 5, LastUsed: now.Add(-time.Hour)},
+		{Digest: d, Name: "index-proof", Version: 12, Size: 37, LastUsed: now.Add(-time.Hour)},
+		{Digest: other, Size: 5, LastUsed: now},
+	}
+	slices.SortFunc(want, func(a, b Entry) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(got, func(a, b Entry) int { return strings.Compare(a.String(), b.String()) })
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Entry{}, Digest{})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A clock that was wrong once makes nothing stay for ever.
+func TestEntriesOfTheFuture(t *testing.T) {
+	now := time.Date(2036, 1, 1, 0, 0, 0, 0, time.UTC)
+	s := storeAt(t, &now, StoreOptions{})
+	put(t, s, "hello")
+	now = now.AddDate(-10, 0, 0)
+	if e := entries(t, s)[0]; !e.LastUsed.IsZero() {
+		t.Errorf("last used %s", e.LastUsed)
+	}
+}
+
+func TestPeekIsNoUse(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	s := storeAt(t, &now, StoreOptions{})
+	d := put(t, s, "hello")
+	before := now
+	now = now.Add(time.Hour)
+	peek := s.Peek()
+	_, err := peek.Get(t.Context(), d, 10)
+	must(t, err)
+	f, err := peek.Open(t.Context(), d)
+	must(t, err)
+	must(t, f.Close())
+	must(t, peek.PutDerived(t.Context(), DerivedKey{Digest: d, Name: "x"}, nil))
+	all := entries(t, s)
+	if !all[0].LastUsed.Equal(before) || !all[1].LastUsed.IsZero() {
+		t.Errorf("%+v", all)
+	}
+}
+
+func TestEvict(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	tests := map[string]struct {
+		meanwhile func(t *testing.T, s *Store, d Digest)
+		want      bool
+	}{
+		"Idle": {func(*testing.T, *Store, Digest) {}, true},
+		"Open": {func(t *testing.T, s *Store, d Digest) {
+			f, err := s.Peek().Open(t.Context(), d)
+			must(t, err)
+			t.Cleanup(func() { _ = f.Close() })
+		}, false},
+		"OpenAndClosed": {func(t *testing.T, s *Store, d Digest) {
+			f, err := s.Peek().Open(t.Context(), d)
+			must(t, err)
+			must(t, f.Close())
+		}, true},
+		"Used": {func(t *testing.T, s *Store, d Digest) {
+			_, err := s.Get(t.Context(), d, 10)
+			must(t, err)
+		}, false},
+		// Whoever finds content and does not write it again can rely on it.
+		"PutAgain": {func(t *testing.T, s *Store, _ Digest) { put(t, s, "hello") }, false},
+		"Gone": {func(t *testing.T, s *Store, d Digest) {
+			must(t, os.Remove(s.blobPath(d)))
+		}, false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := storeAt(t, &now, StoreOptions{})
+			d := put(t, s, "hello")
+			e := entries(t, s)[0]
+			now = now.Add(time.Hour)
+			tc.meanwhile(t, s, d)
+			if got, err := s.Evict(e); got != tc.want || err != nil {
+				t.Errorf("evicted: %t (%v)", got, err)
+			}
+			if name != "Gone" && s.Has(d) == tc.want {
+				t.Error("the entry is not as Evict says")
+			}
+		})
+	}
+}
+
+// An open derived value is not evicted, and neither does its removal break it.
+func TestEvictDerived(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	s := storeAt(t, &now, StoreOptions{})
+	key := DerivedKey{Digest: DigestOf([]byte("x")), Name: "objects"}
+	must(t, s.PutDerived(t.Context(), key, []byte("value")))
+	open, err := s.OpenDerived(t.Context(), key)
+	must(t, err)
+	if gone, err := s.Evict(entries(t, s)[0]); gone || err != nil {
+		t.Errorf("evicted while it is open (%v)", err)
+	}
+	must(t, open.Close())
+	if gone, err := s.Evict(entries(t, s)[0]); !gone || err != nil {
+		t.Errorf("not evicted (%v)", err)
+	}
+}
+
+// Room is asked for before a byte is written, and taken up on the disk until the
+// entry is there.
+func TestMakeRoom(t *testing.T) {
+	now := time.Now()
+	var asked []Need
+	var s *Store
+	refuse := error(nil)
+	s = storeAt(t, &now, StoreOptions{MakeRoom: func(ctx context.Context, need Need, reserve func() error) error {
+		asked = append(asked, need)
+		if refuse != nil {
+			return refuse
+		}
+		err := reserve()
+		if n, unsettled := s.Unsettled(ctx); n != need.Bytes || unsettled != nil {
+			t.Errorf("%d bytes are reserved for %d (%v)", n, need.Bytes, unsettled)
+		}
+		return err
+	}})
+	d := put(t, s, "hello")
+	put(t, s, "hello")
+	must(t, s.PutDerived(t.Context(), DerivedKey{Digest: d, Name: "x"}, []byte("1234")))
+	if diff := cmp.Diff([]Need{{Bytes: 5}, {Bytes: 36, Derived: true}}, asked); diff != "" {
+		t.Error(diff)
+	}
+	refuse = ErrManifestTooLarge.New(nil, "no room")
+	if _, err := s.PutBytes(t.Context(), []byte("more")); !errors.Is(err, refuse) {
+		t.Errorf("got %v", err)
+	}
+	if n, err := s.Unsettled(t.Context()); n != 0 || err != nil {
+		t.Errorf("%d bytes are left (%v)", n, err)
+	}
+}
+
+func TestSweep(t *testing.T) {
+	now := time.Now()
+	s := storeAt(t, &now, StoreOptions{})
+	d := put(t, s, "hello")
+	must(t, os.Truncate(s.blobPath(d), 2))
+	_, err := s.Get(t.Context(), d, 10)
+	wantCode(t, err, ErrDigestMismatch)
+	old := now.Add(-time.Hour)
+	for _, name := range []string{"abandoned", "recent"} {
+		must(t, os.WriteFile(filepath.Join(s.dir, tempDir, name), []byte("12345"), 0o600))
+	}
+	must(t, os.Chtimes(filepath.Join(s.dir, tempDir, "abandoned"), old, old))
+	working, err := s.temp(100)
+	must(t, err)
+	defer working.Close()
+	must(t, os.Chtimes(working.Name(), old, old))
+	freed, err := s.Sweep(t.Context(), now.Add(-time.Minute))
+	if freed != 7 || err != nil {
+		t.Errorf("freed %d bytes (%v)", freed, err)
+	}
+	left := filesUnder(t, s, tempDir)
+	slices.Sort(left)
+	if diff := cmp.Diff([]string{working.Name(), filepath.Join(s.dir, tempDir, "recent")}, left); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestRecords(t *testing.T) {
+	s := newStore(t)
+	for _, name := range []string{"a", "../../../../etc/passwd", "", strings.Repeat("long/", 1000)} {
+		must(t, s.PutRecord(Record{Kind: "names", Name: name, Data: []byte("old")}))
+		must(t, s.PutRecord(Record{Kind: "names", Name: name, Data: []byte(name)}))
+	}
+	must(t, s.RemoveRecord("names", ""))
+	must(t, s.RemoveRecord("names", "never there"))
+	got, err := s.Records(t.Context(), "names")
+	must(t, err)
+	if len(got) != 3 || len(filesUnder(t, s, recordsDir)) != 3 {
+		t.Errorf("records: %.50q", got)
+	}
+	if got, err := s.Records(t.Context(), "uses"); len(got) != 0 || err != nil {
+		t.Errorf("records of another kind: %q (%v)", got, err)
+	}
+	// They outlive what can be fetched again.
+	must(t, os.WriteFile(filepath.Join(s.dir, formatFile), []byte("xpkg store 0\n"), 0o600))
+	must(t, s.Close())
+	again, err := OpenStore(s.dir, StoreOptions{})
+	must(t, err)
+	defer again.Close()
+	if got, err := again.Records(t.Context(), "names"); len(got) != 3 || err != nil {
+		t.Errorf("records after a change of the format: %.50q (%v)", got, err)
+	}
+}
+
+func TestExclusive(t *testing.T) {
+	first := newStore(t)
+	second, err := OpenStore(first.dir, StoreOptions{})
+	must(t, err)
+	defer second.Close()
+	must(t, first.Exclusive(t.Context(), func() error {
+		for _, s := range []*Store{first, second} {
+			ctx, cancel := context.WithTimeout(t.Context(), 4*lockPoll)
+			defer cancel()
+			err := s.Exclusive(ctx, func() error { t.Error("two at once"); return nil })
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got %v", err)
+			}
+		}
+		return nil
+	}))
+	must(t, second.Exclusive(t.Context(), func() error { return nil }))
+}
+
+// An error at any step of a write leaves nothing of it behind, and takes nothing
+// away.
+func TestK01ErrorAtEachStep(t *testing.T) {
+	broken := errors.New("input/output error")
+	for n := range 20 {
+		var steps []string
+		left := n
+		before := func(change string) error {
+			steps = append(steps, change)
+			if left--; left == -1 {
+				return broken
+			}
+			return nil
+		}
+		now := time.Now()
+		s := storeAt(t, &now, StoreOptions{})
+		kept := put(t, s, "kept")
+		s.before = before
+		s.makeRoom = func(_ context.Context, _ Need, reserve func() error) error { return reserve() }
+		_, err := s.PutBytes(t.Context(), []byte("hello"))
+		s.before = nil
+		if files := filesUnder(t, s, tempDir); len(files) != 0 {
+			t.Errorf("failed before %q: left behind %v", steps[n], files)
+		}
+		if _, err := s.Get(t.Context(), kept, 10); err != nil {
+			t.Errorf("failed before %q: %v", steps[n], err)
+		}
+		got, getErr := s.Get(t.Context(), DigestOf([]byte("hello")), 10)
+		if getErr == nil && string(got) != "hello" {
+			t.Errorf("failed before %q: %q is there", steps[n], got)
+		}
+		if err == nil {
+			if getErr != nil || len(steps) < 6 {
+				t.Errorf("after %q: %v", steps, getErr)
+			}
+			return
+		}
+		wantCode(t, err, ErrStoreWrite)
+	}
+	t.Error("a write has no end")
+}
