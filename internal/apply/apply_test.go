@@ -132,8 +132,8 @@ func TestCreateReplaceAndOwners(t *testing.T) {
 		t.Fatal(err)
 	}
 	created := settled(t, c, ref)
-	if written[ref] != created.UID || created.UID == "" {
-		t.Errorf("Run says that it wrote %q, the server has %q", written[ref], created.UID)
+	if written[ref] != (plan.Written{UID: created.UID, Generation: 1}) || created.Generation != 1 {
+		t.Errorf("Run says that it wrote %+v, the server has %+v", written[ref], created)
 	}
 	if diff := cmp.Diff(map[string]string{"a": "1", "b": "1"}, created.Labels); diff != "" {
 		t.Errorf("labels are those of the plan (-want +got):\n%s", diff)

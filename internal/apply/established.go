@@ -3,10 +3,10 @@ package apply
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 
 	apidiscovery "k8s.io/api/apidiscovery/v2"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
@@ -16,7 +16,7 @@ const discoveryDocument = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGro
 // among them exactly when its definition is Established, so that one cheap call
 // answers for thousands of definitions whose own objects are large.
 func (c *Cluster) Served(ctx context.Context) (map[schema.GroupResource]bool, error) {
-	raw, err := send(ctx, c.rest.Get().AbsPath("/apis").SetHeader("Accept", discoveryDocument))
+	raw, err := c.get(ctx, discoveryDocument, nil, "/apis")
 	if err != nil {
 		return nil, classify(err, "list what the API server serves")
 	}
@@ -38,13 +38,13 @@ func (c *Cluster) Served(ctx context.Context) (map[schema.GroupResource]bool, er
 // WhyNotEstablished reads one definition whole and gives what its conditions say
 // about why it is not served.
 func (c *Cluster) WhyNotEstablished(ctx context.Context, name string) (string, error) {
-	raw, err := send(ctx, c.rest.Get().AbsPath("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", name))
+	raw, err := c.get(ctx, runtime.ContentTypeJSON, nil, definitionsPath, name)
 	if err != nil {
 		return "", classify(err, "read CustomResourceDefinition %s", name)
 	}
 	var crd apiextensionsv1.CustomResourceDefinition
 	if err := json.Unmarshal(raw, &crd); err != nil {
-		return "", fmt.Errorf("read CustomResourceDefinition %s: %w", name, err)
+		return "", classify(err, "read CustomResourceDefinition %s", name)
 	}
 	for _, cond := range crd.Status.Conditions {
 		if cond.Type == apiextensionsv1.NamesAccepted && cond.Status == apiextensionsv1.ConditionFalse {

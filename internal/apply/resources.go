@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"fmt"
 	"path"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -29,11 +28,11 @@ var resources = map[schema.GroupKind]string{
 func collection(ref plan.Ref) (string, error) {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err != nil {
-		return "", fmt.Errorf("apiVersion %q: %w", ref.APIVersion, err)
+		return "", ErrKindUnknown.New(err, "%s %s has the apiVersion %q", ref.Kind, ref.Name, ref.APIVersion)
 	}
 	plural, ok := resources[schema.GroupKind{Group: gv.Group, Kind: ref.Kind}]
 	if !ok {
-		return "", fmt.Errorf("no package can install a %s of %s", ref.Kind, ref.APIVersion)
+		return "", ErrKindUnknown.New(nil, "%s %s is of the kind %s", ref.Kind, ref.Name, kind(ref))
 	}
 	return path.Join("/apis", gv.Group, gv.Version, plural), nil
 }

@@ -7,7 +7,9 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 )
 
 const (
@@ -28,7 +30,7 @@ const (
 // controller). So the message of the condition is changed; the API server writes
 // its own again with the next step. A definition in any other state is left alone.
 func (c *Cluster) Wake(ctx context.Context, name string) error {
-	raw, err := send(ctx, c.rest.Get().AbsPath(definitionsPath, name))
+	raw, err := c.get(ctx, runtime.ContentTypeJSON, nil, definitionsPath, name)
 	if err != nil {
 		return classify(err, "read CustomResourceDefinition %s", name)
 	}
@@ -49,14 +51,17 @@ func (c *Cluster) Wake(ctx context.Context, name string) error {
 	} else {
 		*was = askedAgain
 	}
-	patch, err := json.Marshal(map[string]any{
+	body, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": crd.ResourceVersion},
 		"status":   map[string]any{"conditions": conditions},
 	})
 	if err != nil {
-		return err
+		return classify(err, "wake CustomResourceDefinition %s", name)
 	}
-	_, err = send(ctx, c.rest.Patch(types.MergePatchType).AbsPath(definitionsPath, name, "status").SetHeader("Accept", metadataObject).Body(patch))
+	_, _, err = c.call(ctx, writeMetadata, func() (*rest.Request, int, error) {
+		req := c.rest.Patch(types.MergePatchType).AbsPath(definitionsPath, name, "status").SetHeader("Accept", metadataObject)
+		return req.Body(body), len(body), nil
+	})
 	if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		// Who changed it meanwhile has woken the API server too.
 		return nil

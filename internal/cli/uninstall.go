@@ -135,7 +135,7 @@ func remains(ctx context.Context, cluster client.Client, objects *apply.Cluster,
 		return false, classify(err, "read %s", shortName(p))
 	}
 	live, err := objects.Metadata(ctx, brought)
-	if err != nil {
+	if err != nil && !apply.ErrKindNotServed.Is(err) {
 		return false, classify(err, "read what %s brought", shortName(p))
 	}
 	for _, l := range live {

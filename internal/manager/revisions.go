@@ -7,11 +7,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/content"
 	"github.com/xpkg-dev/xpkg/internal/desired"
 	"github.com/xpkg-dev/xpkg/internal/failure"
@@ -143,12 +143,12 @@ func describe(rev v1.PackageRevision, meta format.Meta) {
 	rev.RevisionStatus().PermissionRequests = meta.PermissionRequests
 }
 
-func objectRefs(refs []plan.Ref, live map[plan.Ref]plan.Live, written map[plan.Ref]types.UID) []v1.TypedReference {
+func objectRefs(refs []plan.Ref, live map[plan.Ref]plan.Live, written map[plan.Ref]plan.Written) []v1.TypedReference {
 	out := make([]v1.TypedReference, 0, len(refs))
 	for _, ref := range refs {
-		uid, ok := written[ref]
-		if !ok {
-			uid = live[ref].UID
+		uid := live[ref].UID
+		if w, ok := written[ref]; ok {
+			uid = w.UID
 		}
 		out = append(out, v1.TypedReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name, UID: uid})
 	}
@@ -230,7 +230,7 @@ func (r *revisionReconciler) deactivate(ctx context.Context, rev v1.PackageRevis
 		refs = objects.Refs()
 	}
 	live, err := r.cluster.Metadata(ctx, refs)
-	if err != nil {
+	if err != nil && !apply.ErrKindNotServed.Is(err) {
 		return err
 	}
 	if _, err := r.cluster.Run(ctx, plan.Deactivate(refs, live, who), nil); err != nil {

@@ -1,0 +1,119 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+const (
+	// throttledTries is how often a call is made that the server throttles, and
+	// lostTries how often one whose answer does not arrive.
+	throttledTries, lostTries = 6, 3
+	// lostPause is how long a call waits after its first lost answer. It waits
+	// longer after each further one.
+	lostPause = 200 * time.Millisecond
+)
+
+// request makes the request of one attempt, and tells how many bytes it sends.
+type request func() (req *rest.Request, size int, err error)
+
+// call makes a call when its turn comes, and again when the server throttles or
+// the answer is lost. Doubt says that an earlier attempt may have been carried
+// out.
+//
+// A write that has begun is finished when ctx ends; a read is not.
+func (c *Cluster) call(ctx context.Context, s callSort, r request) (raw []byte, doubt bool, err error) {
+	var throttled, lost int
+	for {
+		var v verdict
+		raw, v, err = c.attempt(ctx, s, r)
+		switch {
+		case v.throttled:
+			throttled++
+		case v.lost:
+			lost++
+		default:
+			return raw, doubt, err
+		}
+		if v.lost {
+			err = fmt.Errorf("%w: %w", errNoAnswer, err)
+		}
+		switch {
+		case v.after > maxPause:
+			return nil, doubt, fmt.Errorf("the API server wants not to be asked for %s: %w", v.after, err)
+		case throttled >= throttledTries, lost >= lostTries:
+			return nil, doubt, fmt.Errorf("after %d attempts: %w", throttled+lost, err)
+		}
+		doubt = doubt || v.lost
+		if v.throttled || pause(ctx, lostPause<<(2*(lost-1))) {
+			continue
+		}
+		return nil, doubt, err
+	}
+}
+
+// attempt makes a call once.
+func (c *Cluster) attempt(ctx context.Context, s callSort, r request) ([]byte, verdict, error) {
+	turn, err := c.limiter.acquire(ctx, s)
+	if err != nil {
+		return nil, verdict{}, err
+	}
+	// The request is made now and not earlier: only so many exist at once.
+	req, size, err := r()
+	if err != nil {
+		c.limiter.cancel(s)
+		return nil, verdict{}, err
+	}
+	going := ctx
+	if s != readAny {
+		going = context.WithoutCancel(ctx)
+	}
+	listening, h := hear(going)
+	began := time.Now()
+	raw, err := send(listening, req)
+	v := judge(err, *h, time.Now())
+	c.limiter.release(turn, answer{
+		sort: s, size: size, took: time.Since(began), failed: err != nil, throttled: v.throttled, after: v.after,
+	})
+	if going.Err() != nil {
+		return nil, verdict{}, going.Err()
+	}
+	return raw, v, err
+}
+
+// send makes one call, without the repetitions of the client library. The error of
+// a call that the server refused holds what the server says about it.
+func send(ctx context.Context, req *rest.Request) ([]byte, error) {
+	result := req.MaxRetries(0).Do(ctx)
+	if err := result.Error(); err != nil {
+		return nil, err
+	}
+	return result.Raw()
+}
+
+// pause waits, and reports whether ctx lasted as long.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// get reads one path in the form that accept names.
+func (c *Cluster) get(ctx context.Context, accept string, params map[string]string, path ...string) ([]byte, error) {
+	raw, _, err := c.call(ctx, readAny, func() (*rest.Request, int, error) {
+		req := c.rest.Get().AbsPath(path...).SetHeader("Accept", accept)
+		for k, v := range params {
+			req = req.Param(k, v)
+		}
+		return req, 0, nil
+	})
+	return raw, err
+}

@@ -1,0 +1,124 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/internal/plan"
+)
+
+// Failures of reading what a cluster holds and of carrying out a plan.
+var (
+	ErrRefused = failure.Register(failure.Code{
+		Name: "ForeignOwner", Class: failure.Conflict,
+		Cause: "An object that the package brings belongs to somebody else, or is being deleted.",
+		Fix:   "Uninstall the package that holds the object, or remove the object, and try again. Nothing was written.",
+	})
+	ErrMoved = failure.Register(failure.Code{
+		Name: "ObjectMoved", Class: failure.Conflict,
+		Cause: "An object was changed by somebody else between the plan and its execution.",
+		Fix:   "Nothing needs to be done: the manager makes a new plan and tries again.",
+	})
+	ErrRejected = failure.Register(failure.Code{
+		Name: "ObjectRejected", Class: failure.Invalid,
+		Cause: "The API server refused an object of the package.",
+		Fix:   "Correct the object in the package and publish a new version; `xpkg lint` finds most of these before a package is published.",
+	})
+	ErrForbidden = failure.Register(failure.Code{
+		Name: "Forbidden", Class: failure.Unauthorized,
+		Cause: "The cluster does not allow xpkg to read or write an object.",
+		Fix:   "Grant the permission that the message names to the identity that xpkg runs as.",
+	})
+	ErrServer = failure.Register(failure.Code{
+		Name: "ServerUnavailable", Class: failure.Unavailable,
+		Cause: "The API server did not answer, or could not serve a request.",
+		Fix:   "Check that the cluster is reachable and healthy; the attempt is repeated.",
+	})
+	ErrKindNotServed = failure.Register(failure.Code{
+		Name: "KindNotServed", Class: failure.NotFound,
+		Cause: "A package brings objects of a kind that the cluster does not know, such as Compositions where the definition of Composition was deleted.",
+		Fix:   "Install what defines the kind. Where Crossplane is not installed, the manager installs the kinds of Crossplane when it starts: start it again.",
+	})
+	ErrKindUnknown = failure.Register(failure.Code{
+		Name: "KindNotInstallable", Class: failure.Unsupported,
+		Cause: "An object is of a kind that no package can install.",
+		Fix:   "Remove the object from the package, or use a version of xpkg that knows the kind.",
+	})
+	ErrContent = failure.Register(failure.Code{
+		Name: "ContentUnusable", Class: failure.Internal,
+		Cause: "The content of an object that a plan writes is missing, or it is not a JSON object.",
+		Fix:   "Make a new plan; report the whole message if it stays.",
+	})
+	ErrStopped = failure.Register(failure.Code{
+		Name: "PlanInterrupted", Class: failure.Interrupted,
+		Cause: "The operation ended before everything was read or written.",
+		Fix:   "Start the operation again: it continues with what is left.",
+	})
+)
+
+// classify turns what became of a call into a failure.
+func classify(err error, what string, args ...any) error {
+	var known *failure.Error
+	if errors.As(err, &known) {
+		return err
+	}
+	code := ErrServer
+	var status apierrors.APIStatus
+	switch {
+	case stopped(err):
+		code = ErrStopped
+	case notServed(err):
+		code = ErrKindNotServed
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err):
+		code = ErrMoved
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		code = ErrForbidden
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
+		code = ErrRejected
+	case !errors.As(err, &status) && !errors.Is(err, errNoAnswer):
+		err = fmt.Errorf("the answer of the API server cannot be read: %w", err)
+	}
+	return code.New(err, what, args...)
+}
+
+// stopped reports whether whoever asked for the call wants it no more.
+func stopped(err error) bool {
+	return !errors.Is(err, errNoAnswer) && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded))
+}
+
+// errNoAnswer marks calls of which nobody knows what became of them.
+var errNoAnswer = errors.New("the API server did not answer")
+
+// notServed tells the 404 of an unknown path from that of an unknown object. An
+// API server says the former in plain text, whatever one asks for.
+func notServed(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	for _, c := range status.Status().Details.Causes {
+		if c.Type == metav1.CauseTypeUnexpectedServerResponse {
+			return true
+		}
+	}
+	return false
+}
+
+// refused names the first few objects that stop a plan, and who holds them.
+func refused(refusals []plan.Refusal) error {
+	const named = 3
+	var reasons []string
+	for _, r := range refusals[:min(named, len(refusals))] {
+		reasons = append(reasons, r.Reason)
+	}
+	if rest := len(refusals) - named; rest > 0 {
+		reasons = append(reasons, fmt.Sprintf("and %d more", rest))
+	}
+	return ErrRefused.New(errors.New(strings.Join(reasons, "; ")), "objects of the package cannot be established")
+}

@@ -1,0 +1,154 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/xpkg-dev/xpkg/internal/plan"
+)
+
+const (
+	// fewObjects is up to how many objects of one kind are read one by one. Above
+	// it, one list of the whole kind is cheaper.
+	fewObjects = 8
+	// pageSize bounds the memory that one answer takes.
+	pageSize = "500"
+	// listTries is how often a list begins anew whose pages have expired.
+	listTries = 3
+)
+
+// Metadata reads the metadata of those of the objects that exist. It costs one
+// list for each kind, in pages of 500, or one call for each object where there are
+// few.
+//
+// Where the cluster does not know a kind, the failure is KindNotServed, and the
+// result still holds what exists of the other kinds: who wants to write such an
+// object cannot, and for who wants to let go of one it is gone. Every error is a
+// failure.
+func (c *Cluster) Metadata(ctx context.Context, refs []plan.Ref) (map[plan.Ref]plan.Live, error) {
+	collections, err := byCollection(refs)
+	if err != nil {
+		return nil, err
+	}
+	live := make(map[plan.Ref]plan.Live, len(refs))
+	var unknown []string
+	for _, path := range slices.Sorted(maps.Keys(collections)) {
+		refs := collections[path]
+		err := c.read(ctx, path, refs, live)
+		if ErrKindNotServed.Is(err) {
+			unknown = append(unknown, kind(refs[0]))
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if len(unknown) > 0 {
+		return live, ErrKindNotServed.New(errors.New("the cluster does not serve it"), "read objects of the kind %s", strings.Join(unknown, ", "))
+	}
+	return live, nil
+}
+
+// kind tells a person the kind of an object.
+func kind(ref plan.Ref) string { return ref.Kind + " of " + ref.APIVersion }
+
+func byCollection(refs []plan.Ref) (map[string][]plan.Ref, error) {
+	out := map[string][]plan.Ref{}
+	for _, ref := range refs {
+		path, err := collection(ref)
+		if err != nil {
+			return nil, err
+		}
+		out[path] = append(out[path], ref)
+	}
+	return out, nil
+}
+
+// read adds what exists of one kind to live.
+func (c *Cluster) read(ctx context.Context, path string, refs []plan.Ref, live map[plan.Ref]plan.Live) error {
+	if len(refs) > fewObjects {
+		return c.list(ctx, path, refs, live)
+	}
+	for _, ref := range refs {
+		l, err := c.metadataOf(ctx, path, ref)
+		if apierrors.IsNotFound(err) && !notServed(err) {
+			continue
+		}
+		if err != nil {
+			return classify(err, "read %s %s", ref.Kind, ref.Name)
+		}
+		live[ref] = l
+	}
+	return nil
+}
+
+// metadataOf reads the metadata of one object.
+func (c *Cluster) metadataOf(ctx context.Context, path string, ref plan.Ref) (plan.Live, error) {
+	raw, err := c.get(ctx, metadataObject, nil, path, ref.Name)
+	if err != nil {
+		return plan.Live{}, err
+	}
+	var m partial
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return plan.Live{}, err
+	}
+	return m.live(ref), nil
+}
+
+// list reads all objects of one kind and keeps those that are wanted.
+func (c *Cluster) list(ctx context.Context, path string, refs []plan.Ref, live map[plan.Ref]plan.Live) error {
+	wanted := make(map[string]plan.Ref, len(refs))
+	for _, ref := range refs {
+		wanted[ref.Name] = ref
+	}
+	for next, tries := "", 1; ; {
+		var err error
+		next, err = c.page(ctx, path, next, wanted, live)
+		if apierrors.IsResourceExpired(err) && tries < listTries {
+			// A list that takes longer than the server remembers begins anew.
+			next = ""
+			tries++
+			clear(live)
+			continue
+		}
+		if err != nil {
+			return classify(err, "list objects of the kind %s", kind(refs[0]))
+		}
+		if next == "" {
+			return nil
+		}
+	}
+}
+
+// page reads one page of a list, and gives where the next one begins.
+func (c *Cluster) page(ctx context.Context, path, from string, wanted map[string]plan.Ref, live map[plan.Ref]plan.Live) (next string, err error) {
+	params := map[string]string{"limit": pageSize}
+	if from != "" {
+		params["continue"] = from
+	}
+	raw, err := c.get(ctx, metadataList, params, path)
+	if err != nil {
+		return "", err
+	}
+	var page struct {
+		Metadata struct {
+			Continue string `json:"continue"`
+		} `json:"metadata"`
+		Items []partial `json:"items"`
+	}
+	if err := json.Unmarshal(raw, &page); err != nil {
+		return "", err
+	}
+	for i := range page.Items {
+		if ref, ok := wanted[page.Items[i].Metadata.Name]; ok {
+			live[ref] = page.Items[i].live(ref)
+		}
+	}
+	return page.Metadata.Continue, nil
+}

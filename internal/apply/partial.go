@@ -1,0 +1,96 @@
+package apply
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/xpkg-dev/xpkg/internal/plan"
+)
+
+// partial is as much of an object's metadata as a plan needs. Who manages which
+// field is most of what the API server sends, so that is decoded no further than
+// to the keys that count, and kept no longer than the page that it comes with.
+type partial struct {
+	Metadata struct {
+		Name              string                  `json:"name"`
+		UID               types.UID               `json:"uid"`
+		ResourceVersion   string                  `json:"resourceVersion"`
+		Generation        int64                   `json:"generation"`
+		DeletionTimestamp string                  `json:"deletionTimestamp"`
+		Labels            map[string]string       `json:"labels"`
+		Annotations       map[string]string       `json:"annotations"`
+		OwnerReferences   []metav1.OwnerReference `json:"ownerReferences"`
+		ManagedFields     []managed               `json:"managedFields"`
+	} `json:"metadata"`
+}
+
+// managed are the fields of an object that one manager has written.
+type managed struct {
+	Manager     string `json:"manager"`
+	Subresource string `json:"subresource"`
+	Fields      fields `json:"fieldsV1"`
+}
+
+func (m *partial) live(ref plan.Ref) plan.Live {
+	l := plan.Live{
+		Ref: ref, UID: m.Metadata.UID, ResourceVersion: m.Metadata.ResourceVersion, Generation: m.Metadata.Generation,
+		Deleting: m.Metadata.DeletionTimestamp != "", Labels: m.Metadata.Labels, Annotations: m.Metadata.Annotations, Owners: m.Metadata.OwnerReferences,
+	}
+	for _, f := range m.Metadata.ManagedFields {
+		switch {
+		case f.Subresource != "":
+		case f.Manager == plan.FieldManager:
+			l.ManagedLabels = append(l.ManagedLabels, f.Fields.labels...)
+			l.ManagedAnnotations = append(l.ManagedAnnotations, f.Fields.annotations...)
+		case f.Fields.content:
+			l.OthersWrote = true
+		}
+	}
+	return l
+}
+
+// fields is what counts of a set of fields: the keys of labels and annotations,
+// and whether anything is in it that an object says beside its metadata and
+// status.
+type fields struct {
+	labels, annotations []string
+	content             bool
+}
+
+// UnmarshalJSON reads the form FieldsV1, in which a key k is spelt "f:k". What it
+// does not understand it leaves out: no plan fails for it.
+func (f *fields) UnmarshalJSON(raw []byte) error {
+	var top map[string]json.RawMessage
+	if json.Unmarshal(raw, &top) != nil {
+		return nil
+	}
+	for key := range top {
+		if strings.HasPrefix(key, "f:") && key != "f:metadata" && key != "f:status" {
+			f.content = true
+		}
+	}
+	var metadata struct {
+		Labels      map[string]json.RawMessage `json:"f:labels"`
+		Annotations map[string]json.RawMessage `json:"f:annotations"`
+	}
+	if m, ok := top["f:metadata"]; ok && json.Unmarshal(m, &metadata) == nil {
+		f.labels, f.annotations = keys(metadata.Labels), keys(metadata.Annotations)
+	}
+	return nil
+}
+
+// keys are the names of the fields of a map, in order.
+func keys(m map[string]json.RawMessage) []string {
+	var out []string
+	for k := range m {
+		if name, ok := strings.CutPrefix(k, "f:"); ok {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,65 @@
+package apply
+
+import (
+	"context"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xpkg-dev/xpkg/internal/plan"
+)
+
+// recognize looks whether an object is as a change would make it. The answer to an
+// earlier attempt was lost, and the last one was refused because the object
+// exists or has changed: most likely the earlier one was carried out. If it was
+// not, the change ends with refusal.
+func (c *Cluster) recognize(ctx context.Context, path string, ch plan.Change, refusal error) (plan.Written, error) {
+	live, err := c.metadataOf(ctx, path, ch.Ref)
+	switch {
+	case apierrors.IsNotFound(err):
+		return plan.Written{}, refusal
+	case err != nil:
+		return plan.Written{}, err
+	case !done(ch, live):
+		return plan.Written{}, refusal
+	}
+	w := plan.Written{UID: live.UID, Generation: live.Generation}
+	if live.OthersWrote {
+		// Somebody may have changed it since. That is found by who has written,
+		// and not by a count that already has it in it.
+		w.Generation = 0
+	}
+	return w, nil
+}
+
+// done reports whether a live object is what a change makes.
+func done(ch plan.Change, live plan.Live) bool {
+	if live.Deleting || ch.UID != "" && ch.UID != live.UID {
+		return false
+	}
+	if !ch.MetadataOnly && ch.Annotations[plan.ContentAnnotation] == "" {
+		return false // Nothing tells our content from another's.
+	}
+	return slices.EqualFunc(ch.Owners, live.Owners, sameOwner) &&
+		holds(live.Labels, ch.Labels, ch.RemoveLabels) && holds(live.Annotations, ch.Annotations, ch.RemoveAnnotations)
+}
+
+func sameOwner(a, b metav1.OwnerReference) bool {
+	is := func(b *bool) bool { return b != nil && *b }
+	return a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Name == b.Name && a.UID == b.UID &&
+		is(a.Controller) == is(b.Controller) && is(a.BlockOwnerDeletion) == is(b.BlockOwnerDeletion)
+}
+
+// holds reports whether what was put is there, and what was removed is not.
+func holds(live, put map[string]string, removed []string) bool {
+	for k, v := range put {
+		if is, ok := live[k]; !ok || is != v {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(removed, func(k string) bool {
+		_, there := live[k]
+		return there
+	})
+}

@@ -1,0 +1,132 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/xpkg-dev/xpkg/internal/plan"
+)
+
+// write carries one change out.
+func (c *Cluster) write(ctx context.Context, ch plan.Change, content Content) (plan.Written, error) {
+	path, err := collection(ch.Ref)
+	if err != nil {
+		return plan.Written{}, err
+	}
+	var keep string
+	if keepsState(ch) {
+		if keep, err = c.state(ctx, path, ch.Ref.Name); err != nil {
+			return plan.Written{}, err
+		}
+	}
+	s := writeObject
+	if ch.MetadataOnly {
+		s = writeMetadata
+	}
+	raw, doubt, err := c.call(ctx, s, func() (*rest.Request, int, error) {
+		body, err := body(ch, content, keep)
+		if err != nil {
+			return nil, 0, err
+		}
+		req := c.verb(ch, path).Param("fieldManager", plan.FieldManager).SetHeader("Accept", metadataObject)
+		return req.Body(body), len(body), nil
+	})
+	if doubt && (apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err)) {
+		return c.recognize(ctx, path, ch, err)
+	}
+	if err != nil {
+		return plan.Written{}, err
+	}
+	var m partial
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return plan.Written{}, err
+	}
+	return plan.Written{UID: m.Metadata.UID, Generation: m.Metadata.Generation}, nil
+}
+
+func (c *Cluster) verb(ch plan.Change, path string) *rest.Request {
+	switch {
+	case ch.Action == plan.Create:
+		return c.rest.Post().AbsPath(path).SetHeader("Content-Type", runtime.ContentTypeJSON)
+	case ch.MetadataOnly:
+		return c.rest.Patch(types.MergePatchType).AbsPath(path, ch.Ref.Name)
+	}
+	return c.rest.Put().AbsPath(path, ch.Ref.Name).SetHeader("Content-Type", runtime.ContentTypeJSON)
+}
+
+// body is the JSON of a write.
+func body(ch plan.Change, content Content, keep string) ([]byte, error) {
+	if ch.MetadataOnly {
+		return metadataPatch(ch)
+	}
+	raw, err := content(ch.Ref)
+	if err != nil {
+		return nil, err
+	}
+	out, err := whole(ch, raw, keep)
+	if err != nil {
+		return nil, ErrContent.New(err, "write %s %s", ch.Ref.Kind, ch.Ref.Name)
+	}
+	return out, nil
+}
+
+// whole is an object with the metadata of the plan in the place of the package's.
+// Status is left out, since it is never a package's to set. State is what
+// spec.state of the live object must stay, or empty.
+func whole(ch plan.Change, content []byte, state string) ([]byte, error) {
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(content, &object); err != nil {
+		return nil, fmt.Errorf("content: %w", err)
+	}
+	if object == nil {
+		return nil, errors.New("content: null is no object")
+	}
+	metadata, err := json.Marshal(metav1.ObjectMeta{
+		Name: ch.Ref.Name, UID: ch.UID, ResourceVersion: ch.ResourceVersion,
+		Labels: ch.Labels, Annotations: ch.Annotations, OwnerReferences: ch.Owners,
+	})
+	if err != nil {
+		return nil, err
+	}
+	object["metadata"] = metadata
+	delete(object, "status")
+	if state != "" {
+		if object["spec"], err = withState(object["spec"], state); err != nil {
+			return nil, err
+		}
+	}
+	return json.Marshal(object)
+}
+
+// metadataPatch is a merge patch of metadata (RFC 7396). Its preconditions are the
+// uid and the resourceVersion: the API server refuses to change either.
+func metadataPatch(ch plan.Change) ([]byte, error) {
+	metadata := map[string]any{"uid": ch.UID, "resourceVersion": ch.ResourceVersion, "ownerReferences": ch.Owners}
+	if m := mapPatch(ch.Labels, ch.RemoveLabels); len(m) > 0 {
+		metadata["labels"] = m
+	}
+	if m := mapPatch(ch.Annotations, ch.RemoveAnnotations); len(m) > 0 {
+		metadata["annotations"] = m
+	}
+	return json.Marshal(map[string]any{"metadata": metadata})
+}
+
+// mapPatch sets keys, and removes others with null.
+func mapPatch(put map[string]string, remove []string) map[string]any {
+	out := make(map[string]any, len(put)+len(remove))
+	for _, k := range remove {
+		out[k] = nil
+	}
+	for k, v := range put {
+		out[k] = v
+	}
+	return out
+}
