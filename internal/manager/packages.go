@@ -55,7 +55,7 @@ func (r *packageReconciler) reconcile(ctx context.Context, p v1.Package) (ctrl.R
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if err := sameKind(p, pkg.Meta); err != nil {
+	if err := revision.SameKind(p, pkg.Meta); err != nil {
 		return ctrl.Result{}, err
 	}
 	revisions, err := r.revisions(ctx, p)
@@ -75,14 +75,6 @@ func (r *packageReconciler) reconcile(ctx context.Context, p v1.Package) (ctrl.R
 		return ctrl.Result{RequeueAfter: r.poll}, nil
 	}
 	return ctrl.Result{}, nil
-}
-
-func sameKind(p v1.Package, meta format.Meta) error {
-	if string(meta.Kind) == p.PackageKind() {
-		return nil
-	}
-	return format.ErrWrongKind.New(nil, "%s is a %s and not a %s", p.PackageSpec().Package, meta.Kind, p.PackageKind()).
-		WithDo("Install it as a %s instead: xpkg install %s %s", meta.Kind, lower(string(meta.Kind)), p.PackageSpec().Package)
 }
 
 // pin gives the reference of the package with the digest that it stands for. A

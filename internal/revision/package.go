@@ -1,6 +1,8 @@
 package revision
 
 import (
+	"strings"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -102,4 +104,24 @@ func Objects(rev v1.PackageRevision) []plan.Ref {
 		refs = append(refs, plan.Ref{APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name})
 	}
 	return refs
+}
+
+// Known is what the status of a revision records of its objects since they were
+// last written.
+func Known(rev v1.PackageRevision) map[plan.Ref]plan.Written {
+	known := map[plan.Ref]plan.Written{}
+	for _, o := range rev.RevisionStatus().ObjectRefs {
+		known[plan.Ref{APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name}] = plan.Written{UID: o.UID, Generation: o.Generation}
+	}
+	return known
+}
+
+// SameKind fails when the content of a package is of another kind than the package
+// that asks for it.
+func SameKind(p v1.Package, meta format.Meta) error {
+	if string(meta.Kind) == p.PackageKind() {
+		return nil
+	}
+	return format.ErrWrongKind.New(nil, "%s is a %s and not a %s", p.PackageSpec().Package, meta.Kind, p.PackageKind()).
+		WithDo("Install it as a %s instead: xpkg install %s %s", meta.Kind, strings.ToLower(string(meta.Kind)), p.PackageSpec().Package)
 }
