@@ -1,335 +1,202 @@
-// Package bench_test measures the package manager against the floor of the same
-// machine in the same run: a bare client that creates the same objects, at the
-// same concurrency, on the same API server.
 package bench_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/content"
-	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/oci"
-	"github.com/xpkg-dev/xpkg/internal/plan"
-	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
-	"github.com/xpkg-dev/xpkg/internal/testing/corpus"
-	"github.com/xpkg-dev/xpkg/internal/testing/plane"
+	"github.com/xpkg-dev/xpkg/internal/testing/program"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
-const (
-	largest = "providers/crossplane-contrib__provider-upjet-aws@v2.6.0/package/crds"
-	limit   = 10 * time.Minute
-)
-
-// sizes are the numbers of definitions. XPKG_BENCH=large adds those for which an
-// API server needs several gigabytes.
-func sizes() []int {
-	if os.Getenv("XPKG_BENCH") == "large" {
-		return []int{50, 200, 500, 1000}
-	}
-	return []int{50, 200}
+// An install is one bundle and the manager that installs it.
+type install struct {
+	*suite
+	bundle         bundle
+	size, changed  int
+	kinds          []schema.GroupResource
+	cache          string
+	manager        *program.Manager
+	first, second  oci.Reference
+	pkg, unrelated *v1.Provider
 }
 
-// meter counts what a client sends to the API server.
-type meter struct {
-	reads, writes, bytes atomic.Int64
-	next                 http.RoundTripper
-}
-
-func (m *meter) RoundTrip(r *http.Request) (*http.Response, error) {
-	switch {
-	case r.URL.Query().Get("watch") != "" || strings.Contains(r.URL.Path, "/events"):
-	case r.Method == http.MethodGet:
-		m.reads.Add(1)
-	default:
-		m.writes.Add(1)
-		m.bytes.Add(max(0, r.ContentLength))
-	}
-	return m.next.RoundTrip(r)
-}
-
-func metered(cfg *rest.Config) (*rest.Config, *meter) {
-	m, c := &meter{}, rest.CopyConfig(cfg)
-	c.Wrap(func(next http.RoundTripper) http.RoundTripper { m.next = next; return m })
-	return c, m
-}
-
-// row is one line of the table.
-type row struct {
-	what          string
-	wall          time.Duration
-	reads, writes int64
-	bytes         int64
-}
-
-func (m *meter) row(what string, started time.Time) row {
-	return row{what, time.Since(started), m.reads.Load(), m.writes.Load(), m.bytes.Load()}
-}
-
-func (m *meter) reset() {
-	m.reads.Store(0)
-	m.writes.Store(0)
-	m.bytes.Store(0)
-}
-
-func BenchmarkInstall(b *testing.B) {
-	dir := corpus.Dir(b)
-	for _, n := range sizes() {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			for b.Loop() {
-				report(b, n, measure(b, filepath.Join(dir, largest), n))
-			}
-		})
-	}
-}
-
-func report(b *testing.B, n int, rows []row) {
+// newInstall publishes the bundle, and starts a manager with an empty cache and a
+// package that has nothing to do with the bundle.
+func (s *suite) newInstall(b *testing.B, bun bundle) *install {
 	b.Helper()
-	floor := rows[0].wall
-	for _, r := range rows {
-		fmt.Fprintf(os.Stderr, "%5d definitions  %-36s %8s  %5.2f × floor  %5d reads  %5d writes  %8.1f MB sent\n",
-			n, r.what, r.wall.Round(10*time.Millisecond), r.wall.Seconds()/floor.Seconds(), r.reads, r.writes, float64(r.bytes)/1e6)
-	}
-	b.ReportMetric(rows[1].wall.Seconds()/floor.Seconds(), "×floor")
-	b.ReportMetric(float64(rows[1].writes)/float64(n), "writes/object")
+	next, changed := bun.upgraded(b)
+	i := &install{suite: s, bundle: bun, size: len(bun.files), changed: changed, cache: b.TempDir()}
+	_, i.kinds = bodies(b, bun.stream())
+	i.first = publish(b, s.registry, bun.packageName(), "v1.0.0", bun.stream())
+	i.second = publish(b, s.registry, bun.packageName(), "v2.0.0", next.stream())
+	i.manager = i.start(b)
+	i.unrelated = i.create(b, unrelatedName, publish(b, s.registry, unrelatedName, "v1.0.0", unrelated(1)))
+	return i
 }
 
-// measure gives the floor, and then an install and what follows it.
-func measure(b *testing.B, crds string, n int) []row {
+func (i *install) start(b *testing.B) *program.Manager {
 	b.Helper()
-	cfg := cluster.Start(b)
-	stream := packageOf(b, crds, n)
-	source, registry := newSource(b)
-	// The API server holds up the first object of a kind that is younger than two
-	// seconds, so the package API is there before anything is measured.
-	managed, m := metered(cfg)
-	stop := plane.Run(b, managed, source)
-	rows := []row{floor(b, cfg, stream)}
-
-	first, second := publish(b, registry, "v1.0.0", stream), publish(b, registry, "v2.0.0", tenthChanged(stream, n))
-	other := publish(b, registry, "v9.0.0", otherPackage)
-	c := plane.Client(b, cfg)
-
-	m.reset()
-	started := time.Now()
-	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "bench"}, Spec: v1.ProviderSpec{PackageSpec: v1.PackageSpec{Package: first}}}
-	create(b, c, p)
-	rows = append(rows, m.row("xpkg: install, until established", started))
-
-	m.reset()
-	started = time.Now()
-	o := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: v1.ProviderSpec{PackageSpec: v1.PackageSpec{Package: other}}}
-	create(b, c, o)
-	rows = append(rows, m.row("xpkg: install of an unrelated package", started))
-
-	m.reset()
-	started = time.Now()
-	p.Spec.Package = second
-	if err := c.Update(b.Context(), p); err != nil {
-		b.Fatal(err)
-	}
-	untilHealthy(b, c, p, second)
-	rows = append(rows, m.row("xpkg: upgrade, a tenth changed", started))
-	untilQuiet(b, m)
-	stop()
-
-	m.reset()
-	started = time.Now()
-	stop = plane.Run(b, managed, source)
-	untilQuiet(b, m)
-	rows = append(rows, m.row("xpkg: restart, nothing changed", started))
-	remove(b, c, p)
-	remove(b, c, o)
-	stop()
-	return rows
+	return program.Start(b, i.program, i.kubeconfig, i.cache)
 }
 
-// packageOf is a provider with the first n definitions of a folder.
-func packageOf(b *testing.B, crds string, n int) []byte {
-	b.Helper()
-	files, err := filepath.Glob(filepath.Join(crds, "*.yaml"))
-	if err != nil || len(files) < n {
-		b.Skipf("%s has %d definitions, %d are needed (%v)", crds, len(files), n, err)
-	}
-	out := bytes.NewBufferString("apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata:\n  name: bench\n")
-	for _, f := range files[:n] {
-		raw, err := os.ReadFile(f)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if !bytes.HasPrefix(raw, []byte("---")) {
-			out.WriteString("---\n")
-		}
-		out.Write(raw)
-	}
-	return out.Bytes()
+func (i *install) meter() meter {
+	return meter{proxy: i.proxy, server: i.server, client: i.manager.PID()}
 }
 
-const otherPackage = `apiVersion: meta.pkg.crossplane.io/v1
-kind: Provider
-metadata:
-  name: other
-`
-
-// tenthChanged gives every tenth definition another label.
-func tenthChanged(stream []byte, n int) []byte {
-	parts := strings.SplitAfter(string(stream), "\nmetadata:\n")
-	for i := 2; i < len(parts); i += 10 {
-		parts[i] = "  labels:\n    changed: \"true\"\n" + parts[i]
-	}
-	return []byte(strings.Join(parts, ""))
-}
-
-func newSource(b *testing.B) (*content.Source, string) {
+// coldRead fetches and reads the package as the manager does, from the registry
+// and into an empty store.
+func (i *install) coldRead(b *testing.B) row {
 	b.Helper()
 	store, err := oci.OpenStore(filepath.Join(b.TempDir(), "store"), oci.StoreOptions{})
 	if err != nil {
 		b.Fatal(err)
 	}
 	source := content.NewSource(content.Options{Store: store})
-	b.Cleanup(func() {
-		source.Close()
-		if err := store.Close(); err != nil {
-			b.Error(err)
-		}
-	})
-	return source, cluster.Registry(b)
-}
-
-func publish(b *testing.B, registry, tag string, stream any) string {
-	b.Helper()
-	raw, ok := stream.([]byte)
-	if !ok {
-		raw = []byte(stream.(string))
-	}
-	image, err := oci.BuildImage(b.Context(), oci.ImageInput{PackageYAML: raw})
+	origin := content.Plain(i.first)
+	i.meter().quiet(b)
+	started, before := time.Now(), usageOf(b, os.Getpid())
+	digest, err := source.Resolve(b.Context(), origin, 0)
 	if err != nil {
 		b.Fatal(err)
 	}
-	ref, err := oci.ParseReference(registry+"/bench/provider:"+tag, oci.ParseOptions{})
+	pkg, err := source.Read(b.Context(), origin, digest, true)
 	if err != nil {
 		b.Fatal(err)
 	}
-	remote := oci.NewRemote(oci.RemoteOptions{})
-	defer remote.Close()
-	if _, err := remote.Push(b.Context(), ref, image); err != nil {
-		b.Fatal(err)
+	r := row{size: i.size, what: "cold read: fetch and parse", wall: time.Since(started), client: usageOf(b, os.Getpid()).CPU - before.CPU}
+	if len(pkg.Objects) != i.size {
+		b.Errorf("%d objects were read, want %d", len(pkg.Objects), i.size)
 	}
-	return ref.String()
-}
-
-// floor creates the definitions with nothing but a client, waits until they are
-// served, and deletes them.
-func floor(b *testing.B, cfg *rest.Config, stream []byte) row {
-	b.Helper()
-	pkg, err := format.Read(stream, format.ReadOptions{})
-	if err != nil {
-		b.Fatal(err)
+	source.Close()
+	if err := store.Close(); err != nil {
+		b.Error(err)
 	}
-	metered, m := metered(cfg)
-	c, err := apply.NewCluster(metered)
-	if err != nil {
-		b.Fatal(err)
-	}
-	var p plan.Plan
-	bodies, kinds := map[plan.Ref][]byte{}, []schema.GroupResource{}
-	for _, o := range pkg.Objects {
-		raw, err := o.JSON()
-		if err != nil {
-			b.Fatal(err)
-		}
-		ref := plan.Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: o.Name}
-		bodies[ref] = raw
-		p.Changes = append(p.Changes, plan.Change{Action: plan.Create, Ref: ref})
-		plural, group, _ := strings.Cut(o.Name, ".")
-		kinds = append(kinds, schema.GroupResource{Group: group, Resource: plural})
-	}
-	m.reset()
-	started := time.Now()
-	if _, err := c.Run(b.Context(), p, func(ref plan.Ref) ([]byte, error) { return bodies[ref], nil }); err != nil {
-		b.Fatal(err)
-	}
-	wait.Until(b, limit, "the definitions are served", func() (string, bool) {
-		served, err := c.Served(b.Context())
-		for _, k := range kinds {
-			if !served[k] {
-				return fmt.Sprint(k, err), false
-			}
-		}
-		return "", true
-	})
-	r := m.row("bare client: create, until established", started)
-	deleteAll(b, cfg, p)
 	return r
 }
 
-func deleteAll(b *testing.B, cfg *rest.Config, p plan.Plan) {
+// install asks for the package and waits until it is healthy.
+func (i *install) install(b *testing.B) row {
 	b.Helper()
-	c := plane.Client(b, cfg)
-	var group sync.WaitGroup
-	for _, ch := range p.Changes {
-		group.Add(1)
-		go func() {
-			defer group.Done()
-			o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: ch.Ref.Name}}
-			o.SetGroupVersionKind(schema.FromAPIVersionAndKind(ch.Ref.APIVersion, ch.Ref.Kind))
-			if err := c.Delete(context.Background(), o); client.IgnoreNotFound(err) != nil {
-				b.Error(err)
-			}
-		}()
-	}
-	group.Wait()
-	untilGone(b, c)
-}
-
-// untilGone waits until no definition of the provider is left.
-func untilGone(b *testing.B, c client.Client) {
-	b.Helper()
-	wait.Until(b, limit, "the definitions are gone", func() (string, bool) {
-		var list metav1.PartialObjectMetadataList
-		list.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinitionList"})
-		if err := c.List(b.Context(), &list); err != nil {
-			return err.Error(), false
-		}
-		for _, o := range list.Items {
-			if strings.Contains(o.Name, ".aws.") {
-				return o.Name, false
-			}
-		}
-		return "", true
+	return i.meter().measure(b, i.size, "xpkg: install, until healthy", func() {
+		i.pkg = i.create(b, i.bundle.packageName(), i.first)
+		i.isServed(b)
 	})
 }
 
-func create(b *testing.B, c client.Client, p *v1.Provider) {
+// isServed fails when a package is called healthy while a kind of it is not
+// served.
+func (i *install) isServed(b *testing.B) {
 	b.Helper()
-	if err := c.Create(b.Context(), p); err != nil {
-		b.Fatal(err)
+	if missing, err := i.bare.missing(b.Context(), i.kinds); err != nil || missing > 0 {
+		b.Errorf("the package is healthy, and %d of its kinds are not served (%v)", missing, err)
 	}
-	untilHealthy(b, c, p, p.Spec.Package)
 }
 
-func untilHealthy(b *testing.B, c client.Client, p *v1.Provider, ref string) {
+// afterwards measures what happens to a package that is installed.
+func (i *install) afterwards(b *testing.B) []row {
+	b.Helper()
+	var rows []row
+	add := func(r row, goals []goal) {
+		r.goals = goals
+		rows = append(rows, r)
+	}
+	r := i.meter().react(b, i.size, "xpkg: the package is annotated", func() { i.annotate(b, i.pkg) })
+	add(r, unchanged(r))
+	rev := &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: i.pkg.Status.CurrentRevision}}
+	r = i.meter().react(b, i.size, "xpkg: the revision is annotated", func() { i.annotate(b, rev) })
+	add(r, unchanged(r))
+	r = i.restart(b)
+	add(r, unchanged(r))
+	r = i.meter().measure(b, i.size, "xpkg: an unrelated package is upgraded", func() {
+		i.update(b, i.unrelated, publish(b, i.registry, unrelatedName, "v2.0.0", unrelated(2)))
+	})
+	add(r, undisturbed(r, i.bundle))
+	r = i.meter().measure(b, i.size, "xpkg: upgrade, a tenth changed, until healthy", func() { i.update(b, i.pkg, i.second) })
+	add(r, upgraded(r, i.size, i.changed))
+	i.isUpgraded(b)
+	return rows
+}
+
+func (i *install) annotate(b *testing.B, o client.Object) {
+	b.Helper()
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"bench.xpkg.dev/touched":%q}}}`, time.Now())
+	if err := i.direct.Patch(b.Context(), o, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// restart stops the manager and starts it anew.
+func (i *install) restart(b *testing.B) row {
+	b.Helper()
+	i.manager.Stop(b)
+	m := meter{proxy: i.proxy, server: i.server}
+	m.quiet(b)
+	before := m.read(b)
+	i.manager = i.start(b)
+	r := i.meter().row(b, before, time.Now(), i.size, "xpkg: the manager is restarted")
+	r.wall = r.calls.last(r.started).Sub(r.started)
+	return r
+}
+
+// isUpgraded fails when the definitions that changed are not in the cluster.
+func (i *install) isUpgraded(b *testing.B) {
+	b.Helper()
+	names, err := i.bare.names(b.Context(), i.bundle, changedLabel)
+	if err != nil || len(names) != i.changed {
+		b.Errorf("%d definitions were changed by the upgrade, want %d (%v)", len(names), i.changed, err)
+	}
+}
+
+// end uninstalls everything and stops the manager.
+func (i *install) end(b *testing.B) row {
+	b.Helper()
+	r := i.meter().measure(b, i.size, "xpkg: uninstall, until gone", func() {
+		i.remove(b, i.pkg)
+		i.bare.untilGone(b, i.bundle)
+	})
+	i.remove(b, i.unrelated)
+	i.manager.Stop(b)
+	return r
+}
+
+func (i *install) create(b *testing.B, name string, ref oci.Reference) *v1.Provider {
+	b.Helper()
+	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	p.Spec.Package = ref.String()
+	if err := i.direct.Create(b.Context(), p); err != nil {
+		b.Fatal(err)
+	}
+	i.untilHealthy(b, p)
+	return p
+}
+
+func (i *install) update(b *testing.B, p *v1.Provider, ref oci.Reference) {
+	b.Helper()
+	patch := fmt.Appendf(nil, `{"spec":{"package":%q}}`, ref)
+	if err := i.direct.Patch(b.Context(), p, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		b.Fatal(err)
+	}
+	i.untilHealthy(b, p)
+}
+
+func (i *install) untilHealthy(b *testing.B, p *v1.Provider) {
 	b.Helper()
 	wait.Until(b, limit, p.Name+" is healthy", func() (string, bool) {
-		if err := c.Get(b.Context(), client.ObjectKeyFromObject(p), p); err != nil {
+		ref := p.Spec.Package
+		if err := i.direct.Get(b.Context(), client.ObjectKeyFromObject(p), p); err != nil {
 			return err.Error(), false
 		}
 		h := p.GetCondition(v1.TypeHealthy)
@@ -337,22 +204,14 @@ func untilHealthy(b *testing.B, c client.Client, p *v1.Provider, ref string) {
 	})
 }
 
-// untilQuiet waits until the manager has sent nothing for a second.
-func untilQuiet(b *testing.B, m *meter) {
+// remove deletes a package and waits until it is gone.
+func (i *install) remove(b *testing.B, p *v1.Provider) {
 	b.Helper()
-	last, since := int64(-1), time.Now()
-	wait.Until(b, limit, "the manager is quiet", func() (string, bool) {
-		if now := m.reads.Load() + m.writes.Load(); now != last {
-			last, since = now, time.Now()
-		}
-		return "", time.Since(since) > time.Second
-	})
-}
-
-func remove(b *testing.B, c client.Client, p *v1.Provider) {
-	b.Helper()
-	if err := c.Delete(b.Context(), p); err != nil {
+	if err := i.direct.Delete(b.Context(), p); err != nil {
 		b.Fatal(err)
 	}
-	untilGone(b, c)
+	wait.Until(b, limit, p.Name+" is gone", func() (string, bool) {
+		err := i.direct.Get(context.WithoutCancel(b.Context()), client.ObjectKeyFromObject(p), &v1.Provider{})
+		return fmt.Sprint(err), client.IgnoreNotFound(err) == nil && err != nil
+	})
 }

@@ -1,0 +1,157 @@
+// Package bench_test measures the package manager against the floor of the same
+// machine in the same run: a bare client that creates the same objects, at the
+// same concurrency, on the same API server and through the same proxy.
+//
+// The manager is a process of its own, built from these sources, so that what it
+// uses can be told from what everything else here uses.
+package bench_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
+	"github.com/xpkg-dev/xpkg/internal/testing/corpus"
+	"github.com/xpkg-dev/xpkg/internal/testing/plane"
+	"github.com/xpkg-dev/xpkg/internal/testing/program"
+	"github.com/xpkg-dev/xpkg/internal/testing/usage"
+)
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	os.Exit(m.Run())
+}
+
+// sizesVariable chooses how many definitions are installed: numbers with commas
+// between them, or "large" for all sizes. From a thousand on, the API server needs
+// several gigabytes and minutes.
+const sizesVariable = "XPKG_BENCH"
+
+func sizes(b *testing.B) []int {
+	b.Helper()
+	list := os.Getenv(sizesVariable)
+	switch list {
+	case "":
+		list = "50,200,500"
+	case "large":
+		list = "50,200,500,1000,2043"
+	}
+	var out []int
+	for field := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(field)
+		if err != nil || n < 1 {
+			b.Fatalf("%s is %q: write numbers of definitions with commas between them, or \"large\"", sizesVariable, list)
+		}
+		out = append(out, n)
+	}
+	return out
+}
+
+// rounds is how often the floor and the install are measured, in turns. The time of
+// a large install is long enough to even out what else the machine does.
+func rounds(n int) int {
+	if n < 1000 {
+		return 2
+	}
+	return 1
+}
+
+// BenchmarkInstall prints one table of all sizes.
+func BenchmarkInstall(b *testing.B) {
+	dir := filepath.Join(corpus.Dir(b), largest)
+	if _, err := usage.Of(os.Getpid()); err != nil {
+		b.Skip(err)
+	}
+	s := newSuite(b)
+	for b.Loop() {
+		var rows []row
+		for _, n := range sizes(b) {
+			rows = append(rows, s.size(b, readDefinitions(b, dir, n))...)
+		}
+		if err := printTable(os.Stdout, machine(), rows); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// machine says where the table was made, and what else the machine did.
+func machine() string {
+	load, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		load = []byte("unknown")
+	}
+	return fmt.Sprintf("%d processors, %s %s/%s, load averages and processes: %s",
+		runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH, strings.TrimSpace(string(load)))
+}
+
+// A suite is what all measurements share.
+type suite struct {
+	program, registry string
+	direct            client.Client
+	bare              bare
+	proxy             *proxy
+	kubeconfig        string
+	server            int
+	bundles           int
+}
+
+func newSuite(b *testing.B) *suite {
+	b.Helper()
+	cfg := cluster.Start(b)
+	p := newProxy(b, cfg)
+	return &suite{
+		program: program.Build(b), registry: cluster.Registry(b),
+		direct: plane.Client(b, cfg), bare: newBare(b, cfg),
+		proxy: p, kubeconfig: p.kubeconfig(b), server: cluster.PID(b),
+	}
+}
+
+// bundle gives the definitions names that are new to the API server.
+func (s *suite) bundle(definitions [][]byte) bundle {
+	s.bundles++
+	return newBundle(fmt.Sprintf("b%02d", s.bundles), definitions)
+}
+
+// size measures everything for one set of definitions.
+func (s *suite) size(b *testing.B, definitions [][]byte) []row {
+	b.Helper()
+	n := len(definitions)
+	var floors, reads, installs, ends, after []row
+	for range rounds(n) {
+		floors = append(floors, s.floor(b, s.bundle(definitions)))
+		i := s.newInstall(b, s.bundle(definitions))
+		reads = append(reads, i.coldRead(b))
+		installs = append(installs, i.install(b))
+		if len(installs) == rounds(n) {
+			after = i.afterwards(b)
+		}
+		ends = append(ends, i.end(b))
+	}
+	floor, read, install := fastest(floors), fastest(reads), fastest(installs)
+	install.goals = fresh(install, floor.wall, read.wall, n)
+	rows := append([]row{floor, read, install}, append(after, fastest(ends))...)
+	for i := range rows {
+		rows[i].floor = floor.wall
+	}
+	return rows
+}
+
+// floor creates definitions with nothing but a client, and deletes them.
+func (s *suite) floor(b *testing.B, bun bundle) row {
+	b.Helper()
+	raw, kinds := bodies(b, bun.stream())
+	c := newBare(b, s.proxy.config())
+	m := meter{proxy: s.proxy, server: s.server}
+	r := m.measure(b, len(raw), "bare client: create, until Established", func() { c.create(b, raw, kinds) })
+	s.bare.remove(b, bun)
+	return r
+}

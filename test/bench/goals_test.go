@@ -1,0 +1,66 @@
+package bench_test
+
+import (
+	"fmt"
+	"time"
+)
+
+// What is to be reached.
+const (
+	// freshFactor is how much longer than the floor, apart from the cold read, an
+	// install may take.
+	freshFactor = 1.15
+	// callsPerObject bounds the calls for each object that changes.
+	callsPerObject = 1.1
+	// mostMemory bounds what the manager holds beside what it installed, in bytes.
+	mostMemory = 100 << 20
+)
+
+// fresh judges an install of n definitions.
+func fresh(r row, floor, coldRead time.Duration, n int) []goal {
+	most := time.Duration(freshFactor*float64(floor)) + coldRead
+	return []goal{
+		{fmt.Sprintf("wall at most %.2f × floor + cold read = %s", freshFactor, round(most)), r.wall <= most},
+		perObject(r, n, "object"),
+	}
+}
+
+// perObject judges the calls for each object, whatever they are about. How many
+// are about objects is told beside it.
+func perObject(r row, n int, what string) goal {
+	calls := float64(r.calls.requests()) / float64(n)
+	objects := r.calls.count(func(c call) bool { return c.verb != verbWatch && c.about() == aboutObjects })
+	return goal{
+		fmt.Sprintf("at most %.1f calls for each %s: %.2f (%.2f of them to objects)", callsPerObject, what, calls, float64(objects)/float64(n)),
+		calls <= callsPerObject,
+	}
+}
+
+// unchanged judges a reconcile in which there is nothing to do.
+func unchanged(r row) []goal {
+	lists := r.calls.count(func(c call) bool { return c.verb == verbList && !c.page && c.about() == aboutObjects })
+	return []goal{
+		{fmt.Sprintf("at most one metadata list and no write: %d and %d", lists, r.calls.writes()), lists <= 1 && r.calls.writes() == 0},
+		memory(r),
+	}
+}
+
+// undisturbed judges what a bundle costs when another package changes.
+func undisturbed(r row, b bundle) []goal {
+	n := r.calls.count(func(c call) bool { return c.verb != verbWatch && c.concerns(b) })
+	return []goal{{fmt.Sprintf("no call for what is not changed: %d", n), n == 0}, memory(r)}
+}
+
+// upgraded judges an upgrade of n definitions, some of which changed. All of them
+// change hands: the new revision becomes their controller, with one write each.
+func upgraded(r row, n, changed int) []goal {
+	return []goal{
+		perObject(r, changed, "object whose content changed"),
+		perObject(r, n, "object that changed hands"),
+		memory(r),
+	}
+}
+
+func memory(r row) goal {
+	return goal{fmt.Sprintf("manager under %d MiB: %d", mostMemory>>20, r.peak>>20), r.peak < mostMemory}
+}

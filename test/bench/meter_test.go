@@ -1,0 +1,112 @@
+package bench_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/xpkg-dev/xpkg/internal/testing/usage"
+	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+)
+
+const (
+	// limit is how long a step may take.
+	limit = 30 * time.Minute
+	// quietFor is how long nothing may happen before everything counts as quiet,
+	// and quietLoad which part of a processor the API server may use meanwhile:
+	// without any work it uses a hundredth.
+	quietFor  = 2 * time.Second
+	quietLoad = 0.1
+)
+
+// A meter reads what the API server and a client of it use.
+type meter struct {
+	proxy *proxy
+	// server is the process of the API server.
+	server int
+	// client is the process of the client; 0 when that shares a process with
+	// others, and its usage cannot be told.
+	client int
+}
+
+// reading is what the meter reads at one moment.
+type reading struct {
+	at             time.Time
+	mark           int
+	server, client usage.Usage
+}
+
+func (m meter) read(t testing.TB) reading {
+	t.Helper()
+	r := reading{at: time.Now(), mark: m.proxy.mark(), server: usageOf(t, m.server)}
+	if m.client != 0 {
+		r.client = usageOf(t, m.client)
+	}
+	return r
+}
+
+func usageOf(t testing.TB, pid int) usage.Usage {
+	t.Helper()
+	u, err := usage.Of(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// quiet waits until the API server has nothing to do and the client asks for
+// nothing, and gives what the meter read when that began.
+func (m meter) quiet(t testing.TB) reading {
+	t.Helper()
+	first := m.read(t)
+	wait.Until(t, limit, "everything is quiet", func() (string, bool) {
+		now := m.read(t)
+		busy := now.server.CPU - first.server.CPU
+		if now.mark != first.mark || busy > time.Duration(quietLoad*float64(quietFor)) {
+			first = now
+		}
+		return fmt.Sprintf("%d calls, the API server used %s in %s", now.mark-first.mark, busy, now.at.Sub(first.at)), now.at.Sub(first.at) > quietFor
+	})
+	return first
+}
+
+// measure does something in the quiet, and tells what it took until all is quiet
+// again. The time is that until do returns.
+func (m meter) measure(t testing.TB, size int, what string, do func()) row {
+	t.Helper()
+	m.quiet(t)
+	if m.client != 0 {
+		if err := usage.ResetPeak(m.client); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := m.read(t)
+	do()
+	done := time.Now()
+	return m.row(t, before, done, size, what)
+}
+
+// react is like measure for what needs no waiting for: the time is that until the
+// client has made its last call.
+func (m meter) react(t testing.TB, size int, what string, do func()) row {
+	t.Helper()
+	r := m.measure(t, size, what, do)
+	r.wall = r.calls.last(r.started).Sub(r.started)
+	return r
+}
+
+func (m meter) row(t testing.TB, before reading, done time.Time, size int, what string) row {
+	t.Helper()
+	after := m.quiet(t)
+	r := row{
+		size: size, what: what, started: before.at, wall: done.Sub(before.at),
+		server: after.server.CPU - before.server.CPU,
+		calls:  m.proxy.since(before.mark),
+	}
+	if m.client != 0 {
+		r.client, r.peak = after.client.CPU-before.client.CPU, usageOf(t, m.client).Peak
+	}
+	fmt.Fprintf(os.Stderr, "%5d  %-45s %8s\n", size, what, round(r.wall))
+	return r
+}

@@ -1,0 +1,77 @@
+package bench_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestFastest(t *testing.T) {
+	got := fastest([]row{{what: "b", wall: 2}, {what: "a", wall: 1}, {what: "c", wall: 3}})
+	if got.what != "a" || got.wall != 1 || got.slowest != 3 {
+		t.Errorf("got %s with %d to %d", got.what, got.wall, got.slowest)
+	}
+}
+
+func TestGoals(t *testing.T) {
+	post := call{verb: verbPost, group: "apiextensions.k8s.io", resource: "customresourcedefinitions"}
+	list := call{verb: verbList, group: "apiextensions.k8s.io", resource: "customresourcedefinitions"}
+	page := list
+	page.page = true
+	status := call{verb: verbPut, group: "pkg.crossplane.io", resource: "providers", name: "bench-b01"}
+	times := func(c call, n int) (out calls) {
+		for range n {
+			out = append(out, c)
+		}
+		return out
+	}
+	b := bundle{tag: "b01"}
+	cases := map[string]struct {
+		goals []goal
+		want  []bool
+	}{
+		"FreshMet":        {fresh(row{wall: 124 * time.Second, calls: times(post, 110)}, 100*time.Second, 10*time.Second, 100), []bool{true, true}},
+		"FreshMissed":     {fresh(row{wall: 126 * time.Second, calls: times(post, 111)}, 100*time.Second, 10*time.Second, 100), []bool{false, false}},
+		"Unchanged":       {unchanged(row{calls: calls{list, page, {verb: verbGet}, {verb: verbWatch}}}), []bool{true, true}},
+		"TwoLists":        {unchanged(row{calls: times(list, 2)}), []bool{false, true}},
+		"OneWrite":        {unchanged(row{calls: calls{status}, peak: 100 << 20}), []bool{false, false}},
+		"Undisturbed":     {undisturbed(row{calls: calls{{verb: verbGet}, {verb: verbPut, resource: "locks", name: "lock"}}}, b), []bool{true, true}},
+		"Disturbed":       {undisturbed(row{calls: calls{status}}, b), []bool{false, true}},
+		"UpgradeOfATenth": {upgraded(row{calls: times(post, 110)}, 100, 10), []bool{false, true, true}},
+	}
+	for name, tc := range cases {
+		var got []bool
+		for _, g := range tc.goals {
+			got = append(got, g.met)
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s: %v (-want +got):\n%s", name, tc.goals, diff)
+		}
+	}
+}
+
+func TestPrintTable(t *testing.T) {
+	var out strings.Builder
+	rows := []row{{
+		size: 7, what: "a step", wall: 1500 * time.Millisecond, slowest: 2 * time.Second, floor: time.Second, server: 3 * time.Second,
+		calls: calls{{verb: verbPost, sent: 2e6}, {verb: verbWatch}}, peak: 5 << 20, goals: []goal{{"to be quick", false}, {"to be right", true}},
+	}}
+	if err := printTable(&out, "a machine", rows); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"\na machine\n", "× floor", "peak MiB",
+		"a step                                            7     1.5s       2s     1.50         3s           –",
+		"\n    to be quick: NOT MET\n    to be right: met\n", "Upstream",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in the table:\n%s", want, out.String())
+		}
+	}
+	heads := strings.Split(out.String(), "\n")[3:5]
+	if len([]rune(heads[0])) != len([]rune(heads[1])) {
+		t.Errorf("the columns do not stand below their heads:\n%s\n%s", heads[0], heads[1])
+	}
+}
