@@ -107,6 +107,9 @@ func (s *session) fetchToken(ctx context.Context, ch challenge, c call, creds *a
 	if err != nil || realm.Host == "" {
 		return "", ErrUnauthorized.New(nil, "cannot %s: registry %s names no token server", c.what, s.host)
 	}
+	if err := s.tokensThrottled(realm, c); err != nil {
+		return "", err
+	}
 	req, err := tokenRequest(ctx, realm, ch.params["service"], c.scope(), creds)
 	if err != nil {
 		return "", err
@@ -118,7 +121,7 @@ func (s *session) fetchToken(ctx context.Context, ch challenge, c call, creds *a
 	ctx, cancel := s.deadline(ctx, 0)
 	defer cancel()
 	req.Header.Set("User-Agent", s.opts.UserAgent)
-	resp, err := transport.RoundTrip(req.WithContext(ctx))
+	resp, err := s.roundTrip(transport, req.WithContext(ctx), "get a token from "+realm.Host)
 	if err != nil {
 		return "", s.networkError(ctx, err, fmt.Sprintf("get a token from %s", realm.Host))
 	}
@@ -185,11 +188,28 @@ func (s *session) readToken(resp *http.Response, realm *url.URL, c call) (string
 func (s *session) tokenError(resp *http.Response, realm *url.URL, c call) error {
 	switch {
 	case resp.StatusCode == http.StatusTooManyRequests:
+		s.mu.Lock()
+		s.tokensUntil = s.opts.Now().Add(s.retryAfter(resp))
+		s.mu.Unlock()
+		if err := s.tokensThrottled(realm, c); err != nil {
+			return err
+		}
 		return ErrThrottled.New(nil, "cannot %s: token server %s is throttled", c.what, realm.Host)
 	case resp.StatusCode >= http.StatusInternalServerError:
 		return ErrRegistryUnavailable.New(nil, "cannot %s: token server %s answered %d", c.what, realm.Host, resp.StatusCode)
 	}
 	return ErrUnauthorized.New(s.skew(resp), "cannot %s: token server %s answered %d", c.what, realm.Host, resp.StatusCode)
+}
+
+// tokensThrottled is the failure of a token that the token server asked not to be
+// asked for yet.
+func (s *session) tokensThrottled(realm *url.URL, c call) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.opts.Now().Before(s.tokensUntil) {
+		return ErrThrottled.New(&later{at: s.tokensUntil}, "cannot %s: token server %s is throttled", c.what, realm.Host)
+	}
+	return nil
 }
 
 func basic(creds *authn.AuthConfig) string {

@@ -243,6 +243,10 @@ func (r Reference) host() string {
 	return r.Registry
 }
 
+// Host is the host, with its port when one was written, that requests for the
+// reference go to: what [RemoteOptions].Hosts is looked up by.
+func (r Reference) Host() string { return r.host() }
+
 // path is the repository as the registry knows it: Docker Hub keeps the images
 // without an owner under "library".
 func (r Reference) path() string {

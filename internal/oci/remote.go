@@ -36,6 +36,10 @@ type RemoteOptions struct {
 	// Proxy chooses a proxy for a request; the environment's when it is nil.
 	Proxy func(*http.Request) (*url.URL, error)
 
+	// Health, when it is set, remembers hosts that do not answer, so that nobody
+	// waits for them twice. Clients can share it.
+	Health *Health
+
 	// Progress, when it is set, is told of the content that moves, from the
 	// goroutine that moves it.
 	Progress func(Transfer)

@@ -59,14 +59,16 @@ func (s *session) networkError(ctx context.Context, err error, what string) erro
 	case errors.Is(err, context.DeadlineExceeded):
 		return ErrRegistryUnavailable.New(nil, "cannot %s: registry %s is too slow", what, s.host)
 	}
-	return ErrRegistryUnavailable.New(reason(err), "cannot %s: registry %s cannot be reached", what, s.host)
+	why := s.opts.Health.pausing(s.scheme+"://"+s.host, reason(err))
+	return ErrRegistryUnavailable.New(why, "cannot %s: registry %s cannot be reached", what, s.host)
 }
 
 // canPass reports whether a failure of the network may go away by itself.
 func canPass(err error) bool {
 	var dns *net.DNSError
+	var wait *later
 	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), isTLS(err):
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), isTLS(err), errors.As(err, &wait):
 		return false
 	case failureOf(err):
 		return ErrRegistryUnavailable.Is(err) && !strings.Contains(err.Error(), "redirects")
@@ -77,14 +79,17 @@ func canPass(err error) bool {
 }
 
 // reason says in words what the most common errors of the network mean, and
-// leaves out addresses with secrets in them.
+// leaves out what differs from one connection to the next.
 func reason(err error) error {
 	var dns *net.DNSError
+	var op *net.OpError
 	switch {
 	case errors.As(err, &dns) && dns.IsNotFound:
 		return fmt.Errorf("there is no host %s", dns.Name)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return errors.New("it closed the connection")
+	case errors.As(err, &op) && op.Source != nil:
+		return &net.OpError{Op: op.Op, Net: op.Net, Addr: op.Addr, Err: op.Err}
 	}
 	return err
 }
@@ -137,9 +142,12 @@ func (s *session) statusError(resp *http.Response, what string) error {
 	switch code := resp.StatusCode; {
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:
 		return ErrUnauthorized.New(errors.Join(why, s.skew(resp)), "cannot %s: registry %s refuses access", what, s.host)
-	case code == http.StatusTooManyRequests:
-		if err := s.throttled(call{what: what}); err != nil {
+	case code == http.StatusTooManyRequests, code == http.StatusServiceUnavailable:
+		if err := s.throttled(what); err != nil {
 			return err
+		}
+		if code == http.StatusServiceUnavailable {
+			return ErrRegistryUnavailable.New(why, "cannot %s: registry %s answered %d", what, s.host, code)
 		}
 		return ErrThrottled.New(why, "cannot %s: registry %s is throttled", what, s.host)
 	case code >= http.StatusInternalServerError, code == http.StatusRequestTimeout:

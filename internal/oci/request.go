@@ -39,7 +39,7 @@ const maxRedirects = 5
 // answer whatever its status is. The caller closes the body.
 func (s *session) do(ctx context.Context, c call) (*http.Response, error) {
 	for attempt := 1; ; attempt++ {
-		if err := s.throttled(c); err != nil {
+		if err := s.throttled(c.what); err != nil {
 			return nil, err
 		}
 		resp, err := s.follow(ctx, c)
@@ -69,14 +69,15 @@ func (s *session) again(resp *http.Response, err error, attempt int) (time.Durat
 	}
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		if asked := s.retryAfter(resp); asked > 0 {
-			wait = asked
-		}
-		if wait > s.opts.MaxRetryAfter {
+		asked := s.retryAfter(resp)
+		if asked > s.opts.MaxRetryAfter {
 			s.mu.Lock()
-			s.until = s.opts.Now().Add(wait)
+			s.until = s.opts.Now().Add(asked)
 			s.mu.Unlock()
 			return 0, false
+		}
+		if asked > 0 {
+			wait = asked
 		}
 	case http.StatusInternalServerError, http.StatusBadGateway, http.StatusGatewayTimeout, http.StatusRequestTimeout:
 	default:
@@ -91,23 +92,28 @@ func (s *session) backoff(attempt int) time.Duration {
 	return base/2 + time.Duration(s.opts.Jitter()*float64(base/2))
 }
 
+// longestRetryAfter is how long a host is believed to want to be left alone. After
+// that one request shows whether it still does.
+const longestRetryAfter = time.Hour
+
 // retryAfter reads the header of that name: seconds, or a date.
 func (s *session) retryAfter(resp *http.Response) time.Duration {
 	value := resp.Header.Get("Retry-After")
 	if seconds, err := strconv.ParseInt(value, 10, 32); err == nil {
-		return time.Duration(seconds) * time.Second
+		return min(time.Duration(seconds)*time.Second, longestRetryAfter)
 	}
 	if at, err := http.ParseTime(value); err == nil {
-		return at.Sub(s.opts.Now())
+		return min(at.Sub(s.opts.Now()), longestRetryAfter)
 	}
 	return 0
 }
 
-func (s *session) throttled(c call) error {
+// throttled is the failure of a request that the registry asked not to make yet.
+func (s *session) throttled(what string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.opts.Now().Before(s.until) {
-		return ErrThrottled.New(nil, "cannot %s: registry %s is throttled until %s", c.what, s.host, s.until.UTC().Format(time.RFC3339))
+		return ErrThrottled.New(&later{at: s.until}, "cannot %s: registry %s is throttled", what, s.host)
 	}
 	return nil
 }
@@ -193,5 +199,22 @@ func (s *session) send(ctx context.Context, c call, authorization string) (*http
 		}
 		req.ContentLength = c.size
 	}
-	return transport.RoundTrip(req)
+	return s.roundTrip(transport, req, c.what)
+}
+
+// roundTrip makes a request unless its host is known not to answer.
+func (s *session) roundTrip(transport http.RoundTripper, req *http.Request, what string) (*http.Response, error) {
+	host := req.URL.Scheme + "://" + req.URL.Host
+	if why := s.opts.Health.ask(host); why != nil {
+		return nil, ErrRegistryUnavailable.New(why, "cannot %s: registry %s cannot be reached", what, req.URL.Host)
+	}
+	resp, err := transport.RoundTrip(req)
+	switch {
+	case err == nil:
+		s.opts.Health.answered(host)
+	case req.Context().Err() != nil, failureOf(err), isTLS(err):
+	default:
+		s.opts.Health.silent(host, reason(err))
+	}
+	return resp, err
 }

@@ -23,8 +23,9 @@ type session struct {
 	mu sync.Mutex
 	// tokens are Authorization headers by scope.
 	tokens map[string]string
-	// until is when the host wants to be asked again.
-	until time.Time
+	// until is when the host wants to be asked again, and tokensUntil its token
+	// server.
+	until, tokensUntil time.Time
 }
 
 func newSession(opts *RemoteOptions, host string, named func(string) *session) *session {

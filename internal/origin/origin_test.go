@@ -162,11 +162,13 @@ func TestFindRefuses(t *testing.T) {
 		config *v1beta1.ImageConfig
 		want   interface{ Is(error) bool }
 	}{
-		"NoReference":   {"a.test/UPPER:v1", nil, oci.ErrInvalidReference},
-		"NoRegistry":    {"mycoolpkg", nil, oci.ErrInvalidReference},
-		"BadRewrite":    {"a.test/x:v1", rewrite("https://b.test"), imageconfig.ErrImageConfigInvalid},
-		"EmptyRewrite":  {"a.test/x:v1", rewrite(""), imageconfig.ErrImageConfigInvalid},
-		"BadMirror":     {"a.test/x:v1", config("m", "a.test", func(s *v1beta1.ImageConfigSpec) { s.Registry = &v1beta1.RegistryConfig{Mirrors: []v1beta1.RegistryMirror{{Prefix: "M/"}}} }), imageconfig.ErrImageConfigInvalid},
+		"NoReference":  {"a.test/UPPER:v1", nil, oci.ErrInvalidReference},
+		"NoRegistry":   {"mycoolpkg", nil, oci.ErrInvalidReference},
+		"BadRewrite":   {"a.test/x:v1", rewrite("https://b.test"), imageconfig.ErrImageConfigInvalid},
+		"EmptyRewrite": {"a.test/x:v1", rewrite(""), imageconfig.ErrImageConfigInvalid},
+		"BadMirror": {"a.test/x:v1", config("m", "a.test", func(s *v1beta1.ImageConfigSpec) {
+			s.Registry = &v1beta1.RegistryConfig{Mirrors: []v1beta1.RegistryMirror{{Prefix: "M/"}}}
+		}), imageconfig.ErrImageConfigInvalid},
 		"GoodRewrite":   {"a.test/x:v1", rewrite("b.test"), nil},
 		"MadeReference": {"short/x:v1", config("a", "short/", func(s *v1beta1.ImageConfigSpec) { s.RewriteImage = &v1beta1.ImageRewrite{Prefix: "b.test/short/"} }), nil},
 	} {

@@ -1,0 +1,215 @@
+package oci
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// clock is a clock that a test sets.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func newClock() *clock { return &clock{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)} }
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) add(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// A host that does not answer is asked by one of many, and by nobody for a time
+// that doubles; an answer ends the matter.
+func TestDeadHostIsRemembered(t *testing.T) {
+	f := newFakeRegistry(t)
+	ref := f.publish(t, buildHello(t), "v1")
+	c, dials, dead := newClock(), atomic.Int64{}, atomic.Bool{}
+	health := NewHealth(c.Now)
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+		dials.Add(1)
+		if dead.Load() {
+			return nil, errors.New("nobody is there")
+		}
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}
+	remote := func() *Remote {
+		return testRemote(t, func(o *RemoteOptions) { o.Now, o.Health, o.Dial = c.Now, health, dial })
+	}
+	dead.Store(true)
+	for i, pause := range []time.Duration{5, 10, 20, 40, 60, 60} {
+		dials.Store(0)
+		err := read(t, remote(), ref)
+		wantCode(t, err, ErrRegistryUnavailable)
+		want := int64(1)
+		if i == 0 {
+			want = silences
+		}
+		if n := dials.Load(); n != want {
+			t.Errorf("attempt %d dialed %d times, want %d", i, n, want)
+		}
+		// Everybody else is told at once, in the same words and until when.
+		first := err.Error()
+		err = read(t, remote(), ref)
+		wantCode(t, err, ErrRegistryUnavailable)
+		if at, ok := RetryAt(err); !ok || at != c.Now().Add(pause*time.Second) {
+			t.Errorf("attempt %d: to be tried at %v (%v), want in %ds", i, at, ok, pause)
+		}
+		if err.Error() != first || !strings.Contains(first, "nobody is there") {
+			t.Errorf("attempt %d: %q and then %q", i, first, err)
+		}
+		if dials.Load() != want {
+			t.Errorf("attempt %d: a dead host was dialed", i)
+		}
+		c.add(pause * time.Second)
+	}
+	dead.Store(false)
+	if err := read(t, remote(), ref); err != nil {
+		t.Fatal(err)
+	}
+	dead.Store(true)
+	dials.Store(0)
+	wantCode(t, read(t, remote(), ref), ErrRegistryUnavailable)
+	if dials.Load() != silences {
+		t.Errorf("after an answer, a silent host was dialed %d times", dials.Load())
+	}
+}
+
+// After a pause one of many tries, and the others are told at once.
+func TestOneTriesForAll(t *testing.T) {
+	c := newClock()
+	h := NewHealth(c.Now)
+	for range silences {
+		h.silent("h", errors.New("x"))
+	}
+	c.add(firstPause)
+	leave := 0
+	for range 50 {
+		if h.ask("h") == nil {
+			leave++
+		}
+	}
+	if leave != 1 {
+		t.Errorf("%d got leave", leave)
+	}
+	if h.ask("other") != nil {
+		t.Error("another host is held for dead")
+	}
+	// Requests that were under way together make one pause.
+	for range 50 {
+		h.silent("h", errors.New("x"))
+	}
+	if at, _ := RetryAt(h.ask("h")); at != c.Now().Add(2*firstPause) {
+		t.Errorf("the pause is %s", at.Sub(c.Now()))
+	}
+}
+
+func TestHealthIsBounded(t *testing.T) {
+	c := newClock()
+	h := NewHealth(c.Now)
+	for i := range 3 * maxHosts {
+		h.silent(fmt.Sprint(i), errors.New("x"))
+	}
+	if len(h.hosts) > maxHosts {
+		t.Errorf("%d hosts are remembered", len(h.hosts))
+	}
+	var none *Health
+	none.answered("h")
+	none.silent("h", nil)
+	if none.ask("h") != nil || none.pausing("h", errNoChallenge) != errNoChallenge {
+		t.Error("nothing is not nothing")
+	}
+}
+
+// Answers that are no success are answers.
+func TestRefusalsAreNoSilence(t *testing.T) {
+	f := newFakeRegistry(t)
+	h := NewHealth(nil)
+	r := testRemote(t, func(o *RemoteOptions) { o.Health = h })
+	f.fault = func(w http.ResponseWriter, _ *http.Request) bool { w.WriteHeader(http.StatusBadGateway); return true }
+	for range 3 {
+		wantCode(t, read(t, r, f.ref("v1")), ErrRegistryUnavailable)
+	}
+	if len(h.hosts) != 0 {
+		t.Errorf("remembered %v", h.hosts)
+	}
+}
+
+func TestRetryAt(t *testing.T) {
+	f := newFakeRegistry(t)
+	c := newClock()
+	status, header := http.StatusTooManyRequests, "600"
+	f.fault = func(w http.ResponseWriter, _ *http.Request) bool {
+		w.Header().Set("Retry-After", header)
+		w.WriteHeader(status)
+		return true
+	}
+	for _, tc := range []struct {
+		status int
+		header string
+		want   time.Duration
+		code   interface{ Is(error) bool }
+	}{
+		{http.StatusTooManyRequests, "600", 10 * time.Minute, ErrThrottled},
+		{http.StatusServiceUnavailable, "600", 10 * time.Minute, ErrThrottled},
+		{http.StatusTooManyRequests, "31536000", longestRetryAfter, ErrThrottled},
+		{http.StatusTooManyRequests, "", 0, ErrThrottled},
+		{http.StatusServiceUnavailable, "", 0, ErrRegistryUnavailable},
+	} {
+		status, header = tc.status, tc.header
+		r := testRemote(t, func(o *RemoteOptions) { o.Now = c.Now })
+		err := read(t, r, f.ref("v1"))
+		wantCode(t, err, tc.code)
+		at, ok := RetryAt(fmt.Errorf("wrapped: %w", err))
+		if ok != (tc.want > 0) || ok && at != c.Now().Add(tc.want) {
+			t.Errorf("%d %q: to be tried at %v (%v), want in %s", tc.status, tc.header, at, ok, tc.want)
+		}
+	}
+}
+
+// A token server that throttles is left alone as well.
+func TestTokenServerThrottles(t *testing.T) {
+	f := newFakeRegistry(t)
+	ref := f.publish(t, buildHello(t), "v1")
+	c, asked := newClock(), atomic.Int64{}
+	tokens := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if asked.Add(1) > 1 {
+			_, _ = fmt.Fprint(w, `{"token":"good"}`)
+			return
+		}
+		w.Header().Set("Retry-After", "60")
+		w.WriteHeader(http.StatusTooManyRequests)
+	}))
+	t.Cleanup(tokens.Close)
+	f.fault = wantBearer("good", tokens.URL)
+	r := testRemote(t, func(o *RemoteOptions) { o.Now = c.Now })
+	for range 3 {
+		err := read(t, r, ref)
+		wantCode(t, err, ErrThrottled)
+		if at, ok := RetryAt(err); !ok || at != c.Now().Add(time.Minute) {
+			t.Errorf("to be tried at %v (%v)", at, ok)
+		}
+	}
+	if asked.Load() != 1 {
+		t.Errorf("%d tokens were asked for", asked.Load())
+	}
+	c.add(time.Minute)
+	if err := read(t, r, ref); err != nil {
+		t.Error(err)
+	}
+}
