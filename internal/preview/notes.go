@@ -1,0 +1,43 @@
+package preview
+
+import (
+	"fmt"
+	"strings"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/dependency"
+)
+
+// warn adds warnings.
+func (p *Plan) warn(all ...string) { p.Warnings = append(p.Warnings, all...) }
+
+// notes are what a person should know beside the changes of a plan.
+func notes(p v1.Package, n succession, out *Plan) []string {
+	var all []string
+	if p.GetDeletionTimestamp() != nil {
+		all = append(all, "The package is being deleted: nothing of this happens.")
+	}
+	if p.GetAnnotations()[v1.AnnotationPaused] == "true" {
+		all = append(all, fmt.Sprintf("The package is paused: nothing happens until the annotation %s is removed.", v1.AnnotationPaused))
+	}
+	if n.current.GetAnnotations()[v1.AnnotationPaused] == "true" {
+		all = append(all, fmt.Sprintf("The revision %s is paused: its objects stay as they are until the annotation %s is removed.", n.current.GetName(), v1.AnnotationPaused))
+	}
+	if n.decision.Activate != n.current.GetName() {
+		all = append(all, fmt.Sprintf("The revisionActivationPolicy is Manual: the revision %s waits until a person sets its spec.desiredState to Active.", n.current.GetName()))
+	}
+	if out.Waits() {
+		all = append(all, "Objects are changed only when these are installed: "+strings.Join(unsatisfied(out.Dependencies), ", ")+".")
+	}
+	return all
+}
+
+func unsatisfied(all []Dependency) []string {
+	var out []string
+	for _, d := range all {
+		if d.State != dependency.Satisfied {
+			out = append(out, strings.TrimSpace(d.Package+" "+d.Constraint))
+		}
+	}
+	return out
+}

@@ -1,0 +1,208 @@
+// Package preview tells, before anything is written, what an install, an update or
+// an uninstall of a package would do to a cluster.
+//
+// A Planner reads: packages, revisions, the metadata of objects, and content. It
+// decides with the same pure functions as the package manager (internal/revision,
+// internal/desired, internal/plan), so that a Plan says what the manager then
+// does. What can be done with a Plan, to keep it, to load it and to tell what has
+// moved since it was made, is pure.
+package preview
+
+import (
+	"encoding/json"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/dependency"
+	"github.com/xpkg-dev/xpkg/internal/plan"
+)
+
+// The type of a kept plan.
+const (
+	APIVersion = "xpkg.dev/v1alpha1"
+	Kind       = "Plan"
+)
+
+// Operation is what a plan is for.
+type Operation string
+
+// The operations.
+const (
+	// Install makes a package that is not there.
+	Install Operation = "install"
+	// Update changes the spec of a package that is there, or finds it as wanted.
+	Update Operation = "update"
+	// Uninstall deletes a package.
+	Uninstall Operation = "uninstall"
+)
+
+// Plan is what an operation on one package would do to a cluster. Equal reads of
+// a cluster give equal plans: it holds no time and no order that varies.
+type Plan struct {
+	APIVersion string    `json:"apiVersion"`
+	Kind       string    `json:"kind"`
+	Operation  Operation `json:"operation"`
+	// Cluster identifies the cluster: the UID of its namespace kube-system. It is
+	// empty when whoever plans may not read that.
+	Cluster types.UID `json:"cluster,omitempty"`
+	Package Package   `json:"package"`
+	// Content is what would be installed; nil for an uninstall.
+	Content *Content `json:"content,omitempty"`
+	// Revisions are changed in this order.
+	Revisions []RevisionChange `json:"revisions,omitempty"`
+	// Objects are changed in this order. With a refusal none is.
+	Objects plan.Plan `json:"objects"`
+	// Dependencies are those that the content names directly. While one of them is
+	// not satisfied, no object is changed.
+	Dependencies []Dependency `json:"dependencies,omitempty"`
+	// Resources are the custom resources of the definitions that an uninstall
+	// takes away, as far as there are any.
+	Resources []Resources `json:"customResources,omitempty"`
+	// Preconditions are what the plan was made from.
+	Preconditions Preconditions `json:"preconditions"`
+	// Warnings are for people, and no part of what is compared.
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Package is the object that makes the package manager act.
+type Package struct {
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+	// From is what is installed, and To what would be; each is nil where there is
+	// nothing.
+	From *Version `json:"from,omitempty"`
+	To   *Version `json:"to,omitempty"`
+	// Object is the package as it would be written, without what the API server
+	// fills in. It is empty for an uninstall.
+	Object json.RawMessage `json:"object,omitempty"`
+}
+
+// Version is a reference and the digest of its content, as far as that is known.
+type Version struct {
+	Reference string `json:"reference"`
+	Digest    string `json:"digest,omitempty"`
+}
+
+// Content is what would be installed.
+type Content struct {
+	// Reference is spec.package as it was asked for.
+	Reference string `json:"reference"`
+	// Resolved is the image that a registry is asked for, after rewriting by
+	// ImageConfigs.
+	Resolved string `json:"resolved"`
+	Digest   string `json:"digest"`
+}
+
+// RevisionAction is what becomes of a revision.
+type RevisionAction string
+
+// The actions on revisions.
+const (
+	CreateRevision     RevisionAction = "create"
+	ActivateRevision   RevisionAction = "activate"
+	DeactivateRevision RevisionAction = "deactivate"
+	// UpdateRevision changes what a revision copies from its package.
+	UpdateRevision RevisionAction = "update"
+	// NumberRevision gives a revision that a person activated its number.
+	NumberRevision RevisionAction = "number"
+	// CollectRevision deletes a revision: the history limit is reached, or its
+	// package goes.
+	CollectRevision RevisionAction = "collect"
+)
+
+// RevisionChange is one write of a revision.
+type RevisionChange struct {
+	Action RevisionAction `json:"action"`
+	Name   string         `json:"name"`
+	// Number and State are those after the change.
+	Number int64            `json:"number"`
+	State  v1.RevisionState `json:"state"`
+	Digest string           `json:"digest,omitempty"`
+}
+
+// Dependency is a package that the content needs.
+type Dependency struct {
+	Package    string           `json:"package"`
+	Constraint string           `json:"constraint,omitempty"`
+	State      dependency.State `json:"state"`
+	// Installed is the reference that is there, if any is.
+	Installed string `json:"installed,omitempty"`
+}
+
+// Resources says how many custom resources a definition has in the cluster.
+type Resources struct {
+	Definition string `json:"definition"`
+	Count      int64  `json:"count"`
+	// Unknown says why they could not be counted.
+	Unknown string `json:"unknown,omitempty"`
+}
+
+// Preconditions are what a plan was made from, beside what its changes carry
+// themselves. Applying a plan refuses when one of them does not hold any more.
+type Preconditions struct {
+	// UID and Generation are those of the package object, and Spec is its spec.
+	// All are empty when there is none.
+	UID        types.UID       `json:"uid,omitempty"`
+	Generation int64           `json:"generation,omitempty"`
+	Spec       json.RawMessage `json:"spec,omitempty"`
+	// Revisions are those of the package, by name.
+	Revisions []Revision `json:"revisions,omitempty"`
+	// Installed are all other packages, by kind and name.
+	Installed []Installed `json:"installed,omitempty"`
+}
+
+// Revision is a revision that exists.
+type Revision struct {
+	Name   string           `json:"name"`
+	UID    types.UID        `json:"uid"`
+	Number int64            `json:"number"`
+	State  v1.RevisionState `json:"state"`
+	Digest string           `json:"digest,omitempty"`
+}
+
+// Installed is another package.
+type Installed struct {
+	Kind      string `json:"kind"`
+	Name      string `json:"name"`
+	Reference string `json:"reference"`
+	Digest    string `json:"digest,omitempty"`
+}
+
+// Pending reports whether the operation would change anything.
+func (p *Plan) Pending() bool {
+	return p.Operation != Update || !sameJSON(p.Preconditions.Spec, p.spec()) ||
+		len(p.Revisions)+len(p.Objects.Changes)+len(p.Objects.Refusals) > 0
+}
+
+// spec is that of the object which would be written.
+func (p *Plan) spec() json.RawMessage {
+	var o struct {
+		Spec json.RawMessage `json:"spec"`
+	}
+	if json.Unmarshal(p.Package.Object, &o) != nil {
+		return nil
+	}
+	return o.Spec
+}
+
+// Waits reports whether objects have to wait for a dependency.
+func (p *Plan) Waits() bool {
+	for _, d := range p.Dependencies {
+		if d.State != dependency.Satisfied {
+			return true
+		}
+	}
+	return false
+}
+
+// Lost is how many custom resources go with an uninstall, and of how many
+// definitions they cannot be counted.
+func (p *Plan) Lost() (resources int64, uncounted int) {
+	for _, r := range p.Resources {
+		if resources += r.Count; r.Unknown != "" {
+			uncounted++
+		}
+	}
+	return resources, uncounted
+}
