@@ -23,6 +23,9 @@ type Document struct {
 
 // body is what is computed from a document, once.
 type body struct {
+	// again says that the text can be read whenever it is wanted, and is not kept.
+	again bool
+
 	once sync.Once
 	read func() ([]byte, error)
 	json []byte
@@ -42,8 +45,9 @@ func newDocument(file string, line, index int, raw []byte, reader *yamlReader) D
 
 // JSON is the document as canonical JSON: keys in the order of their bytes, no
 // space that means nothing, numbers and booleans as sigs.k8s.io/yaml understands
-// them. It is computed once and must not be changed. The error is a failure that
-// names the file, the line and the number of the document.
+// them. It must not be changed. It is computed once and kept, except that of a
+// document from an index, which is read each time and not kept. The error is a
+// failure that names the file, the line and the number of the document.
 func (d Document) JSON() ([]byte, error) {
 	json, err := d.canonical()
 	if err != nil {
@@ -57,6 +61,9 @@ func (d Document) JSON() ([]byte, error) {
 func (d Document) canonical() ([]byte, error) {
 	if d.body == nil {
 		return newDocument(d.File, d.Line, d.Index, d.Raw, newYAMLReader(Limits{})).canonical()
+	}
+	if d.body.again {
+		return d.body.read()
 	}
 	d.body.once.Do(func() {
 		d.body.json, d.body.err = d.body.read()

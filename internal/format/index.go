@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
+	"maps"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -24,6 +25,8 @@ var ErrDamagedIndex = failure.Register(failure.Code{
 // blob. Both are derived: they are kept under the digest of the package, the
 // version of the index and the policy, and are made anew when anything is odd.
 type Index struct {
+	// Version is that of the form; see IndexVersion.
+	Version int
 	// File is the name of the stream in messages.
 	File string
 	// Meta is the canonical JSON of the metadata, and MetaLine its line.
@@ -41,6 +44,9 @@ type IndexEntry struct {
 	Offset, Length int64
 	// SHA256 is that of the canonical JSON.
 	SHA256 [sha256.Size]byte
+	// Labels and Annotations are those of the object that are text. An index of
+	// version 1 does not have them.
+	Labels, Annotations map[string]string
 	// Line and Document are the place in the stream; Line counts from 1, Document,
 	// among those with content, from 0.
 	Line, Document int
@@ -52,14 +58,19 @@ func NewIndex(pkg *Package) (*Index, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &Index{File: pkg.Meta.Raw.File, Meta: meta, MetaLine: pkg.Meta.Raw.Line, Objects: make([]IndexEntry, len(pkg.Objects))}
+	x := &Index{Version: IndexVersion, File: pkg.Meta.Raw.File, Meta: meta, MetaLine: pkg.Meta.Raw.Line, Objects: make([]IndexEntry, len(pkg.Objects))}
 	errs := make([]error, len(pkg.Objects))
 	parallel(len(pkg.Objects), func(i int) {
 		var text []byte
 		o := &pkg.Objects[i]
 		text, errs[i] = o.JSON()
+		if errs[i] != nil {
+			return
+		}
+		t := readTags(text)
 		x.Objects[i] = IndexEntry{
-			GVK: o.GVK, Name: o.Name, Length: int64(len(text)), SHA256: sha256.Sum256(text), Line: o.Line, Document: o.Index,
+			GVK: o.GVK, Name: o.Name, Length: int64(len(text)), SHA256: sha256.Sum256(text), Labels: t.labels, Annotations: t.annotations,
+			Line: o.Line, Document: o.Index,
 		}
 	})
 	offset := int64(0)
@@ -89,8 +100,9 @@ func WriteObjects(w io.Writer, pkg *Package) error {
 }
 
 // Package gives the package of the index. Its documents have no Raw, and read
-// their JSON from the blob when they are asked for it, once; JSON that is not what
-// the index says is an error of the class Untrusted. There are no findings: those
+// their JSON from the blob each time they are asked for it, so that the package
+// holds none of it; JSON that is not what the index says is an error of the class
+// Untrusted. There are no findings: those
 // were told when the package was read from its YAML.
 func (x *Index) Package(blob io.ReaderAt, limits Limits) (*Package, error) {
 	limits = limits.withDefaults()
@@ -111,8 +123,11 @@ func (x *Index) Package(blob io.ReaderAt, limits Limits) (*Package, error) {
 	pkg := &Package{Meta: meta, Objects: make([]Object, len(x.Objects))}
 	for i := range x.Objects {
 		e := &x.Objects[i]
-		doc := Document{File: x.File, Line: e.Line, Index: e.Document, body: &body{read: func() ([]byte, error) { return e.read(blob) }}}
+		doc := Document{File: x.File, Line: e.Line, Index: e.Document, body: &body{again: true, read: func() ([]byte, error) { return e.read(blob) }}}
 		pkg.Objects[i] = Object{GVK: e.GVK, Name: e.Name, Document: doc}
+		if x.Version >= withTags {
+			pkg.Objects[i].entry = e
+		}
 	}
 	return pkg, nil
 }
@@ -129,6 +144,13 @@ func (e *IndexEntry) read(blob io.ReaderAt) ([]byte, error) {
 	return text, nil
 }
 
+// same compares what an index of a version has to say of an object.
+func (e *IndexEntry) same(other *IndexEntry, version int) bool {
+	return e.GVK == other.GVK && e.Name == other.Name && e.Offset == other.Offset && e.Length == other.Length &&
+		e.SHA256 == other.SHA256 && e.Line == other.Line && e.Document == other.Document &&
+		(version < withTags || maps.Equal(e.Labels, other.Labels) && maps.Equal(e.Annotations, other.Annotations))
+}
+
 // Matches proves that the index is one of the package, object by object. An index
 // that came with a package is not believed without that.
 func (x *Index) Matches(pkg *Package) error {
@@ -143,7 +165,7 @@ func (x *Index) Matches(pkg *Package) error {
 		return ErrDamagedIndex.New(nil, "the index has %d objects, the package %d", len(x.Objects), len(own.Objects))
 	}
 	for i, e := range own.Objects {
-		if o := x.Objects[i]; o != e {
+		if o := &x.Objects[i]; !o.same(&e, x.Version) {
 			return ErrDamagedIndex.New(fmt.Errorf("%s %q is not the same", safe(o.GVK.Kind), o.Name), "the index is not that of the package")
 		}
 	}

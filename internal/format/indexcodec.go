@@ -3,6 +3,7 @@ package format
 import (
 	"encoding/binary"
 	"errors"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -10,24 +11,31 @@ import (
 
 // IndexVersion is the version of what EncodeIndex writes, and of the canonical
 // JSON beside it. It grows when either changes.
-const IndexVersion = 1
+const IndexVersion = 2
+
+// withTags is the first version that has the labels and annotations of objects.
+// Packages were published with the version before it, whose indexes can be read
+// and proven still.
+const withTags = 2
 
 const indexMagic = "xpkg index\n"
 
 // maxIndexEntries bounds what an index is believed to hold before it is read.
 const maxIndexEntries = 1 << 20
 
-// EncodeIndex writes an index. The same index gives the same bytes.
+// EncodeIndex writes an index in the form of its version. The same index gives the
+// same bytes.
 //
 // The form: the words "xpkg index" and a line feed; then unsigned variable-length
 // integers, and strings with their length before them: version, file, line of the
 // metadata, metadata, number of types, the group, version and kind of each, number
-// of objects, and for each its type, name, length, hash (32 bytes), line and
-// document. Offsets are the sums of the lengths.
+// of objects, and for each its type, name, length, hash (32 bytes), line, document,
+// labels and annotations: their number, and the key and value of each in the order
+// of the keys. Offsets are the sums of the lengths.
 func EncodeIndex(x *Index) []byte {
 	types := indexTypes(x)
 	w := indexWriter{buf: []byte(indexMagic)}
-	w.number(IndexVersion)
+	w.number(x.Version)
 	w.text(x.File)
 	w.number(x.MetaLine)
 	w.text(string(x.Meta))
@@ -45,6 +53,10 @@ func EncodeIndex(x *Index) []byte {
 		w.buf = append(w.buf, e.SHA256[:]...)
 		w.number(e.Line)
 		w.number(e.Document)
+		if x.Version >= withTags {
+			w.pairs(e.Labels)
+			w.pairs(e.Annotations)
+		}
 	}
 	return w.buf
 }
@@ -71,8 +83,16 @@ func (w *indexWriter) text(s string) {
 	w.buf = append(w.buf, s...)
 }
 
+func (w *indexWriter) pairs(m map[string]string) {
+	w.number(len(m))
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		w.text(k)
+		w.text(m[k])
+	}
+}
+
 // DecodeIndex reads what EncodeIndex wrote. The error is a failure of the class
-// Untrusted, for another version as well: an index is made anew, never repaired.
+// Untrusted, for a later version as well: an index is made anew, never repaired.
 func DecodeIndex(text []byte) (*Index, error) {
 	x, err := decodeIndex(text)
 	if err != nil {
@@ -86,12 +106,13 @@ func decodeIndex(text []byte) (*Index, error) {
 		return nil, errors.New("it is not an index")
 	}
 	r := &indexReader{rest: text[len(indexMagic):]}
-	if r.number() != IndexVersion {
+	version := r.number()
+	if version < 1 || version > IndexVersion {
 		return nil, errors.New("it is of another version")
 	}
-	x := &Index{File: string(r.text()), MetaLine: r.number(), Meta: r.text()}
+	x := &Index{Version: version, File: string(r.text()), MetaLine: r.number(), Meta: r.text()}
 	types := r.types()
-	x.Objects = r.entries(types)
+	x.Objects = r.entries(types, version)
 	switch {
 	case r.short:
 		return nil, errors.New("it is cut short")
@@ -148,7 +169,7 @@ func (r *indexReader) types() []schema.GroupVersionKind {
 	return types
 }
 
-func (r *indexReader) entries(types []schema.GroupVersionKind) []IndexEntry {
+func (r *indexReader) entries(types []schema.GroupVersionKind, version int) []IndexEntry {
 	entries := make([]IndexEntry, r.count(37))
 	offset := int64(0)
 	for i := range entries {
@@ -162,7 +183,23 @@ func (r *indexReader) entries(types []schema.GroupVersionKind) []IndexEntry {
 		e.Offset, e.Length = offset, int64(r.number())
 		copy(e.SHA256[:], r.bytes(len(e.SHA256)))
 		e.Line, e.Document = r.number(), r.number()
+		if version >= withTags {
+			e.Labels, e.Annotations = r.pairs(), r.pairs()
+		}
 		offset += e.Length
 	}
 	return entries
+}
+
+func (r *indexReader) pairs() map[string]string {
+	n := r.count(2)
+	if n == 0 {
+		return nil
+	}
+	pairs := make(map[string]string, n)
+	for range n {
+		k := string(r.text())
+		pairs[k] = string(r.text())
+	}
+	return pairs
 }

@@ -34,6 +34,9 @@ type Object struct {
 	GVK  schema.GroupVersionKind
 	Name string
 	Document
+
+	// entry is what an index says of the object; nil when there is none.
+	entry *IndexEntry
 }
 
 // Meta is the metadata object of a package, whatever version it was written in.
