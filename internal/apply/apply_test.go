@@ -184,11 +184,11 @@ func TestWritesAreGuarded(t *testing.T) {
 	l := settled(t, c, ref)
 	stale := plan.Change{Action: plan.Update, Ref: ref, UID: l.UID, ResourceVersion: "1"}
 	other := plan.Change{Action: plan.Update, Ref: ref, UID: "11111111-1111-1111-1111-111111111111", ResourceVersion: l.ResourceVersion}
-	staleOwners := stale
-	staleOwners.MetadataOnly = true
+	staleOwners, otherOwners := stale, other
+	staleOwners.MetadataOnly, otherOwners.MetadataOnly = true, true
 	absent := plan.Change{Action: plan.Update, Ref: definition("absents.apply.test"), UID: l.UID, ResourceVersion: l.ResourceVersion}
 	for name, ch := range map[string]plan.Change{
-		"CreateWhatExists": create, "StaleResourceVersion": stale, "AnotherUID": other, "StaleOwners": staleOwners, "Gone": absent,
+		"CreateWhatExists": create, "StaleResourceVersion": stale, "AnotherUID": other, "StaleOwners": staleOwners, "OwnersOfAnotherUID": otherOwners, "Gone": absent,
 	} {
 		body := raw
 		if name == "Gone" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -75,7 +76,7 @@ func classify(err error, what string, args ...any) error {
 		code = ErrStopped
 	case notServed(err):
 		code = ErrKindNotServed
-	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err):
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err), anotherUID(err):
 		code = ErrMoved
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		code = ErrForbidden
@@ -95,19 +96,21 @@ func stopped(err error) bool {
 // errNoAnswer marks calls of which nobody knows what became of them.
 var errNoAnswer = errors.New("the API server did not answer")
 
+// anotherUID reports whether a patch was refused because the object of that name is
+// not the one that it was made for. An API server calls that invalid.
+func anotherUID(err error) bool {
+	return apierrors.IsInvalid(err) && hasCause(err, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
+}
+
 // notServed tells the 404 of an unknown path from that of an unknown object. An
 // API server says the former in plain text, whatever one asks for.
 func notServed(err error) bool {
+	return apierrors.IsNotFound(err) && hasCause(err, func(c metav1.StatusCause) bool { return c.Type == metav1.CauseTypeUnexpectedServerResponse })
+}
+
+func hasCause(err error, is func(metav1.StatusCause) bool) bool {
 	var status apierrors.APIStatus
-	if !apierrors.IsNotFound(err) || !errors.As(err, &status) || status.Status().Details == nil {
-		return false
-	}
-	for _, c := range status.Status().Details.Causes {
-		if c.Type == metav1.CauseTypeUnexpectedServerResponse {
-			return true
-		}
-	}
-	return false
+	return errors.As(err, &status) && status.Status().Details != nil && slices.ContainsFunc(status.Status().Details.Causes, is)
 }
 
 // refused names the first few objects that stop a plan, and who holds them.

@@ -1,0 +1,78 @@
+package apply
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+	"time"
+)
+
+// Whatever a server says about who manages what, reading it fails no plan.
+func FuzzFields(f *testing.F) {
+	for _, seed := range []string{
+		`{"f:metadata":{"f:labels":{".":{},"f:a":{}},"f:annotations":{"f:b":{}}},"f:spec":{}}`, `{"f:status":{}}`, `{"f:metadata":[]}`, `[]`, `null`, `1`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		if !json.Valid(raw) {
+			return // The client library has read the page by then.
+		}
+		var got fields
+		if err := json.Unmarshal(raw, &got); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.IsSorted(got.labels) || !slices.IsSorted(got.annotations) {
+			t.Errorf("not in order: %+v", got)
+		}
+	})
+}
+
+// Whatever a package and a server say of the state, what is written is valid, says
+// nothing else than the package, and is never less active than the live object.
+func FuzzState(f *testing.F) {
+	f.Add([]byte(`{"state":"Inactive","group":"a"}`), "Active")
+	f.Add([]byte(`{}`), "Inactive")
+	f.Add([]byte(`null`), "Active")
+	f.Fuzz(func(t *testing.T, spec []byte, live string) {
+		out, err := withState(spec, live)
+		if err != nil {
+			return
+		}
+		var before, after map[string]json.RawMessage
+		if json.Unmarshal(spec, &before) != nil || json.Unmarshal(out, &after) != nil {
+			t.Fatalf("%s became %s", spec, out)
+		}
+		var state string
+		if err := json.Unmarshal(after["state"], &state); err != nil {
+			t.Fatal(err)
+		}
+		if live == active && state != active {
+			t.Errorf("the state is %q, and was %q", state, live)
+		}
+		delete(before, "state")
+		delete(after, "state")
+		if len(before) != len(after) {
+			t.Errorf("%s became %s", spec, out)
+		}
+	})
+}
+
+// Whatever a server says about when to come again, a pause keeps its bounds.
+func FuzzRetryAfter(f *testing.F) {
+	for _, seed := range []string{"1", "-1", "99999999999", "Wed, 21 Oct 2015 07:28:00 GMT", "soon", ""} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, header string) {
+		now := time.Unix(1_000_000, 0)
+		after, told := heard{retryAfter: header}.after(now)
+		if after < 0 || !told && after != 0 {
+			t.Errorf("%q: %s, %v", header, after, told)
+		}
+		p := newPace()
+		p.answered(now, answer{throttled: true, after: after})
+		if pause := p.pausedUntil.Sub(now); pause <= 0 || pause > maxPause {
+			t.Errorf("%q: a pause of %s", header, pause)
+		}
+	})
+}
