@@ -67,35 +67,50 @@ func (a *addition) open(ctx context.Context, d Descriptor) (io.ReadCloser, error
 	return a.Open(ctx, d)
 }
 
-// OpenArchive opens an archive or a layout as [OpenArchive] does, in a folder that
+// OpenArchiveIn opens an archive or a layout as [OpenArchive] does, in a folder that
 // anybody may have put files into: no link is followed out of the folder, and
-// nothing but ordinary files is read. An archive that is compressed with gzip is
-// unpacked into the store for as long as it is open.
-func (s *Store) OpenArchive(ctx context.Context, in *os.Root, name string, limits Limits) (*Archive, error) {
+// nothing but ordinary files is read.
+func OpenArchiveIn(ctx context.Context, in *os.Root, name string, limits Limits) (*Archive, error) {
 	info, err := in.Stat(name)
 	if err != nil {
 		return nil, ErrArchiveNotFound.New(err, "cannot open %s", name)
 	}
-	if info.IsDir() {
-		root, err := in.OpenRoot(name)
+	if !info.IsDir() {
+		f, err := openIn(in, name)
 		if err != nil {
-			return nil, ErrArchiveNotFound.New(err, "cannot open %s", name)
+			return nil, err
 		}
-		return newArchive(ctx, strangeFolder{root}, root.Close, limits)
+		return openTar(ctx, f, f.Close, limits)
 	}
-	f, err := openIn(in, name)
-	if ErrNotAnArchive.Is(err) {
-		return nil, err
-	}
+	root, err := in.OpenRoot(name)
 	if err != nil {
 		return nil, ErrArchiveNotFound.New(err, "cannot open %s", name)
 	}
-	var magic [2]byte
-	if n, _ := f.ReadAt(magic[:], 0); n == 2 && magic == [2]byte{0x1f, 0x8b} {
-		a, err := s.openGzip(ctx, f, limits)
-		return a, errors.Join(err, f.Close())
+	return newArchive(ctx, strangeFolder{root}, root.Close, limits)
+}
+
+// OpenArchive is [OpenArchiveIn], for archives that are compressed with gzip, too. Such
+// an archive is unpacked into the store for as long as it is open.
+func (s *Store) OpenArchive(ctx context.Context, in *os.Root, name string, limits Limits) (*Archive, error) {
+	info, err := in.Stat(name)
+	if err != nil || info.IsDir() {
+		return OpenArchiveIn(ctx, in, name, limits)
 	}
-	return openTar(ctx, f, f.Close, limits)
+	f, err := openIn(in, name)
+	if err != nil {
+		return nil, err
+	}
+	if !isGzip(f) {
+		return openTar(ctx, f, f.Close, limits)
+	}
+	a, err := s.openGzip(ctx, f, limits)
+	return a, errors.Join(err, f.Close())
+}
+
+func isGzip(f io.ReaderAt) bool {
+	var magic [2]byte
+	n, _ := f.ReadAt(magic[:], 0)
+	return n == 2 && magic == [2]byte{0x1f, 0x8b}
 }
 
 // openGzip unpacks an archive twice: the first time only tells how much room it
@@ -135,7 +150,7 @@ func unzip(ctx context.Context, to io.Writer, from io.ReaderAt, most int64) (int
 type strangeFolder struct{ root *os.Root }
 
 func (f strangeFolder) open(name string) (io.ReadCloser, int64, error) {
-	file, err := openIn(f.root, name)
+	file, err := openOrdinary(f.root, name)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -146,8 +161,17 @@ func (f strangeFolder) open(name string) (io.ReadCloser, int64, error) {
 	return file, info.Size(), nil
 }
 
-// openIn opens an ordinary file. A named pipe is refused and not waited for.
+// openIn opens an ordinary file that somebody named.
 func openIn(root *os.Root, name string) (*os.File, error) {
+	f, err := openOrdinary(root, name)
+	if err != nil && !ErrNotAnArchive.Is(err) {
+		err = ErrArchiveNotFound.New(err, "cannot open %s", name)
+	}
+	return f, err
+}
+
+// openOrdinary opens a file. A named pipe is refused and not waited for.
+func openOrdinary(root *os.Root, name string) (*os.File, error) {
 	f, err := root.OpenFile(name, os.O_RDONLY|noWait, 0)
 	if err != nil {
 		return nil, err

@@ -224,8 +224,13 @@ func TestRecords(t *testing.T) {
 		must(t, s.PutRecord(Record{Kind: "names", Name: name, Data: []byte("old")}))
 		must(t, s.PutRecord(Record{Kind: "names", Name: name, Data: []byte(name)}))
 	}
-	must(t, s.RemoveRecord("names", ""))
-	must(t, s.RemoveRecord("names", "never there"))
+	must(t, s.RemoveRecord(Record{Kind: "names"}))
+	must(t, s.RemoveRecord(Record{Kind: "names", Name: "never there"}))
+	if r, err := s.GetRecord(t.Context(), "names", "a"); err != nil || string(r.Data) != "a" {
+		t.Errorf("record a: %q (%v)", r.Data, err)
+	}
+	_, err := s.GetRecord(t.Context(), "names", "")
+	wantCode(t, err, ErrBlobNotFound)
 	got, err := s.Records(t.Context(), "names")
 	must(t, err)
 	if len(got) != 3 || len(filesUnder(t, s, recordsDir)) != 3 {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // maxRecord bounds what is read of one record.
@@ -17,47 +18,61 @@ const maxRecord = 16 << 20
 type Record struct {
 	// Kind is a DNS label.
 	Kind string
-	// Name tells the record from others of its kind. It can be any text.
+	// Name tells the record from others of its kind. It can be any text, and is not
+	// known of a record that Records gives: who needs it writes it into the data.
 	Name string
 	Data []byte
+	// path is the file of a record that was read.
+	path string
 }
 
 // PutRecord writes a record, in the place of the one with its kind and name.
-func (s *Store) PutRecord(r Record) error {
-	return s.writeSmall(s.recordPath(r.Kind, r.Name), string(r.Data))
+func (s *Store) PutRecord(r Record) error { return s.writeSmall(s.recordPath(r), string(r.Data)) }
+
+// GetRecord gives the record with a kind and a name, or BlobNotFound.
+func (s *Store) GetRecord(ctx context.Context, kind, name string) (Record, error) {
+	r := Record{Kind: kind, Name: name}
+	r.path = s.recordPath(r)
+	data, err := readRegular(ctx, r.path, maxRecord)
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, ErrBlobNotFound.New(nil, "the store has no record %q", clip(name))
+	}
+	r.Data = data
+	return r, err
 }
 
 // RemoveRecord removes a record; one that is not there is no error.
-func (s *Store) RemoveRecord(kind, name string) error {
-	err := s.change("remove a record", func() error { return os.Remove(s.recordPath(kind, name)) })
+func (s *Store) RemoveRecord(r Record) error {
+	err := s.change("remove a record", func() error { return os.Remove(s.recordPath(r)) })
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return s.writeError(err)
 	}
 	return nil
 }
 
-// Records gives the data of all records of a kind, in no order.
-func (s *Store) Records(ctx context.Context, kind string) ([][]byte, error) {
-	var paths []string
-	err := s.files(ctx, filepath.Join(recordsDir, ToDNSLabel(kind)), func(path string, _ fs.FileInfo) { paths = append(paths, path) })
+// Records gives all records of a kind, in no order.
+func (s *Store) Records(ctx context.Context, kind string) ([]Record, error) {
+	var all []Record
+	err := s.files(ctx, filepath.Join(recordsDir, ToDNSLabel(kind)), func(path string, _ fs.FileInfo) {
+		all = append(all, Record{Kind: kind, path: path})
+	})
 	if err != nil {
 		return nil, err
 	}
-	var all [][]byte
-	for _, path := range paths {
-		data, err := readRegular(ctx, path, maxRecord)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
+	for i := range all {
+		// One that vanishes meanwhile has no data.
+		all[i].Data, err = readRegular(ctx, all[i].path, maxRecord)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, s.writeError(err)
 		}
-		all = append(all, data)
 	}
-	return all, nil
+	return slices.DeleteFunc(all, func(r Record) bool { return r.Data == nil }), nil
 }
 
 // recordPath never contains a part of the name: that can be any text.
-func (s *Store) recordPath(kind, name string) string {
-	return filepath.Join(s.dir, recordsDir, ToDNSLabel(kind), DigestOf([]byte(name)).Hex())
+func (s *Store) recordPath(r Record) string {
+	if r.path != "" {
+		return r.path
+	}
+	return filepath.Join(s.dir, recordsDir, ToDNSLabel(r.Kind), DigestOf([]byte(r.Name)).Hex())
 }

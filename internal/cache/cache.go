@@ -1,0 +1,88 @@
+package cache
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/xpkg-dev/xpkg/internal/oci"
+)
+
+const (
+	// storeDir is the store within the folder of the cache.
+	storeDir = "store"
+	// grace is for how long after its last use a package counts as in use.
+	grace = 10 * time.Minute
+
+	dirMode fs.FileMode = 0o755
+)
+
+// Options change how a cache works.
+type Options struct {
+	// Limit is how many bytes the cache may keep; 0 is no limit. What people put
+	// beside the store does not count.
+	Limit int64
+	// OCILimits bound what is read of one package.
+	OCILimits oci.Limits
+	// Now gives the time; the system clock when it is nil.
+	Now func() time.Time
+	// Before is that of [oci.StoreOptions].
+	Before func(change string) error
+}
+
+// Cache is an open package cache. It can be used by many goroutines.
+type Cache struct {
+	dir    string
+	root   *os.Root
+	store  *oci.Store
+	limit  int64
+	limits oci.Limits
+	now    func() time.Time
+
+	// docs remembers what manifests refer to: content does not change.
+	docs documents
+	// importing lets one file at a time be read into the store.
+	importing chan struct{}
+	mu        sync.Mutex
+	imported  map[string]imported
+}
+
+// Open opens the package cache in dir, and makes it when it does not exist. It
+// fails as [oci.OpenStore] does. A cache that has more than its limit is made
+// smaller as far as possible.
+func Open(dir string, o Options) (*Cache, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, oci.ErrStoreWrite.New(err, "cannot open the package cache %s", dir)
+	}
+	if err := os.MkdirAll(dir, dirMode); err != nil {
+		return nil, oci.ErrStoreWrite.New(err, "cannot make the package cache %s", dir)
+	}
+	c := &Cache{
+		dir: dir, limit: o.Limit, limits: o.OCILimits.WithDefaults(), now: o.Now,
+		importing: make(chan struct{}, 1), imported: map[string]imported{},
+	}
+	if c.now == nil {
+		c.now = time.Now
+	}
+	if c.root, err = os.OpenRoot(dir); err != nil {
+		return nil, oci.ErrStoreWrite.New(err, "cannot open the package cache %s", dir)
+	}
+	c.store, err = oci.OpenStore(filepath.Join(dir, storeDir), oci.StoreOptions{Now: c.now, MakeRoom: c.makeRoom, Before: o.Before})
+	if err != nil {
+		return nil, errors.Join(err, c.root.Close())
+	}
+	return c, nil
+}
+
+// Store is where the content is.
+func (c *Cache) Store() *oci.Store { return c.store }
+
+// Dir is the folder of the cache.
+func (c *Cache) Dir() string { return c.dir }
+
+// Close gives up the folder. Content that is open stays readable.
+func (c *Cache) Close() error { return errors.Join(c.store.Close(), c.root.Close()) }

@@ -1,0 +1,64 @@
+package cache
+
+import (
+	"context"
+	"sync"
+
+	"github.com/xpkg-dev/xpkg/internal/oci"
+)
+
+// documents remembers which blobs are manifests or indexes, and what they refer
+// to, so that each is read once.
+type documents struct {
+	mu   sync.Mutex
+	refs map[oci.Digest][]oci.Digest
+}
+
+// of gives what the documents among the entries refer to. The others are absent. A
+// document that cannot be read refers to nothing: it is put aside.
+func (d *documents) of(ctx context.Context, s *oci.Store, entries []oci.Entry, limits oci.Limits) (map[oci.Digest][]oci.Digest, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	known := make(map[oci.Digest][]oci.Digest, len(entries))
+	docs := map[oci.Digest][]oci.Digest{}
+	for _, e := range entries {
+		if e.IsDerived() {
+			continue
+		}
+		refs, ok := d.refs[e.Digest]
+		if !ok {
+			var err error
+			if refs, err = references(ctx, s, e.Digest, limits); err != nil {
+				if ctx.Err() != nil {
+					return nil, ctx.Err()
+				}
+				continue // It was put aside, and may come back.
+			}
+		}
+		known[e.Digest] = refs
+		if refs != nil {
+			docs[e.Digest] = refs
+		}
+	}
+	d.refs = known // What is gone is forgotten.
+	return docs, nil
+}
+
+// references gives what a document refers to, and nil for any other blob.
+func references(ctx context.Context, s *oci.Store, blob oci.Digest, limits oci.Limits) ([]oci.Digest, error) {
+	doc, err := s.Document(ctx, blob, limits)
+	if err != nil || doc == nil {
+		return nil, err
+	}
+	refs := []oci.Digest{}
+	for _, l := range doc.Layers {
+		refs = append(refs, l.Digest)
+	}
+	for _, m := range doc.Manifests {
+		refs = append(refs, m.Digest)
+	}
+	if doc.Config != nil {
+		refs = append(refs, doc.Config.Digest)
+	}
+	return refs, nil
+}

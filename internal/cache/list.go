@@ -1,0 +1,151 @@
+package cache
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/xpkg-dev/xpkg/internal/oci"
+)
+
+// Entry is a package in the cache, or a file that somebody put beside it.
+type Entry struct {
+	// Digest is that of the root; zero for a file that cannot be read.
+	Digest oci.Digest `json:"digest,omitzero"`
+	// Names are those that were given with [Cache.Add].
+	Names []string `json:"names,omitempty"`
+	// Files lie in the folder of the cache and have this content.
+	Files []string `json:"files,omitempty"`
+	// Kind and Package say what the package is, when it can be read.
+	Kind    string `json:"kind,omitempty"`
+	Package string `json:"package,omitempty"`
+	// Size is the bytes of what only this package needs in the store. What it shares
+	// with others is not counted, nor is a file beside the store.
+	Size int64 `json:"size"`
+	// LastUsed is when it was written or read last.
+	LastUsed time.Time `json:"lastUsed,omitzero"`
+	// InUse are the owners that need it.
+	InUse []string `json:"inUse,omitempty"`
+	// Problem says why the package cannot be read.
+	Problem string `json:"problem,omitempty"`
+}
+
+// List tells what is in the cache: packages by kind and name, then files that
+// nobody has asked for yet. Listing is no use of a package.
+func (c *Cache) List(ctx context.Context) ([]Entry, error) {
+	s, err := c.survey(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []Entry
+	holdings := s.holdings()
+	owners := byDigest(holdings)
+	for _, h := range holdings {
+		if h.isPackage || len(h.names) > 0 {
+			e := s.describe(h, owners)
+			c.read(ctx, &e)
+			all = append(all, e)
+		}
+	}
+	if all, err = c.withFiles(ctx, all); err != nil {
+		return nil, errors.Join(err, ctx.Err())
+	}
+	slices.SortStableFunc(all, func(a, b Entry) int {
+		return cmp.Or(compareBool(a.Kind == "", b.Kind == ""), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Package, b.Package), slices.Compare(a.Names, b.Names))
+	})
+	return all, ctx.Err()
+}
+
+// Size is how many bytes the cache has of what it may have.
+func (c *Cache) Size(ctx context.Context) (has, limit int64, err error) {
+	over, err := c.over(ctx, 0)
+	return over + c.limit, c.limit, err
+}
+
+// describe tells of a package what the store knows.
+func (s *survey) describe(h *holding, owners map[oci.Digest][]*holding) Entry {
+	return Entry{Digest: h.root, Names: h.names, LastUsed: h.lastUsed, InUse: h.owners, Size: s.own(h, owners)}
+}
+
+// read adds what the package says.
+func (c *Cache) read(ctx context.Context, e *Entry) {
+	a, err := c.store.Peek().Artifact(ctx, e.Digest, c.limits)
+	if err != nil {
+		e.Problem = err.Error()
+		return
+	}
+	what, err := c.about(ctx, a, e.Digest.Short())
+	if err != nil {
+		e.Problem = err.Error()
+	}
+	e.Kind, e.Package = what.Kind, what.Name
+}
+
+// own is the size of what no other package needs.
+func (s *survey) own(h *holding, owners map[oci.Digest][]*holding) int64 {
+	var n int64
+	for _, e := range s.entries {
+		if of := owners[e.Digest]; len(of) == 1 && of[0] == h {
+			n += e.Size
+		}
+	}
+	return n
+}
+
+// entry describes one package.
+func (c *Cache) entry(ctx context.Context, root oci.Digest) (Entry, error) {
+	s, err := c.survey(ctx)
+	if err != nil {
+		return Entry{}, err
+	}
+	holdings := s.holdings()
+	i := slices.IndexFunc(holdings, func(h *holding) bool { return h.root == root })
+	if i < 0 {
+		return Entry{}, ErrNotInCache.New(nil, "%s was removed from the package cache %s while it was added", root, c.dir)
+	}
+	e := s.describe(holdings[i], byDigest(holdings))
+	c.read(ctx, &e)
+	return e, nil
+}
+
+// withFiles adds the files that lie in the folder, to the packages that they are.
+func (c *Cache) withFiles(ctx context.Context, all []Entry) ([]Entry, error) {
+	files, err := c.droppedFiles()
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		e := c.describeFile(ctx, file)
+		i := slices.IndexFunc(all, func(other Entry) bool { return !e.Digest.IsZero() && other.Digest == e.Digest })
+		if i < 0 {
+			all = append(all, e)
+			continue
+		}
+		all[i].Files = append(all[i].Files, file)
+	}
+	return all, nil
+}
+
+// describeFile tells what a file in the folder is, without keeping any of it.
+func (c *Cache) describeFile(ctx context.Context, file string) Entry {
+	e := Entry{Files: []string{file}}
+	a, err := oci.OpenArchiveIn(ctx, c.root, file, c.limits)
+	if err != nil && strings.HasSuffix(file, ".gz") {
+		return e // It is unpacked when somebody asks for it.
+	}
+	if err != nil {
+		e.Problem = err.Error()
+		return e
+	}
+	defer a.Close() //nolint:errcheck // It was only read.
+	e.Digest = a.Root().Digest
+	what, err := c.about(ctx, a, file)
+	if err != nil {
+		e.Problem = err.Error()
+	}
+	e.Kind, e.Package = what.Kind, what.Name
+	return e
+}

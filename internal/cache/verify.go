@@ -1,0 +1,114 @@
+package cache
+
+import (
+	"context"
+	"slices"
+
+	"github.com/xpkg-dev/xpkg/internal/oci"
+)
+
+// Verify reads everything in the cache and compares it with its digest. What is
+// damaged is put aside. Then it looks whether all is there that packages need that
+// a control plane uses or that have a name. Verifying is no use of a package.
+func (c *Cache) Verify(ctx context.Context) (Report, error) {
+	var r Report
+	if err := c.verifyRecords(ctx, &r); err != nil {
+		return r, err
+	}
+	s, err := c.survey(ctx)
+	if err != nil {
+		return r, err
+	}
+	r.count(s.entries)
+	holdings := s.holdings()
+	owners := byDigest(holdings)
+	for _, e := range s.entries {
+		if err := ctx.Err(); err != nil {
+			return r, err
+		}
+		if err := c.store.Check(ctx, e); oci.ErrDigestMismatch.Is(err) {
+			r.Damaged = append(r.Damaged, fault(e.Digest, e.String(), owners[e.Digest]))
+		}
+	}
+	for _, h := range holdings {
+		r.Missing = append(r.Missing, c.missing(ctx, s, h)...)
+	}
+	return r, ctx.Err()
+}
+
+// verifyRecords removes records that nobody can read. Only then can anything else
+// be told about the cache.
+func (c *Cache) verifyRecords(ctx context.Context, r *Report) error {
+	return c.store.Exclusive(ctx, func() error {
+		for _, kind := range []string{namesKind, usesKind} {
+			records, err := c.store.Records(ctx, kind)
+			if err != nil {
+				return err
+			}
+			for _, record := range records {
+				if readable(record) {
+					continue
+				}
+				if err := c.store.RemoveRecord(record); err != nil {
+					return err
+				}
+				r.Damaged = append(r.Damaged, Fault{What: "a record of " + kind})
+			}
+		}
+		return nil
+	})
+}
+
+func readable(r oci.Record) bool {
+	var err error
+	if r.Kind == namesKind {
+		_, err = decodeName(r)
+	} else {
+		_, err = decodeUse(r)
+	}
+	return err == nil
+}
+
+// missing lists what a package lacks that is wanted. A package that is used and of
+// which nothing is there has not been fetched yet, and lacks nothing.
+func (c *Cache) missing(ctx context.Context, s *survey, h *holding) []Fault {
+	if !h.wanted() {
+		return nil
+	}
+	var faults []Fault
+	lacks := func(d oci.Digest, what string) {
+		if !c.store.Has(d) {
+			faults = append(faults, fault(d, what, []*holding{h}))
+		}
+	}
+	for i, d := range s.parts[h.root] {
+		if i == 0 {
+			lacks(d, "manifest "+d.String())
+			continue
+		}
+		lacks(d, "content "+d.String())
+	}
+	if !h.isPackage || len(faults) > 0 {
+		return faults
+	}
+	peek := c.store.Peek()
+	a, err := peek.Artifact(ctx, h.root, c.limits)
+	if err != nil {
+		return faults // It was told already that it is damaged.
+	}
+	if m, err := oci.FindManifest(ctx, a, oci.Platform{}, c.limits); err == nil && m.Base != nil && !slices.Contains(s.parts[h.root], m.Base.Digest) {
+		lacks(m.Base.Digest, "layer "+m.Base.Digest.String())
+	} else if oci.ErrBlobNotFound.Is(err) {
+		faults = append(faults, fault(h.root, "manifest below "+h.root.String(), []*holding{h}))
+	}
+	return faults
+}
+
+func fault(d oci.Digest, what string, of []*holding) Fault {
+	f := Fault{Digest: d, What: what}
+	for _, h := range of {
+		f.Names = append(f.Names, h.names...)
+		f.InUse = append(f.InUse, h.owners...)
+	}
+	return f
+}
