@@ -71,17 +71,24 @@ func withDefaults(p v1.Package) (v1.Package, error) {
 	return out, json.Unmarshal(raw, out)
 }
 
-// specOf is the spec of a package as JSON.
+// specOf is the spec of a package as JSON, with its defaults.
 func specOf(p v1.Package) (json.RawMessage, error) {
-	raw, err := json.Marshal(p)
+	raw, err := written(p)
 	if err != nil {
 		return nil, err
 	}
+	return specIn(raw), nil
+}
+
+// specIn is the spec in the JSON of an object, or nothing.
+func specIn(object json.RawMessage) json.RawMessage {
 	var o struct {
 		Spec json.RawMessage `json:"spec"`
 	}
-	err = json.Unmarshal(raw, &o)
-	return o.Spec, err
+	if json.Unmarshal(object, &o) != nil {
+		return nil
+	}
+	return o.Spec
 }
 
 // schemaOf is the schema of a kind of package, from the definition that a cluster

@@ -171,19 +171,8 @@ type Installed struct {
 
 // Pending reports whether the operation would change anything.
 func (p *Plan) Pending() bool {
-	return p.Operation != Update || !sameJSON(p.Preconditions.Spec, p.spec()) ||
+	return p.Operation != Update || !sameJSON(p.Preconditions.Spec, specIn(p.Package.Object)) ||
 		len(p.Revisions)+len(p.Objects.Changes)+len(p.Objects.Refusals) > 0
-}
-
-// spec is that of the object which would be written.
-func (p *Plan) spec() json.RawMessage {
-	var o struct {
-		Spec json.RawMessage `json:"spec"`
-	}
-	if json.Unmarshal(p.Package.Object, &o) != nil {
-		return nil
-	}
-	return o.Spec
 }
 
 // Waits reports whether objects have to wait for a dependency.
