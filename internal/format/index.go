@@ -3,6 +3,7 @@ package format
 import (
 	"bytes"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -102,8 +103,8 @@ func WriteObjects(w io.Writer, pkg *Package) error {
 // Package gives the package of the index. Its documents have no Raw, and read
 // their JSON from the blob each time they are asked for it, so that the package
 // holds none of it; JSON that is not what the index says is an error of the class
-// Untrusted. There are no findings: those
-// were told when the package was read from its YAML.
+// Untrusted, after a blob that is a [Repairer] could not help. There are no
+// findings: those were told when the package was read from its YAML.
 func (x *Index) Package(blob io.ReaderAt, limits Limits) (*Package, error) {
 	limits = limits.withDefaults()
 	if !isCanonical(x.Meta) {
@@ -121,9 +122,10 @@ func (x *Index) Package(blob io.ReaderAt, limits Limits) (*Package, error) {
 		}
 	}
 	pkg := &Package{Meta: meta, Objects: make([]Object, len(x.Objects))}
+	most := 2 * int64(limits.DocumentBytes) // JSON can be longer than YAML.
 	for i := range x.Objects {
 		e := &x.Objects[i]
-		doc := Document{File: x.File, Line: e.Line, Index: e.Document, body: &body{again: true, read: func() ([]byte, error) { return e.read(blob) }}}
+		doc := Document{File: x.File, Line: e.Line, Index: e.Document, body: &body{again: true, read: func() ([]byte, error) { return e.read(blob, most) }}}
 		pkg.Objects[i] = Object{GVK: e.GVK, Name: e.Name, Document: doc}
 		if x.Version >= withTags {
 			pkg.Objects[i].entry = e
@@ -132,13 +134,38 @@ func (x *Index) Package(blob io.ReaderAt, limits Limits) (*Package, error) {
 	return pkg, nil
 }
 
-// read reads one object and proves that it is the one that was written.
-func (e *IndexEntry) read(blob io.ReaderAt) ([]byte, error) {
-	text, err := io.ReadAll(io.NewSectionReader(blob, e.Offset, e.Length))
+// A Repairer is a blob that can be made anew when it turns out to be damaged.
+type Repairer interface {
+	// Repair makes the blob anew. It can be called by many at once.
+	Repair() error
+}
+
+// read reads one object and proves that it is the one that was written. An object
+// has most bytes, so that the length in an index that lies is not believed.
+func (e *IndexEntry) read(blob io.ReaderAt, most int64) ([]byte, error) {
+	text, f := e.readOnce(blob, most)
+	if r, ok := blob.(Repairer); ok && f != nil {
+		if err := r.Repair(); err != nil {
+			return nil, &fault{code: ErrDamagedIndex, what: err.Error()}
+		}
+		text, f = e.readOnce(blob, most)
+	}
+	if f != nil {
+		return nil, f
+	}
+	return text, nil
+}
+
+func (e *IndexEntry) readOnce(blob io.ReaderAt, most int64) ([]byte, *fault) {
+	if e.Length > most {
+		return nil, &fault{code: ErrDamagedIndex, what: "an object is larger than any can be"}
+	}
+	text := make([]byte, e.Length)
+	n, err := blob.ReadAt(text, e.Offset)
 	switch {
-	case err != nil:
+	case err != nil && !errors.Is(err, io.EOF):
 		return nil, &fault{code: ErrDamagedIndex, what: err.Error()}
-	case int64(len(text)) != e.Length || sha256.Sum256(text) != e.SHA256:
+	case int64(n) != e.Length || sha256.Sum256(text) != e.SHA256:
 		return nil, &fault{code: ErrDamagedIndex, what: "an object is not the one that was written"}
 	}
 	return text, nil

@@ -128,7 +128,7 @@ func scanBytes(mediaType MediaType, data []byte) (layerScan, error) {
 		return layerScan{}, err
 	}
 	defer r.Close()
-	return scanLayer(r, newOutputLimit(d, limits), limits)
+	return scanLayer(r, newOutputLimit(d, limits), limits, nil)
 }
 
 func TestOutputLimit(t *testing.T) {

@@ -23,6 +23,19 @@ func PackageYAML(ctx context.Context, store *Store, m Manifest, limits Limits) (
 	return packageYAML(ctx, storeBlobs{store}, m, limits.WithDefaults())
 }
 
+// PackageYAMLWithin is PackageYAML for a caller that bounds the memory of several
+// such calls: room is called with the size of the file, in bytes, before memory for
+// it is taken, and waits until there is so much. An error of it ends the call.
+func PackageYAMLWithin(ctx context.Context, store *Store, m Manifest, limits Limits, room func(bytes int64) error) ([]byte, error) {
+	return packageYAML(ctx, boundedBlobs{storeBlobs{store}, room}, m, limits.WithDefaults())
+}
+
+// boundedBlobs are blobs for a caller that bounds memory.
+type boundedBlobs struct {
+	blobs
+	room func(bytes int64) error
+}
+
 type storeBlobs struct{ *Store }
 
 func (s storeBlobs) open(ctx context.Context, d Descriptor) (io.ReadCloser, error) {
@@ -65,7 +78,8 @@ func readLayer(ctx context.Context, content blobs, layer Descriptor, limits Limi
 		return layerScan{}, err
 	}
 	defer plain.Close() //nolint:errcheck // It was only read.
-	return scanLayer(plain, newOutputLimit(layer, limits), limits)
+	bounded, _ := content.(boundedBlobs)
+	return scanLayer(plain, newOutputLimit(layer, limits), limits, bounded.room)
 }
 
 func noPackageYAML(m Manifest, aside []string) error {

@@ -58,8 +58,10 @@ type layerScan struct {
 // reads to the end even when it has the file: only the end proves that there is
 // no second one.
 type tarScanner struct {
-	limits  Limits
-	most    outputLimit
+	limits Limits
+	most   outputLimit
+	// room, when it is set, waits for the memory that the file takes.
+	room    func(bytes int64) error
 	entries int
 	headers int64
 	scan    layerScan
@@ -68,9 +70,9 @@ type tarScanner struct {
 }
 
 // scanLayer reads the tar of an unpacked layer. Most is how many bytes it can
-// hold, so that sizes in headers are never believed beyond it.
-func scanLayer(r io.Reader, most outputLimit, limits Limits) (layerScan, error) {
-	s := tarScanner{limits: limits, most: most}
+// hold, so that sizes in headers are never believed beyond it. Room may be nil.
+func scanLayer(r io.Reader, most outputLimit, limits Limits, room func(bytes int64) error) (layerScan, error) {
+	s := tarScanner{limits: limits, most: most, room: room}
 	tr := tar.NewReader(r)
 	for {
 		header, err := tr.Next()
@@ -140,6 +142,11 @@ func (s *tarScanner) stream(h *tar.Header, r io.Reader) error {
 	}
 	if h.Size > s.limits.Package {
 		return ErrPackageTooLarge.New(nil, "%s has %d bytes and may have %d (--max-package-size)", streamName, h.Size, s.limits.Package)
+	}
+	if s.room != nil {
+		if err := s.room(h.Size); err != nil {
+			return err
+		}
 	}
 	data := make([]byte, h.Size)
 	if _, err := io.ReadFull(r, data); err != nil {
