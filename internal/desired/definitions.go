@@ -1,6 +1,8 @@
 package desired
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 
@@ -18,9 +20,10 @@ func Definitions(all []*apiextensionsv1.CustomResourceDefinition) (*Objects, err
 		if err != nil {
 			return nil, fmt.Errorf("CustomResourceDefinition %s: %w", crd.Name, err)
 		}
+		sum := sha256.Sum256(raw)
 		out.put(plan.Desired{
 			Ref:    plan.Ref{APIVersion: definitionGroup + "/v1", Kind: definitionKind, Name: crd.Name},
-			Labels: crd.Labels, Annotations: crd.Annotations, Digest: digest(raw),
+			Labels: crd.Labels, Annotations: crd.Annotations, Digest: "sha256:" + hex.EncodeToString(sum[:]),
 		}, func() ([]byte, error) { return raw, nil })
 	}
 	return out, nil

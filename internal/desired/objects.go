@@ -59,19 +59,23 @@ func Of(pkg *format.Package, opts Options) (*Objects, error) {
 	return out, nil
 }
 
+// add takes up an object. Of one that comes from an index nothing is read but
+// what the index says, so that a package that is in place costs next to nothing.
 func (o *Objects) add(object format.Object, opts Options) error {
 	content := func() ([]byte, error) { return installable(object, opts.Webhooks) }
-	raw, err := content()
-	if err != nil {
-		return err
+	if isDefinition(object.GVK.GroupKind()) && object.GVK.Version != "v1" {
+		// What cannot be converted is refused before anything is written.
+		if _, err := content(); err != nil {
+			return err
+		}
 	}
-	labels, annotations, err := metadata(raw)
+	sum, err := object.SHA256()
 	if err != nil {
 		return err
 	}
 	o.put(plan.Desired{
-		Ref: refOf(object), Digest: digest(raw),
-		Labels: Overlay(labels, opts.Labels), Annotations: Overlay(annotations, opts.Annotations),
+		Ref: refOf(object), Digest: digest(object, sum, opts.Webhooks),
+		Labels: Overlay(object.Labels(), opts.Labels), Annotations: Overlay(object.Annotations(), opts.Annotations),
 	}, content)
 	return nil
 }
@@ -86,9 +90,19 @@ func (o *Objects) put(d plan.Desired, content func() ([]byte, error)) {
 	}
 }
 
-func digest(raw []byte) string {
-	sum := sha256.Sum256(raw)
-	return "sha256:" + hex.EncodeToString(sum[:])
+// derivation is the version of what is done to an object before it is installed.
+// It changes when the same object is installed in another form, and with it the
+// digests of all objects.
+const derivation = "1"
+
+// digest covers all that an installed object is made of.
+func digest(object format.Object, sum [sha256.Size]byte, webhooks Service) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\n%x\n", derivation, sum)
+	if isDefinition(object.GVK.GroupKind()) {
+		fmt.Fprintf(h, "%s\n%s\n", webhooks.Namespace, webhooks.Name)
+	}
+	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
 // refOf names an object as it is installed.

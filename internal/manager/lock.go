@@ -36,10 +36,14 @@ type lockReconciler struct {
 
 // Reconcile brings the Lock up to date.
 func (r *lockReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
-	packages, err := r.packages(ctx)
+	revisions, err := r.all(ctx)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	if err := r.inUse(contents(revisions)); err != nil {
+		r.log.WarnContext(ctx, "the package cache cannot be told what is in use", "error", err.Error())
+	}
+	packages := r.packages(ctx, revisions)
 	lock := &v1beta1.Lock{}
 	err = r.client.Get(ctx, types.NamespacedName{Name: v1beta1.LockName}, lock)
 	switch {
@@ -55,27 +59,46 @@ func (r *lockReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Re
 	return ctrl.Result{}, r.client.Update(ctx, lock)
 }
 
-// packages gives an entry for each active revision, in the order of their names.
-func (r *lockReconciler) packages(ctx context.Context) ([]v1beta1.LockPackage, error) {
-	var out []v1beta1.LockPackage
+// all lists the revisions of all kinds.
+func (w *world) all(ctx context.Context) ([]v1.PackageRevision, error) {
+	var out []v1.PackageRevision
 	for _, kind := range v1.PackageKinds() {
 		list := v1.NewPackage(kind).NewRevisionList()
-		if err := r.client.List(ctx, list); err != nil {
+		if err := w.client.List(ctx, list); err != nil {
 			return nil, fmt.Errorf("list revisions: %w", err)
 		}
-		for _, rev := range list.Revisions() {
-			if rev.RevisionSpec().DesiredState != v1.RevisionActive || rev.GetDeletionTimestamp() != nil {
-				continue
-			}
-			if entry, ok := r.entry(ctx, rev); ok {
-				out = append(out, entry)
-			}
+		out = append(out, list.Revisions()...)
+	}
+	return out, nil
+}
+
+// contents are the digests of revisions, each once, in their order.
+func contents(revisions []v1.PackageRevision) []oci.Digest {
+	var out []oci.Digest
+	for _, rev := range revisions {
+		if d, err := oci.ParseDigest(rev.RevisionSpec().Digest); err == nil {
+			out = append(out, d)
+		}
+	}
+	slices.SortFunc(out, func(a, b oci.Digest) int { return cmp.Compare(a.String(), b.String()) })
+	return slices.Compact(out)
+}
+
+// packages gives an entry for each active revision, in the order of their names.
+func (r *lockReconciler) packages(ctx context.Context, revisions []v1.PackageRevision) []v1beta1.LockPackage {
+	var out []v1beta1.LockPackage
+	for _, rev := range revisions {
+		if !active(rev) || rev.GetDeletionTimestamp() != nil {
+			continue
+		}
+		if entry, ok := r.entry(ctx, rev); ok {
+			out = append(out, entry)
 		}
 	}
 	slices.SortFunc(out, func(a, b v1beta1.LockPackage) int {
 		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Name, b.Name))
 	})
-	return out, nil
+	return out
 }
 
 func (r *lockReconciler) entry(ctx context.Context, rev v1.PackageRevision) (v1beta1.LockPackage, bool) {

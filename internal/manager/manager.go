@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
@@ -18,8 +21,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -28,6 +32,8 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/internal/origin"
 )
 
 // Options configure a manager.
@@ -48,6 +54,15 @@ type Options struct {
 	// HealthAddress is where /healthz and /readyz are served; empty means
 	// nowhere.
 	HealthAddress string
+	// CrossplaneVersion is the version that packages are to fit. Empty means that
+	// of the Crossplane in the namespace, if there is one.
+	CrossplaneVersion string
+	// Resync is how often every package is looked at without any reason. Zero
+	// means an hour.
+	Resync time.Duration
+	// InUse, when it is set, is told which contents the packages of the cluster
+	// need, with the UID of the cluster, whenever that changes.
+	InUse func(cluster string, contents []oci.Digest) error
 	// TakeOver replaces the package API of another package manager.
 	TakeOver bool
 	// Log receives what the manager has to say.
@@ -60,9 +75,16 @@ type Options struct {
 const DefaultNamespace = "crossplane-system"
 
 const (
+	// defaultPoll is how often a package with the policy Always is looked up
+	// (packages guide, "spec.packagePullPolicy").
+	defaultPoll = time.Minute
+	// defaultResync is how often every package is looked at without any reason.
+	defaultResync = time.Hour
+
 	// workers is how many packages, and how many revisions, of one kind are
-	// worked on at once.
-	workers = 8
+	// worked on at once. Most of them wait: for a registry that does not answer,
+	// or for the API server. What costs memory or load is bounded where it does.
+	workers = 64
 	// firstRetry and lastRetry bound the pause before a failed reconciliation
 	// is tried again. It doubles each time.
 	firstRetry = 250 * time.Millisecond
@@ -85,27 +107,16 @@ func Run(ctx context.Context, o Options) error {
 	if len(permissive) > 0 {
 		o.Log.Info("Crossplane is not installed in this cluster: permissive definitions of its kinds were installed, so that Configurations can be", "definitions", permissive)
 	}
-	scheme, err := apis.NewScheme()
+	mgr, err := newControllers(o, detail)
 	if err != nil {
 		return err
 	}
-	cfg := rest.CopyConfig(o.Config)
-	cfg.QPS = -1
-	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
-		Scheme:                 scheme,
-		Logger:                 detail,
-		Metrics:                server.Options{BindAddress: orOff(o.MetricsAddress)},
-		HealthProbeBindAddress: orOff(o.HealthAddress),
-		Cache:                  cache.Options{ReaderFailOnMissingInformer: true},
-	})
+	w, err := newWorld(ctx, o, mgr, cluster)
 	if err != nil {
-		return fmt.Errorf("manager: %w", err)
+		return err
 	}
-	w := &world{
-		client: mgr.GetClient(), cluster: cluster, content: o.Content, events: mgr.GetEventRecorder("xpkg"),
-		log: o.Log, now: time.Now, poll: cmp.Or(o.Poll, defaultPoll), namespace: cmp.Or(o.Namespace, DefaultNamespace),
-	}
-	if err := w.setup(mgr); err != nil {
+	defer w.metrics.register(ctrlmetrics.Registry, mgr.GetClient())()
+	if err := w.setup(ctx, mgr); err != nil {
 		return err
 	}
 	if err := openCaches(ctx, mgr); err != nil {
@@ -126,10 +137,61 @@ func Run(ctx context.Context, o Options) error {
 	return mgr.Start(ctx)
 }
 
+// newControllers makes what runs controllers.
+func newControllers(o Options, detail logr.Logger) (ctrl.Manager, error) {
+	scheme, err := apis.NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme)); err != nil {
+		return nil, err
+	}
+	cfg := rest.CopyConfig(o.Config)
+	cfg.QPS = -1
+	resync := cmp.Or(o.Resync, defaultResync)
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+		Scheme:                 scheme,
+		Logger:                 detail,
+		Metrics:                server.Options{BindAddress: orOff(o.MetricsAddress)},
+		HealthProbeBindAddress: orOff(o.HealthAddress),
+		Cache: cache.Options{
+			ReaderFailOnMissingInformer: true, SyncPeriod: &resync, DefaultTransform: cache.TransformStripManagedFields(),
+			ByObject: map[client.Object]cache.ByObject{secretMetadata(): {Namespaces: map[string]cache.Config{namespace(o): {}}}},
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("manager: %w", err)
+	}
+	return mgr, nil
+}
+
+func namespace(o Options) string { return cmp.Or(o.Namespace, DefaultNamespace) }
+
+func newWorld(ctx context.Context, o Options, mgr ctrl.Manager, cluster *apply.Cluster) (*world, error) {
+	// The name of a cluster is the UID of the namespace that each one has.
+	var home corev1.Namespace
+	if err := mgr.GetAPIReader().Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, &home); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("tell the cluster from others: %w", err)
+	}
+	return &world{
+		client: mgr.GetClient(), cluster: cluster, content: o.Content, events: mgr.GetEventRecorder("xpkg"),
+		origins: origin.Finder{Reader: mgr.GetClient(), Secrets: mgr.GetAPIReader(), Namespace: namespace(o)},
+		log:     o.Log, metrics: newMetrics(), claims: newClaims(),
+		core: &crossplane{configured: o.CrossplaneVersion, reader: mgr.GetAPIReader(), namespace: namespace(o), now: time.Now},
+		now:  time.Now, poll: cmp.Or(o.Poll, defaultPoll), namespace: namespace(o),
+		inUse: func(contents []oci.Digest) error {
+			if o.InUse == nil {
+				return nil
+			}
+			return o.InUse(string(home.UID), contents)
+		},
+	}, nil
+}
+
 // openCaches names everything that the controllers watch before they start, so
 // that waiting for the caches waits for all of it.
 func openCaches(ctx context.Context, mgr ctrl.Manager) error {
-	watched := []client.Object{&v1beta1.Lock{}}
+	watched := []client.Object{&v1beta1.Lock{}, &v1beta1.ImageConfig{}}
 	for _, kind := range v1.PackageKinds() {
 		p := v1.NewPackage(kind)
 		watched = append(watched, p, p.NewRevision())
@@ -167,33 +229,56 @@ func orOff(address string) string {
 }
 
 // setup connects every controller with what it watches.
-func (w *world) setup(mgr ctrl.Manager) error {
+func (w *world) setup(ctx context.Context, mgr ctrl.Manager) error {
 	for _, kind := range v1.PackageKinds() {
-		p := v1.NewPackage(kind)
-		rev := p.NewRevision()
-		err := ctrl.NewControllerManagedBy(mgr).
-			Named("package/" + lower(kind)).
-			For(p).
-			Owns(rev).
-			WithOptions(options()).
-			Complete(&packageReconciler{world: w, kind: kind})
-		if err != nil {
+		if err := w.setupPackage(mgr, kind); err != nil {
 			return fmt.Errorf("controller of %s: %w", kind, err)
 		}
-		b := ctrl.NewControllerManagedBy(mgr).
-			Named("revision/"+lower(kind)).
-			// A status that this controller wrote is no reason to look again.
-			For(p.NewRevision(), builder.WithPredicates(predicate.Or(
-				predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
-			WithOptions(options())
-		for _, dependency := range v1.PackageKinds() {
-			b = b.Watches(v1.NewPackage(dependency), handler.EnqueueRequestsFromMapFunc(w.dependents(kind)))
-		}
-		if err := b.Complete(&revisionReconciler{world: w, kind: kind}); err != nil {
+		if err := w.setupRevision(ctx, mgr, kind); err != nil {
 			return fmt.Errorf("controller of %sRevision: %w", kind, err)
 		}
 	}
 	return setupLock(mgr, w)
+}
+
+// changed lets through changes of what people and other controllers write, and
+// the regular look at everything. A status that a controller wrote itself is no
+// reason for it to look again.
+func changed() builder.ForOption {
+	regular := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion()
+	}}
+	return builder.WithPredicates(predicate.Or(regular,
+		predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}))
+}
+
+func (w *world) setupPackage(mgr ctrl.Manager, kind string) error {
+	p := v1.NewPackage(kind)
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("package/"+lower(kind)).
+		For(p).
+		Owns(p.NewRevision()).
+		Watches(&v1beta1.ImageConfig{}, w.onImageConfig(kind)).
+		WatchesMetadata(&corev1.Secret{}, w.onSecret(kind), w.inNamespace()).
+		WithOptions(options()).
+		Complete(&packageReconciler{world: w, kind: kind})
+}
+
+func (w *world) setupRevision(ctx context.Context, mgr ctrl.Manager, kind string) error {
+	if err := indexObjects(ctx, mgr, kind); err != nil {
+		return err
+	}
+	rev := v1.NewPackage(kind).NewRevision()
+	b := ctrl.NewControllerManagedBy(mgr).
+		Named("revision/"+lower(kind)).
+		For(rev, changed()).
+		Watches(rev, w.onHandOver(kind), handedOver()).
+		Watches(&v1beta1.ImageConfig{}, w.onRevisionImageConfig(kind)).
+		WithOptions(options())
+	for _, dependency := range v1.PackageKinds() {
+		b = b.Watches(v1.NewPackage(dependency), w.dependents(kind))
+	}
+	return w.watchObjects(b, kind).Complete(&revisionReconciler{world: w, kind: kind})
 }
 
 func options() controller.Options {
@@ -201,23 +286,5 @@ func options() controller.Options {
 		MaxConcurrentReconciles: workers,
 		SkipNameValidation:      new(true),
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry),
-	}
-}
-
-// dependents maps a package that changed to the revisions of a kind that wait
-// for a dependency. No other revision has work because of it.
-func (w *world) dependents(kind string) handler.MapFunc {
-	return func(ctx context.Context, _ client.Object) []reconcile.Request {
-		list := v1.NewPackage(kind).NewRevisionList()
-		if err := w.client.List(ctx, list); err != nil {
-			return nil
-		}
-		var out []reconcile.Request
-		for _, rev := range list.Revisions() {
-			if waitsForDependencies(rev) {
-				out = append(out, reconcile.Request{NamespacedName: types.NamespacedName{Name: rev.GetName()}})
-			}
-		}
-		return out
 	}
 }

@@ -76,6 +76,16 @@ func (s *shelf) Read(_ context.Context, o content.Origin, d oci.Digest, _ bool) 
 	return format.Read([]byte(stream), format.ReadOptions{})
 }
 
+func (s *shelf) Named(_ context.Context, name string) (oci.Digest, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d, ok := s.tags[name]
+	if !ok {
+		return oci.Digest{}, content.ErrNotCached.New(nil, "%s", name)
+	}
+	return d, nil
+}
+
 func provider(name string, crds ...string) string {
 	return meta("Provider", name, "") + strings.Join(crds, "")
 }
@@ -234,7 +244,7 @@ func TestTwoPackagesWithOneObject(t *testing.T) {
 	untilHealthy(t, c, holder)
 	comer := newProvider("comer", b)
 	create(t, c, comer)
-	untilCondition(t, c, comer, v1.TypeHealthy, corev1.ConditionFalse, "ForeignOwner: objects of the package cannot be established: CustomResourceDefinition shareds.conflict.test belongs to ProviderRevision/"+holder.Status.CurrentRevision)
+	untilCondition(t, c, comer, v1.TypeHealthy, corev1.ConditionFalse, "ForeignOwner: objects of the package cannot be established: CustomResourceDefinition shareds.conflict.test belongs to Provider/holder")
 	err := c.Get(t.Context(), client.ObjectKey{Name: "owns.conflict.test"}, &apiextensionsv1.CustomResourceDefinition{})
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("a part of the refused package was installed (%v)", err)

@@ -17,29 +17,43 @@ type pins struct {
 	digest map[pin]oci.Digest
 }
 
+// pin is a question to a registry: for which package, what it asks for, and what
+// image configs made of that.
 type pin struct {
-	uid types.UID
-	ref string
+	uid              types.UID
+	reference, image string
 }
 
-// get gives the digest of a reference whose record cannot be read yet.
-func (s *pins) get(p v1.Package) (oci.Digest, bool) {
+func pinOf(p v1.Package, image string) pin { return pin{p.GetUID(), p.PackageSpec().Package, image} }
+
+// get gives the answer, as long as the status does not record it.
+func (s *pins) get(key pin, status *v1.PackageStatus) (oci.Digest, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := pin{p.GetUID(), p.PackageSpec().Package}
 	d, ok := s.digest[key]
-	if ok && p.PackageStatus().CurrentIdentifier == key.ref {
+	if ok && status.CurrentIdentifier == key.reference && status.ResolvedPackage == key.image {
 		delete(s.digest, key)
 		return oci.Digest{}, false
 	}
 	return d, ok
 }
 
-func (s *pins) put(p v1.Package, d oci.Digest) {
+func (s *pins) put(key pin, d oci.Digest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.digest == nil {
 		s.digest = map[pin]oci.Digest{}
 	}
-	s.digest[pin{p.GetUID(), p.PackageSpec().Package}] = d
+	s.digest[key] = d
+}
+
+// drop forgets the answers for a package that is gone.
+func (s *pins) drop(uid types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key := range s.digest {
+		if key.uid == uid {
+			delete(s.digest, key)
+		}
+	}
 }

@@ -2,7 +2,8 @@ package manager
 
 import (
 	"context"
-	"fmt"
+	"log/slog"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,10 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/apply"
-	"github.com/xpkg-dev/xpkg/internal/content"
 	"github.com/xpkg-dev/xpkg/internal/desired"
-	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/oci"
 	"github.com/xpkg-dev/xpkg/internal/plan"
@@ -37,38 +35,48 @@ func (r *revisionReconciler) Reconcile(ctx context.Context, req ctrl.Request) (c
 	if rev.GetDeletionTimestamp() != nil {
 		return ctrl.Result{}, nil
 	}
-	return r.report(ctx, rev, rev.RevisionSpec().Image, func() (ctrl.Result, error) {
-		return r.reconcile(ctx, rev)
-	}, func(err error) []v1.Condition {
-		return []v1.Condition{v1.RevisionUnhealthy(failure.Message(err))}
+	spec := rev.RevisionSpec()
+	log := r.log.With("kind", r.kind, "package", rev.GetLabels()[v1.LabelPackage], "revision", rev.GetName(), "reference", spec.Image, "digest", spec.Digest)
+	return r.report(ctx, log, rev, func() (ctrl.Result, verdict, error) {
+		return r.reconcile(ctx, log, rev)
+	}, func(message string) []v1.Condition {
+		return []v1.Condition{v1.RevisionUnhealthy(message)}
 	})
 }
 
-func (r *revisionReconciler) reconcile(ctx context.Context, rev v1.PackageRevision) (ctrl.Result, error) {
+func (r *revisionReconciler) reconcile(ctx context.Context, log *slog.Logger, rev v1.PackageRevision) (ctrl.Result, verdict, error) {
 	p, err := r.revisionOwner(ctx, rev)
 	if err != nil || p == nil || p.GetDeletionTimestamp() != nil {
 		// Without its package a revision is garbage, and is collected.
-		return ctrl.Result{}, err
+		return ctrl.Result{}, verdict{reason: v1.ReasonProgressing, message: "The package is being deleted."}, err
 	}
 	siblings, err := r.revisions(ctx, p)
 	if err != nil {
-		return ctrl.Result{}, err
+		return ctrl.Result{}, verdict{}, err
 	}
-	who := revision.Requester(p, rev, siblings)
+	f := family{rev, p, siblings}
 	switch {
 	case rev.RevisionSpec().DesiredState == v1.RevisionActive:
-		return r.establish(ctx, rev, who)
+		return r.establish(ctx, log, f)
 	case takingOver(p, siblings):
 		// The active revision takes control with the same write that brings its
 		// content. What it leaves is released when it is done.
-		return ctrl.Result{RequeueAfter: handOverPoll}, nil
+		return ctrl.Result{}, healthy, nil
 	}
-	return ctrl.Result{}, r.deactivate(ctx, rev, who)
+	return ctrl.Result{}, healthy, r.deactivate(ctx, f)
 }
 
-// handOverPoll is how often an inactive revision looks whether the active one is
-// done. Looking costs no call: revisions are read from memory.
-const handOverPoll = time.Second
+// family is a revision with its package and all revisions of that.
+type family struct {
+	rev      v1.PackageRevision
+	pkg      v1.Package
+	siblings []v1.PackageRevision
+}
+
+func (f family) requester() plan.Requester { return revision.Requester(f.pkg, f.rev, f.siblings) }
+
+// healthy is the verdict on a revision that has what it wants.
+var healthy = verdict{ready: true, reason: v1.ReasonHealthy}
 
 // takingOver reports whether another revision is about to take the objects: an
 // active one that has not established them yet, or the one that the package is
@@ -84,57 +92,84 @@ func takingOver(p v1.Package, siblings []v1.PackageRevision) bool {
 }
 
 // establish makes the revision the controller of all its objects, or of none.
-func (r *revisionReconciler) establish(ctx context.Context, rev v1.PackageRevision, who plan.Requester) (ctrl.Result, error) {
-	pkg, err := r.read(ctx, rev)
+func (r *revisionReconciler) establish(ctx context.Context, log *slog.Logger, f family) (ctrl.Result, verdict, error) {
+	pkg, err := r.obtain(ctx, f.rev)
 	if err != nil {
-		return ctrl.Result{}, err
+		return ctrl.Result{}, verdict{}, err
 	}
-	describe(rev, pkg.Meta)
-	if err := r.dependencies(ctx, rev, pkg.Meta); err != nil {
-		return ctrl.Result{}, err
+	describe(f.rev, pkg.Meta)
+	if err := r.admit(ctx, f.rev, pkg.Meta); err != nil {
+		return ctrl.Result{}, verdict{}, err
 	}
-	objects, err := desired.Of(pkg, revision.Additions(rev, r.namespace))
+	objects, err := desired.Of(pkg, revision.Additions(f.rev, r.namespace))
 	if err != nil {
-		return ctrl.Result{}, err
+		return ctrl.Result{}, verdict{}, err
 	}
-	live, err := r.cluster.Metadata(ctx, objects.Refs())
-	if err != nil {
-		return ctrl.Result{}, err
+	if err := r.write(ctx, log, f, objects); err != nil {
+		return ctrl.Result{}, verdict{}, err
 	}
-	p := plan.Establish(objects.Desired(), live, nil, who)
-	written, err := r.cluster.Run(ctx, p, objects.Content)
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	rev.RevisionStatus().ObjectRefs = objectRefs(objects.Refs(), live, written)
-	return r.established(ctx, rev, objects)
+	return r.established(ctx, f.rev, objects)
 }
 
-// read gives the content of the revision by the digest that it was made for.
-func (r *revisionReconciler) read(ctx context.Context, rev v1.PackageRevision) (*format.Package, error) {
-	spec := rev.RevisionSpec()
-	ref, err := oci.ParseReference(spec.Image, oci.ParseOptions{})
+// write plans the objects and carries the plan out.
+func (r *revisionReconciler) write(ctx context.Context, log *slog.Logger, f family, objects *desired.Objects) error {
+	refs := objects.Refs()
+	claim := r.claims.of(f.pkg)
+	if err := claim.stake(refs); err != nil {
+		return err
+	}
+	live, err := r.cluster.Metadata(ctx, refs)
+	if err != nil {
+		return err
+	}
+	p := plan.Establish(objects.Desired(), live, revision.Written(f.siblings), f.requester())
+	if err := claim.hold(p); err != nil {
+		return err
+	}
+	started := r.now()
+	written, err := r.cluster.Run(ctx, p, objects.Content)
+	r.metrics.wrote(p, written)
+	if err != nil {
+		return err
+	}
+	f.rev.RevisionStatus().ObjectRefs = objectRefs(refs, live, written)
+	if len(written) > 0 {
+		log.InfoContext(ctx, "objects written", "written", len(written), "unchanged", p.Unchanged, "took", r.now().Sub(started).Round(time.Millisecond))
+	}
+	return nil
+}
+
+// admit refuses a revision that cannot work in this cluster, before anything of
+// it is written.
+func (r *revisionReconciler) admit(ctx context.Context, rev v1.PackageRevision, meta format.Meta) error {
+	if !rev.RevisionSpec().IgnoreCrossplaneConstraints {
+		if err := r.core.admits(ctx, meta); err != nil {
+			return err
+		}
+	}
+	return r.dependencies(ctx, rev, meta)
+}
+
+// obtain gives the content of a revision by the digest that it was made for.
+func (r *revisionReconciler) obtain(ctx context.Context, rev v1.PackageRevision) (*format.Package, error) {
+	spec, status := rev.RevisionSpec(), rev.RevisionStatus()
+	origin, route, err := r.origins.Locate(ctx, spec.Image, spec.PackagePullSecrets, spec.PackagePullPolicy)
 	if err != nil {
 		return nil, err
 	}
+	digest := origin.Ref.Digest
 	if spec.Digest != "" {
-		d, err := oci.ParseDigest(spec.Digest)
-		if err != nil {
-			return nil, err
-		}
-		ref = ref.WithDigest(d)
-	}
-	if ref.Digest.IsZero() {
+		digest, err = oci.ParseDigest(spec.Digest)
+	} else if digest.IsZero() {
 		// The revision was made by another package manager, which does not
 		// record what it resolved.
-		d, err := r.content.Resolve(ctx, content.Plain(ref), 0)
-		if err != nil {
-			return nil, err
-		}
-		ref = ref.WithDigest(d)
+		digest, err = r.content.Resolve(ctx, origin, 0)
 	}
-	rev.RevisionStatus().ResolvedImage = ref.String()
-	return r.content.Read(ctx, content.Plain(ref), ref.Digest, revision.MayPull(spec.PackagePullPolicy))
+	if err != nil {
+		return nil, err
+	}
+	status.AppliedImageConfigRefs, status.ResolvedImage = route.Applied, origin.Ref.WithDigest(digest).String()
+	return r.read(ctx, origin, digest, spec.Image, spec.PackagePullPolicy)
 }
 
 // describe copies what the package says of itself to the status.
@@ -146,99 +181,58 @@ func describe(rev v1.PackageRevision, meta format.Meta) {
 func objectRefs(refs []plan.Ref, live map[plan.Ref]plan.Live, written map[plan.Ref]plan.Written) []v1.TypedReference {
 	out := make([]v1.TypedReference, 0, len(refs))
 	for _, ref := range refs {
-		uid := live[ref].UID
-		if w, ok := written[ref]; ok {
-			uid = w.UID
+		w, ok := written[ref]
+		if !ok {
+			w = plan.Written{UID: live[ref].UID, Generation: live[ref].Generation}
 		}
-		out = append(out, v1.TypedReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name, UID: uid})
+		out = append(out, v1.TypedReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name, UID: w.UID, Generation: w.Generation})
 	}
 	return out
-}
-
-const (
-	// establishedPoll is how often the API server is asked whether it serves
-	// the new kinds, and establishedWait for how long one attempt waits before
-	// it reports how far it has come.
-	establishedPoll = 250 * time.Millisecond
-	establishedWait = 10 * time.Second
-)
-
-// established waits until the API server serves every kind that the package
-// defines: a revision whose kinds cannot be used yet is not healthy.
-func (r *revisionReconciler) established(ctx context.Context, rev v1.PackageRevision, objects *desired.Objects) (ctrl.Result, error) {
-	deadline, stall := r.now().Add(establishedWait), stall{}
-	for {
-		missing, err := r.missing(ctx, objects)
-		if err != nil {
-			return ctrl.Result{}, err
-		}
-		if len(missing) == 0 {
-			rev.SetConditions(metav1.NewTime(r.now()), v1.RevisionHealthy())
-			return ctrl.Result{}, nil
-		}
-		if stall.lasts(len(missing), r.now()) {
-			if err := r.wake(ctx, missing); err != nil {
-				return ctrl.Result{}, err
-			}
-		}
-		if r.now().After(deadline) {
-			return r.reportMissing(ctx, rev, missing, objects.Definitions())
-		}
-		select {
-		case <-ctx.Done():
-			return ctrl.Result{}, ctx.Err()
-		case <-time.After(establishedPoll):
-		}
-	}
-}
-
-// missing lists the definitions whose kinds the API server does not serve yet.
-func (w *world) missing(ctx context.Context, objects *desired.Objects) ([]string, error) {
-	if objects.Definitions() == 0 {
-		return nil, nil
-	}
-	served, err := w.cluster.Served(ctx)
-	return objects.Missing(served), err
-}
-
-// reportMissing says how far the API server has come.
-func (r *revisionReconciler) reportMissing(ctx context.Context, rev v1.PackageRevision, missing []string, total int) (ctrl.Result, error) {
-	why, err := r.cluster.WhyNotEstablished(ctx, missing[0])
-	if err != nil {
-		return ctrl.Result{}, err
-	}
-	rev.SetConditions(metav1.NewTime(r.now()), v1.RevisionUnhealthy(fmt.Sprintf(
-		"NotEstablished: %d of %d CustomResourceDefinitions are established; waiting for %s: %s", total-len(missing), total, missing[0], why)))
-	return ctrl.Result{RequeueAfter: time.Second}, nil
 }
 
 // deactivate makes the revision a mere owner of its objects. What it once
 // established is known from its status; a revision that never was active reads
 // its package to know what it would bring.
-func (r *revisionReconciler) deactivate(ctx context.Context, rev v1.PackageRevision, who plan.Requester) error {
-	refs := revision.Objects(rev)
-	if len(refs) == 0 {
-		pkg, err := r.read(ctx, rev)
-		if err != nil {
-			return err
-		}
-		describe(rev, pkg.Meta)
-		objects, err := desired.Of(pkg, revision.Additions(rev, r.namespace))
-		if err != nil {
-			return err
-		}
-		refs = objects.Refs()
+func (r *revisionReconciler) deactivate(ctx context.Context, f family) error {
+	refs, err := r.brings(ctx, f.rev)
+	if err != nil {
+		return err
 	}
 	live, err := r.cluster.Metadata(ctx, refs)
-	if err != nil && !apply.ErrKindNotServed.Is(err) {
+	if err != nil {
 		return err
 	}
-	if _, err := r.cluster.Run(ctx, plan.Deactivate(refs, live, who), nil); err != nil {
+	p := plan.Deactivate(refs, live, f.requester())
+	written, err := r.cluster.Run(ctx, p, nil)
+	r.metrics.wrote(p, written)
+	if err != nil {
 		return err
 	}
-	rev.SetConditions(metav1.NewTime(r.now()), v1.RevisionHealthy())
+	if !slices.ContainsFunc(f.siblings, active) {
+		r.claims.release(keyOf(f.pkg))
+	}
+	f.rev.SetConditions(metav1.NewTime(r.now()), v1.RevisionHealthy())
 	return nil
 }
+
+// brings names the objects of a revision.
+func (r *revisionReconciler) brings(ctx context.Context, rev v1.PackageRevision) ([]plan.Ref, error) {
+	if refs := revision.Objects(rev); len(refs) > 0 {
+		return refs, nil
+	}
+	pkg, err := r.obtain(ctx, rev)
+	if err != nil {
+		return nil, err
+	}
+	describe(rev, pkg.Meta)
+	objects, err := desired.Of(pkg, revision.Additions(rev, r.namespace))
+	if err != nil {
+		return nil, err
+	}
+	return objects.Refs(), nil
+}
+
+func active(rev v1.PackageRevision) bool { return rev.RevisionSpec().DesiredState == v1.RevisionActive }
 
 // waitsForDependencies reports whether a revision could become healthy because
 // another package was installed or changed.

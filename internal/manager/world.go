@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -20,17 +21,25 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/content"
 	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/format"
+	"github.com/xpkg-dev/xpkg/internal/imageconfig"
 	"github.com/xpkg-dev/xpkg/internal/oci"
 )
 
 // Content is where the controllers get the content of packages.
 type Content interface {
-	// Resolve asks which content an origin stands for now. An answer that is not
-	// older than maxAge is as good.
+	// Resolve gives the content that an image stands for now. An answer that
+	// somebody got within maxAge is given again.
 	Resolve(ctx context.Context, o content.Origin, maxAge time.Duration) (oci.Digest, error)
 	// Read gives the package with a digest. What is not in the cache is pulled, if
 	// pull says that it may be.
 	Read(ctx context.Context, o content.Origin, d oci.Digest, pull bool) (*format.Package, error)
+	// Named gives the digest of what was put into the package cache by hand.
+	Named(ctx context.Context, name string) (oci.Digest, error)
+}
+
+// origins tells where the content of an image is.
+type origins interface {
+	Locate(ctx context.Context, image string, secrets []corev1.LocalObjectReference, policy corev1.PullPolicy) (content.Origin, imageconfig.Route, error)
 }
 
 // world is what the controllers share.
@@ -38,12 +47,18 @@ type world struct {
 	client  client.Client
 	cluster *apply.Cluster
 	content Content
+	origins origins
 	events  events.EventRecorder
 	log     *slog.Logger
+	metrics *metrics
+	claims  *claims
+	core    *crossplane
 	now     func() time.Time
 	poll    time.Duration
 	// namespace is where the programs of packages run.
 	namespace string
+	// inUse tells the package cache what the packages of this cluster need.
+	inUse func(contents []oci.Digest) error
 }
 
 // object is what a package and a revision have in common for reporting.
@@ -54,53 +69,82 @@ type object interface {
 }
 
 // report runs one reconciliation and writes the status when it differs. A
-// failure becomes conditions; whether it is tried again follows from its class.
-func (w *world) report(ctx context.Context, o object, image string, reconcile func() (ctrl.Result, error), failed func(error) []v1.Condition) (ctrl.Result, error) {
+// failure becomes conditions; whether and when it is tried again follows from its
+// class.
+func (w *world) report(ctx context.Context, log *slog.Logger, o object, reconcile func() (ctrl.Result, verdict, error), unhealthy func(message string) []v1.Condition) (ctrl.Result, error) {
 	before := o.DeepCopyObject()
 	now := metav1.NewTime(w.now())
 	if o.GetAnnotations()[v1.AnnotationPaused] == "true" {
 		o.SetConditions(now, v1.Paused(fmt.Sprintf("Reconciliation is paused by the annotation %s.", v1.AnnotationPaused)))
+		w.tell(before.(object), o)
 		return ctrl.Result{}, w.writeStatus(ctx, before, o)
 	}
 	unpause(o, now)
-	result, err := reconcile()
+	result, v, err := reconcile()
 	if err != nil {
 		if ctx.Err() != nil {
 			return ctrl.Result{}, ctx.Err()
 		}
-		o.SetConditions(metav1.NewTime(w.now()), failed(err)...)
+		v = failed(err)
+		o.SetConditions(metav1.NewTime(w.now()), unhealthy(v.message)...)
 	}
-	w.tell(before.(object), o, err)
+	settle(o, metav1.NewTime(w.now()), v)
+	w.tell(before.(object), o)
 	if werr := w.writeStatus(ctx, before, o); werr != nil {
 		return ctrl.Result{}, werr
 	}
-	if err != nil && !failure.From(err).Code.Class.Retry {
-		w.log.InfoContext(ctx, "stopped until the object changes", "name", o.GetName(), "package", image, "error", err.Error())
+	if err == nil {
+		return result, nil
+	}
+	w.metrics.failures.WithLabelValues(failure.From(err).Code.Name).Inc()
+	return again(ctx, log, err)
+}
+
+// again says when a failure is tried again: when its cause says so, never, or
+// after a pause that grows.
+func again(ctx context.Context, log *slog.Logger, err error) (ctrl.Result, error) {
+	if at, ok := oci.RetryAt(err); ok {
+		log.InfoContext(ctx, "told to wait", "until", at, "error", err.Error())
+		return ctrl.Result{RequeueAfter: spread(max(firstRetry, time.Until(at)))}, nil
+	}
+	if !failure.From(err).Code.Class.Retry {
+		log.InfoContext(ctx, "stopped until the object changes", "error", err.Error())
 		return ctrl.Result{}, nil
 	}
-	return result, err
+	log.DebugContext(ctx, "tried again after a pause", "error", err.Error())
+	return ctrl.Result{}, err
 }
 
-// tell makes an event of a failure, or of a recovery, that was not there before.
-func (w *world) tell(before, after object, err error) {
-	was, is := health(before), health(after)
-	if was.Status == is.Status && was.Message == is.Message {
-		return
-	}
-	switch {
-	case err != nil:
-		w.events.Eventf(after, nil, corev1.EventTypeWarning, failure.From(err).Code.Name, "Reconcile", "%s", clip(failure.Message(err)))
-	case is.Status == corev1.ConditionTrue:
-		w.events.Eventf(after, nil, corev1.EventTypeNormal, string(is.Reason), "Reconcile", "%s is healthy", after.GetName())
+// spread makes a pause up to a tenth longer, so that what began together does not
+// stay together.
+func spread(d time.Duration) time.Duration {
+	return d + time.Duration(rand.Int64N(int64(d)/10+1))
+}
+
+// tell makes an event of what has changed since the last time, and of nothing
+// else.
+func (w *world) tell(before, after object) {
+	for _, t := range []v1.ConditionType{v1.TypeReady, v1.TypeSynced} {
+		was, is := before.GetCondition(t), after.GetCondition(t)
+		if was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message {
+			continue
+		}
+		switch {
+		case is.Status == corev1.ConditionFalse && is.Message != "":
+			w.events.Eventf(after, nil, eventType(after, t), string(is.Reason), "Reconcile", "%s", clip(is.Message))
+		case is.Status == corev1.ConditionTrue && t == v1.TypeReady:
+			w.events.Eventf(after, nil, corev1.EventTypeNormal, string(is.Reason), "Reconcile", "%s is healthy", after.GetName())
+		}
 	}
 }
 
-// health is the condition that sums an object up.
-func health(o object) v1.Condition {
-	if _, ok := o.(v1.PackageRevision); ok {
-		return o.GetCondition(v1.TypeRevisionHealthy)
+// eventType is Normal for what is on its way or wanted, and Warning for failures.
+func eventType(o object, t v1.ConditionType) string {
+	reason := o.GetCondition(t).Reason
+	if reason == v1.ReasonProgressing || reason == v1.ReasonInactive || reason == v1.ReasonPaused {
+		return corev1.EventTypeNormal
 	}
-	return o.GetCondition(v1.TypeHealthy)
+	return corev1.EventTypeWarning
 }
 
 // clip keeps a note within what the API server accepts for an event.
@@ -125,7 +169,7 @@ func (w *world) writeStatus(ctx context.Context, before runtime.Object, o object
 // unpause takes back what was said while an object was paused.
 func unpause(o object, now metav1.Time) {
 	if o.GetCondition(v1.TypeSynced).Reason == v1.ReasonPaused {
-		o.SetConditions(now, v1.Condition{Type: v1.TypeSynced, Status: corev1.ConditionTrue, Reason: "ReconcileResumed"})
+		o.SetConditions(now, v1.Synced())
 	}
 }
 

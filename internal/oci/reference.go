@@ -198,7 +198,12 @@ func checkTag(s, tag string, offset int) error {
 func validTag(tag string) bool { return checkTag(tag, tag, 0) == nil }
 
 // Name is "registry/repository", the source of a package without its version.
-func (r Reference) Name() string { return r.Registry + "/" + r.Repository }
+func (r Reference) Name() string {
+	if r.Registry == "" {
+		return r.Repository // It is the name of a file in the package cache.
+	}
+	return r.Registry + "/" + r.Repository
+}
 
 // Identifier is what chooses the content: the digest when there is one, and the
 // tag otherwise.

@@ -143,7 +143,7 @@ func (pl *Planner) objects(ctx context.Context, p v1.Package, pkg *format.Packag
 		}
 		return nil
 	}
-	out.Objects = plan.Establish(wanted.Desired(), live, revision.Known(n.current), who)
+	out.Objects = plan.Establish(wanted.Desired(), live, revision.Written(n.siblings), who)
 	if len(out.Objects.Refusals) > 0 || out.Waits() {
 		// The former revision lets go only when the new one holds everything.
 		return nil

@@ -106,14 +106,50 @@ func Objects(rev v1.PackageRevision) []plan.Ref {
 	return refs
 }
 
-// Known is what the status of a revision records of its objects since they were
-// last written.
-func Known(rev v1.PackageRevision) map[plan.Ref]plan.Written {
-	known := map[plan.Ref]plan.Written{}
-	for _, o := range rev.RevisionStatus().ObjectRefs {
-		known[plan.Ref{APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name}] = plan.Written{UID: o.UID, Generation: o.Generation}
+// Resolved is the digest that a package stood for when it was last resolved, or
+// nothing. Image is its reference after rewriting. It stays known for as long as
+// neither the reference nor its rewriting changes.
+func Resolved(p v1.Package, image string, revisions []v1.PackageRevision) string {
+	spec, status := p.PackageSpec(), p.PackageStatus()
+	if status.CurrentIdentifier == spec.Package && status.ResolvedPackage == image {
+		return status.ResolvedDigest
 	}
-	return known
+	if status.CurrentRevision != "" {
+		return ""
+	}
+	return restored(p, revisions)
+}
+
+// restored is the content of a package that has lost its status, as one that came
+// back from a backup has: that of its newest revision of the same reference.
+// Asking a registry again could install something else than there was.
+func restored(p v1.Package, revisions []v1.PackageRevision) string {
+	var newest v1.PackageRevision
+	for _, rev := range revisions {
+		if rev.RevisionSpec().Image == p.PackageSpec().Package && (newest == nil || rev.RevisionSpec().Revision > newest.RevisionSpec().Revision) {
+			newest = rev
+		}
+	}
+	if newest == nil {
+		return ""
+	}
+	return newest.RevisionSpec().Digest
+}
+
+// Written is what the revisions of a package recorded when they last wrote their
+// objects. The generation of an object only grows, so of several records the
+// highest is the latest.
+func Written(revisions []v1.PackageRevision) map[plan.Ref]plan.Written {
+	out := map[plan.Ref]plan.Written{}
+	for _, rev := range revisions {
+		for _, o := range rev.RevisionStatus().ObjectRefs {
+			ref := plan.Ref{APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name}
+			if o.Generation > out[ref].Generation {
+				out[ref] = plan.Written{UID: o.UID, Generation: o.Generation}
+			}
+		}
+	}
+	return out
 }
 
 // SameKind fails when the content of a package is of another kind than the package

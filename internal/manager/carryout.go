@@ -1,0 +1,88 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/format"
+	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+)
+
+// carryOut makes the revisions what was decided. The old one is deactivated
+// before the new one is made active, so that two are never active at once.
+func (r *packageReconciler) carryOut(ctx context.Context, p v1.Package, meta format.Meta, digest oci.Digest, name string, revisions []v1.PackageRevision, d revision.Decision) error {
+	byName := map[string]v1.PackageRevision{}
+	for _, rev := range revisions {
+		byName[rev.GetName()] = rev
+	}
+	for _, n := range d.Deactivate {
+		rev := byName[n]
+		rev.RevisionSpec().DesiredState = v1.RevisionInactive
+		if err := r.client.Update(ctx, rev); err != nil {
+			return fmt.Errorf("deactivate %s: %w", n, err)
+		}
+	}
+	if err := r.ensure(ctx, p, meta, digest, byName[name], name, d); err != nil {
+		return err
+	}
+	if d.Activate != "" && d.Activate != name {
+		if err := r.number(ctx, byName[d.Activate], d.Number); err != nil {
+			return err
+		}
+	}
+	for _, n := range d.Collect {
+		if err := r.client.Delete(ctx, byName[n], gone(byName[n])); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("collect old revision %s: %w", n, err)
+		}
+	}
+	return nil
+}
+
+// gone makes sure that a revision is deleted as it was when that was decided:
+// one that somebody has activated meanwhile stays.
+func gone(rev v1.PackageRevision) client.Preconditions {
+	return client.Preconditions{UID: new(rev.GetUID()), ResourceVersion: new(rev.GetResourceVersion())}
+}
+
+// number gives a revision that a person activated its place in the order.
+func (r *packageReconciler) number(ctx context.Context, rev v1.PackageRevision, number int64) error {
+	if rev.RevisionSpec().Revision == number {
+		return nil
+	}
+	rev.RevisionSpec().Revision = number
+	if err := r.client.Update(ctx, rev); err != nil {
+		return fmt.Errorf("number %s: %w", rev.GetName(), err)
+	}
+	return nil
+}
+
+// ensure creates the current revision, or brings its spec up to the package's.
+func (r *packageReconciler) ensure(ctx context.Context, p v1.Package, meta format.Meta, digest oci.Digest, rev v1.PackageRevision, name string, d revision.Decision) error {
+	fresh := rev == nil
+	if fresh {
+		rev = p.NewRevision()
+		rev.SetName(name)
+		rev.RevisionSpec().DesiredState = v1.RevisionInactive
+	}
+	before := rev.DeepCopyObject()
+	revision.Mirror(p, meta, digest.String(), rev)
+	if d.Activate == name {
+		rev.RevisionSpec().DesiredState, rev.RevisionSpec().Revision = v1.RevisionActive, d.Number
+	}
+	switch {
+	case fresh:
+		if err := r.client.Create(ctx, rev); err != nil {
+			return fmt.Errorf("create revision %s: %w", name, err)
+		}
+	case !equality.Semantic.DeepEqual(before, rev.(any)):
+		if err := r.client.Update(ctx, rev); err != nil {
+			return fmt.Errorf("update revision %s: %w", name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package manager
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/failure"
+)
+
+// health copies what the active revision reports, in upstream's words, and gives
+// the verdict on the package.
+func (r *packageReconciler) health(p v1.Package, current, active string, revisions []v1.PackageRevision) verdict {
+	now := metav1.NewTime(r.now())
+	running := current
+	if active != "" {
+		running = active
+	}
+	healthy, v := v1.UnknownHealth("The revision "+running+" was just made."), verdict{reason: v1.ReasonProgressing}
+	for _, rev := range revisions {
+		if rev.GetName() == running {
+			healthy, v = packageHealth(rev), verdictOn(rev)
+		}
+	}
+	p.SetConditions(now, healthy)
+	if active == current {
+		p.SetConditions(now, v1.Active())
+		return v
+	}
+	waits := v1.Inactive(fmt.Sprintf("Revision %s waits to be activated: set its spec.desiredState to Active.", current))
+	p.SetConditions(now, waits)
+	return verdict{waits: true, reason: waits.Reason, message: waits.Message}
+}
+
+// packageHealth is the health of a package with this revision: that of its
+// objects and, where somebody reports it, that of its runtime.
+func packageHealth(rev v1.PackageRevision) v1.Condition {
+	objects := rev.GetCondition(v1.TypeRevisionHealthy)
+	runtime := rev.GetCondition(v1.TypeRuntimeHealthy)
+	switch {
+	case objects.Status == corev1.ConditionFalse:
+		return v1.Unhealthy(objects.Message)
+	case objects.Status != corev1.ConditionTrue:
+		return v1.UnknownHealth("Package revision health is not known yet.")
+	case runtime.Status == corev1.ConditionFalse:
+		return v1.Unhealthy(runtime.Message)
+	}
+	return v1.Healthy()
+}
+
+// verdictOn is what a revision says of itself.
+func verdictOn(rev v1.PackageRevision) verdict {
+	ready := rev.GetCondition(v1.TypeReady)
+	switch {
+	case rev.GetCondition(v1.TypeRuntimeHealthy).Status == corev1.ConditionFalse:
+		return verdict{reason: v1.ReasonUnhealthy, message: rev.GetCondition(v1.TypeRuntimeHealthy).Message}
+	case ready.Status == corev1.ConditionTrue:
+		return verdict{ready: true, reason: v1.ReasonHealthy}
+	case ready.Status == corev1.ConditionFalse:
+		return verdict{
+			stalled: rev.GetCondition(v1.TypeStalled).Status == corev1.ConditionTrue, reason: ready.Reason, message: ready.Message,
+		}
+	}
+	return verdict{reason: v1.ReasonProgressing}
+}
+
+// reportLookup says that a package could not be looked up, without calling what
+// is installed unhealthy.
+func (r *packageReconciler) reportLookup(p v1.Package, err error) {
+	now := metav1.NewTime(r.now())
+	switch {
+	case err != nil:
+		p.SetConditions(now, v1.LookupFailed(failure.Message(err)))
+	case p.GetCondition(v1.TypeSynced).Reason == v1.ReasonLookupFailed:
+		p.SetConditions(now, v1.Synced())
+	}
+}

@@ -1,0 +1,164 @@
+package manager
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/imageconfig"
+)
+
+func request(o client.Object) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Name: o.GetName()}}
+}
+
+// onImageConfig maps an ImageConfig to the packages of a kind whose image it says
+// something about, as it was asked for or as it was rewritten.
+func (w *world) onImageConfig(kind string) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+		list := v1.NewPackageList(kind)
+		if w.client.List(ctx, list) != nil {
+			return nil
+		}
+		var out []reconcile.Request
+		for _, p := range list.Packages() {
+			if imageconfig.Concerns(o.(*v1beta1.ImageConfig), p.PackageSpec().Package, p.PackageStatus().ResolvedPackage) {
+				out = append(out, request(p))
+			}
+		}
+		return out
+	})
+}
+
+// onRevisionImageConfig does the same for revisions.
+func (w *world) onRevisionImageConfig(kind string) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+		list := v1.NewPackage(kind).NewRevisionList()
+		if w.client.List(ctx, list) != nil {
+			return nil
+		}
+		var out []reconcile.Request
+		for _, rev := range list.Revisions() {
+			if imageconfig.Concerns(o.(*v1beta1.ImageConfig), rev.RevisionSpec().Image, rev.RevisionStatus().ResolvedImage) {
+				out = append(out, request(rev))
+			}
+		}
+		return out
+	})
+}
+
+// onSecret maps a secret to the packages of a kind that are not ready and could be
+// pulled with it.
+func (w *world) onSecret(kind string) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+		list := v1.NewPackageList(kind)
+		if w.client.List(ctx, list) != nil {
+			return nil
+		}
+		var out []reconcile.Request
+		for _, p := range list.Packages() {
+			if p.GetCondition(v1.TypeReady).Status != corev1.ConditionTrue && w.pulls(ctx, p, o.GetName()) {
+				out = append(out, request(p))
+			}
+		}
+		return out
+	})
+}
+
+// pulls reports whether a package names a secret, or an ImageConfig for its image
+// does.
+func (w *world) pulls(ctx context.Context, p v1.Package, secret string) bool {
+	for _, s := range p.PackageSpec().PackagePullSecrets {
+		if s.Name == secret {
+			return true
+		}
+	}
+	var configs v1beta1.ImageConfigList
+	if w.client.List(ctx, &configs) != nil {
+		return false
+	}
+	for i := range configs.Items {
+		c := &configs.Items[i]
+		if r := c.Spec.Registry; r != nil && r.Authentication != nil && r.Authentication.PullSecretRef.Name == secret &&
+			imageconfig.Concerns(c, p.PackageSpec().Package, p.PackageStatus().ResolvedPackage) {
+			return true
+		}
+	}
+	return false
+}
+
+// inNamespace lets through what lies in the namespace of the packages' secrets.
+func (w *world) inNamespace() builder.WatchesOption {
+	return builder.WithPredicates(predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetNamespace() == w.namespace }))
+}
+
+// onHandOver maps an active revision that has taken its objects to its inactive
+// siblings, which let go of what is left now.
+func (w *world) onHandOver(kind string) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+		list := v1.NewPackage(kind).NewRevisionList()
+		if w.client.List(ctx, list, client.MatchingLabels{v1.LabelPackage: o.GetLabels()[v1.LabelPackage]}) != nil {
+			return nil
+		}
+		var out []reconcile.Request
+		for _, rev := range list.Revisions() {
+			if !active(rev) {
+				out = append(out, request(rev))
+			}
+		}
+		return out
+	})
+}
+
+// handedOver lets through the moment in which an active revision has all that it
+// wants.
+func handedOver() builder.WatchesOption {
+	return builder.WithPredicates(predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return holds(e.ObjectNew.(v1.PackageRevision)) && !holds(e.ObjectOld.(v1.PackageRevision))
+		},
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	})
+}
+
+// holds reports whether a revision is active and has established its objects as
+// its spec is now.
+func holds(rev v1.PackageRevision) bool {
+	healthy := rev.GetCondition(v1.TypeRevisionHealthy)
+	return active(rev) && healthy.Status == corev1.ConditionTrue && healthy.ObservedGeneration == rev.GetGeneration()
+}
+
+// secretMetadata is what is watched of secrets: never their content.
+func secretMetadata() *metav1.PartialObjectMetadata {
+	return metadataOf(corev1.SchemeGroupVersion.WithKind("Secret"))
+}
+
+// dependents maps a package that changed to the revisions of a kind that wait
+// for a dependency. No other revision has work because of it.
+func (w *world) dependents(kind string) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
+		list := v1.NewPackage(kind).NewRevisionList()
+		if w.client.List(ctx, list) != nil {
+			return nil
+		}
+		var out []reconcile.Request
+		for _, rev := range list.Revisions() {
+			if waitsForDependencies(rev) {
+				out = append(out, request(rev))
+			}
+		}
+		return out
+	})
+}
