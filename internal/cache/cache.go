@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -75,6 +76,8 @@ func Open(dir string, o Options) (*Cache, error) {
 	if err != nil {
 		return nil, errors.Join(err, c.root.Close())
 	}
+	// Where it is not possible, the next write says why.
+	_ = c.makeRoom(context.Background(), oci.Need{}, func() error { return nil })
 	return c, nil
 }
 

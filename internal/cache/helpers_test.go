@@ -16,14 +16,21 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/oci"
 )
 
-func must(t testing.TB, err error) {
+// fataler is a test, or one run of a property.
+type fataler interface {
+	Helper()
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
+
+func must(t fataler, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-func wantCode(t testing.TB, err error, code interface{ Is(error) bool }) {
+func wantCode(t fataler, err error, code interface{ Is(error) bool }) {
 	t.Helper()
 	if !code.Is(err) {
 		t.Fatalf("got %v, want %+v", err, code)
@@ -108,7 +115,7 @@ func stream(ctx context.Context, s *oci.Store, d oci.Digest) error {
 }
 
 // size is the bytes of all files below the store but its records.
-func diskSize(t testing.TB, c *Cache) int64 {
+func diskSize(t fataler, c *Cache) int64 {
 	t.Helper()
 	var total int64
 	for _, folder := range []string{"blobs", "derived", "tmp", "quarantine"} {

@@ -1,0 +1,172 @@
+package cache
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/xpkg-dev/xpkg/internal/oci"
+)
+
+// model is what a cache has to keep: the packages that it had, and that are wanted
+// or were used within the grace period.
+type model struct {
+	t      *rapid.T
+	cache  *Cache
+	clock  *clock
+	images []*oci.Image
+	files  []string
+	used   map[string][]int
+	named  map[int]bool
+	last   map[int]time.Time
+	had    map[int]bool
+}
+
+// kept says that a package may not be removed.
+func (m *model) kept(i int) bool {
+	if last, ok := m.last[i]; ok && m.clock.now.Sub(last) < grace || m.named[i] {
+		return true
+	}
+	for _, of := range m.used {
+		if slices.Contains(of, i) {
+			return true
+		}
+	}
+	return false
+}
+
+// check compares the cache with the model, and notes what it has.
+func (m *model) check() {
+	if n := diskSize(m.t, m.cache); n > m.cache.limit {
+		m.t.Fatalf("the cache has %d bytes, more than %d", n, m.cache.limit)
+	}
+	for i, img := range m.images {
+		err := stream(m.t.Context(), m.cache.Store().Peek(), img.Digest())
+		if err != nil && !oci.ErrBlobNotFound.Is(err) {
+			m.t.Fatalf("package %d cannot be read: %v", i, err)
+		}
+		if err != nil && m.had[i] && m.kept(i) {
+			m.t.Fatalf("package %d was removed", i)
+		}
+		m.had[i] = err == nil
+	}
+}
+
+// allowed passes over that there was no room.
+func (m *model) allowed(err error) bool {
+	if err != nil && !ErrCacheFull.Is(err) && !ErrCacheBusy.Is(err) {
+		m.t.Fatal(err)
+	}
+	return err == nil
+}
+
+func (m *model) actions() map[string]func(*rapid.T) {
+	any := rapid.IntRange(0, len(m.images)-1)
+	return map[string]func(*rapid.T){
+		"": func(*rapid.T) { m.check() },
+		"fetch": func(t *rapid.T) {
+			i := any.Draw(t, "package")
+			if m.allowed(put(t.Context(), m.cache, m.images[i])) {
+				m.last[i] = m.clock.now
+			}
+		},
+		"keep what was derived": func(t *rapid.T) {
+			i := any.Draw(t, "package")
+			key := oci.DerivedKey{Digest: m.images[i].Digest(), Name: "objects"}
+			m.allowed(m.cache.Store().PutDerived(t.Context(), key, make([]byte, rapid.IntRange(0, 3000).Draw(t, "bytes"))))
+		},
+		"read": func(t *rapid.T) {
+			i := any.Draw(t, "package")
+			if stream(t.Context(), m.cache.Store(), m.images[i].Digest()) == nil {
+				m.last[i] = m.clock.now
+			}
+		},
+		"use": func(t *rapid.T) {
+			owner := fmt.Sprint("cluster ", rapid.IntRange(0, 1).Draw(t, "owner"))
+			m.used[owner] = rapid.SliceOfN(any, 0, 3).Draw(t, "packages")
+			var roots []oci.Digest
+			for _, i := range m.used[owner] {
+				roots = append(roots, m.images[i].Digest())
+			}
+			must(t, m.cache.Use(owner, roots))
+		},
+		"add": func(t *rapid.T) {
+			i := any.Draw(t, "package")
+			_, err := m.cache.Add(t.Context(), m.files[i], fmt.Sprint("name-", i))
+			if m.allowed(err) {
+				m.last[i], m.named[i] = m.clock.now, true
+			}
+		},
+		"wait": func(t *rapid.T) {
+			m.clock.advance(time.Duration(rapid.IntRange(1, 30).Draw(t, "minutes")) * time.Minute)
+		},
+		"open again": func(t *rapid.T) {
+			must(t, m.cache.Close())
+			c, err := Open(m.cache.Dir(), Options{Limit: m.cache.limit, Now: m.clock.Now})
+			must(t, err)
+			m.cache = c
+		},
+		"prune": func(t *rapid.T) {
+			_, err := m.cache.Prune(t.Context(), PruneOptions{
+				MaxBytes: int64(rapid.IntRange(0, 5000).Draw(t, "bytes")), OlderThan: time.Duration(rapid.IntRange(0, 20).Draw(t, "minutes")) * time.Minute,
+			})
+			must(t, err)
+		},
+		"prune all": func(t *rapid.T) {
+			m.named = map[int]bool{}
+			_, err := m.cache.Prune(t.Context(), PruneOptions{All: true})
+			must(t, err)
+			for i := range m.images {
+				if _, err := m.cache.Named(t.Context(), fmt.Sprint("name-", i)); err == nil {
+					m.named[i] = true
+				}
+			}
+		},
+		"verify": func(t *rapid.T) {
+			r, err := m.cache.Verify(t.Context())
+			must(t, err)
+			if len(r.Damaged) > 0 {
+				t.Fatalf("damaged: %+v", r.Damaged)
+			}
+		},
+		"list": func(t *rapid.T) {
+			_, err := m.cache.List(t.Context())
+			must(t, err)
+		},
+	}
+}
+
+// Whatever happens in whatever order: what is in use is never removed, and the cache
+// never has more than its limit.
+func TestInUseIsNeverRemoved(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a hundred random histories take ten seconds")
+	}
+	folder := t.TempDir()
+	var images []*oci.Image
+	var files []string
+	for i := range 6 {
+		img := image(t, fmt.Sprint("package-", i), 300*i)
+		path := filepath.Join(folder, fmt.Sprint(i, ".xpkg"))
+		must(t, os.WriteFile(path, archive(t, img), 0o600))
+		images, files = append(images, img), append(files, path)
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		dir, err := os.MkdirTemp(folder, "cache-*")
+		must(rt, err)
+		clock := newClock()
+		c, err := Open(dir, Options{Limit: int64(rapid.IntRange(2000, 8000).Draw(rt, "limit")), Now: clock.Now})
+		must(rt, err)
+		m := &model{
+			t: rt, cache: c, clock: clock, images: images, files: files,
+			used: map[string][]int{}, named: map[int]bool{}, last: map[int]time.Time{}, had: map[int]bool{},
+		}
+		defer func() { must(rt, m.cache.Close()) }()
+		rt.Repeat(m.actions())
+	})
+}
