@@ -9,7 +9,7 @@ const DefaultProviderConfig = "default"
 // A ProviderConfig says what Greetings have in common.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:scope=Cluster,categories={crossplane,provider,hello}
+// +kubebuilder:resource:scope=Cluster,categories={crossplane,hello}
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
 type ProviderConfig struct {
 	metav1.TypeMeta   `json:",inline"`
