@@ -4,16 +4,17 @@
 // A package is read by its digest and never by its tag. Its bytes come from the
 // store, where they were verified as a whole before anything looked at them. What
 // was found in its YAML is kept beside it, so that only the first read of a
-// package pays for parsing it.
+// package pays for parsing it, and none after that holds its objects in memory.
 package content
 
 import (
 	"context"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/format"
-	"github.com/xpkg-dev/xpkg/internal/format/apiserver"
 	"github.com/xpkg-dev/xpkg/internal/oci"
 )
 
@@ -44,6 +45,12 @@ type Options struct {
 	// Limits bound what is fetched, and FormatLimits what is read.
 	Limits       oci.Limits
 	FormatLimits format.Limits
+	// ParseBytes bounds the YAML of the packages that are parsed at the same time,
+	// in bytes; 256 MiB when it is zero. A larger package is parsed alone. Parsing
+	// takes about three times that.
+	ParseBytes int64
+	// Clients bounds how many clients of registries are kept; 64 when it is zero.
+	Clients int
 	// Now gives the time; the system clock when it is nil.
 	Now func() time.Time
 }
@@ -52,6 +59,9 @@ type Options struct {
 type Source struct {
 	opts    Options
 	clients *pool
+	answers *answers
+	memory  *semaphore.Weighted
+	parsing locks[oci.Digest]
 }
 
 // NewSource makes a source. It makes no connection.
@@ -59,8 +69,15 @@ func NewSource(o Options) *Source {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	o.Remote.Limits = o.Limits
-	return &Source{opts: o, clients: newPool(o.Remote)}
+	if o.ParseBytes == 0 {
+		o.ParseBytes = 256 << 20
+	}
+	if o.Clients == 0 {
+		o.Clients = 64
+	}
+	return &Source{
+		opts: o, clients: newPool(o), answers: newAnswers(o.Now), memory: semaphore.NewWeighted(o.ParseBytes),
+	}
 }
 
 // Close ends the connections that are kept for further requests.
@@ -76,79 +93,62 @@ func (s *Source) Named(ctx context.Context, name string) (oci.Digest, error) {
 }
 
 // Resolve asks which content an origin stands for now. An origin with a digest
-// costs nothing. An answer that was given to somebody within maxAge is given
-// again; with a maxAge of zero only one that is being waited for.
+// costs nothing. An answer to the same question, with the same credentials, that
+// is not older than maxAge is as good; with a maxAge of zero only one that is
+// being waited for already. A failure is shared for as long as that, and for five
+// seconds at most. [oci.RetryAt] tells when a failure may be over.
 func (s *Source) Resolve(ctx context.Context, o Origin, maxAge time.Duration) (oci.Digest, error) {
 	if !o.Ref.Digest.IsZero() {
 		return o.Ref.Digest, nil
 	}
 	return first(ctx, o, func(p Place) (oci.Digest, error) {
-		remote, err := s.clients.get(p)
+		c, err := s.clients.get(ctx, p)
 		if err != nil {
 			return oci.Digest{}, err
 		}
-		d, err := remote.Resolve(ctx, p.Ref)
-		return d.Digest, err
+		return s.answers.get(ctx, question{c.key, p.Ref.String()}, maxAge, func(ctx context.Context) (oci.Digest, error) {
+			d, err := c.remote.Resolve(ctx, p.Ref)
+			return d.Digest, err
+		})
 	})
 }
 
 // Read gives the package with a digest. What the store does not have is pulled
-// first, if pull says that it may be; otherwise nothing is dialed.
+// first, if pull says that it may be; otherwise nothing is dialed. Content that is
+// evicted or found damaged meanwhile is pulled once more.
 func (s *Source) Read(ctx context.Context, o Origin, d oci.Digest, pull bool) (*format.Package, error) {
-	ref := o.Ref.WithDigest(d)
-	if pkg, ok := s.indexed(ctx, ref); ok {
-		return pkg, nil
-	}
-	pkg, err := s.parse(ctx, ref)
-	if oci.ErrBlobNotFound.Is(err) {
+	const attempts = 3
+	for attempt := 1; ; attempt++ {
+		pkg, err := s.read(ctx, o, d)
+		if !absent(err) {
+			return pkg, err
+		}
 		if !pull {
-			return nil, ErrNotCached.New(nil, "%s is not in the package cache", ref)
+			return nil, ErrNotCached.New(nil, "%s is not in the package cache", o.at(d))
+		}
+		if attempt == attempts {
+			return nil, err
 		}
 		if err := s.fetch(ctx, o, d); err != nil {
 			return nil, err
 		}
-		pkg, err = s.parse(ctx, ref)
 	}
-	if err != nil {
-		return nil, err
-	}
-	s.keep(ctx, d, pkg)
-	return pkg, nil
+}
+
+// absent says that the store does not have all of a package. What it finds to be
+// damaged it puts aside, and does not have from then on.
+func absent(err error) bool {
+	return oci.ErrBlobNotFound.Is(err) || oci.ErrDigestMismatch.Is(err)
 }
 
 // fetch brings a package into the store from the first place that has it.
 func (s *Source) fetch(ctx context.Context, o Origin, d oci.Digest) error {
 	_, err := first(ctx, o, func(p Place) (oci.Manifest, error) {
-		remote, err := s.clients.get(p)
+		c, err := s.clients.get(ctx, p)
 		if err != nil {
 			return oci.Manifest{}, err
 		}
-		return remote.Fetch(ctx, p.Ref.WithDigest(d), s.opts.Store, oci.FetchOptions{})
+		return c.remote.Fetch(ctx, p.Ref.WithDigest(d), s.opts.Store, oci.FetchOptions{})
 	})
 	return err
-}
-
-// parse reads a package from the YAML in the store and checks all of it, as the
-// API server would: what cannot be installed whole is refused before anything of
-// it is written (packages guide, "Provider Packages").
-func (s *Source) parse(ctx context.Context, ref oci.Reference) (*format.Package, error) {
-	store, limits := s.opts.Store, s.opts.Limits
-	artifact, err := store.Artifact(ctx, ref.Digest, limits)
-	if err != nil {
-		return nil, err
-	}
-	manifest, err := oci.FindManifest(ctx, artifact, oci.Platform{}, limits)
-	if err != nil {
-		return nil, err
-	}
-	stream, err := oci.PackageYAML(ctx, store, manifest, limits)
-	if err != nil {
-		return nil, err
-	}
-	pkg, err := format.Read(stream, format.ReadOptions{File: ref.String(), Policy: format.PolicyInstall(), Limits: s.opts.FormatLimits})
-	if err != nil {
-		return nil, err
-	}
-	findings := format.Check(pkg, format.CheckOptions{Policy: format.PolicyInstall(), CRDs: apiserver.ValidateCRD})
-	return pkg, format.Failed(findings)
 }

@@ -1,22 +1,15 @@
 package content_test
 
 import (
-	"net/http"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
-
-	"net/http/httptest"
 
 	"github.com/xpkg-dev/xpkg/internal/content"
 	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/oci"
-	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 )
 
 const stream = `apiVersion: meta.pkg.crossplane.io/v1
@@ -38,29 +31,6 @@ spec:
     storage: true
     schema: {openAPIV3Schema: {type: object}}
 `
-
-// counted is a registry that counts the requests to it.
-type counted struct {
-	address  string
-	requests atomic.Int64
-}
-
-func newRegistry(t *testing.T) *counted {
-	t.Helper()
-	target, err := url.Parse("http://" + cluster.Registry(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &counted{}
-	proxy := httputil.NewSingleHostReverseProxy(target)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c.requests.Add(1)
-		proxy.ServeHTTP(w, r)
-	}))
-	t.Cleanup(server.Close)
-	c.address = strings.TrimPrefix(server.URL, "http://")
-	return c
-}
 
 func push(t *testing.T, registry string) oci.Reference {
 	t.Helper()
@@ -129,7 +99,7 @@ func TestReadAsksOnce(t *testing.T) {
 		}
 		check(t, pkg)
 	}
-	before := registry.requests.Load()
+	registry.reset()
 	next := open(t, dir)
 	for _, pull := range []bool{true, false} {
 		pkg, err := next.Read(t.Context(), content.Plain(ref), d, pull)
@@ -138,7 +108,7 @@ func TestReadAsksOnce(t *testing.T) {
 		}
 		check(t, pkg)
 	}
-	if n := registry.requests.Load() - before; n != 0 {
+	if n := len(registry.asked("")); n != 0 {
 		t.Errorf("%d requests for content that is in the store", n)
 	}
 }
@@ -162,12 +132,12 @@ func TestReadWithoutPullDialsNobody(t *testing.T) {
 	registry := newRegistry(t)
 	ref := push(t, registry.address)
 	source := open(t, filepath.Join(t.TempDir(), "store"))
-	before := registry.requests.Load()
+	registry.reset()
 	_, err := source.Read(t.Context(), content.Plain(ref), oci.DigestOf([]byte("absent")), false)
 	if !content.ErrNotCached.Is(err) {
 		t.Errorf("got %v, want %s", err, content.ErrNotCached.Name)
 	}
-	if n := registry.requests.Load() - before; n != 0 {
+	if n := len(registry.asked("")); n != 0 {
 		t.Errorf("%d requests although nothing may be pulled", n)
 	}
 }

@@ -22,71 +22,101 @@ func objectsKey(d oci.Digest) oci.DerivedKey {
 
 // indexed gives a package from what was kept of it. Anything odd about that is a
 // reason to read the YAML again and none to fail.
-func (s *Source) indexed(ctx context.Context, ref oci.Reference) (*format.Package, bool) {
-	raw, err := s.opts.Store.GetDerived(ctx, indexKey(ref.Digest))
+func (s *Source) indexed(ctx context.Context, o Origin, d oci.Digest) (*format.Package, bool) {
+	raw, err := s.opts.Store.GetDerived(ctx, indexKey(d))
 	if err != nil {
+		return nil, false
+	}
+	// The objects may have been evicted before the index.
+	kept, err := s.opts.Store.OpenDerived(ctx, objectsKey(d))
+	if err != nil || kept.Close() != nil {
 		return nil, false
 	}
 	index, err := format.DecodeIndex(raw)
 	if err != nil {
 		return nil, false
 	}
-	blob := &objects{load: func() ([]byte, error) { return s.objects(context.WithoutCancel(ctx), ref) }}
-	pkg, err := index.Package(blob, s.opts.FormatLimits)
+	index.File = o.at(d) // The same content can have other names as well.
+	pkg, err := index.Package(&objects{source: s, ctx: context.WithoutCancel(ctx), origin: o, digest: d}, s.opts.FormatLimits)
 	return pkg, err == nil
 }
 
-// keep writes down what was read. A cache that cannot be written costs time and
-// nothing else.
-func (s *Source) keep(ctx context.Context, d oci.Digest, pkg *format.Package) {
+// keep writes down what was read.
+func (s *Source) keep(ctx context.Context, d oci.Digest, pkg *format.Package) error {
 	index, err := format.NewIndex(pkg)
 	if err != nil {
-		return
+		return err
 	}
 	var all bytes.Buffer
-	if format.WriteObjects(&all, pkg) != nil || s.opts.Store.PutDerived(ctx, objectsKey(d), all.Bytes()) != nil {
-		return
+	last := index.Objects[max(0, len(index.Objects)-1):]
+	for _, e := range last {
+		all.Grow(int(e.Offset + e.Length))
+	}
+	if err := format.WriteObjects(&all, pkg); err != nil {
+		return err
+	}
+	if err := s.opts.Store.PutDerived(ctx, objectsKey(d), all.Bytes()); err != nil {
+		return err
 	}
 	// The index comes last: where it is, the objects are.
-	_ = s.opts.Store.PutDerived(ctx, indexKey(d), format.EncodeIndex(index))
+	return s.opts.Store.PutDerived(ctx, indexKey(d), format.EncodeIndex(index))
 }
 
-// objects gives the canonical JSON of all objects: as it was kept, or else made
-// again from the YAML.
-func (s *Source) objects(ctx context.Context, ref oci.Reference) ([]byte, error) {
-	if raw, err := s.opts.Store.GetDerived(ctx, objectsKey(ref.Digest)); err == nil {
-		return raw, nil
-	}
-	pkg, err := s.parse(ctx, ref)
-	if err != nil {
-		return nil, err
-	}
-	s.keep(ctx, ref.Digest, pkg)
-	var all bytes.Buffer
-	err = format.WriteObjects(&all, pkg)
-	return all.Bytes(), err
-}
-
-// objects is a blob that is read when somebody asks for a part of it.
+// objects reads the objects of a package where they were kept, each when somebody
+// asks for it. Nothing stays open or in memory between two reads. It is a
+// [format.Repairer]: whoever reads proves what was read, and has it made anew when
+// it is damaged or was evicted.
 type objects struct {
-	once sync.Once
-	load func() ([]byte, error)
-	raw  []byte
-	err  error
+	source *Source
+	ctx    context.Context //nolint:containedctx // A reader has no other way to get it.
+	origin Origin
+	digest oci.Digest
+
+	mu sync.Mutex
+	// held are the objects when they cannot be kept.
+	held []byte
 }
 
-// ReadAt reads a part of the blob.
-func (o *objects) ReadAt(p []byte, off int64) (int, error) {
-	o.once.Do(func() { o.raw, o.err = o.load() })
-	if o.err != nil {
-		return 0, o.err
+// ReadAt implements [io.ReaderAt].
+func (b *objects) ReadAt(p []byte, off int64) (int, error) {
+	b.mu.Lock()
+	held := b.held
+	b.mu.Unlock()
+	if held != nil {
+		return bytes.NewReader(held).ReadAt(p, off)
 	}
-	if off < 0 || off >= int64(len(o.raw)) {
-		return 0, io.EOF
+	kept, err := b.source.opts.Store.OpenDerived(b.ctx, objectsKey(b.digest))
+	if err != nil {
+		return 0, err
 	}
-	n := copy(p, o.raw[off:])
-	if n < len(p) {
-		return n, io.EOF
+	n, err := kept.ReadAt(p, off)
+	if cerr := kept.Close(); err == nil || err == io.EOF && cerr != nil {
+		err = cerr
 	}
-	return n, nil
+	return n, err
+}
+
+// Repair implements [format.Repairer].
+func (b *objects) Repair() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	store := b.source.opts.Store
+	if _, err := store.GetDerived(b.ctx, objectsKey(b.digest)); err == nil {
+		return nil // Somebody else was quicker.
+	}
+	room := &room{memory: b.source.memory, all: b.source.opts.ParseBytes}
+	defer room.leave()
+	pkg, err := b.source.parseWithin(b.ctx, b.origin, b.digest, room)
+	if err != nil {
+		return err
+	}
+	if b.source.keep(b.ctx, b.digest, pkg) == nil {
+		return nil
+	}
+	var all bytes.Buffer
+	if err := format.WriteObjects(&all, pkg); err != nil {
+		return err
+	}
+	b.held = all.Bytes()
+	return nil
 }

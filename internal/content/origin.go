@@ -11,10 +11,10 @@ import (
 
 // Origin says where the content of a package is.
 type Origin struct {
-	// Ref is the image, after all rewriting. It may have no digest.
+	// Ref is the image, after all rewriting. It may have no digest. It is zero for
+	// content that only has a name in the package cache.
 	Ref oci.Reference
 	// Places are asked in this order: the mirrors, and Ref itself at the end.
-	// There is always one.
 	Places []Place
 }
 
@@ -37,27 +37,36 @@ type Place struct {
 // Plain is the origin of a reference that nobody configured anything for.
 func Plain(ref oci.Reference) Origin { return Origin{Ref: ref, Places: []Place{{Ref: ref}}} }
 
+// at names content of the origin in messages.
+func (o Origin) at(d oci.Digest) string {
+	if o.Ref.Repository == "" {
+		return d.String()
+	}
+	return o.Ref.WithDigest(d).String()
+}
+
 // first asks one place after the other until one of them answers. The failure is
 // that of the last one, the origin itself, and tells what the mirrors said.
-func first[T any](ctx context.Context, o Origin, ask func(Place) (T, error)) (T, error) {
+func first[T any](ctx context.Context, o Origin, ask func(Place) (T, error)) (answer T, err error) {
+	places := o.Places
+	if len(places) == 0 {
+		places = Plain(o.Ref).Places
+	}
 	var mirrors []string
-	for i, p := range o.Places {
-		answer, err := ask(p)
-		switch {
-		case err == nil:
-			return answer, nil
-		case i == len(o.Places)-1 || ctx.Err() != nil || oci.ErrStoreWrite.Is(err):
-			return answer, beside(err, mirrors)
+	for i, p := range places {
+		answer, err = ask(p)
+		if err == nil || i == len(places)-1 || ctx.Err() != nil || oci.ErrStoreWrite.Is(err) {
+			break
 		}
 		mirrors = append(mirrors, fmt.Sprintf("%s: %v", p.Ref.Name(), err))
 	}
-	panic("content: an origin without a place")
+	return answer, beside(err, mirrors)
 }
 
 // beside adds to a failure of the origin what the mirrors said before.
 func beside(err error, mirrors []string) error {
-	if len(mirrors) == 0 {
+	if err == nil || len(mirrors) == 0 {
 		return err
 	}
-	return fmt.Errorf("%w (mirrors: %s)", err, strings.Join(mirrors, "; "))
+	return fmt.Errorf("%w (and of its mirrors, %s)", err, strings.Join(mirrors, "; "))
 }
