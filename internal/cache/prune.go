@@ -51,7 +51,13 @@ func (c *Cache) prune(ctx context.Context, o PruneOptions) (Report, error) {
 		pinned.names, pinned.parts = nil, nil
 	}
 	doomed := chosen(candidates(&pinned, pinned.holdings()), total, o)
-	r.Removed = c.removed(ctx, s, doomed)
+	lost := lostBy(doomed)
+	r.Removed = c.removed(ctx, s, lost)
+	if o.All && !o.DryRun {
+		if err := c.forget(ctx, lost); err != nil {
+			return r, err
+		}
+	}
 	for _, e := range doomed {
 		gone := o.DryRun
 		if !gone {
@@ -63,20 +69,22 @@ func (c *Cache) prune(ctx context.Context, o PruneOptions) (Report, error) {
 			r.Freed += e.Size
 		}
 	}
-	if o.All && !o.DryRun {
-		err = c.forget(ctx)
-	}
-	return r, err
+	return r, nil
 }
 
-// removed describes the packages that lose more than what can be computed again.
-func (c *Cache) removed(ctx context.Context, s *survey, doomed []candidate) []Entry {
+// lostBy are the blobs among what is removed.
+func lostBy(doomed []candidate) map[oci.Digest]bool {
 	lost := map[oci.Digest]bool{}
 	for _, e := range doomed {
 		if !e.IsDerived() {
 			lost[e.Digest] = true
 		}
 	}
+	return lost
+}
+
+// removed describes the packages that lose more than what can be computed again.
+func (c *Cache) removed(ctx context.Context, s *survey, lost map[oci.Digest]bool) []Entry {
 	holdings := s.holdings()
 	owners := byDigest(holdings)
 	var all []Entry
@@ -93,15 +101,16 @@ func (c *Cache) removed(ctx context.Context, s *survey, doomed []candidate) []En
 	return all
 }
 
-// forget drops names of which the content is gone: a name without content would be
-// a promise that nobody keeps.
-func (c *Cache) forget(ctx context.Context) error {
+// forget drops the names of what is going to be lost, or is lost already: a name
+// without content would be a promise that nobody keeps. The names go first, so that
+// a process that is killed does not leave one.
+func (c *Cache) forget(ctx context.Context, lost map[oci.Digest]bool) error {
 	names, err := c.names(ctx)
 	if err != nil {
 		return err
 	}
 	for _, n := range names {
-		if c.has(n.Parts) {
+		if c.has(n.Parts) && !slices.ContainsFunc(n.Parts, func(d oci.Digest) bool { return lost[d] }) {
 			continue
 		}
 		if err := c.store.RemoveRecord(oci.Record{Kind: namesKind, Name: n.Name}); err != nil {

@@ -262,6 +262,13 @@ func TestK04UnsafeDirectory(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
+		"OtherFilesInAFolderOfThatName": func(t *testing.T, dir string) {
+			mkdir(t, dir, 0o700)
+			mkdir(t, filepath.Join(dir, tempDir), 0o700)
+			if err := os.WriteFile(filepath.Join(dir, tempDir, "thesis.txt"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		},
 		"FormatIsALink": func(t *testing.T, dir string) {
 			mkdir(t, dir, 0o700)
 			if err := os.Symlink("/etc/hostname", filepath.Join(dir, formatFile)); err != nil {

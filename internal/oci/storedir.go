@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -45,9 +47,15 @@ const (
 	tempDir       = "tmp"
 	quarantineDir = "quarantine"
 
+	// tempPrefix begins the names of files in the making.
+	tempPrefix = "put-"
+
 	dirMode  fs.FileMode = 0o700
 	fileMode fs.FileMode = 0o600
 )
+
+// folders are those of a store.
+var folders = []string{blobsDir, derivedDir, recordsDir, tempDir, quarantineDir}
 
 // OpenStore opens the store in dir and makes it when it does not exist. It
 // refuses a directory that is a symbolic link, belongs to another user, can be
@@ -124,7 +132,8 @@ func (s *Store) prepare() error {
 }
 
 // format reads the version of the store. A directory without one must be empty,
-// because it is going to be ours.
+// because it is going to be ours, or as a process that was killed while it made a
+// store has left it.
 func (s *Store) format() (string, error) {
 	data, err := readRegular(context.Background(), filepath.Join(s.dir, formatFile), 1<<10)
 	if err == nil {
@@ -133,16 +142,25 @@ func (s *Store) format() (string, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return "", ErrUnsafeStore.New(err, "the format of the store %s cannot be read", s.dir)
 	}
-	entries, err := os.ReadDir(s.dir)
-	if err != nil {
-		return "", ErrStoreWrite.New(err, "cannot read the store %s", s.dir)
-	}
-	for _, e := range entries {
-		if e.Name() != lockFile {
-			return "", ErrUnsafeStore.New(fmt.Errorf("it holds %q", e.Name()), "the directory %s is not a store", s.dir)
+	err = filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
+		if rel, _ := filepath.Rel(s.dir, path); err == nil && !beginning(rel, d) {
+			return ErrUnsafeStore.New(fmt.Errorf("it holds %q", rel), "the directory %s is not a store", s.dir)
 		}
+		return err
+	})
+	if err != nil {
+		return "", s.writeError(err)
 	}
 	return "", nil
+}
+
+// beginning says whether a store that is being made has such an entry: its locks,
+// empty folders, and the file of the format before it has its name.
+func beginning(path string, d fs.DirEntry) bool {
+	if d.IsDir() {
+		return path == "." || slices.Contains(folders, path)
+	}
+	return path == lockFile || path == changesFile || d.Type().IsRegular() && filepath.Dir(path) == tempDir && strings.HasPrefix(d.Name(), tempPrefix)
 }
 
 func (s *Store) clean(current string) error {
@@ -155,7 +173,7 @@ func (s *Store) clean(current string) error {
 			return ErrStoreWrite.New(err, "cannot clean the store %s", s.dir)
 		}
 	}
-	for _, name := range []string{blobsDir, derivedDir, recordsDir, tempDir, quarantineDir} {
+	for _, name := range folders {
 		if err := os.MkdirAll(filepath.Join(s.dir, name), dirMode); err != nil {
 			return ErrStoreWrite.New(err, "cannot make the store %s", s.dir)
 		}

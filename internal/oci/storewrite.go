@@ -69,7 +69,7 @@ func (s *Store) reserve(ctx context.Context, need Need) (f *os.File, err error) 
 // which tells it from one that a killed process left behind.
 func (s *Store) temp(size int64) (f *os.File, err error) {
 	err = s.change("make a temporary file", func() error {
-		f, err = os.CreateTemp(filepath.Join(s.dir, tempDir), "put-*")
+		f, err = os.CreateTemp(filepath.Join(s.dir, tempDir), tempPrefix+"*")
 		return err
 	})
 	if err != nil {
