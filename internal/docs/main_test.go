@@ -8,7 +8,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/xpkg-dev/xpkg/internal/cli"
 	"github.com/xpkg-dev/xpkg/internal/failure"
 )
 
@@ -28,19 +27,16 @@ func TestEveryCodeIsDocumented(t *testing.T) {
 }
 
 func TestReferenceIsUpToDate(t *testing.T) {
-	for name, write := range map[string]func() ([]byte, error){
-		"errors.md": func() ([]byte, error) { var b bytes.Buffer; err := errorsPage(&b); return b.Bytes(), err },
-		"cli.md":    func() ([]byte, error) { var b bytes.Buffer; err := cli.Reference(&b); return b.Bytes(), err },
-	} {
-		want, err := write()
-		if err != nil {
+	for name, write := range pages() {
+		var want bytes.Buffer
+		if err := write(&want); err != nil {
 			t.Fatal(err)
 		}
 		got, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", name))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !bytes.Equal(got, want) {
+		if !bytes.Equal(got, want.Bytes()) {
 			t.Errorf("docs/reference/%s is not up to date: run make generate", name)
 		}
 	}

@@ -12,22 +12,55 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/plan"
 )
 
-// metrics are what Prometheus is told, beside what the controller library tells
-// of its queues (docs/reference/metrics.md).
+// A Metric is one that the manager keeps itself, beside those of the controller
+// library.
+type Metric struct {
+	Name, Type, Help string
+	Labels           []string
+}
+
+// The manager's metrics.
+var (
+	writesMetric = Metric{
+		"xpkg_object_writes_total", "counter", "Objects of packages that were written, by what was done.", []string{"action", "kind"},
+	}
+	failuresMetric = Metric{
+		"xpkg_failures_total", "counter", "Reconciliations that failed, by the code of the failure.", []string{"code"},
+	}
+	infoMetric = Metric{
+		"xpkg_package_info", "gauge", "An installed package; always 1.", []string{"kind", "package", "reference", "revision", "digest"},
+	}
+	readyMetric = Metric{
+		"xpkg_package_ready", "gauge", "1 when what a package asks for is in place and healthy, else 0.", []string{"kind", "package"},
+	}
+	stalledMetric = Metric{
+		"xpkg_package_stalled", "gauge", "1 when a package waits for somebody to mend something, else 0.", []string{"kind", "package", "reason"},
+	}
+)
+
+// Metrics lists the manager's metrics, for their documentation.
+func Metrics() []Metric {
+	return []Metric{infoMetric, readyMetric, stalledMetric, writesMetric, failuresMetric}
+}
+
+func (m Metric) counter() *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: m.Name, Help: m.Help}, m.Labels)
+}
+
+func (m Metric) gauge(v float64, labels ...string) prometheus.Metric {
+	return prometheus.MustNewConstMetric(m.desc(), prometheus.GaugeValue, v, labels...)
+}
+
+func (m Metric) desc() *prometheus.Desc { return prometheus.NewDesc(m.Name, m.Help, m.Labels, nil) }
+
+// metrics are what Prometheus is told.
 type metrics struct {
 	writes   *prometheus.CounterVec
 	failures *prometheus.CounterVec
 }
 
 func newMetrics() *metrics {
-	return &metrics{
-		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "xpkg_object_writes_total", Help: "Objects of packages that were written, by what was done and kind.",
-		}, []string{"action", "kind"}),
-		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "xpkg_failures_total", Help: "Reconciliations that failed, by the code of the failure.",
-		}, []string{"code"}),
-	}
+	return &metrics{writes: writesMetric.counter(), failures: failuresMetric.counter()}
 }
 
 // wrote counts the changes of a plan that were carried out.
@@ -60,20 +93,11 @@ func (m *metrics) register(registry prometheus.Registerer, reader client.Reader)
 // it is asked, so that nothing of a package stays when it is gone.
 type packageMetrics struct{ reader client.Reader }
 
-var (
-	packageInfo = prometheus.NewDesc("xpkg_package_info", "An installed package; always 1.",
-		[]string{"kind", "package", "reference", "revision", "digest"}, nil)
-	packageReady = prometheus.NewDesc("xpkg_package_ready", "Whether what a package asks for is in place and healthy.",
-		[]string{"kind", "package"}, nil)
-	packageStalled = prometheus.NewDesc("xpkg_package_stalled", "Whether a package waits for somebody to mend something.",
-		[]string{"kind", "package", "reason"}, nil)
-)
-
 // Describe implements prometheus.Collector.
 func (packageMetrics) Describe(out chan<- *prometheus.Desc) {
-	out <- packageInfo
-	out <- packageReady
-	out <- packageStalled
+	for _, m := range []Metric{infoMetric, readyMetric, stalledMetric} {
+		out <- m.desc()
+	}
 }
 
 // Collect implements prometheus.Collector.
@@ -85,16 +109,12 @@ func (m packageMetrics) Collect(out chan<- prometheus.Metric) {
 		}
 		for _, p := range list.Packages() {
 			s := p.PackageStatus()
-			out <- gauge(packageInfo, 1, kind, p.GetName(), p.PackageSpec().Package, s.CurrentRevision, s.ResolvedDigest)
-			out <- gauge(packageReady, boolean(p.GetCondition(v1.TypeReady).Status == corev1.ConditionTrue), kind, p.GetName())
+			out <- infoMetric.gauge(1, kind, p.GetName(), p.PackageSpec().Package, s.CurrentRevision, s.ResolvedDigest)
+			out <- readyMetric.gauge(boolean(p.GetCondition(v1.TypeReady).Status == corev1.ConditionTrue), kind, p.GetName())
 			stalled := p.GetCondition(v1.TypeStalled)
-			out <- gauge(packageStalled, boolean(stalled.Status == corev1.ConditionTrue), kind, p.GetName(), string(stalled.Reason))
+			out <- stalledMetric.gauge(boolean(stalled.Status == corev1.ConditionTrue), kind, p.GetName(), string(stalled.Reason))
 		}
 	}
-}
-
-func gauge(d *prometheus.Desc, v float64, labels ...string) prometheus.Metric {
-	return prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 }
 
 func boolean(b bool) float64 {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,31 +31,28 @@ func (r *revisionReconciler) Reconcile(ctx context.Context, req ctrl.Request) (c
 	if err := r.client.Get(ctx, req.NamespacedName, rev); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if rev.GetDeletionTimestamp() != nil {
-		return ctrl.Result{}, nil
+	p, err := r.revisionOwner(ctx, rev)
+	if err != nil || p == nil || p.GetDeletionTimestamp() != nil || rev.GetDeletionTimestamp() != nil {
+		// Without its package a revision is garbage, and is collected.
+		return ctrl.Result{}, err
 	}
 	spec := rev.RevisionSpec()
-	log := r.log.With("kind", r.kind, "package", rev.GetLabels()[v1.LabelPackage], "revision", rev.GetName(), "reference", spec.Image, "digest", spec.Digest)
+	log := r.log.With("kind", r.kind, "package", p.GetName(), "revision", rev.GetName(), "reference", spec.Image, "digest", spec.Digest)
 	return r.report(ctx, log, rev, func() (ctrl.Result, verdict, error) {
-		return r.reconcile(ctx, log, rev)
+		return r.reconcile(ctx, log, p, rev)
 	}, func(message string) []v1.Condition {
 		return []v1.Condition{v1.RevisionUnhealthy(message)}
 	})
 }
 
-func (r *revisionReconciler) reconcile(ctx context.Context, log *slog.Logger, rev v1.PackageRevision) (ctrl.Result, verdict, error) {
-	p, err := r.revisionOwner(ctx, rev)
-	if err != nil || p == nil || p.GetDeletionTimestamp() != nil {
-		// Without its package a revision is garbage, and is collected.
-		return ctrl.Result{}, verdict{reason: v1.ReasonProgressing, message: "The package is being deleted."}, err
-	}
+func (r *revisionReconciler) reconcile(ctx context.Context, log *slog.Logger, p v1.Package, rev v1.PackageRevision) (ctrl.Result, verdict, error) {
 	siblings, err := r.revisions(ctx, p)
 	if err != nil {
 		return ctrl.Result{}, verdict{}, err
 	}
 	f := family{rev, p, siblings}
 	switch {
-	case rev.RevisionSpec().DesiredState == v1.RevisionActive:
+	case active(rev):
 		return r.establish(ctx, log, f)
 	case takingOver(p, siblings):
 		// The active revision takes control with the same write that brings its
@@ -82,11 +78,8 @@ var healthy = verdict{ready: true, reason: v1.ReasonHealthy}
 // active one that has not established them yet, or the one that the package is
 // about to activate.
 func takingOver(p v1.Package, siblings []v1.PackageRevision) bool {
-	for _, s := range siblings {
-		if s.RevisionSpec().DesiredState == v1.RevisionActive {
-			healthy := s.GetCondition(v1.TypeRevisionHealthy)
-			return healthy.Status != corev1.ConditionTrue || healthy.ObservedGeneration != s.GetGeneration()
-		}
+	if i := slices.IndexFunc(siblings, active); i >= 0 {
+		return !holds(siblings[i])
 	}
 	return revision.PolicyOf(p.PackageSpec()).Automatic
 }
