@@ -22,3 +22,7 @@ func Of(pid int) (Usage, error) { return of(pid) }
 
 // ResetPeak makes Peak start anew from what the process holds now.
 func ResetPeak(pid int) error { return resetPeak(pid) }
+
+// Machine gives the time that all processors of the machine together have worked
+// since it was started, for whatever process.
+func Machine() (time.Duration, error) { return machine() }

@@ -40,6 +40,34 @@ func resetPeak(pid int) error {
 	return os.WriteFile(file(pid, "clear_refs"), []byte("5"), 0)
 }
 
+func machine() (time.Duration, error) {
+	stat, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0, err
+	}
+	return parseBusy(stat)
+}
+
+// parseBusy adds up what the first line tells of all processors together: user,
+// nice and system time, not idle and iowait, and then that of interrupts and what
+// the host took (proc_stat(5)). Time of guests is in that of users already.
+func parseBusy(stat []byte) (time.Duration, error) {
+	line, _, _ := strings.Cut(string(stat), "\n")
+	fields := strings.Fields(line)
+	if len(fields) < 9 || fields[0] != "cpu" {
+		return 0, fmt.Errorf("cannot read the times of the machine: %q", line)
+	}
+	var ticks int64
+	for _, i := range []int{1, 2, 3, 6, 7, 8} {
+		n, err := strconv.ParseInt(fields[i], 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * tick, nil
+}
+
 func file(pid int, name string) string { return fmt.Sprintf("/proc/%d/%s", pid, name) }
 
 // parseCPU adds up utime and stime, the 14th and 15th field. The second field is

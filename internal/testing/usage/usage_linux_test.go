@@ -26,6 +26,22 @@ func TestParse(t *testing.T) {
 	}
 }
 
+func TestMachine(t *testing.T) {
+	busy, err := parseBusy([]byte("cpu  100 10 50 9999 888 3 2 5 77 66\ncpu0 1 1\n"))
+	if want := 1700 * time.Millisecond; err != nil || busy != want {
+		t.Errorf("got %s, %v, want %s", busy, err, want)
+	}
+	for _, bad := range []string{"", "intr 1 2 3 4 5 6 7 8 9", "cpu 1 2 3", "cpu 1 2 3 4 5 6 x 8 9"} {
+		if _, err := parseBusy([]byte(bad)); err == nil {
+			t.Errorf("%q was accepted", bad)
+		}
+	}
+	own := mustOf(t, os.Getpid())
+	if busy, err := Machine(); err != nil || busy < own.CPU {
+		t.Errorf("the machine worked %s, this process alone %s (%v)", busy, own.CPU, err)
+	}
+}
+
 // The peak follows what the process holds, and starts anew when it is told to.
 func TestOwnUsage(t *testing.T) {
 	pid := os.Getpid()

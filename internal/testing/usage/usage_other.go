@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"time"
 )
 
 func of(int) (Usage, error) { return Usage{}, unsupported() }
 
 func resetPeak(int) error { return unsupported() }
+
+func machine() (time.Duration, error) { return 0, unsupported() }
 
 func unsupported() error {
 	return fmt.Errorf("what a process uses is not known on %s: %w", runtime.GOOS, errors.ErrUnsupported)
