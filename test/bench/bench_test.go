@@ -56,13 +56,24 @@ func sizes(b *testing.B) []int {
 	return out
 }
 
-// rounds is how often the floor and the install are measured, in turns. The time of
-// a large install is long enough to even out what else the machine does.
-func rounds(n int) int {
-	if n < 1000 {
-		return 2
+// The floor and the install are measured in turns: at least leastRounds times, and
+// up to mostRounds while the floor differs by more than spread from one time to the
+// next. From longRun on, once is enough: so long a time evens out what else the
+// machine does.
+const (
+	leastRounds = 2
+	mostRounds  = 4
+	spread      = 1.15
+	longRun     = 1000
+)
+
+// isEnough reports whether the rounds so far tell enough about n definitions.
+func isEnough(n int, floors []row) bool {
+	if n >= longRun || len(floors) >= mostRounds {
+		return true
 	}
-	return 1
+	best := fastest(floors)
+	return len(floors) >= leastRounds && best.slowest.Seconds() <= spread*best.wall.Seconds()
 }
 
 // BenchmarkInstall prints one table of all sizes.
@@ -126,12 +137,12 @@ func (s *suite) size(b *testing.B, definitions [][]byte) []row {
 	b.Helper()
 	n := len(definitions)
 	var floors, reads, installs, ends, after []row
-	for range rounds(n) {
+	for after == nil {
 		floors = append(floors, s.floor(b, s.bundle(definitions)))
 		i := s.newInstall(b, s.bundle(definitions))
 		reads = append(reads, i.coldRead(b))
 		installs = append(installs, i.install(b))
-		if len(installs) == rounds(n) {
+		if isEnough(n, floors) {
 			after = i.afterwards(b)
 		}
 		ends = append(ends, i.end(b))

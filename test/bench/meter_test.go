@@ -3,6 +3,7 @@ package bench_test
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"testing"
 	"time"
 
@@ -35,6 +36,9 @@ type reading struct {
 	at             time.Time
 	mark           int
 	server, client usage.Usage
+	// others is the processor time of all processes but the server, the client
+	// and this one.
+	others time.Duration
 }
 
 func (m meter) read(t testing.TB) reading {
@@ -43,6 +47,11 @@ func (m meter) read(t testing.TB) reading {
 	if m.client != 0 {
 		r.client = usageOf(t, m.client)
 	}
+	machine, err := usage.Machine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.others = machine - r.server.CPU - r.client.CPU - usageOf(t, os.Getpid()).CPU
 	return r
 }
 
@@ -83,8 +92,7 @@ func (m meter) measure(t testing.TB, size int, what string, do func()) row {
 	}
 	before := m.read(t)
 	do()
-	done := time.Now()
-	return m.row(t, before, done, size, what)
+	return m.row(t, before, m.read(t), size, what)
 }
 
 // react is like measure for what needs no waiting for: the time is that until the
@@ -96,14 +104,17 @@ func (m meter) react(t testing.TB, size int, what string, do func()) row {
 	return r
 }
 
-func (m meter) row(t testing.TB, before reading, done time.Time, size int, what string) row {
+// row tells what happened since before, and what is done now and may still have
+// consequences.
+func (m meter) row(t testing.TB, before, done reading, size int, what string) row {
 	t.Helper()
 	after := m.quiet(t)
 	r := row{
-		size: size, what: what, started: before.at, wall: done.Sub(before.at),
+		size: size, what: what, started: before.at, wall: done.at.Sub(before.at),
 		server: after.server.CPU - before.server.CPU,
 		calls:  m.proxy.since(before.mark),
 	}
+	r.noise = (done.others - before.others).Seconds() / r.wall.Seconds() / float64(runtime.NumCPU())
 	if m.client != 0 {
 		r.client, r.peak = after.client.CPU-before.client.CPU, usageOf(t, m.client).Peak
 	}

@@ -15,6 +15,28 @@ func TestFastest(t *testing.T) {
 	}
 }
 
+func TestIsEnough(t *testing.T) {
+	for name, tc := range map[string]struct {
+		n     int
+		walls []time.Duration
+		want  bool
+	}{
+		"One":      {50, []time.Duration{100}, false},
+		"TwoAlike": {50, []time.Duration{100, 114}, true},
+		"TwoApart": {50, []time.Duration{100, 116}, false},
+		"Four":     {50, []time.Duration{100, 200, 300, 400}, true},
+		"Large":    {1000, []time.Duration{100}, true},
+	} {
+		var floors []row
+		for _, wall := range tc.walls {
+			floors = append(floors, row{wall: wall * time.Second})
+		}
+		if got := isEnough(tc.n, floors); got != tc.want {
+			t.Errorf("%s: got %t", name, got)
+		}
+	}
+}
+
 func TestGoals(t *testing.T) {
 	post := call{verb: verbPost, group: "apiextensions.k8s.io", resource: "customresourcedefinitions"}
 	list := call{verb: verbList, group: "apiextensions.k8s.io", resource: "customresourcedefinitions"}
@@ -55,7 +77,7 @@ func TestGoals(t *testing.T) {
 func TestPrintTable(t *testing.T) {
 	var out strings.Builder
 	rows := []row{{
-		size: 7, what: "a step", wall: 1500 * time.Millisecond, slowest: 2 * time.Second, floor: time.Second, server: 3 * time.Second,
+		size: 7, what: "a step", wall: 1500 * time.Millisecond, slowest: 2 * time.Second, floor: time.Second, noise: 0.25, server: 3 * time.Second,
 		calls: calls{{verb: verbPost, sent: 2e6}, {verb: verbWatch}}, peak: 5 << 20, goals: []goal{{"to be quick", false}, {"to be right", true}},
 	}}
 	if err := printTable(&out, "a machine", rows); err != nil {
@@ -63,7 +85,7 @@ func TestPrintTable(t *testing.T) {
 	}
 	for _, want := range []string{
 		"\na machine\n", "× floor", "peak MiB",
-		"a step                                            7     1.5s       2s     1.50         3s           –",
+		"a step                                            7     1.5s       2s     1.50   25 %         3s           –",
 		"\n    to be quick: NOT MET\n    to be right: met\n", "Upstream",
 	} {
 		if !strings.Contains(out.String(), want) {

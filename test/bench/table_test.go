@@ -15,6 +15,9 @@ type row struct {
 	wall    time.Duration
 	// slowest is the longest of all rounds, of which wall is the shortest.
 	slowest time.Duration
+	// noise is the part of the machine's processors that other processes used
+	// meanwhile.
+	noise float64
 	// server and client are the processor time of the API server and of the
 	// client, from the start until both are quiet.
 	server, client time.Duration
@@ -54,7 +57,7 @@ func fastest(rows []row) row {
 
 // The columns of the table and of the one below it.
 const (
-	columns = "%-45s %5s %8s %8s %8s %10s %11s  %5s %5s %5s %5s %5s %6s %5s  %8s %8s %8s\n"
+	columns = "%-45s %5s %8s %8s %8s %6s %10s %11s  %5s %5s %5s %5s %5s %6s %5s  %8s %8s %8s\n"
 	targets = "%-45s %5s  %19s %25s %7s %10s %6s\n"
 )
 
@@ -63,7 +66,7 @@ const (
 func printTable(w io.Writer, about string, rows []row) error {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "\n%s\n\n", about)
-	fmt.Fprintf(&out, columns, cells("", "CRDs", "wall", "slowest", "× floor", "server CPU", "manager CPU", verbs, "MB sent", "MB got", "peak MiB")...)
+	fmt.Fprintf(&out, columns, cells("", "CRDs", "wall", "slowest", "× floor", "noise", "server CPU", "manager CPU", verbs, "MB sent", "MB got", "peak MiB")...)
 	for _, r := range rows {
 		fmt.Fprintf(&out, columns, r.cells()...)
 		for _, g := range r.goals {
@@ -100,6 +103,7 @@ func cells(all ...any) []any {
 const footnotes = `
 wall: until everything asked for is so; the fastest of all rounds, beside it the slowest. For a reconcile in which nothing
   changed, until the manager's last call.
+noise: the part of the machine's processors that other processes used meanwhile; where it is large, compare CPU and not wall.
 CPU: of the whole process, from the start until it is quiet again.
 calls: of the client; a list that is read in pages counts in LIST for each page, and once for a goal. MB are bodies, as sent.
 Upstream, on a machine of this kind (provider-aws-ec2 v1.23.0, 101 CRDs, crossplane 2.4-rc): 98 s until all are Established,
@@ -116,7 +120,7 @@ func (r row) cells() []any {
 	return cells(
 		r.what, fmt.Sprint(r.size), round(r.wall).String(), dash(r.slowest > r.wall, round(r.slowest)),
 		dash(r.floor > 0, fmt.Sprintf("%.2f", r.wall.Seconds()/r.floor.Seconds())),
-		dash(r.server > 0, round(r.server)), dash(r.client > 0, round(r.client)), perVerb,
+		dash(r.noise >= 0.005, fmt.Sprintf("%.0f %%", 100*r.noise)), dash(r.server > 0, round(r.server)), dash(r.client > 0, round(r.client)), perVerb,
 		dash(sent > 0, fmt.Sprintf("%.2f", float64(sent)/1e6)), dash(received > 0, fmt.Sprintf("%.2f", float64(received)/1e6)),
 		dash(r.peak > 0, r.peak>>20),
 	)
