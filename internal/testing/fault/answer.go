@@ -2,6 +2,7 @@ package fault
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -56,8 +57,8 @@ func (a *answer) response(r *http.Request) *http.Response {
 }
 
 // spoil changes the body of an answer as the kind says.
-func spoil(res *http.Response, k Kind) error {
-	if k != Truncated && k != WrongBytes {
+func spoil(r *http.Request, res *http.Response, k Kind) error {
+	if k != Truncated && k != WrongBytes && k != Stall {
 		return nil
 	}
 	a, err := readAnswer(res)
@@ -68,6 +69,8 @@ func spoil(res *http.Response, k Kind) error {
 	switch {
 	case k == Truncated:
 		res.Body = io.NopCloser(io.MultiReader(bytes.NewReader(a.body[:half]), broken{}))
+	case k == Stall:
+		res.Body = io.NopCloser(io.MultiReader(bytes.NewReader(a.body[:half]), silent{r.Context()}))
 	case len(a.body) > 0:
 		a.body[half] ^= 1
 		res.Body = io.NopCloser(bytes.NewReader(a.body))
@@ -80,3 +83,14 @@ type broken struct{}
 
 // Read implements [io.Reader].
 func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+// silent is the rest of a body for which its reader waits until it gives up.
+type silent struct {
+	ctx context.Context //nolint:containedctx // A body is read in the context of its request.
+}
+
+// Read implements [io.Reader].
+func (s silent) Read([]byte) (int, error) {
+	<-s.ctx.Done()
+	return 0, s.ctx.Err()
+}

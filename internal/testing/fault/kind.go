@@ -40,6 +40,9 @@ const (
 	Truncated
 	// WrongBytes changes a byte of the body of an answer.
 	WrongBytes
+	// Stall sends half of the body of an answer and then nothing until the caller
+	// gives up.
+	Stall
 	// Hang gives no answer until the caller gives up.
 	Hang
 )
@@ -47,7 +50,7 @@ const (
 var names = map[Kind]string{
 	None: "none", KilledBefore: "killed before the call", KilledAfter: "killed after the call", Conflict: "409", Throttled: "429",
 	ServerError: "500", LostAnswer: "answer lost", Stale: "stale reads", Meanwhile: "meanwhile", Reset: "reset",
-	Truncated: "truncated body", WrongBytes: "wrong bytes", Hang: "no answer",
+	Truncated: "truncated body", WrongBytes: "wrong bytes", Stall: "half an answer", Hang: "no answer",
 }
 
 // String is the name of the kind in reports.
@@ -69,7 +72,7 @@ func (k Kind) strikes(c Call) bool {
 		return false
 	case Conflict:
 		return c.Method != http.MethodGet && c.Method != http.MethodHead
-	case Truncated, WrongBytes:
+	case Truncated, WrongBytes, Stall:
 		return c.Method == http.MethodGet
 	case Stale:
 		return c.Side == Cluster
@@ -82,6 +85,8 @@ type Fault struct {
 	Kind Kind
 	// Side restricts the fault to calls to one side; both when it is empty.
 	Side Side
+	// Among restricts the fault further; nil is no restriction.
+	Among func(Call) bool
 	// Call is the ordinal, from 0, of the call that is struck, among those that the
 	// fault can strike.
 	Call int
@@ -91,6 +96,15 @@ type Fault struct {
 	Do func()
 }
 
-func (f Fault) strikes(c Call) bool {
-	return f.Kind.strikes(c) && (f.Side == "" || f.Side == c.Side)
+// Strikes reports whether the fault can strike a call.
+func (f Fault) Strikes(c Call) bool {
+	return f.Kind.strikes(c) && (f.Side == "" || f.Side == c.Side) && (f.Among == nil || f.Among(c))
+}
+
+// String names the fault without the call.
+func (f Fault) String() string {
+	if f.Side == "" {
+		return f.Kind.String()
+	}
+	return string(f.Side) + ": " + f.Kind.String()
 }

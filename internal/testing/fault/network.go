@@ -63,6 +63,16 @@ func (n *Network) Struck(who string) (Call, bool) {
 	return *s.struck, true
 }
 
+// Fault gives what was set for a subject.
+func (n *Network) Fault(who string) Fault {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if s := n.subjects[who]; s != nil {
+		return s.fault
+	}
+	return Fault{}
+}
+
 // Calls lists the calls of a subject since its fault was set. Those that never
 // left a dead process are not among them.
 func (n *Network) Calls(who string) []Call {
@@ -86,25 +96,22 @@ func (n *Network) Transport(side Side, next http.RoundTripper) http.RoundTripper
 	return &transport{network: n, side: side, next: next}
 }
 
-// step counts a call and says what happens at it. Pass is what happens at most of
-// them.
+// step counts a call and says what happens at it: None at most of them.
 func (n *Network) step(who string, c Call) (s *subject, what Kind) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	s = n.subjects[who]
+	if s != nil && s.dead {
+		return s, KilledBefore
+	}
 	if c.counts() {
 		n.last = time.Now()
 	}
-	s = n.subjects[who]
-	switch {
-	case s == nil:
-		return nil, None
-	case s.dead:
-		return s, KilledBefore
-	case !c.counts() || c.repeats(s.calls):
+	if s == nil || !c.counts() || c.repeats(s.calls) {
 		return s, None
 	}
 	s.calls = append(s.calls, c)
-	if s.struck != nil || !s.fault.strikes(c) {
+	if s.struck != nil || !s.fault.Strikes(c) {
 		return s, None
 	}
 	if s.left > 0 {

@@ -1,6 +1,7 @@
 package fault_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -139,23 +141,31 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-func TestHang(t *testing.T) {
-	s := &server{}
-	n := fault.New(fault.Whole("all"))
-	rt := n.Transport(fault.Registry, http.DefaultTransport)
-	n.Set("all", fault.Fault{Kind: fault.Hang})
-	gone, cancel := contextOf(t)
-	r, err := http.NewRequestWithContext(gone, http.MethodGet, serve(t, s), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cancel(errors.New("the caller has given up"))
-	if res, err := rt.RoundTrip(r); err == nil {
-		_ = res.Body.Close()
-		t.Error("an answer came")
-	}
-	if got := s.calls(); len(got) != 0 {
-		t.Errorf("arrived: %v", got)
+// A hanging call ends with the patience of its caller.
+func TestHangAndStall(t *testing.T) {
+	for kind, arrives := range map[fault.Kind]int{fault.Hang: 0, fault.Stall: 1} {
+		t.Run(kind.String(), func(t *testing.T) {
+			s := &server{}
+			n := fault.New(fault.Whole("all"))
+			n.Set("all", fault.Fault{Kind: kind})
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet, serve(t, s), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			res, err := n.Transport(fault.Registry, http.DefaultTransport).RoundTrip(r)
+			if err == nil {
+				_, err = io.ReadAll(res.Body)
+				_ = res.Body.Close()
+			}
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got %v", err)
+			}
+			if got := s.calls(); len(got) != arrives {
+				t.Errorf("arrived: %v", got)
+			}
+		})
 	}
 }
 

@@ -2,7 +2,6 @@ package fault_test
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -14,11 +13,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/fault"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
-
-func contextOf(t *testing.T) (context.Context, context.CancelCauseFunc) {
-	t.Helper()
-	return context.WithCancelCause(t.Context())
-}
 
 // While reads are stale they are answered as before; writes are carried out.
 func TestStaleReads(t *testing.T) {
@@ -64,7 +58,8 @@ func TestWatchIsHeldBack(t *testing.T) {
 		}
 	}))
 	n := fault.New(fault.Named(regexp.MustCompile(`\bp[0-9]+\b`)))
-	n.Set("p1", fault.Fault{Kind: fault.Stale, Lasting: 300 * time.Millisecond})
+	// The end of the watch lets go what is held back, however long it would last.
+	n.Set("p1", fault.Fault{Kind: fault.Stale, Lasting: time.Hour})
 	rt := n.Transport(fault.Cluster, http.DefaultTransport)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/?watch=1", nil)
 	if err != nil {

@@ -58,7 +58,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	return res, spoil(res, what)
+	return res, spoil(r, res, what)
 }
 
 // lose carries a call out and forgets the answer.

@@ -1,0 +1,301 @@
+package faults_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/xpkg-dev/xpkg/internal/testing/fault"
+)
+
+// staleness is how long reads stay old.
+const staleness = time.Second
+
+// failing are the faults at which only a call to the API server fails: what has to
+// be done is done in the end without help.
+var failing = []fault.Fault{
+	{Kind: fault.Conflict, Side: fault.Cluster},
+	{Kind: fault.Throttled, Side: fault.Cluster},
+	{Kind: fault.ServerError, Side: fault.Cluster},
+	{Kind: fault.LostAnswer, Side: fault.Cluster},
+	{Kind: fault.Stale, Side: fault.Cluster, Lasting: staleness},
+}
+
+// withholding are those at which only a call to a registry fails.
+var withholding = []fault.Fault{
+	{Kind: fault.Throttled, Side: fault.Registry},
+	{Kind: fault.ServerError, Side: fault.Registry},
+	{Kind: fault.LostAnswer, Side: fault.Registry},
+	{Kind: fault.Reset, Side: fault.Registry},
+	{Kind: fault.Truncated, Side: fault.Registry},
+	{Kind: fault.Stall, Side: fault.Registry},
+	{Kind: fault.Hang, Side: fault.Registry},
+}
+
+// fatal are the faults after which nobody goes on: the process is dead, or what a
+// registry sent cannot be trusted, and a restart makes it ask again.
+var fatal = []fault.Fault{
+	{Kind: fault.KilledBefore},
+	{Kind: fault.KilledAfter},
+	{Kind: fault.WrongBytes, Side: fault.Registry},
+}
+
+// Every call of every scenario is struck by every fault. The packages of a
+// scenario are struck all at once, each at another call: a package whose calls do
+// not arrive any more is, for the API server, one whose manager is dead.
+func TestFaultAtEveryCall(t *testing.T) {
+	s := newStand(t, fault.Named(tokens, "/locks"))
+	s.hold(t)
+	for _, sc := range scenarios {
+		t.Run(sc.name, func(t *testing.T) {
+			p := &play{stand: s, scenario: sc, tally: map[string]int{}}
+			defer p.leftovers.Wait()
+			p.measure(t)
+			if sc.meanwhile != nil {
+				p.run(t, []fault.Fault{{Kind: fault.Meanwhile}}, false)
+				return
+			}
+			all := failing
+			if sc.pulls {
+				all = slices.Concat(failing, withholding)
+			}
+			p.run(t, all, false)
+			p.run(t, fatal, true)
+			p.discard(t, p.ready)
+		})
+	}
+}
+
+// play is one scenario with all its faults.
+type play struct {
+	*stand
+	scenario *scenario
+	// ready are packages in the state before.
+	ready []*round
+	// calls are those of a package that nothing happens to.
+	calls []fault.Call
+	// tally counts the packages that each fault struck.
+	tally map[string]int
+	// leftovers are the packages that are being taken away.
+	leftovers sync.WaitGroup
+}
+
+// trial is a package that is struck at one call.
+type trial struct {
+	*round
+	fault fault.Fault
+}
+
+// measure lists the calls of a package that nothing happens to.
+func (p *play) measure(t *testing.T) {
+	t.Helper()
+	rounds := p.take(t, 1)
+	p.network.Set(rounds[0].name, fault.Fault{})
+	p.do(t, p.scenario.act, rounds)
+	p.until(t, "nothing happens to the package", rounds, p.scenario.act.then)
+	p.quiet(t)
+	p.calls = p.network.Calls(rounds[0].name)
+	p.putBack(t, rounds, true)
+}
+
+// run strikes a package at each call with each of the faults, until there is one
+// for each fault that does not get as far as the call.
+func (p *play) run(t *testing.T, faults []fault.Fault, restart bool) {
+	t.Helper()
+	started := time.Now()
+	var open []fault.Fault
+	for _, f := range faults {
+		if p.reaches(f) > 0 {
+			open = append(open, f)
+		}
+	}
+	for todo := open; len(todo) > 0; {
+		todo = p.strike(t, todo, restart)
+	}
+	for _, f := range open {
+		t.Logf("%s; %s: %d calls", p.scenario.name, f, p.tally[f.String()])
+	}
+	t.Logf("%s: all of these in %s", p.scenario.name, time.Since(started).Round(100*time.Millisecond))
+}
+
+// reaches counts the calls that a fault strikes where nothing else happens.
+func (p *play) reaches(f fault.Fault) (n int) {
+	for _, c := range p.calls {
+		if f.Strikes(c) {
+			n++
+		}
+	}
+	return n
+}
+
+// trials are packages to be struck at the calls from those of the faults on. There
+// are more of them than calls: the last one is to make fewer calls than it would
+// take to be struck.
+func (p *play) trials(t *testing.T, faults []fault.Fault) (trials []trial, rounds []*round) {
+	t.Helper()
+	var all []fault.Fault
+	for _, f := range faults {
+		more := 1
+		if f.Side != fault.Registry {
+			more = 2 // How often a status is written depends on the moment.
+		}
+		for range max(p.reaches(f)-f.Call, 0) + more {
+			all = append(all, f)
+			f.Call++
+		}
+	}
+	rounds = p.take(t, len(all))
+	for i, f := range all {
+		if p.scenario.meanwhile != nil {
+			f.Do = func() { p.do(t, *p.scenario.meanwhile, rounds[i:i+1]) }
+		}
+		p.network.Set(rounds[i].name, f)
+		trials = append(trials, trial{rounds[i], f})
+	}
+	return trials, rounds
+}
+
+// strike strikes packages with the faults and checks what becomes of them. It gives
+// the faults for which there are further calls.
+func (p *play) strike(t *testing.T, faults []fault.Fault, restart bool) (further []fault.Fault) {
+	t.Helper()
+	trials, rounds := p.trials(t, faults)
+	p.do(t, p.scenario.act, rounds)
+	p.untilStruck(t, rounds)
+	further = p.count(t, trials)
+	if restart {
+		p.quiet(t)
+		p.atAnyTime(t, rounds)
+		p.restart(t)
+	}
+	p.until(t, "the packages have survived", rounds, p.scenario.end())
+	p.quiet(t)
+	p.atTheEnd(t, rounds)
+	p.putBack(t, rounds, !restart || len(further) > 0)
+	return further
+}
+
+// count adds up how many packages each fault has struck. The faults whose last
+// package was among them are given back, for the calls after it.
+func (p *play) count(t *testing.T, trials []trial) (further []fault.Fault) {
+	t.Helper()
+	for i, tr := range trials {
+		_, struck := p.network.Struck(tr.name)
+		if struck {
+			p.tally[tr.fault.String()]++
+		}
+		last := i == len(trials)-1 || trials[i+1].fault.String() != tr.fault.String()
+		switch {
+		case struck && last:
+			tr.fault.Call++
+			further = append(further, tr.fault)
+		case !struck && p.scenario.meanwhile != nil:
+			p.do(t, *p.scenario.meanwhile, []*round{tr.round})
+		}
+	}
+	return further
+}
+
+// untilStruck waits until each package is struck, or is as it should be without.
+func (p *play) untilStruck(t *testing.T, rounds []*round) {
+	t.Helper()
+	var open []*round
+	p.eventually(t, "each package is struck or done", func() ([]string, error) {
+		open = open[:0]
+		for _, r := range rounds {
+			if _, ok := p.network.Struck(r.name); !ok {
+				open = append(open, r)
+			}
+		}
+		return p.wrong(t.Context(), open, p.scenario.act.then)
+	})
+	if len(open) > 0 {
+		p.quiet(t)
+	}
+}
+
+// atAnyTime checks what must hold also between a crash and a restart.
+func (p *play) atAnyTime(t *testing.T, rounds []*round) {
+	t.Helper()
+	v, err := look(t.Context(), p.client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rounds {
+		for what, o := range v.of(r).Objects {
+			if o.Content == "" {
+				t.Errorf("%s, %s: %s is of no version", r.name, p.history(r), what)
+			}
+		}
+	}
+	p.accuse(t, rounds)
+}
+
+// atTheEnd checks that the end is one: nothing changes any more.
+func (p *play) atTheEnd(t *testing.T, rounds []*round) {
+	t.Helper()
+	wrong, err := p.wrong(t.Context(), rounds, p.scenario.end())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range wrong {
+		t.Errorf("the state did not last: %s", w)
+	}
+	p.accuse(t, rounds)
+}
+
+// accuse reports what the witness has seen.
+func (p *play) accuse(t *testing.T, rounds []*round) {
+	t.Helper()
+	for _, r := range rounds {
+		for _, seen := range p.witness.against(r) {
+			t.Errorf("%s: %s", p.history(r), seen)
+		}
+	}
+}
+
+// take gives packages in the state before.
+func (p *play) take(t *testing.T, n int) []*round {
+	t.Helper()
+	if missing := n - len(p.ready); missing > 0 {
+		p.ready = append(p.ready, p.rounds(t, p.scenario, missing)...)
+	}
+	taken := p.ready[:n:n]
+	p.ready = p.ready[n:]
+	return taken
+}
+
+// putBack makes packages ready for another fault, or takes them away when they
+// cannot be used or are not needed again.
+func (p *play) putBack(t *testing.T, rounds []*round, again bool) {
+	t.Helper()
+	for _, r := range rounds {
+		p.network.Set(r.name, fault.Fault{})
+	}
+	if p.scenario.undo == nil || !again {
+		p.discard(t, rounds)
+		return
+	}
+	p.play(t, *p.scenario.undo, rounds)
+	for _, r := range rounds {
+		r.base += p.scenario.adds
+	}
+	p.ready = append(p.ready, rounds...)
+}
+
+// discard takes packages away while the test goes on.
+func (p *play) discard(t *testing.T, rounds []*round) {
+	t.Helper()
+	for _, r := range rounds {
+		p.witness.forget(r)
+	}
+	p.leftovers.Go(func() {
+		for _, r := range rounds {
+			if err := remove(context.Background(), p.client, r); err != nil {
+				t.Errorf("%s: %v", r.name, err)
+			}
+		}
+	})
+}

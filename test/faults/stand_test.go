@@ -1,0 +1,197 @@
+package faults_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xpkg-dev/xpkg/apis"
+	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
+	"github.com/xpkg-dev/xpkg/internal/testing/fault"
+	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+)
+
+// limit is how long a state may take on a machine that is busy.
+const limit = 2 * time.Minute
+
+// tokens finds the name of a round wherever it stands: in the name of its package,
+// its revisions and its objects, in its API group and in its repository.
+var tokens = regexp.MustCompile(`\br[0-9]{5}\b`)
+
+// stand is where scenarios are played: an API server, a registry, and a package
+// manager whose calls go through a network.
+type stand struct {
+	cfg      *rest.Config
+	client   client.WithWatch
+	registry string
+	network  *fault.Network
+	store    string
+	journal  *journal
+	witness  *witness
+	process  *process
+}
+
+func newStand(t testing.TB, who fault.Subjects) *stand {
+	t.Helper()
+	cfg := cluster.Start(t)
+	scheme, err := apis.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.NewWithWatch(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stand{
+		cfg: cfg, client: c, registry: cluster.Registry(t), network: fault.New(who), store: t.TempDir() + "/store", journal: &journal{},
+	}
+	s.start(t)
+	t.Cleanup(func() { s.process.stop() })
+	<-s.process.ready
+	s.witness = watchAll(t, c)
+	return s
+}
+
+// start starts a package manager in place of the one that was stopped.
+func (s *stand) start(t testing.TB) {
+	t.Helper()
+	s.process = startProcess(t, s.cfg, s.network, s.registry, s.store, slog.NewTextHandler(s.journal, nil))
+}
+
+// restart ends the package manager, however dead it is, and starts another one,
+// with which nothing is wrong.
+func (s *stand) restart(t testing.TB) {
+	t.Helper()
+	s.process.stop()
+	s.network.Clear()
+	s.start(t)
+}
+
+// lastRound numbers the rounds of the test binary.
+var lastRound int
+
+// rounds makes packages for a scenario and brings them to the state before.
+func (s *stand) rounds(t testing.TB, sc *scenario, n int) []*round {
+	t.Helper()
+	var out []*round
+	for range n {
+		lastRound++
+		r := &round{name: fmt.Sprintf("r%05d", lastRound), host: aliasOf(s.registry, lastRound), scenario: sc}
+		for _, v := range sc.versions {
+			push(t, s.registry+strings.TrimPrefix(r.ref(v), r.host), stream(t, sc.kind, r.name, things(sc.kind, r.group(), v)))
+		}
+		s.witness.expect(r)
+		out = append(out, r)
+	}
+	for _, stage := range sc.prepare {
+		s.play(t, stage, out)
+	}
+	return out
+}
+
+// play does something with packages and waits for what comes of it.
+func (s *stand) play(t testing.TB, st stage, rounds []*round) {
+	t.Helper()
+	s.do(t, st, rounds)
+	s.until(t, "the packages are prepared", rounds, st.then)
+}
+
+func (s *stand) do(t testing.TB, st stage, rounds []*round) {
+	t.Helper()
+	for _, r := range rounds {
+		if err := st.do(t.Context(), s.client, r); err != nil {
+			t.Fatalf("%s: %v", r.name, err)
+		}
+	}
+}
+
+// until waits until all rounds are in a state.
+func (s *stand) until(t testing.TB, what string, rounds []*round, want ending) {
+	t.Helper()
+	s.eventually(t, what, func() ([]string, error) { return s.wrong(t.Context(), rounds, want) })
+}
+
+// eventually waits until nothing is wrong.
+func (s *stand) eventually(t testing.TB, what string, wrong func() ([]string, error)) {
+	t.Helper()
+	wait.Until(t, limit, what, func() (string, bool) {
+		all, err := wrong()
+		if err != nil {
+			return err.Error(), false
+		}
+		return strings.Join(all, "\n"), len(all) == 0
+	})
+}
+
+// wrong says of each round that is not in a state what differs.
+func (s *stand) wrong(ctx context.Context, rounds []*round, want ending) ([]string, error) {
+	v, err := look(ctx, s.client)
+	if err != nil {
+		return nil, err
+	}
+	const most = 3
+	var out []string
+	for _, r := range rounds {
+		diff := differ(want(r), v.of(r))
+		if diff == "" {
+			continue
+		}
+		if len(out) < most {
+			diff = fmt.Sprintf("%s (%s)\n%s\nlog:\n%s", r.name, s.history(r), diff, s.journal.about(r.name))
+		}
+		out = append(out, diff)
+	}
+	if len(out) > most {
+		out = append(out[:most], fmt.Sprintf("and %d more packages", len(out)-most))
+	}
+	return out, nil
+}
+
+// history tells what happened to a round.
+func (s *stand) history(r *round) string {
+	c, ok := s.network.Struck(r.name)
+	if !ok {
+		return "not struck"
+	}
+	return fmt.Sprintf("%s at %s", s.network.Fault(r.name), c)
+}
+
+// differ compares a state with those that are right, and says how it differs from
+// the one that it is most like.
+func differ(right []state, got state) string {
+	var least string
+	for i, want := range right {
+		diff := gocmp.Diff(want, got, conditionsOfInterest)
+		if diff == "" {
+			return ""
+		}
+		if i == 0 || len(diff) < len(least) {
+			least = diff
+		}
+	}
+	return least
+}
+
+var conditionsOfInterest = gocmp.Comparer(func(a, b condition) bool { return a == b || a == anything || b == anything })
+
+// quiet waits until nobody makes a call any more.
+func (s *stand) quiet(t testing.TB) {
+	t.Helper()
+	const silence = 500 * time.Millisecond
+	wait.Until(t, limit, "the package manager is done", func() (string, bool) {
+		d := s.network.Quiet()
+		return d.String(), d > silence
+	})
+}

@@ -1,0 +1,216 @@
+package faults_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+)
+
+// state is everything that a cluster holds of the package of one round, in the
+// words of the scenario: "package" is the package, and "v1" and "v2" are its
+// revisions.
+type state struct {
+	Package   *packageState
+	Revisions map[string]revisionState
+	// Objects are by what becomes of them, such as "kept".
+	Objects map[string]objectState
+}
+
+type packageState struct {
+	// Wanted is the version that the spec asks for, and Current that of which the
+	// status speaks.
+	Wanted, Current string
+	// Resolved says that the digest in the status is that of the revision.
+	Resolved           bool
+	Installed, Healthy condition
+}
+
+// condition is the status of one, with the reason unless it is True.
+type condition string
+
+// anything is what a state says of a condition that does not matter.
+const anything condition = "anything"
+
+type revisionState struct {
+	State   v1.RevisionState
+	Number  int64
+	Healthy condition
+	Owners  []string
+	// Objects are those that the status lists, with the UIDs that they have.
+	Objects []string
+}
+
+type objectState struct {
+	// Content is the version whose spec the object has.
+	Content string
+	// Owners are sorted; the controller has a star.
+	Owners []string
+}
+
+// view is one look at a cluster.
+type view struct {
+	packages  []v1.Package
+	revisions []v1.PackageRevision
+	objects   []unstructured.Unstructured
+}
+
+// look reads all that packages are made of.
+func look(ctx context.Context, c client.Reader) (view, error) {
+	var out view
+	for _, kind := range []string{v1.ProviderKind, v1.ConfigurationKind} {
+		packages := v1.NewPackageList(kind)
+		revisions := v1.NewPackage(kind).NewRevisionList()
+		for _, list := range []client.ObjectList{packages, revisions} {
+			if err := c.List(ctx, list); err != nil {
+				return view{}, err
+			}
+		}
+		out.packages = append(out.packages, packages.Packages()...)
+		out.revisions = append(out.revisions, revisions.Revisions()...)
+	}
+	for kind, apiVersion := range apiVersions {
+		list := &unstructured.UnstructuredList{}
+		list.SetAPIVersion(apiVersion)
+		list.SetKind(kind + "List")
+		if err := c.List(ctx, list); err != nil {
+			return view{}, err
+		}
+		out.objects = append(out.objects, list.Items...)
+	}
+	return out, nil
+}
+
+// of gives the state of the package of one round.
+func (v view) of(r *round) state {
+	s := state{Revisions: map[string]revisionState{}, Objects: map[string]objectState{}}
+	names := map[types.UID]string{}
+	for _, p := range v.packages {
+		if p.GetName() == r.name {
+			names[p.GetUID()] = "package"
+		}
+	}
+	var revisions []v1.PackageRevision
+	for _, rev := range v.revisions {
+		if strings.HasPrefix(rev.GetName(), r.name+"-") {
+			names[rev.GetUID()] = r.version(rev.RevisionSpec().Image)
+			revisions = append(revisions, rev)
+		}
+	}
+	uids := map[string]types.UID{}
+	for _, o := range v.objects {
+		what, group, _ := strings.Cut(o.GetName(), ".")
+		if group != r.group() {
+			continue
+		}
+		uids[o.GetName()] = o.GetUID()
+		s.Objects[what] = objectState{Content: r.content(o), Owners: owners(o.GetOwnerReferences(), names)}
+	}
+	for i, rev := range revisions {
+		key := r.version(rev.RevisionSpec().Image)
+		if _, taken := s.Revisions[key]; taken {
+			key = fmt.Sprintf("%s again (%d)", key, i)
+		}
+		s.Revisions[key] = revisionOf(rev, names, uids)
+	}
+	for _, p := range v.packages {
+		if p.GetName() == r.name {
+			s.Package = r.packageOf(p, revisions)
+		}
+	}
+	return s
+}
+
+func (r *round) packageOf(p v1.Package, revisions []v1.PackageRevision) *packageState {
+	status := p.PackageStatus()
+	out := &packageState{
+		Wanted: r.version(p.PackageSpec().Package), Installed: told(p, p, v1.TypeInstalled), Healthy: told(p, p, v1.TypeHealthy),
+	}
+	for _, rev := range revisions {
+		if rev.GetName() == status.CurrentRevision {
+			out.Current = r.version(rev.RevisionSpec().Image)
+			out.Resolved = rev.RevisionSpec().Digest == status.ResolvedDigest && status.ResolvedDigest != "" &&
+				status.CurrentIdentifier == rev.RevisionSpec().Image && strings.HasSuffix(status.ResolvedPackage, status.ResolvedDigest)
+		}
+	}
+	return out
+}
+
+func revisionOf(rev v1.PackageRevision, names map[types.UID]string, uids map[string]types.UID) revisionState {
+	spec := rev.RevisionSpec()
+	out := revisionState{
+		State: spec.DesiredState, Number: spec.Revision, Healthy: told(rev, rev, v1.TypeRevisionHealthy), Owners: owners(rev.GetOwnerReferences(), names),
+	}
+	for _, o := range rev.RevisionStatus().ObjectRefs {
+		what, _, _ := strings.Cut(o.Name, ".")
+		if o.UID == "" || o.UID != uids[o.Name] {
+			what += " (another UID)"
+		}
+		out.Objects = append(out.Objects, what)
+	}
+	slices.Sort(out.Objects)
+	return out
+}
+
+// told is what a condition says, if it speaks of the object as it is now.
+func told(o metav1.Object, c v1.Conditioned, t v1.ConditionType) condition {
+	cond := c.GetCondition(t)
+	out := string(cond.Status)
+	if cond.Status != "True" {
+		out += " " + string(cond.Reason)
+	}
+	if cond.ObservedGeneration != o.GetGeneration() {
+		out += " (of an older generation)"
+	}
+	return condition(out)
+}
+
+func owners(refs []metav1.OwnerReference, names map[types.UID]string) []string {
+	out := []string{}
+	for _, ref := range refs {
+		name := cmp.Or(names[ref.UID], "a stranger, "+ref.Kind+" "+ref.Name)
+		if ref.Controller != nil && *ref.Controller {
+			name += "*"
+		}
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// content says of which version the spec of an object is; of none when it is empty.
+func (r *round) content(o unstructured.Unstructured) string {
+	spec, _, _ := unstructured.NestedMap(o.Object, "spec")
+	// The API server adds how versions are converted.
+	delete(spec, "conversion")
+	for _, version := range []string{"v1", "v2", "v3"} {
+		for _, t := range things(r.scenario.kind, r.group(), version) {
+			if t.kind == o.GetKind() && t.name == o.GetName() && reflect.DeepEqual(plain(t.spec), plain(spec)) {
+				return version
+			}
+		}
+	}
+	return ""
+}
+
+// plain gives a value as JSON has it.
+func plain(v any) (out any) {
+	raw, err := json.Marshal(v)
+	if err == nil {
+		err = json.Unmarshal(raw, &out)
+	}
+	if err != nil {
+		return err
+	}
+	return out
+}
