@@ -39,7 +39,7 @@ func (p *played) RoundTrip(r *http.Request) (*http.Response, error) {
 	return next(r)
 }
 
-func play(t *testing.T, replies ...reply) (*apply.Cluster, *played) {
+func play(t testing.TB, replies ...reply) (*apply.Cluster, *played) {
 	t.Helper()
 	p := &played{replies: replies}
 	c, err := apply.NewCluster(&rest.Config{Host: "http://played.test", Transport: p})
