@@ -15,25 +15,47 @@ func (c *Cache) Verify(ctx context.Context) (Report, error) {
 	if err := c.verifyRecords(ctx, &r); err != nil {
 		return r, err
 	}
+	// Looking at manifests puts damaged ones aside, so everything is read before.
+	damaged, err := c.verifyEntries(ctx, &r)
+	if err != nil {
+		return r, err
+	}
 	s, err := c.survey(ctx)
 	if err != nil {
 		return r, err
 	}
-	r.count(s.entries)
 	holdings := s.holdings()
 	owners := byDigest(holdings)
-	for _, e := range s.entries {
-		if err := ctx.Err(); err != nil {
-			return r, err
-		}
-		if err := c.store.Check(ctx, e); oci.ErrDigestMismatch.Is(err) {
-			r.Damaged = append(r.Damaged, fault(e.Digest, e.String(), owners[e.Digest]))
-		}
+	for _, e := range damaged {
+		r.Damaged = append(r.Damaged, fault(e.Digest, e.String(), owners[e.Digest]))
 	}
 	for _, h := range holdings {
-		r.Missing = append(r.Missing, c.missing(ctx, s, h)...)
+		for _, f := range c.missing(ctx, s, h) {
+			if !slices.ContainsFunc(r.Damaged, func(d Fault) bool { return d.Digest == f.Digest }) {
+				r.Missing = append(r.Missing, f)
+			}
+		}
 	}
 	return r, ctx.Err()
+}
+
+// verifyEntries reads all entries and gives the damaged ones.
+func (c *Cache) verifyEntries(ctx context.Context, r *Report) ([]oci.Entry, error) {
+	entries, err := c.store.Entries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.count(entries)
+	var damaged []oci.Entry
+	for _, e := range entries {
+		if err := c.store.Check(ctx, e); oci.ErrDigestMismatch.Is(err) {
+			damaged = append(damaged, e)
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+	return damaged, nil
 }
 
 // verifyRecords removes records that nobody can read. Only then can anything else

@@ -69,10 +69,11 @@ func (s *Store) Records(ctx context.Context, kind string) ([]Record, error) {
 	return slices.DeleteFunc(all, func(r Record) bool { return r.Data == nil }), nil
 }
 
-// recordPath never contains a part of the name: that can be any text.
+// recordPath never contains a part of the name: that can be any text. Nor does it
+// look like the digest of the content.
 func (s *Store) recordPath(r Record) string {
 	if r.path != "" {
 		return r.path
 	}
-	return filepath.Join(s.dir, recordsDir, ToDNSLabel(r.Kind), DigestOf([]byte(r.Name)).Hex())
+	return filepath.Join(s.dir, recordsDir, ToDNSLabel(r.Kind), DigestOf([]byte(r.Name)).Hex()+".record")
 }
