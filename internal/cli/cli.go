@@ -73,7 +73,10 @@ type grammar struct {
 	Login     loginCmd     `cmd:"" group:"move" help:"Log in to a registry."`
 	Logout    logoutCmd    `cmd:"" group:"move" help:"Log out of a registry."`
 	Install   installCmd   `cmd:"" group:"use" help:"Install a package."`
+	Update    updateCmd    `cmd:"" group:"use" aliases:"upgrade" help:"Update a package that is installed."`
 	Uninstall uninstallCmd `cmd:"" group:"use" help:"Uninstall a package."`
+	Plan      planCmd      `cmd:"" group:"use" help:"Show what a command would change, before anything is written."`
+	Apply     applyCmd     `cmd:"" group:"use" help:"Apply a plan that was kept with xpkg plan --out."`
 	List      listCmd      `cmd:"" group:"use" aliases:"ls" help:"List the installed packages."`
 	Tree      treeCmd      `cmd:"" group:"use" help:"Show what a package needs and what it brought, as a tree."`
 	Up        upCmd        `cmd:"" group:"plane" help:"Start a control plane on this machine."`

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
@@ -100,6 +101,11 @@ func (f clusterFlags) client() (client.Client, error) {
 			mapper.Add(gvk, meta.RESTScopeRoot)
 		}
 	}
+	// Pull secrets are read for plans.
+	if err := corev1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
 	httpClient, err := rest.HTTPClientFor(cfg)
 	if err != nil {
 		return nil, ErrKubeconfig.New(err, "cannot use the kubeconfig")

@@ -15,7 +15,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/failure"
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/internal/preview"
 )
 
 // Failures of an install.
@@ -33,25 +33,22 @@ var (
 )
 
 type installCmd struct {
-	Kind string `arg:"" enum:"provider,configuration,function" help:"Kind of package: provider, configuration or function."`
-	Ref  string `arg:"" help:"Package to install, for example xpkg.crossplane.io/crossplane-contrib/provider-nop:v0.4.0."`
-	Name string `arg:"" optional:"" help:"Name of the package in the cluster. Default is made of the repository."`
-
-	Wait                     time.Duration `short:"w" placeholder:"2m" help:"Wait this long for the package to become healthy."`
-	ManualActivation         bool          `short:"m" help:"Do not activate new revisions: a person does it."`
-	RevisionHistoryLimit     *int64        `short:"r" placeholder:"N" help:"How many inactive revisions are kept. 0 keeps all."`
-	PackagePullSecrets       []string      `placeholder:"NAME" help:"Secrets with credentials for the registry."`
-	PackagePullPolicy        string        `enum:",IfNotPresent,Always,Never" default:"" placeholder:"POLICY" help:"When content is downloaded: IfNotPresent, Always or Never."`
-	RuntimeConfig            string        `placeholder:"NAME" help:"DeploymentRuntimeConfig of the package's program."`
-	SkipDependencyResolution bool          `help:"Install without the packages that this one depends on."`
-
+	installArgs
+	Wait   time.Duration `short:"w" placeholder:"2m" help:"Wait this long for the package to become healthy."`
+	DryRun bool          `help:"Show what would change, and change nothing: the same as xpkg plan install."`
+	consentFlag
 	clusterFlags
+	planFlags
 	outputFlag
 }
 
 // Run creates the object that installs a package.
 func (c *installCmd) Run(env *Env) error {
-	ref, err := oci.ParseReference(c.Ref, oci.ParseOptions{DefaultRegistry: defaultRegistry})
+	if c.DryRun {
+		plan := planInstallCmd{c.installArgs, planOutput{clusterFlags: c.clusterFlags, planFlags: c.planFlags, outputFlag: c.outputFlag}}
+		return plan.Run(env)
+	}
+	p, err := c.object()
 	if err != nil {
 		return err
 	}
@@ -59,13 +56,17 @@ func (c *installCmd) Run(env *Env) error {
 	if err != nil {
 		return err
 	}
-	p := c.object(ref)
+	if !c.Yes && env.interactive() {
+		if err := c.ask(env, p); err != nil {
+			return err
+		}
+	}
 	created, err := c.create(env, cluster, p)
 	if err != nil {
 		return err
 	}
 	if c.Wait > 0 {
-		if err := c.wait(env, cluster, p, created); err != nil {
+		if err := waitInstalled(env, cluster, p, c.Wait, created); err != nil {
 			return err
 		}
 	}
@@ -82,29 +83,31 @@ func (c *installCmd) Run(env *Env) error {
 	})
 }
 
-// defaultRegistry is where a reference without a registry points to (packages
-// guide, "Pushing a Package"). It is always printed.
-const defaultRegistry = "docker.io"
-
-// object is the package as the flags describe it.
-func (c *installCmd) object(ref oci.Reference) v1.Package {
-	p := v1.NewPackage(kindOf(c.Kind))
-	p.SetName(cmp.Or(c.Name, oci.ToDNSLabel(ref.Repository)))
-	spec := p.PackageSpec()
-	spec.Package = ref.String()
-	spec.PackagePullPolicy = corev1.PullPolicy(c.PackagePullPolicy)
-	spec.RevisionHistoryLimit = c.RevisionHistoryLimit
-	spec.SkipDependencyResolution = c.SkipDependencyResolution
-	if c.ManualActivation {
-		spec.RevisionActivationPolicy = v1.ManualActivation
+// ask shows a person what the install would change, and asks for consent. Scripts
+// are not asked: without a terminal an install goes ahead.
+func (c *installCmd) ask(env *Env, want v1.Package) (err error) {
+	pl, err := c.open(c.clusterFlags)
+	if err != nil {
+		return err
 	}
-	for _, s := range c.PackagePullSecrets {
-		spec.PackagePullSecrets = append(spec.PackagePullSecrets, corev1.LocalObjectReference{Name: s})
+	defer func() { err = cmp.Or(err, pl.close()) }()
+	p, err := planWith(env, "to install "+shortName(want), func() (*preview.Plan, error) { return planInstall(env.Context, pl, want) })
+	switch {
+	case unseen(err):
+		env.noPlan(err)
+		return env.confirm()
+	case err != nil:
+		return err
+	case !p.Writes():
+		return nil
 	}
-	if r := p.RuntimeSpec(); r != nil && c.RuntimeConfig != "" {
-		r.RuntimeConfigRef = &v1.RuntimeConfigReference{Name: c.RuntimeConfig}
+	if err := p.Refused(); err != nil {
+		return err
 	}
-	return p
+	if err := env.showPlan(p); err != nil {
+		return err
+	}
+	return env.confirm()
 }
 
 // create makes the object, or finds that it is there already.
@@ -120,16 +123,13 @@ func (c *installCmd) create(env *Env, cluster client.Client, p v1.Package) (crea
 		return false, classify(err, "read %s", shortName(p))
 	}
 	p.GetObjectKind().SetGroupVersionKind(kind)
-	if is := p.PackageSpec().Package; is != want {
-		return false, ErrInstalledOtherwise.New(nil, "%s is installed from %s and not from %s", shortName(p), is, want)
-	}
-	return false, nil
+	return false, installedOtherwise(p, want)
 }
 
-// wait waits until p is healthy. An install that has failed, and of which nothing
-// is in the cluster, is taken back, so that nothing half-made stays.
-func (c *installCmd) wait(env *Env, cluster client.Client, p v1.Package, created bool) error {
-	ctx, cancel := context.WithTimeout(env.Context, c.Wait)
+// waitInstalled waits until p is healthy. An install that has failed, and of which
+// nothing is in the cluster, is taken back, so that nothing half-made stays.
+func waitInstalled(env *Env, cluster client.Client, p v1.Package, limit time.Duration, created bool) error {
+	ctx, cancel := context.WithTimeout(env.Context, limit)
 	defer cancel()
 	progress := newProgress(env.Stderr)
 	defer progress.end()

@@ -1,12 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/plan"
+	"github.com/xpkg-dev/xpkg/internal/preview"
 )
 
 // ErrStillGoing is the failure of an uninstall that is not done in time.
@@ -23,44 +25,69 @@ var ErrStillGoing = failure.Register(failure.Code{
 	Fix:   "The removal goes on. An object that stays has a finalizer that somebody must remove: look at it with kubectl.",
 })
 
+// uninstallArgs say what is uninstalled.
+type uninstallArgs struct {
+	Kind string `arg:"" enum:"provider,configuration,function" help:"Kind of package: provider, configuration or function."`
+	Name string `arg:"" help:"Name of the package in the cluster."`
+}
+
+// live reads the package.
+func (c *uninstallArgs) live(ctx context.Context, cluster client.Client) (v1.Package, error) {
+	p, err := readPackageObject(ctx, cluster, kindOf(c.Kind), c.Name)
+	if err == nil && p == nil {
+		err = ErrPackageNotFound.New(nil, "no %s %s is installed", c.Kind, c.Name)
+	}
+	return p, err
+}
+
+// plan plans the uninstall.
+func (c *uninstallArgs) plan(ctx context.Context, pl *planner) (*preview.Plan, error) {
+	p, err := c.live(ctx, pl.client)
+	if err != nil {
+		return nil, err
+	}
+	out, err := pl.Uninstall(ctx, p)
+	return out, planFailed(err, "uninstall "+shortName(p))
+}
+
 type uninstallCmd struct {
-	Kind string        `arg:"" enum:"provider,configuration,function" help:"Kind of package: provider, configuration or function."`
-	Name string        `arg:"" help:"Name of the package in the cluster."`
-	Wait time.Duration `short:"w" placeholder:"2m" help:"Wait this long for the package and its objects to be gone."`
+	uninstallArgs
+	Wait   time.Duration `short:"w" placeholder:"2m" help:"Wait this long for the package and its objects to be gone."`
+	DryRun bool          `help:"Show what would go, and take nothing away: the same as xpkg plan uninstall."`
+	consentFlag
 	clusterFlags
+	planFlags
 	outputFlag
 }
 
 // Run deletes a package; everything that it alone brought goes with it.
 func (c *uninstallCmd) Run(env *Env) error {
+	if c.DryRun {
+		plan := planUninstallCmd{c.uninstallArgs, planOutput{clusterFlags: c.clusterFlags, planFlags: c.planFlags, outputFlag: c.outputFlag}}
+		return plan.Run(env)
+	}
+	if err := c.ask(env); err != nil {
+		return err
+	}
 	cluster, err := c.client()
 	if err != nil {
 		return err
 	}
-	p := v1.NewPackage(kindOf(c.Kind))
-	kind := p.GetObjectKind().GroupVersionKind()
-	err = cluster.Get(env.Context, client.ObjectKey{Name: c.Name}, p)
-	if apierrors.IsNotFound(err) && !isNotServed(err) {
-		return ErrPackageNotFound.New(nil, "no %s %s is installed", c.Kind, c.Name)
-	}
+	p, err := c.live(env.Context, cluster)
 	if err != nil {
-		return classify(err, "read %s %s", c.Kind, c.Name)
+		return err
 	}
-	p.GetObjectKind().SetGroupVersionKind(kind)
 	brought, err := broughtBy(env.Context, cluster, p)
 	if err != nil {
 		return err
 	}
-	uid, policy := p.GetUID(), metav1.DeletePropagationBackground
-	if c.Wait > 0 {
-		policy = metav1.DeletePropagationForeground
-	}
-	if err := cluster.Delete(env.Context, p, client.Preconditions{UID: &uid}, client.PropagationPolicy(policy)); client.IgnoreNotFound(err) != nil {
+	uid := p.GetUID()
+	if err := cluster.Delete(env.Context, p, client.Preconditions{UID: &uid}, client.PropagationPolicy(propagation(c.Wait))); client.IgnoreNotFound(err) != nil {
 		return classify(err, "delete %s", shortName(p))
 	}
 	word := "deleted"
 	if c.Wait > 0 {
-		if err := c.gone(env, cluster, p, brought); err != nil {
+		if err := waitGone(env, c.clusterFlags, cluster, p, brought, c.Wait); err != nil {
 			return err
 		}
 		word = "gone"
@@ -69,6 +96,42 @@ func (c *uninstallCmd) Run(env *Env) error {
 		_, err := fmt.Fprintf(w, "%s %s\n", shortName(p), word)
 		return err
 	})
+}
+
+// ask shows a person what goes and asks for consent. Where there is nobody to ask,
+// custom resources that would go are a reason to stop.
+func (c *uninstallCmd) ask(env *Env) (err error) {
+	if c.Yes {
+		return nil
+	}
+	pl, err := c.open(c.clusterFlags)
+	if err != nil {
+		return err
+	}
+	defer func() { err = cmp.Or(err, pl.close()) }()
+	p, err := c.plan(env.Context, pl)
+	switch {
+	case err != nil:
+		return err
+	case env.interactive():
+		if err := env.showPlan(p); err != nil {
+			return err
+		}
+		return env.confirm()
+	}
+	if resources, uncounted := p.Lost(); resources > 0 || uncounted > 0 {
+		return c.consent(env, fmt.Sprintf("uninstall %s/%s: %s", c.Kind, c.Name, strings.TrimSuffix(lost(resources, uncounted), ".")))
+	}
+	return nil
+}
+
+// propagation is how a package is deleted: in the foreground where somebody waits
+// for what it brought.
+func propagation(wait time.Duration) metav1.DeletionPropagation {
+	if wait > 0 {
+		return metav1.DeletePropagationForeground
+	}
+	return metav1.DeletePropagationBackground
 }
 
 // broughtBy lists the objects that the revisions of a package have established.
@@ -86,11 +149,11 @@ func broughtBy(ctx context.Context, cluster client.Client, p v1.Package) ([]plan
 	return refs, nil
 }
 
-// gone waits for the package and for what only it owned. It is deleted in the
+// waitGone waits for the package and for what only it owned. It is deleted in the
 // foreground, but a garbage collector that does not know a kind yet does not wait
 // for objects of that kind.
-func (c *uninstallCmd) gone(env *Env, cluster client.Client, p v1.Package, brought []plan.Ref) error {
-	cfg, err := c.config()
+func waitGone(env *Env, flags clusterFlags, cluster client.Client, p v1.Package, brought []plan.Ref, limit time.Duration) error {
+	cfg, err := flags.config()
 	if err != nil {
 		return err
 	}
@@ -98,7 +161,7 @@ func (c *uninstallCmd) gone(env *Env, cluster client.Client, p v1.Package, broug
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(env.Context, c.Wait)
+	ctx, cancel := context.WithTimeout(env.Context, limit)
 	defer cancel()
 	progress := newProgress(env.Stderr)
 	defer progress.end()

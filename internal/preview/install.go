@@ -32,7 +32,6 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 	if err != nil {
 		return nil, err
 	}
-	pinned := pl.pin(s.live, p, f)
 	pkg, err := pl.Source.Read(ctx, f.origin, f.digest, revision.MayPull(p.PackageSpec().PackagePullPolicy))
 	if err != nil {
 		return nil, err
@@ -40,6 +39,7 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 	if err := revision.SameKind(p, pkg.Meta); err != nil {
 		return nil, err
 	}
+	pinned := pl.pin(s.live, p, f)
 	out, err := s.startInstall(p, f)
 	if err != nil {
 		return nil, err

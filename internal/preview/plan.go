@@ -169,10 +169,14 @@ type Installed struct {
 	Digest    string `json:"digest,omitempty"`
 }
 
-// Pending reports whether the operation would change anything.
+// Writes reports whether the operation would write the package object.
+func (p *Plan) Writes() bool {
+	return p.Operation != Update || !sameJSON(p.Preconditions.Spec, specIn(p.Package.Object))
+}
+
+// Pending reports whether anything would change.
 func (p *Plan) Pending() bool {
-	return p.Operation != Update || !sameJSON(p.Preconditions.Spec, specIn(p.Package.Object)) ||
-		len(p.Revisions)+len(p.Objects.Changes)+len(p.Objects.Refusals) > 0
+	return p.Writes() || len(p.Revisions)+len(p.Objects.Changes)+len(p.Objects.Refusals) > 0
 }
 
 // Waits reports whether objects have to wait for a dependency.

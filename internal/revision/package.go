@@ -159,5 +159,5 @@ func SameKind(p v1.Package, meta format.Meta) error {
 		return nil
 	}
 	return format.ErrWrongKind.New(nil, "%s is a %s and not a %s", p.PackageSpec().Package, meta.Kind, p.PackageKind()).
-		WithDo("Install it as a %s instead: xpkg install %s %s", meta.Kind, strings.ToLower(string(meta.Kind)), p.PackageSpec().Package)
+		WithDo("Install it as a %s instead, with `xpkg install %s %s`.", meta.Kind, strings.ToLower(string(meta.Kind)), p.PackageSpec().Package)
 }

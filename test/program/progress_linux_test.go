@@ -17,10 +17,10 @@ func TestProgressOnTerminal(t *testing.T) {
 	const name = "terminal-with-a-name-that-is-long-enough-to-fill-a-line"
 	ref := p.publish(t, providerFolder(t, name, "terminal.test", 10), "terminal/provider")
 	for _, columns := range []uint16{40, 200} {
-		code, lines, moving := p.onTerminal(t, columns, "install", "provider", ref, name, "--wait", "2m")
+		code, lines, moving := p.onTerminal(t, columns, "install", "provider", ref, name, "--yes", "--wait", "2m")
 		wantScreen(t, code, 0, lines, "provider/"+name+" healthy ("+ref+")")
 		wantMoving(t, moving, "installing provider/terminal-")
-		code, lines, moving = p.onTerminal(t, columns, "uninstall", "provider", name, "--wait", "1m")
+		code, lines, moving = p.onTerminal(t, columns, "uninstall", "provider", name, "--yes", "--wait", "1m")
 		wantScreen(t, code, 0, lines, "provider/"+name+" gone")
 		wantMoving(t, moving, "removing provider/terminal-")
 	}

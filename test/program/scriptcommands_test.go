@@ -28,6 +28,7 @@ import (
 
 var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 	"refuse":   refuse,
+	"exits":    exits,
 	"objects":  objects,
 	"only":     only,
 	"expand":   expand,
@@ -37,7 +38,7 @@ var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 }
 
 // told is what a command may say before it fails: what it is doing, and warnings.
-var told = regexp.MustCompile(`^(installing|removing|starting|pushing|provider/|configuration/|function/)|: warning [A-Z]`)
+var told = regexp.MustCompile(`^(installing|planning|removing|starting|pushing|moved: |provider/|configuration/|function/)|: warning [A-Z]`)
 
 // refuse CODE EXIT COMMAND… runs a command that must fail with a code and its exit
 // code. It prints nothing on standard output, and ends standard error with two
@@ -63,6 +64,28 @@ func refuse(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if problem := checkRefusal(ts.ReadFile("stderr"), args[0]); problem != "" {
 		ts.Fatalf("%s", problem)
+	}
+}
+
+// exits CODE COMMAND… runs a command that ends with an exit code that is no failure,
+// such as that of a comparison that found changes.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND…")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	var exit *exec.ExitError
+	switch err := ts.Exec(args[1], args[2:]...); {
+	case err == nil:
+		ts.Fatalf("it succeeded")
+	case !errors.As(err, &exit):
+		ts.Fatalf("%v", err)
+	case exit.ExitCode() != want:
+		ts.Fatalf("exit code %d, want %d", exit.ExitCode(), want)
+	}
+	if stderr := ts.ReadFile("stderr"); strings.Contains(stderr, "error: ") {
+		ts.Fatalf("it says that it failed")
 	}
 }
 

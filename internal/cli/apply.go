@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/plan"
+	"github.com/xpkg-dev/xpkg/internal/preview"
+)
+
+type applyCmd struct {
+	File string        `arg:"" help:"Plan to apply, as xpkg plan --out keeps it, or - for standard input."`
+	Wait time.Duration `short:"w" placeholder:"2m" help:"Wait this long for the package to become healthy, or to be gone."`
+	clusterFlags
+	planFlags
+	outputFlag
+}
+
+// Run carries a kept plan out, if everything is as it was when the plan was made.
+func (c *applyCmd) Run(env *Env) (err error) {
+	p, err := readPlan(env, c.File)
+	if err != nil {
+		return err
+	}
+	if err := p.Refused(); err != nil {
+		return err
+	}
+	pl, err := c.open(c.clusterFlags)
+	if err != nil {
+		return err
+	}
+	defer func() { err = cmp.Or(err, pl.close()) }()
+	pl.Pin = true
+	live, err := readPackageObject(env.Context, pl.client, p.Package.Kind, p.Package.Name)
+	if err != nil {
+		return err
+	}
+	applied, err := p.Applied(live)
+	if err != nil {
+		return err
+	}
+	if applied {
+		fmt.Fprintln(env.Stderr, "the plan is applied already")
+		return c.finish(env, pl, p, live, brought(p), false)
+	}
+	if err := c.compare(env, pl, p); err != nil {
+		return err
+	}
+	done, err := carryOut(env.Context, pl.client, p, propagation(c.Wait))
+	if err != nil {
+		return err
+	}
+	return c.finish(env, pl, p, done, brought(p), p.Operation == preview.Install)
+}
+
+// compare refuses a plan that would not be made any more, and tells all the
+// reasons.
+func (c *applyCmd) compare(env *Env, pl *planner, planned *preview.Plan) error {
+	now, err := planWith(env, "again what is applied", func() (*preview.Plan, error) { return again(env.Context, pl, planned) })
+	if err != nil {
+		return err
+	}
+	moved := preview.Moved(planned, now)
+	for _, d := range moved {
+		fmt.Fprintf(env.Stderr, "moved: %s\n", safe(d.String()))
+	}
+	if len(moved) > 0 {
+		return preview.Refuse(planned, moved)
+	}
+	for _, w := range now.Warnings {
+		fmt.Fprintf(env.Stderr, "note: %s\n", safe(w))
+	}
+	return nil
+}
+
+func again(ctx context.Context, pl *planner, planned *preview.Plan) (*preview.Plan, error) {
+	now, err := pl.Again(ctx, planned)
+	return now, planFailed(err, fmt.Sprintf("%s %s again", planned.Operation, planned.Package.Name))
+}
+
+// brought are the objects that a plan takes away.
+func brought(p *preview.Plan) []plan.Ref {
+	var refs []plan.Ref
+	for _, c := range p.Objects.Changes {
+		refs = append(refs, c.Ref)
+	}
+	return refs
+}
+
+// finish waits, if that was asked for, and says what has become of the package.
+func (c *applyCmd) finish(env *Env, pl *planner, p *preview.Plan, live v1.Package, refs []plan.Ref, created bool) (err error) {
+	word := map[preview.Operation]string{preview.Install: "created", preview.Update: "updated", preview.Uninstall: "deleted"}[p.Operation]
+	switch {
+	case live == nil:
+		// It is gone, and nothing of it can be printed but its name.
+		_, err := fmt.Fprintf(env.Stdout, "%s gone\n", p.Package.Short())
+		return err
+	case c.Wait > 0 && p.Operation == preview.Uninstall:
+		word, err = "gone", waitGone(env, c.clusterFlags, pl.client, live, refs, c.Wait)
+	case c.Wait > 0:
+		word, err = "healthy", waitInstalled(env, pl.client, live, c.Wait, created)
+	}
+	if err != nil {
+		return err
+	}
+	return c.print(env.Stdout, clean(live), func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "%s %s (%s)\n", shortName(live), word, live.PackageSpec().Package)
+		return err
+	})
+}

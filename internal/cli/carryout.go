@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/plan"
+	"github.com/xpkg-dev/xpkg/internal/preview"
+)
+
+// attempts is how often a write is tried that comes too late because the package
+// manager has just written a status.
+const attempts = 10
+
+// carryOut makes the one write of a plan, on the condition that the package is
+// still the one that the plan was made from. The package manager does the rest.
+func carryOut(ctx context.Context, cluster client.Client, p *preview.Plan, gone metav1.DeletionPropagation) (v1.Package, error) {
+	if p.Operation == preview.Install {
+		return createPlanned(ctx, cluster, p)
+	}
+	for try := 1; ; try++ {
+		live, err := readPackageObject(ctx, cluster, p.Package.Kind, p.Package.Name)
+		if err != nil {
+			return nil, err
+		}
+		if err := preview.Refuse(p, p.Holds(live)); err != nil {
+			return nil, err
+		}
+		if p.Operation == preview.Uninstall {
+			err = deletePlanned(ctx, cluster, live, gone)
+		} else {
+			err = updatePlanned(ctx, cluster, live, p)
+		}
+		if !apierrors.IsConflict(err) || try == attempts {
+			return live, classify(err, "%s %s", p.Operation, shortName(live))
+		}
+	}
+}
+
+func createPlanned(ctx context.Context, cluster client.Client, p *preview.Plan) (v1.Package, error) {
+	want, err := p.Wanted()
+	if err != nil {
+		return nil, err
+	}
+	kind := want.GetObjectKind().GroupVersionKind()
+	err = cluster.Create(ctx, want, client.FieldOwner(plan.FieldManager))
+	want.GetObjectKind().SetGroupVersionKind(kind)
+	if apierrors.IsAlreadyExists(err) {
+		return nil, preview.Refuse(p, []preview.Difference{{What: shortName(want), Was: "absent", Is: "there"}})
+	}
+	return want, classify(err, "create %s", shortName(want))
+}
+
+func updatePlanned(ctx context.Context, cluster client.Client, live v1.Package, p *preview.Plan) error {
+	want, err := p.Wanted()
+	if err != nil {
+		return err
+	}
+	*live.PackageSpec() = *want.PackageSpec()
+	if r := live.RuntimeSpec(); r != nil {
+		*r = *want.RuntimeSpec()
+	}
+	kind := live.GetObjectKind().GroupVersionKind()
+	err = cluster.Update(ctx, live, client.FieldOwner(plan.FieldManager))
+	live.GetObjectKind().SetGroupVersionKind(kind)
+	return err
+}
+
+func deletePlanned(ctx context.Context, cluster client.Client, live v1.Package, how metav1.DeletionPropagation) error {
+	uid, version := live.GetUID(), live.GetResourceVersion()
+	err := cluster.Delete(ctx, live, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(how))
+	return client.IgnoreNotFound(err)
+}
+
+// showPlan shows a plan to whoever is asked about it.
+func (e *Env) showPlan(p *preview.Plan) error {
+	if err := writePlan(e.Stderr, p); err != nil {
+		return fmt.Errorf("show the plan: %w", err)
+	}
+	return nil
+}

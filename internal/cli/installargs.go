@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/internal/preview"
+)
+
+// installArgs say what is installed, and how.
+type installArgs struct {
+	Kind string `arg:"" enum:"provider,configuration,function" help:"Kind of package: provider, configuration or function."`
+	Ref  string `arg:"" help:"Package to install, for example xpkg.crossplane.io/crossplane-contrib/provider-nop:v0.4.0."`
+	Name string `arg:"" optional:"" help:"Name of the package in the cluster. Default is made of the repository."`
+
+	ManualActivation         bool     `short:"m" help:"Do not activate new revisions: a person does it."`
+	RevisionHistoryLimit     *int64   `short:"r" placeholder:"N" help:"How many inactive revisions are kept. 0 keeps all."`
+	PackagePullSecrets       []string `placeholder:"NAME" help:"Secrets with credentials for the registry."`
+	PackagePullPolicy        string   `enum:",IfNotPresent,Always,Never" default:"" placeholder:"POLICY" help:"When content is downloaded: IfNotPresent, Always or Never."`
+	RuntimeConfig            string   `placeholder:"NAME" help:"DeploymentRuntimeConfig of the package's program."`
+	SkipDependencyResolution bool     `help:"Install without the packages that this one depends on."`
+}
+
+// defaultRegistry is where a reference without a registry points to (packages
+// guide, "Pushing a Package"). It is always printed.
+const defaultRegistry = "docker.io"
+
+// object is the package as the arguments describe it.
+func (c *installArgs) object() (v1.Package, error) {
+	ref, err := oci.ParseReference(c.Ref, oci.ParseOptions{DefaultRegistry: defaultRegistry})
+	if err != nil {
+		return nil, err
+	}
+	p := v1.NewPackage(kindOf(c.Kind))
+	p.SetName(cmp.Or(c.Name, oci.ToDNSLabel(ref.Repository)))
+	spec := p.PackageSpec()
+	spec.Package = ref.String()
+	spec.PackagePullPolicy = corev1.PullPolicy(c.PackagePullPolicy)
+	spec.RevisionHistoryLimit = c.RevisionHistoryLimit
+	spec.SkipDependencyResolution = c.SkipDependencyResolution
+	if c.ManualActivation {
+		spec.RevisionActivationPolicy = v1.ManualActivation
+	}
+	spec.PackagePullSecrets = secretRefs(c.PackagePullSecrets)
+	if r := p.RuntimeSpec(); r != nil && c.RuntimeConfig != "" {
+		r.RuntimeConfigRef = &v1.RuntimeConfigReference{Name: c.RuntimeConfig}
+	}
+	return p, nil
+}
+
+func secretRefs(names []string) []corev1.LocalObjectReference {
+	var out []corev1.LocalObjectReference
+	for _, s := range names {
+		out = append(out, corev1.LocalObjectReference{Name: s})
+	}
+	return out
+}
+
+// planInstall plans what installing want would do. A package that is installed
+// from the same reference stays as it is, and one that is installed from another
+// reference is no install.
+func planInstall(ctx context.Context, pl *planner, want v1.Package) (*preview.Plan, error) {
+	live, err := readPackageObject(ctx, pl.client, want.PackageKind(), want.GetName())
+	if err != nil {
+		return nil, err
+	}
+	if live != nil {
+		if err := installedOtherwise(live, want.PackageSpec().Package); err != nil {
+			return nil, err
+		}
+		want = live
+	}
+	p, err := pl.Install(ctx, want)
+	return p, planFailed(err, "install "+shortName(want))
+}
+
+// installedOtherwise fails when a package is installed from another reference than
+// asked. A plan that was applied has added the digest.
+func installedOtherwise(live v1.Package, asked string) error {
+	is := live.PackageSpec().Package
+	if is == asked || strings.HasPrefix(is, asked+"@") {
+		return nil
+	}
+	return ErrInstalledOtherwise.New(nil, "%s is installed from %s and not from %s", shortName(live), is, asked)
+}
+
+// readPackageObject reads a package of the cluster; nil when there is none.
+func readPackageObject(ctx context.Context, cluster client.Client, kind, name string) (v1.Package, error) {
+	p := v1.NewPackage(kind)
+	gvk := p.GetObjectKind().GroupVersionKind()
+	err := cluster.Get(ctx, client.ObjectKey{Name: name}, p)
+	if apierrors.IsNotFound(err) && !isNotServed(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, classify(err, "read %s/%s", strings.ToLower(kind), name)
+	}
+	p.GetObjectKind().SetGroupVersionKind(gvk)
+	return p, nil
+}

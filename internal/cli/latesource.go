@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"github.com/xpkg-dev/xpkg/internal/cache"
+	"github.com/xpkg-dev/xpkg/internal/content"
+	"github.com/xpkg-dev/xpkg/internal/format"
+	"github.com/xpkg-dev/xpkg/internal/oci"
+)
+
+// lateSource gives packages, and opens the package cache with the first question:
+// a plan that needs no content needs no cache either. It is for one goroutine.
+type lateSource struct {
+	flags  planFlags
+	cache  *cache.Cache
+	source *content.Source
+}
+
+func (s *lateSource) open() (*content.Source, error) {
+	if s.source != nil {
+		return s.source, nil
+	}
+	registries, err := registryFlags{Insecure: s.flags.Insecure, CAFile: s.flags.CAFile}.options(oci.Limits{}, nil)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := s.flags.cacheDir()
+	if err != nil {
+		return nil, err
+	}
+	if s.cache, err = cache.Open(dir, cache.Options{}); err != nil {
+		return nil, err
+	}
+	s.source = content.NewSource(content.Options{Remote: registries, Store: s.cache.Store(), Names: s.cache})
+	return s.source, nil
+}
+
+// Named implements preview.Source.
+func (s *lateSource) Named(ctx context.Context, name string) (oci.Digest, error) {
+	source, err := s.open()
+	if err != nil {
+		return oci.Digest{}, err
+	}
+	return source.Named(ctx, name)
+}
+
+// Resolve implements preview.Source.
+func (s *lateSource) Resolve(ctx context.Context, o content.Origin, maxAge time.Duration) (oci.Digest, error) {
+	source, err := s.open()
+	if err != nil {
+		return oci.Digest{}, err
+	}
+	return source.Resolve(ctx, o, maxAge)
+}
+
+// Read implements preview.Source.
+func (s *lateSource) Read(ctx context.Context, o content.Origin, d oci.Digest, pull bool) (*format.Package, error) {
+	source, err := s.open()
+	if err != nil {
+		return nil, err
+	}
+	return source.Read(ctx, o, d, pull)
+}
+
+// close closes what was opened.
+func (s *lateSource) close() error {
+	if s.source == nil {
+		return nil
+	}
+	s.source.Close()
+	return s.cache.Close()
+}

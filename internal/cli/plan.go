@@ -1,0 +1,182 @@
+package cli
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/atomicfile"
+	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/internal/preview"
+)
+
+// ErrPlanWrite is the failure of a plan that cannot be kept.
+var ErrPlanWrite = failure.Register(failure.Code{
+	Name: "PlanWrite", Class: failure.Usage,
+	Cause: "The file of --out cannot be written.",
+	Fix:   "Name a file in a folder that exists and that you may write to.",
+})
+
+type planCmd struct {
+	Install   planInstallCmd   `cmd:"" help:"Show what installing a package would change. Exit code 2 says that something would."`
+	Update    planUpdateCmd    `cmd:"" aliases:"upgrade" help:"Show what updating a package would change. Exit code 2 says that something would."`
+	Uninstall planUninstallCmd `cmd:"" help:"Show what uninstalling a package would take away. Exit code 2 says that something would."`
+}
+
+// changesPending is the exit code of a command that compares and finds changes.
+const changesPending = exitCode(2)
+
+// planOutput says what becomes of a plan.
+type planOutput struct {
+	Out string `placeholder:"FILE" help:"Keep the plan in this file, or under a name made of its content in this folder, for xpkg apply."`
+	clusterFlags
+	planFlags
+	outputFlag
+}
+
+// planner makes a planner for plans that can be kept.
+func (o planOutput) planner() (*planner, error) {
+	pl, err := o.open(o.clusterFlags)
+	if err == nil {
+		pl.Pin = true
+	}
+	return pl, err
+}
+
+// show keeps a plan, unless it is refused, and prints it. It ends with the exit code
+// for pending changes, or with the failure of a refused plan.
+func (o planOutput) show(env *Env, p *preview.Plan) error {
+	raw, err := preview.Encode(p)
+	if err != nil {
+		return err
+	}
+	refused := p.Refused()
+	if o.Out != "" && refused == nil {
+		if err := keepPlan(env, o.Out, p, raw); err != nil {
+			return err
+		}
+	}
+	err = o.print(env.Stdout, json.RawMessage(raw), func(w io.Writer) error { return writePlan(w, p) })
+	switch {
+	case err != nil:
+		return err
+	case refused != nil:
+		return refused
+	case p.Pending():
+		return changesPending
+	}
+	return nil
+}
+
+// keepPlan writes a plan to a file, or under a name made of its content to a folder.
+func keepPlan(env *Env, file string, p *preview.Plan, raw []byte) error {
+	info, err := os.Stat(file)
+	if err == nil && info.IsDir() || strings.HasSuffix(file, string(os.PathSeparator)) {
+		file = filepath.Join(file, p.FileName())
+	}
+	err = atomicfile.Write(file, 0o644, func(w io.Writer) error {
+		_, err := w.Write(raw)
+		return err
+	})
+	if err != nil {
+		return ErrPlanWrite.New(err, "cannot keep the plan as %s", file)
+	}
+	_, err = fmt.Fprintf(env.Stderr, "kept as %s: apply it with xpkg apply %s\n", safe(file), safe(quote(file)))
+	return err
+}
+
+// run makes one plan and shows it.
+func (o planOutput) run(env *Env, what string, make func(*planner) (*preview.Plan, error)) (err error) {
+	pl, err := o.planner()
+	if err != nil {
+		return err
+	}
+	defer func() { err = cmp.Or(err, pl.close()) }()
+	p, err := planWith(env, what, func() (*preview.Plan, error) { return make(pl) })
+	if err != nil {
+		return err
+	}
+	return o.show(env, p)
+}
+
+// planWith makes a plan and says meanwhile that it does: content may have to be
+// pulled.
+func planWith(env *Env, what string, make func() (*preview.Plan, error)) (*preview.Plan, error) {
+	progress := newProgress(env.Stderr)
+	defer progress.end()
+	progress.say("planning %s", what)
+	return make()
+}
+
+type planInstallCmd struct {
+	installArgs
+	planOutput
+}
+
+// Run shows what an install would do.
+func (c *planInstallCmd) Run(env *Env) error {
+	want, err := c.object()
+	if err != nil {
+		return err
+	}
+	return c.run(env, "to install "+shortName(want), func(pl *planner) (*preview.Plan, error) {
+		return planInstall(env.Context, pl, want)
+	})
+}
+
+type planUpdateCmd struct {
+	updateArgs
+	planOutput
+}
+
+// Run shows what an update would do.
+func (c *planUpdateCmd) Run(env *Env) error {
+	return c.run(env, "to update "+c.Name, func(pl *planner) (*preview.Plan, error) {
+		return c.plan(env.Context, pl)
+	})
+}
+
+type planUninstallCmd struct {
+	uninstallArgs
+	planOutput
+}
+
+// Run shows what an uninstall would take away.
+func (c *planUninstallCmd) Run(env *Env) error {
+	return c.run(env, "to uninstall "+c.Kind+"/"+c.Name, func(pl *planner) (*preview.Plan, error) {
+		return c.plan(env.Context, pl)
+	})
+}
+
+// readPlan reads a kept plan.
+func readPlan(env *Env, file string) (*preview.Plan, error) {
+	in := io.Reader(env.Stdin)
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, ErrPlanRead.New(err, "cannot read the plan")
+		}
+		defer f.Close()
+		in = f
+	}
+	raw, err := io.ReadAll(io.LimitReader(in, preview.MaxSize+1))
+	if err != nil {
+		return nil, ErrPlanRead.New(err, "cannot read the plan")
+	}
+	p, err := preview.Decode(raw)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return p, nil
+}
+
+// ErrPlanRead is the failure of a file that cannot be read.
+var ErrPlanRead = failure.Register(failure.Code{
+	Name: "PlanNotFound", Class: failure.NotFound,
+	Cause: "The file of the plan does not exist or cannot be read.",
+	Fix:   "Make a plan with `xpkg plan … --out FILE`.",
+})

@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/internal/preview"
+)
+
+// planFlags say how a plan reads content.
+type planFlags struct {
+	Insecure  []string `placeholder:"HOST" help:"Registry to speak to in plain HTTP, without TLS. Registries on this machine are spoken to that way anyhow."`
+	CAFile    []string `name:"ca-file" placeholder:"HOST=FILE" help:"Certificate authorities (PEM) to trust for a registry in place of the system's."`
+	CacheDir  string   `placeholder:"DIR" env:"XPKG_CACHE_DIR" help:"Folder of the package cache that plans read from. Default is xpkg in the user's cache folder."`
+	Namespace string   `default:"crossplane-system" help:"Namespace of the package manager, where pull secrets are."`
+}
+
+// planner makes plans until it is closed.
+type planner struct {
+	*preview.Planner
+	client client.Client
+	source *lateSource
+}
+
+// open makes a planner for a cluster.
+func (f planFlags) open(c clusterFlags) (*planner, error) {
+	cfg, err := c.config()
+	if err != nil {
+		return nil, err
+	}
+	cluster, err := c.client()
+	if err != nil {
+		return nil, err
+	}
+	objects, err := preview.NewCluster(rest.AddUserAgent(rest.CopyConfig(cfg), "xpkg/"+Version))
+	if err != nil {
+		return nil, ErrKubeconfig.New(err, "cannot use the kubeconfig")
+	}
+	source := &lateSource{flags: f}
+	return &planner{
+		Planner: &preview.Planner{Reader: cluster, Cluster: objects, Source: source, Namespace: f.Namespace},
+		client:  cluster, source: source,
+	}, nil
+}
+
+func (p *planner) close() error { return p.source.close() }
+
+func (f planFlags) cacheDir() (string, error) {
+	if f.CacheDir != "" {
+		return f.CacheDir, nil
+	}
+	user, err := os.UserCacheDir()
+	if err != nil {
+		return "", ErrUsage.New(err, "no folder for the package cache").WithDo("Name one with --cache-dir.")
+	}
+	return filepath.Join(user, "xpkg", "packages"), nil
+}
+
+// planFailed turns what kept a plan from being made into a failure.
+func planFailed(err error, what string) error {
+	var known *failure.Error
+	if err == nil || errors.As(err, &known) {
+		return err
+	}
+	return classify(err, "cannot plan to %s", what)
+}
+
+// unseen reports whether a plan could not be made because of where this command
+// runs: the package manager may have the way and the credentials that it lacks.
+func unseen(err error) bool {
+	if err == nil {
+		return false
+	}
+	switch failure.From(err).Code.Class.Name {
+	case failure.Unavailable.Name, failure.Unauthorized.Name:
+		return !ErrCluster.Is(err)
+	}
+	return false
+}
+
+// noPlan tells why no plan is shown.
+func (e *Env) noPlan(err error) {
+	fmt.Fprintf(e.Stderr, "no plan can be shown: %s\n", safe(err.Error()))
+}

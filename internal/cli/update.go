@@ -1,0 +1,199 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/internal/plan"
+	"github.com/xpkg-dev/xpkg/internal/preview"
+)
+
+// updateArgs say what is changed of a package that is installed.
+type updateArgs struct {
+	Name    string `arg:"" help:"Package to update, as NAME or KIND/NAME."`
+	Ref     string `arg:"" optional:"" help:"What to update it to: a tag such as v1.2.0, a digest, or a whole reference."`
+	Version string `placeholder:"TAG" help:"Tag to update it to; the same as a tag after the name."`
+
+	ManualActivation         *bool    `short:"m" negatable:"" help:"Let a person activate new revisions; with --no-manual-activation they are activated at once."`
+	RevisionHistoryLimit     *int64   `short:"r" placeholder:"N" help:"How many inactive revisions are kept. 0 keeps all."`
+	PackagePullSecrets       []string `placeholder:"NAME" help:"Secrets with credentials for the registry, in place of the present ones."`
+	PackagePullPolicy        string   `enum:",IfNotPresent,Always,Never" default:"" placeholder:"POLICY" help:"When content is downloaded: IfNotPresent, Always or Never."`
+	RuntimeConfig            string   `placeholder:"NAME" help:"DeploymentRuntimeConfig of the package's program."`
+	SkipDependencyResolution *bool    `negatable:"" help:"Install without the packages that this one depends on, or no longer so."`
+}
+
+// wanted is the installed package as the arguments want it to be.
+func (c *updateArgs) wanted(ctx context.Context, cluster client.Client) (v1.Package, error) {
+	all, err := load(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	p, err := all.find(c.Name)
+	if err != nil {
+		return nil, err
+	}
+	return p, c.change(p)
+}
+
+// plan plans the update.
+func (c *updateArgs) plan(ctx context.Context, pl *planner) (*preview.Plan, error) {
+	p, err := c.wanted(ctx, pl.client)
+	if err != nil {
+		return nil, err
+	}
+	out, err := pl.Install(ctx, p)
+	return out, planFailed(err, "update "+shortName(p))
+}
+
+// change brings a package to what the arguments say.
+func (c *updateArgs) change(p v1.Package) error {
+	if c.Ref != "" && c.Version != "" {
+		return ErrUsage.New(nil, "both %s and --version %s are given", c.Ref, c.Version)
+	}
+	before, spec := p.DeepCopyObject().(v1.Package), p.PackageSpec()
+	if to := cmp.Or(c.Ref, c.Version); to != "" {
+		ref, err := updateTo(spec.Package, to)
+		if err != nil {
+			return err
+		}
+		spec.Package = ref.String()
+	}
+	if c.ManualActivation != nil {
+		spec.RevisionActivationPolicy = v1.AutomaticActivation
+		if *c.ManualActivation {
+			spec.RevisionActivationPolicy = v1.ManualActivation
+		}
+	}
+	spec.RevisionHistoryLimit = cmp.Or(c.RevisionHistoryLimit, spec.RevisionHistoryLimit)
+	if c.PackagePullSecrets != nil {
+		spec.PackagePullSecrets = secretRefs(c.PackagePullSecrets)
+	}
+	spec.PackagePullPolicy = cmp.Or(corev1.PullPolicy(c.PackagePullPolicy), spec.PackagePullPolicy)
+	if c.SkipDependencyResolution != nil {
+		spec.SkipDependencyResolution = *c.SkipDependencyResolution
+	}
+	if c.RuntimeConfig != "" {
+		r := p.RuntimeSpec()
+		if r == nil {
+			return ErrUsage.New(nil, "%s has no program that a runtime config could be for", shortName(before))
+		}
+		r.RuntimeConfigRef = &v1.RuntimeConfigReference{Name: c.RuntimeConfig}
+	}
+	return c.named()
+}
+
+// named fails when the arguments name nothing to change.
+func (c *updateArgs) named() error {
+	if c.Ref == "" && c.Version == "" && c.ManualActivation == nil && c.RevisionHistoryLimit == nil && c.PackagePullSecrets == nil &&
+		c.PackagePullPolicy == "" && c.RuntimeConfig == "" && c.SkipDependencyResolution == nil {
+		return ErrUsage.New(nil, "nothing to change of %s is named", c.Name).WithDo("Name a tag or a reference after the name, or a flag that changes the package.")
+	}
+	return nil
+}
+
+// updateTo is the reference that a user means: a whole one, or a tag or digest in
+// the repository of the present one.
+func updateTo(present, to string) (oci.Reference, error) {
+	if strings.Contains(to, "/") {
+		return parseReference(to)
+	}
+	ref, err := oci.ParseReference(present, oci.ParseOptions{})
+	if err != nil {
+		return oci.Reference{}, ErrUsage.New(err, "cannot tell the repository of %s", present).WithDo("Give the whole reference to update to.")
+	}
+	separator := ":"
+	if strings.HasPrefix(to, "sha256:") {
+		separator = "@"
+	}
+	return parseReference(ref.Name() + separator + to)
+}
+
+type updateCmd struct {
+	updateArgs
+	Wait   time.Duration `short:"w" placeholder:"2m" help:"Wait this long for the package to become healthy."`
+	DryRun bool          `help:"Show the changes, and make none: the same as xpkg plan update."`
+	consentFlag
+	clusterFlags
+	planFlags
+	outputFlag
+}
+
+// Run changes a package that is installed.
+func (c *updateCmd) Run(env *Env) (err error) {
+	if c.DryRun {
+		plan := planUpdateCmd{c.updateArgs, planOutput{clusterFlags: c.clusterFlags, planFlags: c.planFlags, outputFlag: c.outputFlag}}
+		return plan.Run(env)
+	}
+	pl, err := c.open(c.clusterFlags)
+	if err != nil {
+		return err
+	}
+	defer func() { err = cmp.Or(err, pl.close()) }()
+	p, err := planWith(env, "to update "+c.Name, func() (*preview.Plan, error) { return c.plan(env.Context, pl) })
+	if unseen(err) {
+		return c.blind(env, pl, err)
+	}
+	if err != nil {
+		return err
+	}
+	if err := p.Refused(); err != nil {
+		return err
+	}
+	word := "unchanged"
+	if p.Writes() {
+		word = "updated"
+		if err := env.showPlan(p); err != nil {
+			return err
+		}
+		if err := c.consent(env, "update "+c.Name); err != nil {
+			return err
+		}
+	}
+	done, err := carryOut(env.Context, pl.client, p, metav1.DeletePropagationBackground)
+	if err != nil {
+		return err
+	}
+	return c.finish(env, pl.client, done, word)
+}
+
+// blind updates without a plan, when this command cannot see the content.
+func (c *updateCmd) blind(env *Env, pl *planner, why error) error {
+	env.noPlan(why)
+	if err := c.consent(env, "update "+c.Name+" without a plan"); err != nil {
+		return err
+	}
+	p, err := c.wanted(env.Context, pl.client)
+	if err != nil {
+		return err
+	}
+	kind := p.GetObjectKind().GroupVersionKind()
+	err = pl.client.Update(env.Context, p, client.FieldOwner(plan.FieldManager))
+	p.GetObjectKind().SetGroupVersionKind(kind)
+	if err != nil {
+		return classify(err, "update %s", shortName(p))
+	}
+	return c.finish(env, pl.client, p, "updated")
+}
+
+func (c *updateCmd) finish(env *Env, cluster client.Client, p v1.Package, word string) error {
+	if c.Wait > 0 {
+		if err := waitInstalled(env, cluster, p, c.Wait, false); err != nil {
+			return err
+		}
+		word = "healthy"
+	}
+	return c.print(env.Stdout, clean(p), func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "%s %s (%s)\n", shortName(p), word, p.PackageSpec().Package)
+		return err
+	})
+}

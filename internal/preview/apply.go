@@ -1,0 +1,87 @@
+package preview
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/failure"
+)
+
+// ErrPlanMoved is the failure of a plan that was made from something else than what
+// is there.
+var ErrPlanMoved = failure.Register(failure.Code{
+	Name: "PlanMoved", Class: failure.Conflict,
+	Cause: "Something that the plan was made from, or that it would do, is not as it was.",
+	Fix:   "Make a new plan and look at it. Nothing was written.",
+})
+
+// String says what moved, in one clause.
+func (d Difference) String() string { return fmt.Sprintf("%s was %s and is %s", d.What, d.Was, d.Is) }
+
+// named is how many things a failure names.
+const named = 3
+
+// Refuse is the failure of a plan that has moved: nil when nothing has.
+func Refuse(p *Plan, moved []Difference) error {
+	if len(moved) == 0 {
+		return nil
+	}
+	var reasons []string
+	for _, d := range moved {
+		reasons = append(reasons, d.String())
+	}
+	return ErrPlanMoved.New(few(reasons), "the plan to %s %s does not hold any more", p.Operation, p.Package.Short())
+}
+
+// Refused is the failure of a plan that holds a refusal: nil when it holds none.
+func (p *Plan) Refused() error {
+	if len(p.Objects.Refusals) == 0 {
+		return nil
+	}
+	var reasons []string
+	for _, r := range p.Objects.Refusals {
+		reasons = append(reasons, r.Reason)
+	}
+	return apply.ErrRefused.New(few(reasons), "%s cannot be established", p.Package.Short())
+}
+
+// Short is the package as commands name it.
+func (p Package) Short() string { return strings.ToLower(p.Kind) + "/" + p.Name }
+
+// few names the first few of many reasons.
+func few(reasons []string) error {
+	text := strings.Join(reasons[:min(named, len(reasons))], "; ")
+	if rest := len(reasons) - named; rest > 0 {
+		text += fmt.Sprintf("; and %d more", rest)
+	}
+	return errors.New(text)
+}
+
+// Applied reports whether a plan is carried out already. Live is the package as it
+// is now, or nil.
+func (p *Plan) Applied(live v1.Package) (bool, error) {
+	if p.Operation == Uninstall {
+		return live == nil || live.GetUID() == p.Preconditions.UID && live.GetDeletionTimestamp() != nil, nil
+	}
+	if live == nil || p.Operation == Update && live.GetUID() != p.Preconditions.UID {
+		return false, nil
+	}
+	is, err := specOf(live)
+	return err == nil && sameJSON(is, specIn(p.Package.Object)), err
+}
+
+// Holds reports whether the package is still the one that the plan was made from.
+// Its status may have changed: that is no part of what a plan says.
+func (p *Plan) Holds(live v1.Package) []Difference {
+	var d differences
+	if live == nil {
+		d.text("the UID of the package", string(p.Preconditions.UID), "")
+		return d
+	}
+	d.text("the UID of the package", string(p.Preconditions.UID), string(live.GetUID()))
+	d.text("the generation of the package", number(p.Preconditions.Generation), number(live.GetGeneration()))
+	return d
+}
