@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/desired"
 	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/oci"
@@ -185,14 +186,15 @@ func objectRefs(refs []plan.Ref, live map[plan.Ref]plan.Live, written map[plan.R
 
 // deactivate makes the revision a mere owner of its objects. What it once
 // established is known from its status; a revision that never was active reads
-// its package to know what it would bring.
+// its package to know what it would bring. Of a kind that the cluster does not
+// know any more there is nothing to let go of.
 func (r *revisionReconciler) deactivate(ctx context.Context, f family) error {
 	refs, err := r.brings(ctx, f.rev)
 	if err != nil {
 		return err
 	}
 	live, err := r.cluster.Metadata(ctx, refs)
-	if err != nil {
+	if err != nil && !apply.ErrKindNotServed.Is(err) {
 		return err
 	}
 	p := plan.Deactivate(refs, live, f.requester())
