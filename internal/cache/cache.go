@@ -3,9 +3,12 @@ package cache
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,14 +21,20 @@ const (
 	// grace is for how long after its last use a package counts as in use.
 	grace = 10 * time.Minute
 
+	// limitKind is the record of the limit that holds for all.
+	limitKind = "limit"
+
 	dirMode fs.FileMode = 0o755
 )
 
 // Options change how a cache works.
 type Options struct {
-	// Limit is how many bytes the cache may keep; 0 is no limit. What people put
-	// beside the store does not count.
+	// Limit is how many bytes the cache may keep. What people put beside the store does
+	// not count. 0 is the limit that was set for all, and none when there is no such.
 	Limit int64
+	// LimitForAll sets the limit for all that open the cache without one of their own,
+	// from now on.
+	LimitForAll bool
 	// OCILimits bound what is read of one package.
 	OCILimits oci.Limits
 	// Now gives the time; the system clock when it is nil.
@@ -76,9 +85,33 @@ func Open(dir string, o Options) (*Cache, error) {
 	if err != nil {
 		return nil, errors.Join(err, c.root.Close())
 	}
+	if err := c.settleLimit(context.Background(), o); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
 	// Where it is not possible, the next write says why.
 	_ = c.makeRoom(context.Background(), oci.Need{}, func() error { return nil })
 	return c, nil
+}
+
+// settleLimit finds out which limit holds, and sets it for all.
+func (c *Cache) settleLimit(ctx context.Context, o Options) error {
+	kept, err := c.store.GetRecord(ctx, limitKind, "")
+	if err != nil && !oci.ErrBlobNotFound.Is(err) {
+		return err
+	}
+	// What cannot be read is no limit, until somebody sets one again.
+	forAll, err := strconv.ParseInt(strings.TrimSpace(string(kept.Data)), 10, 64)
+	if err != nil || forAll < 0 {
+		forAll = 0
+	}
+	if o.Limit == 0 {
+		c.limit = forAll
+		return nil
+	}
+	if !o.LimitForAll || o.Limit == forAll {
+		return nil
+	}
+	return c.store.PutRecord(oci.Record{Kind: limitKind, Data: fmt.Appendln(nil, o.Limit)})
 }
 
 // Store is where the content is.

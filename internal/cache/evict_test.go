@@ -276,3 +276,35 @@ func TestUses(t *testing.T) {
 	// The same again writes nothing.
 	must(t, c.Use("b", want[1].Roots))
 }
+
+// Whoever opens the cache without a limit has that of the manager.
+func TestLimitForAll(t *testing.T) {
+	dir := t.TempDir()
+	limits := []struct {
+		o    Options
+		want int64
+	}{
+		{Options{}, 0},
+		{Options{Limit: 5000}, 5000},
+		{Options{}, 0},
+		{Options{Limit: 9000, LimitForAll: true}, 9000},
+		{Options{}, 9000},
+		{Options{Limit: 5000}, 5000},
+		{Options{}, 9000},
+		{Options{Limit: 7000, LimitForAll: true}, 7000},
+		{Options{}, 7000},
+	}
+	for i, tc := range limits {
+		c := open(t, dir, tc.o)
+		if c.limit != tc.want {
+			t.Errorf("%d: the limit is %d, want %d", i, c.limit, tc.want)
+		}
+		must(t, c.Close())
+	}
+	c := open(t, dir, Options{})
+	must(t, c.store.PutRecord(oci.Record{Kind: limitKind, Data: []byte("?")}))
+	must(t, c.Close())
+	if c := open(t, dir, Options{}); c.limit != 0 {
+		t.Errorf("the limit is %d", c.limit)
+	}
+}

@@ -79,6 +79,7 @@ type grammar struct {
 	Apply     applyCmd     `cmd:"" group:"use" help:"Apply a plan that was kept with xpkg plan --out."`
 	List      listCmd      `cmd:"" group:"use" aliases:"ls" help:"List the installed packages."`
 	Tree      treeCmd      `cmd:"" group:"use" help:"Show what a package needs and what it brought, as a tree."`
+	Cache     cacheCmd     `cmd:"" group:"use" help:"Look after the package cache of this machine."`
 	Up        upCmd        `cmd:"" group:"plane" help:"Start a control plane on this machine."`
 	Down      downCmd      `cmd:"" group:"plane" help:"Stop the control plane that runs in the background."`
 	Status    statusCmd    `cmd:"" group:"plane" help:"Show the state of the control plane of this machine."`

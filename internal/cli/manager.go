@@ -6,11 +6,11 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"time"
 
 	"k8s.io/client-go/rest"
 
+	"github.com/xpkg-dev/xpkg/internal/cache"
 	"github.com/xpkg-dev/xpkg/internal/content"
 	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/manager"
@@ -20,7 +20,8 @@ import (
 type managerCmd struct {
 	clusterFlags
 	registryFlags
-	CacheDir       string        `placeholder:"DIR" env:"XPKG_CACHE_DIR" help:"Folder of the package cache. Default is xpkg in the user's cache folder."`
+	cacheLimitFlag
+	CacheDir       string        `placeholder:"DIR" env:"XPKG_CACHE_DIR" help:"Folder of the package cache. Default is xpkg/packages in the user's cache folder."`
 	Namespace      string        `default:"crossplane-system" help:"Namespace where the programs of packages run, and where their secrets are."`
 	PollInterval   time.Duration `default:"1m" help:"How often packages with the pull policy Always are looked up."`
 	MetricsAddress string        `placeholder:"HOST:PORT" help:"Serve Prometheus metrics here."`
@@ -42,14 +43,12 @@ func (c *managerCmd) Run(env *Env) error {
 	}
 	dir := c.CacheDir
 	if dir == "" {
-		user, err := os.UserCacheDir()
-		if err != nil {
-			return ErrUsage.New(err, "no folder for the package cache").WithDo("Name one with --cache-dir.")
+		if dir, err = defaultCacheDir(); err != nil {
+			return err
 		}
-		dir = filepath.Join(user, "xpkg", "packages")
 	}
 	return runManager(env.Context, managerOptions{
-		config: cfg, cacheDir: dir, log: newLog(env.Stderr, c.LogFormat, c.Verbose), registries: c.registryFlags,
+		config: cfg, cacheDir: dir, cacheLimit: c.CacheLimit, log: newLog(env.Stderr, c.LogFormat, c.Verbose), registries: c.registryFlags,
 		options: manager.Options{
 			Namespace: c.Namespace, Poll: c.PollInterval, MetricsAddress: c.MetricsAddress, HealthAddress: c.HealthAddress, TakeOver: c.TakeOver,
 		},
@@ -70,6 +69,7 @@ func (c *managerCmd) managerConfig() (*rest.Config, error) {
 type managerOptions struct {
 	config     *rest.Config
 	cacheDir   string
+	cacheLimit amount
 	log        *slog.Logger
 	registries registryFlags
 	options    manager.Options
@@ -77,16 +77,16 @@ type managerOptions struct {
 
 // runManager runs a manager with a package cache in a folder of this machine.
 func runManager(ctx context.Context, o managerOptions) (err error) {
-	store, err := openStore(o.cacheDir)
+	packages, err := cache.Open(o.cacheDir, cache.Options{Limit: int64(o.cacheLimit), LimitForAll: true})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
+	defer closing(&err, packages)
 	registries, err := o.registries.options(oci.Limits{}, nil)
 	if err != nil {
 		return err
 	}
-	source := content.NewSource(content.Options{Remote: registries, Store: store})
+	source := content.NewSource(content.Options{Remote: registries, Store: packages.Store(), Names: packages})
 	defer source.Close()
 	opts := o.options
 	opts.Config = rest.AddUserAgent(rest.CopyConfig(o.config), "xpkg/"+Version)
@@ -98,13 +98,6 @@ func runManager(ctx context.Context, o managerOptions) (err error) {
 		return err
 	}
 	return classify(err, "the package manager cannot work with the cluster")
-}
-
-func openStore(dir string) (*oci.Store, error) {
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
-		return nil, oci.ErrStoreWrite.New(err, "cannot make the package cache %s", dir)
-	}
-	return oci.OpenStore(dir, oci.StoreOptions{})
 }
 
 func newLog(w io.Writer, layout string, verbose bool) *slog.Logger {

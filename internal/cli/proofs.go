@@ -2,9 +2,8 @@ package cli
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 
+	"github.com/xpkg-dev/xpkg/internal/cache"
 	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/oci"
 )
@@ -12,21 +11,20 @@ import (
 // proofs remember, in the package cache, which index layers said what their
 // package.yaml says. Digests never change their content, so that holds for ever.
 // Without a cache nothing is remembered, which costs time and nothing else.
-type proofs struct{ store *oci.Store }
+type proofs struct{ cache *cache.Cache }
 
 func openProofs(dir string) proofs {
 	if dir == "" {
-		user, err := os.UserCacheDir()
-		if err != nil {
+		var err error
+		if dir, err = defaultCacheDir(); err != nil {
 			return proofs{}
 		}
-		dir = filepath.Join(user, "xpkg", "packages")
 	}
-	store, err := openStore(dir)
+	packages, err := cache.Open(dir, cache.Options{})
 	if err != nil {
 		return proofs{}
 	}
-	return proofs{store}
+	return proofs{packages}
 }
 
 func proofKey(manifest oci.Digest) oci.DerivedKey {
@@ -35,21 +33,21 @@ func proofKey(manifest oci.Digest) oci.DerivedKey {
 
 // has says whether the index layer of a manifest was compared with its package.
 func (p proofs) has(ctx context.Context, manifest, layer oci.Digest) bool {
-	if p.store == nil {
+	if p.cache == nil {
 		return false
 	}
-	kept, err := p.store.GetDerived(ctx, proofKey(manifest))
+	kept, err := p.cache.Store().GetDerived(ctx, proofKey(manifest))
 	return err == nil && string(kept) == layer.String()
 }
 
 func (p proofs) add(ctx context.Context, manifest, layer oci.Digest) {
-	if p.store != nil {
-		_ = p.store.PutDerived(ctx, proofKey(manifest), []byte(layer.String()))
+	if p.cache != nil {
+		_ = p.cache.Store().PutDerived(ctx, proofKey(manifest), []byte(layer.String()))
 	}
 }
 
 func (p proofs) close() {
-	if p.store != nil {
-		_ = p.store.Close()
+	if p.cache != nil {
+		_ = p.cache.Close()
 	}
 }

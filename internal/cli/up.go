@@ -30,6 +30,7 @@ func (f dataDirFlag) dir() (string, error) {
 
 type upCmd struct {
 	dataDirFlag
+	cacheLimitFlag
 	Port         int  `default:"16443" help:"Port of the API server. 0 takes a free one, and the same again next time."`
 	RegistryPort int  `default:"15000" help:"Port of the registry. 0 takes a free one, and the same again next time."`
 	CRDOpenAPI   bool `name:"crd-openapi" help:"Publish the schemas of custom resources for kubectl explain, which costs memory."`
@@ -49,7 +50,7 @@ func (c *upCmd) Run(env *Env) error {
 	defer progress.end()
 	return up.Run(env.Context, up.Options{
 		Dir: dir, Port: c.Port, RegistryPort: c.RegistryPort, CRDOpenAPI: c.CRDOpenAPI, Version: Version,
-		Manager: localManager(progress),
+		Manager: localManager(progress, c.CacheLimit),
 		Progress: func(e up.Event) {
 			c.tell(env, progress, e)
 		},
@@ -58,10 +59,10 @@ func (c *upCmd) Run(env *Env) error {
 
 // localManager is the package manager of a control plane on this machine. What
 // it has to say goes above the progress, as lines of their own.
-func localManager(progress *progress) up.Manager {
+func localManager(progress *progress, limit amount) up.Manager {
 	return func(ctx context.Context, e up.Env) error {
 		return runManager(ctx, managerOptions{
-			config: e.Config, cacheDir: filepath.Join(e.CacheDir, "packages"),
+			config: e.Config, cacheDir: filepath.Join(e.CacheDir, packagesDir), cacheLimit: limit,
 			log:     slog.New(slog.NewTextHandler(progress, nil)),
 			options: manager.Options{Ready: e.Ready},
 		})
