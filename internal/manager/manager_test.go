@@ -1,13 +1,9 @@
 package manager_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -18,159 +14,9 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
-	"github.com/xpkg-dev/xpkg/internal/content"
-	"github.com/xpkg-dev/xpkg/internal/format"
-	"github.com/xpkg-dev/xpkg/internal/oci"
 	"github.com/xpkg-dev/xpkg/internal/testing/plane"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
-
-// shelf is a place of packages for tests: what is put on it can be resolved and
-// read by its reference, and every look-up is counted.
-type shelf struct {
-	mu       sync.Mutex
-	tags     map[string]oci.Digest
-	packages map[oci.Digest]string
-	resolved map[string]int
-}
-
-func newShelf() *shelf {
-	return &shelf{tags: map[string]oci.Digest{}, packages: map[oci.Digest]string{}, resolved: map[string]int{}}
-}
-
-func (s *shelf) put(ref, stream string) oci.Digest {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	d := oci.DigestOf([]byte(stream))
-	s.tags[ref], s.packages[d] = d, stream
-	return d
-}
-
-func (s *shelf) lookups(ref string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.resolved[ref]
-}
-
-var errNoSuchTag = errors.New("the registry has no such tag")
-
-func (s *shelf) Resolve(_ context.Context, o content.Origin, _ time.Duration) (oci.Digest, error) {
-	ref := o.Ref
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.resolved[ref.String()]++
-	d, ok := s.tags[ref.String()]
-	if !ok {
-		return oci.Digest{}, content.ErrNotCached.New(errNoSuchTag, "%s", ref)
-	}
-	return d, nil
-}
-
-func (s *shelf) Read(_ context.Context, o content.Origin, d oci.Digest, _ bool) (*format.Package, error) {
-	s.mu.Lock()
-	stream, ok := s.packages[d]
-	s.mu.Unlock()
-	if !ok {
-		return nil, content.ErrNotCached.New(nil, "%s", o.Ref)
-	}
-	return format.Read([]byte(stream), format.ReadOptions{})
-}
-
-func (s *shelf) Named(_ context.Context, name string) (oci.Digest, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	d, ok := s.tags[name]
-	if !ok {
-		return oci.Digest{}, content.ErrNotCached.New(nil, "%s", name)
-	}
-	return d, nil
-}
-
-func provider(name string, crds ...string) string {
-	return meta("Provider", name, "") + strings.Join(crds, "")
-}
-
-func meta(kind, name, spec string) string {
-	return fmt.Sprintf("apiVersion: meta.pkg.crossplane.io/v1\nkind: %s\nmetadata:\n  name: %s\n  annotations:\n    meta.crossplane.io/source: example.org/%s\n%s", kind, name, name, spec)
-}
-
-func crd(group, kind, description string) string {
-	plural := strings.ToLower(kind) + "s"
-	return fmt.Sprintf(`---
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata:
-  name: %[2]s.%[1]s
-spec:
-  group: %[1]s
-  scope: Cluster
-  names: {kind: %[3]s, plural: %[2]s, singular: %[4]s, listKind: %[3]sList}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        description: %[5]s
-        properties:
-          spec: {type: object, x-kubernetes-preserve-unknown-fields: true}
-`, group, plural, kind, strings.ToLower(kind), description)
-}
-
-// limit is how long a condition may take on a machine that is busy.
-const limit = 45 * time.Second
-
-func untilHealthy(t *testing.T, c client.Client, p v1.Package) {
-	t.Helper()
-	untilCondition(t, c, p, v1.TypeHealthy, corev1.ConditionTrue, "")
-}
-
-func untilCondition(t *testing.T, c client.Client, p v1.Package, ct v1.ConditionType, status corev1.ConditionStatus, message string) {
-	t.Helper()
-	wait.Until(t, limit, fmt.Sprintf("%s %s has %s=%s %s", p.PackageKind(), p.GetName(), ct, status, message), func() (string, bool) {
-		if err := c.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
-			return err.Error(), false
-		}
-		got := p.GetCondition(ct)
-		return fmt.Sprintf("%+v", p.PackageStatus()), got.Status == status && strings.Contains(got.Message, message) && got.ObservedGeneration == p.GetGeneration()
-	})
-}
-
-func newProvider(name, ref string) *v1.Provider {
-	return &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.ProviderSpec{PackageSpec: v1.PackageSpec{Package: ref}}}
-}
-
-func create(t *testing.T, c client.Client, o client.Object) {
-	t.Helper()
-	if err := c.Create(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Delete(context.Background(), o); client.IgnoreNotFound(err) != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// owners lists the owners of a definition as "Kind/name", with a star for the
-// controller.
-func owners(t *testing.T, c client.Client, name string) []string {
-	t.Helper()
-	d := &apiextensionsv1.CustomResourceDefinition{}
-	if err := c.Get(t.Context(), client.ObjectKey{Name: name}, d); err != nil {
-		t.Fatal(err)
-	}
-	var out []string
-	for _, r := range d.OwnerReferences {
-		s := r.Kind + "/" + r.Name
-		if r.Controller != nil && *r.Controller {
-			s += "*"
-		}
-		out = append(out, s)
-	}
-	return out
-}
 
 func TestInstallUpgradeUninstall(t *testing.T) {
 	s := newShelf()
@@ -294,15 +140,6 @@ func TestManualActivation(t *testing.T) {
 		return fmt.Sprintf("%+v %+v", one.Spec, two.Spec), one.Spec.DesiredState == v1.RevisionInactive && two.Spec.Revision == 2
 	})
 	untilHealthy(t, c, p)
-}
-
-func activate(t *testing.T, c client.Client, name string) {
-	t.Helper()
-	r := &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"desiredState":"Active"}}`))
-	if err := c.Patch(t.Context(), r, patch); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func TestDependencies(t *testing.T) {

@@ -1,0 +1,73 @@
+package manager_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/xpkg-dev/xpkg/internal/content"
+	"github.com/xpkg-dev/xpkg/internal/format"
+	"github.com/xpkg-dev/xpkg/internal/oci"
+)
+
+// shelf is a place of packages for tests: what is put on it can be resolved and
+// read by its reference, and every look-up is counted.
+type shelf struct {
+	mu       sync.Mutex
+	tags     map[string]oci.Digest
+	packages map[oci.Digest]string
+	resolved map[string]int
+}
+
+func newShelf() *shelf {
+	return &shelf{tags: map[string]oci.Digest{}, packages: map[oci.Digest]string{}, resolved: map[string]int{}}
+}
+
+func (s *shelf) put(ref, stream string) oci.Digest {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := oci.DigestOf([]byte(stream))
+	s.tags[ref], s.packages[d] = d, stream
+	return d
+}
+
+func (s *shelf) lookups(ref string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.resolved[ref]
+}
+
+var errNoSuchTag = errors.New("the registry has no such tag")
+
+func (s *shelf) Resolve(_ context.Context, o content.Origin, _ time.Duration) (oci.Digest, error) {
+	ref := o.Ref
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.resolved[ref.String()]++
+	d, ok := s.tags[ref.String()]
+	if !ok {
+		return oci.Digest{}, content.ErrNotCached.New(errNoSuchTag, "%s", ref)
+	}
+	return d, nil
+}
+
+func (s *shelf) Read(_ context.Context, o content.Origin, d oci.Digest, _ bool) (*format.Package, error) {
+	s.mu.Lock()
+	stream, ok := s.packages[d]
+	s.mu.Unlock()
+	if !ok {
+		return nil, content.ErrNotCached.New(nil, "%s", o.Ref)
+	}
+	return format.Read([]byte(stream), format.ReadOptions{})
+}
+
+func (s *shelf) Named(_ context.Context, name string) (oci.Digest, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d, ok := s.tags[name]
+	if !ok {
+		return oci.Digest{}, content.ErrNotCached.New(nil, "%s", name)
+	}
+	return d, nil
+}
