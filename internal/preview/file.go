@@ -38,7 +38,7 @@ const digestField = "digest"
 // Digest is "sha256:…" over the canonical JSON of the plan: keys in order, no
 // space. Plans that say the same have the same digest on every machine.
 func (p *Plan) Digest() string {
-	raw, err := json.Marshal(p)
+	raw, err := marshal(p)
 	if err == nil {
 		raw, err = canonical(raw)
 	}
@@ -56,26 +56,12 @@ func (p *Plan) FileName() string {
 	return "plan-" + p.Digest()[len("sha256:"):][:shown] + ".json"
 }
 
-// MarshalJSON writes the plan with its digest.
-func (p *Plan) marshalWithDigest() ([]byte, error) {
-	raw, err := json.Marshal(p)
-	if err != nil {
-		return nil, err
-	}
-	fields := map[string]json.RawMessage{}
-	if err := json.Unmarshal(raw, &fields); err != nil {
-		return nil, err
-	}
-	fields[digestField], err = json.Marshal(p.Digest())
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(fields)
-}
-
 // Encode gives the file of a plan: JSON with the digest of all the rest in it.
 func Encode(p *Plan) ([]byte, error) {
-	raw, err := p.marshalWithDigest()
+	raw, err := marshal(struct {
+		*Plan
+		Digest string `json:"digest"`
+	}{p, p.Digest()})
 	if err != nil {
 		return nil, err
 	}
@@ -85,6 +71,15 @@ func Encode(p *Plan) ([]byte, error) {
 	}
 	out.WriteByte('\n')
 	return out.Bytes(), nil
+}
+
+// marshal writes JSON as people read it: constraints are full of ">".
+func marshal(v any) ([]byte, error) {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
 }
 
 // Decode reads the file of a plan. It fails with PlanDamaged when the content is
@@ -124,7 +119,7 @@ func apart(raw []byte) (content []byte, digest string, err error) {
 		return nil, "", fmt.Errorf("it is not a %s of %s", Kind, APIVersion)
 	}
 	delete(fields, digestField)
-	content, err = json.Marshal(fields)
+	content, err = marshal(fields)
 	return content, digest, err
 }
 
@@ -163,7 +158,7 @@ func canonical(raw []byte) ([]byte, error) {
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &v); err != nil {
 		return nil, err
 	}
-	return json.Marshal(v)
+	return marshal(v)
 }
 
 // sameJSON compares what two texts say and not how they are written.
