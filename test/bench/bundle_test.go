@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
-
-	"github.com/xpkg-dev/xpkg/internal/oci"
 )
 
 // A bundle is a provider of n real definitions, under names that no other bundle
@@ -126,22 +124,3 @@ spec:
 }
 
 const unrelatedName = "unrelated"
-
-// publish pushes a package and gives its reference.
-func publish(t testing.TB, registry, repository, tag string, stream []byte) oci.Reference {
-	t.Helper()
-	image, err := oci.BuildImage(t.Context(), oci.ImageInput{PackageYAML: stream})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ref, err := oci.ParseReference(registry+"/"+repository+":"+tag, oci.ParseOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	remote := oci.NewRemote(oci.RemoteOptions{})
-	defer remote.Close()
-	if _, err := remote.Push(t.Context(), ref, image); err != nil {
-		t.Fatal(err)
-	}
-	return ref
-}

@@ -18,6 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/content"
 	"github.com/xpkg-dev/xpkg/internal/oci"
 	"github.com/xpkg-dev/xpkg/internal/testing/program"
+	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
@@ -40,10 +41,10 @@ func (s *suite) newInstall(b *testing.B, bun bundle) *install {
 	next, changed := bun.upgraded(b)
 	i := &install{suite: s, bundle: bun, size: len(bun.files), changed: changed, cache: b.TempDir()}
 	_, i.kinds = bodies(b, bun.stream())
-	i.first = publish(b, s.registry, bun.packageName(), "v1.0.0", bun.stream())
-	i.second = publish(b, s.registry, bun.packageName(), "v2.0.0", next.stream())
+	i.first = publish.Stream(b, s.registry, bun.packageName(), "v1.0.0", bun.stream())
+	i.second = publish.Stream(b, s.registry, bun.packageName(), "v2.0.0", next.stream())
 	i.manager = i.start(b)
-	i.unrelated = i.create(b, unrelatedName, publish(b, s.registry, unrelatedName, "v1.0.0", unrelated(1)))
+	i.unrelated = i.create(b, unrelatedName, publish.Stream(b, s.registry, unrelatedName, "v1.0.0", unrelated(1)))
 	return i
 }
 
@@ -66,8 +67,9 @@ func (i *install) coldRead(b *testing.B) row {
 	}
 	source := content.NewSource(content.Options{Store: store})
 	origin := content.Plain(i.first)
-	i.meter().quiet(b)
-	started, before := time.Now(), usageOf(b, os.Getpid())
+	m := i.meter()
+	m.quiet(b)
+	before, own := m.read(b), usageOf(b, os.Getpid())
 	digest, err := source.Resolve(b.Context(), origin, 0)
 	if err != nil {
 		b.Fatal(err)
@@ -76,7 +78,8 @@ func (i *install) coldRead(b *testing.B) row {
 	if err != nil {
 		b.Fatal(err)
 	}
-	r := row{size: i.size, what: "cold read: fetch and parse", wall: time.Since(started), client: usageOf(b, os.Getpid()).CPU - before.CPU}
+	r := row{size: i.size, what: "cold read: fetch and parse", wall: time.Since(before.at), client: usageOf(b, os.Getpid()).CPU - own.CPU}
+	r.noise = noise(before, m.read(b))
 	if len(pkg.Objects) != i.size {
 		b.Errorf("%d objects were read, want %d", len(pkg.Objects), i.size)
 	}
@@ -121,7 +124,7 @@ func (i *install) afterwards(b *testing.B) []row {
 	r = i.restart(b)
 	add(r, unchanged(r))
 	r = i.meter().measure(b, i.size, "xpkg: an unrelated package is upgraded", func() {
-		i.update(b, i.unrelated, publish(b, i.registry, unrelatedName, "v2.0.0", unrelated(2)))
+		i.update(b, i.unrelated, publish.Stream(b, i.registry, unrelatedName, "v2.0.0", unrelated(2)))
 	})
 	add(r, undisturbed(r, i.bundle))
 	r = i.meter().measure(b, i.size, "xpkg: upgrade, a tenth changed, until healthy", func() { i.update(b, i.pkg, i.second) })

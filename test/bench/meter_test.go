@@ -114,10 +114,22 @@ func (m meter) row(t testing.TB, before, done reading, size int, what string) ro
 		server: after.server.CPU - before.server.CPU,
 		calls:  m.proxy.since(before.mark),
 	}
-	r.noise = (done.others - before.others).Seconds() / r.wall.Seconds() / float64(runtime.NumCPU())
+	r.noise = noise(before, done)
 	if m.client != 0 {
 		r.client, r.peak = after.client.CPU-before.client.CPU, usageOf(t, m.client).Peak
 	}
 	fmt.Fprintf(os.Stderr, "%5d  %-45s %8s\n", size, what, round(r.wall))
 	return r
+}
+
+// noise is the part of the processors that other processes used between two
+// moments. It is not known of a time that is not much longer than the steps in
+// which the kernel counts.
+func noise(before, after reading) float64 {
+	const least = 200 * time.Millisecond
+	between := after.at.Sub(before.at)
+	if between < least {
+		return 0
+	}
+	return (after.others - before.others).Seconds() / between.Seconds() / float64(runtime.NumCPU())
 }
