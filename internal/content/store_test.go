@@ -202,6 +202,9 @@ func many(n, size int) string {
 // A package that was read holds what it says about its objects, and not the
 // objects.
 func TestPackagesAreSmallInMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("parses 20 MB: skipped with -short")
+	}
 	home := newRegistry(t)
 	const objects, size = 500, 40_000
 	ref := pushStream(t, home.address, many(objects, size))
