@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -101,11 +102,12 @@ func (f clusterFlags) client() (client.Client, error) {
 			mapper.Add(gvk, meta.RESTScopeRoot)
 		}
 	}
-	// Pull secrets are read for plans.
-	if err := corev1.AddToScheme(scheme); err != nil {
+	// Pull secrets, and the Deployment of Crossplane, are read for plans.
+	if err := errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
+	mapper.Add(appsv1.SchemeGroupVersion.WithKind("Deployment"), meta.RESTScopeNamespace)
 	httpClient, err := rest.HTTPClientFor(cfg)
 	if err != nil {
 		return nil, ErrKubeconfig.New(err, "cannot use the kubeconfig")

@@ -10,6 +10,10 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/oci"
 )
 
+// planCacheLimit is what the package cache may have when a plan adds to it: as much
+// as a package manager allows that nobody tells otherwise.
+const planCacheLimit = 10 << 30
+
 // lateSource gives packages, and opens the package cache with the first question:
 // a plan that needs no content needs no cache either. It is for one goroutine.
 type lateSource struct {
@@ -26,11 +30,7 @@ func (s *lateSource) open() (*content.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := s.flags.cacheDir()
-	if err != nil {
-		return nil, err
-	}
-	if s.cache, err = cache.Open(dir, cache.Options{}); err != nil {
+	if s.cache, err = s.flags.cacheFlags.open(planCacheLimit); err != nil {
 		return nil, err
 	}
 	s.source = content.NewSource(content.Options{Remote: registries, Store: s.cache.Store(), Names: s.cache})

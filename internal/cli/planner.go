@@ -3,8 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,9 +13,9 @@ import (
 
 // planFlags say how a plan reads content.
 type planFlags struct {
+	cacheFlags
 	Insecure  []string `placeholder:"HOST" help:"Registry to speak to in plain HTTP, without TLS. Registries on this machine are spoken to that way anyhow."`
 	CAFile    []string `name:"ca-file" placeholder:"HOST=FILE" help:"Certificate authorities (PEM) to trust for a registry in place of the system's."`
-	CacheDir  string   `placeholder:"DIR" env:"XPKG_CACHE_DIR" help:"Folder of the package cache that plans read from. Default is xpkg in the user's cache folder."`
 	Namespace string   `default:"crossplane-system" help:"Namespace of the package manager, where pull secrets are."`
 }
 
@@ -50,17 +48,6 @@ func (f planFlags) open(c clusterFlags) (*planner, error) {
 }
 
 func (p *planner) close() error { return p.source.close() }
-
-func (f planFlags) cacheDir() (string, error) {
-	if f.CacheDir != "" {
-		return f.CacheDir, nil
-	}
-	user, err := os.UserCacheDir()
-	if err != nil {
-		return "", ErrUsage.New(err, "no folder for the package cache").WithDo("Name one with --cache-dir.")
-	}
-	return filepath.Join(user, "xpkg", "packages"), nil
-}
 
 // planFailed turns what kept a plan from being made into a failure.
 func planFailed(err error, what string) error {

@@ -32,6 +32,10 @@ func writePlan(w io.Writer, p *preview.Plan) error {
 	t.version("from", p.Package.From)
 	t.version("to", p.Package.To)
 	t.revisions(p.Revisions)
+	if p.Incompatible != "" {
+		t.title("refused")
+		t.line("  %s", p.Incompatible)
+	}
 	t.objects(p.Objects)
 	t.resources(p)
 	t.dependencies(p.Dependencies)
@@ -156,6 +160,9 @@ func summary(p *preview.Plan) string {
 	unchanged := plural(p.Objects.Unchanged, "object") + " unchanged"
 	if !p.Pending() {
 		return "Nothing to do: " + unchanged + "."
+	}
+	if p.Incompatible != "" {
+		return "The package does not fit: no object is changed."
 	}
 	if n := len(p.Objects.Refusals); n > 0 {
 		return plural(n, "object") + " refused: no object is changed."

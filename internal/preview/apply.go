@@ -8,6 +8,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/internal/format"
 )
 
 // ErrPlanMoved is the failure of a plan that was made from something else than what
@@ -36,8 +37,12 @@ func Refuse(p *Plan, moved []Difference) error {
 	return ErrPlanMoved.New(few(reasons), "the plan to %s %s does not hold any more", p.Operation, p.Package.Short())
 }
 
-// Refused is the failure of a plan that holds a refusal: nil when it holds none.
+// Refused is the failure of a plan whose objects can never be established as things
+// are: nil when they can.
 func (p *Plan) Refused() error {
+	if p.Incompatible != "" {
+		return format.ErrIncompatible.New(errors.New(p.Incompatible), "%s cannot be established", p.Package.Short())
+	}
 	if len(p.Objects.Refusals) == 0 {
 		return nil
 	}

@@ -70,6 +70,7 @@ func whole(t testing.TB) *Plan {
 			Refusals:  []plan.Refusal{{Ref: crd("canoes.example.com"), Holder: "ProviderRevision/other", Reason: "it belongs to ProviderRevision/other"}},
 			Unchanged: 3,
 		},
+		Incompatible: "it is made for another Crossplane",
 		Dependencies: []Dependency{{Package: "registry.example.com/water", Constraint: ">=v1", State: dependency.Unfit, Installed: "registry.example.com/water:v0.9.0"}},
 		Resources:    []Resources{{Definition: "boats.example.com", Count: 412}, {Definition: "rafts.example.com", Unknown: "they may not be listed"}},
 		Preconditions: Preconditions{

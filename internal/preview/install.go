@@ -3,10 +3,14 @@ package preview
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/content"
+	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/dependency"
 	"github.com/xpkg-dev/xpkg/internal/desired"
 	"github.com/xpkg-dev/xpkg/internal/format"
@@ -28,11 +32,11 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 	if err != nil {
 		return nil, err
 	}
-	f, err := pl.resolve(ctx, p)
+	f, err := pl.resolve(ctx, p, s.revisions)
 	if err != nil {
 		return nil, err
 	}
-	pkg, err := pl.Source.Read(ctx, f.origin, f.digest, revision.MayPull(p.PackageSpec().PackagePullPolicy))
+	pkg, err := content.Read(ctx, pl.Source, f.origin, f.digest, p.PackageSpec().Package, revision.MayPull(p.PackageSpec().PackagePullPolicy))
 	if err != nil {
 		return nil, err
 	}
@@ -47,6 +51,7 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 	n := next(p, pkg.Meta, f.digest.String(), s.revisions)
 	out.Revisions = n.changes
 	out.Dependencies = s.dependencies(p, pkg.Meta)
+	pl.compatible(ctx, p, pkg.Meta, out)
 	if err := pl.objects(ctx, p, pkg, n, out); err != nil {
 		return nil, err
 	}
@@ -126,6 +131,24 @@ func (s *situation) dependencies(p v1.Package, meta format.Meta) []Dependency {
 	return out
 }
 
+// compatible says why a package is not made for the Crossplane that runs. A
+// package manager that was told the version itself may decide otherwise.
+func (pl *Planner) compatible(ctx context.Context, p v1.Package, meta format.Meta, out *Plan) {
+	if meta.Crossplane == "" || p.PackageSpec().IgnoreCrossplaneConstraints {
+		return
+	}
+	version, err := crossplane.Version(ctx, pl.Reader, pl.Namespace)
+	if err == nil && version != "" {
+		err = meta.Compatible(version)
+	}
+	switch {
+	case format.ErrIncompatible.Is(err):
+		out.Incompatible = err.Error()
+	case err != nil:
+		out.warn(fmt.Sprintf("Whether the package fits the Crossplane that runs is not known: %v.", err))
+	}
+}
+
 // objects plans the objects in the way of the manager's controller of revisions.
 func (pl *Planner) objects(ctx context.Context, p v1.Package, pkg *format.Package, n succession, out *Plan) error {
 	wanted, err := desired.Of(pkg, revision.Additions(n.current, pl.Namespace))
@@ -144,7 +167,7 @@ func (pl *Planner) objects(ctx context.Context, p v1.Package, pkg *format.Packag
 		return nil
 	}
 	out.Objects = plan.Establish(wanted.Desired(), live, revision.Written(n.siblings), who)
-	if len(out.Objects.Refusals) > 0 || out.Waits() {
+	if out.Stops() {
 		// The former revision lets go only when the new one holds everything.
 		return nil
 	}
@@ -173,7 +196,7 @@ func (pl *Planner) release(ctx context.Context, p v1.Package, n succession, out 
 			refs = old.Refs()
 		}
 		live, err := pl.Cluster.Metadata(ctx, refs)
-		if err != nil {
+		if err != nil && !apply.ErrKindNotServed.Is(err) {
 			return err
 		}
 		released := plan.Deactivate(refs, after(live, taken, refs), revision.Requester(p, rev, n.siblings))
@@ -184,16 +207,18 @@ func (pl *Planner) release(ctx context.Context, p v1.Package, n succession, out 
 
 // after gives the live objects as they are once the changes are carried out.
 func after(live map[plan.Ref]plan.Live, changes []plan.Change, refs []plan.Ref) map[plan.Ref]plan.Live {
+	out := map[plan.Ref]plan.Live{}
+	maps.Copy(out, live)
 	concerned := map[plan.Ref]bool{}
 	for _, ref := range refs {
 		concerned[ref] = true
 	}
 	for _, c := range changes {
 		if concerned[c.Ref] {
-			l := live[c.Ref]
+			l := out[c.Ref]
 			l.Ref, l.Owners = c.Ref, c.Owners
-			live[c.Ref] = l
+			out[c.Ref] = l
 		}
 	}
-	return live
+	return out
 }

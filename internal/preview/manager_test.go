@@ -177,7 +177,8 @@ func TestRefusedPlan(t *testing.T) {
 	}
 	seen.reset()
 	create(t, c, comer)
-	until(t, c, comer, v1.TypeHealthy, corev1.ConditionFalse, planned.Objects.Refusals[0].Reason)
+	// The manager names the package where the plan can only know its revision.
+	until(t, c, comer, v1.TypeHealthy, corev1.ConditionFalse, "CustomResourceDefinition shareds.refused.preview.test belongs to Provider")
 	// Changes of a plan with a refusal are not carried out.
 	planned.Objects.Changes = nil
 	wantWrites(t, seen, planned)

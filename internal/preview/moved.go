@@ -44,6 +44,7 @@ func Moved(planned, now *Plan) []Difference {
 	each(&d, planned.Revisions, now.Revisions, func(r RevisionChange) (string, string) {
 		return "the change of revision " + r.Name, fmt.Sprintf("%s to %s with number %d", r.Action, r.State, r.Number)
 	})
+	d.text("why the package does not fit", planned.Incompatible, now.Incompatible)
 	d.objects(planned.Objects, now.Objects)
 	each(&d, planned.Dependencies, now.Dependencies, func(x Dependency) (string, string) {
 		return "the dependency " + x.Package, strings.TrimSpace(string(x.State) + " " + x.Installed)

@@ -53,6 +53,9 @@ type Plan struct {
 	Revisions []RevisionChange `json:"revisions,omitempty"`
 	// Objects are changed in this order. With a refusal none is.
 	Objects plan.Plan `json:"objects"`
+	// Incompatible says why the content does not work with the Crossplane that
+	// runs, if it does not. Then no object is changed.
+	Incompatible string `json:"incompatible,omitempty"`
 	// Dependencies are those that the content names directly. While one of them is
 	// not satisfied, no object is changed.
 	Dependencies []Dependency `json:"dependencies,omitempty"`
@@ -187,6 +190,11 @@ func (p *Plan) Waits() bool {
 		}
 	}
 	return false
+}
+
+// Stops reports whether something keeps all objects as they are.
+func (p *Plan) Stops() bool {
+	return p.Incompatible != "" || len(p.Objects.Refusals) > 0 || p.Waits()
 }
 
 // Lost is how many custom resources go with an uninstall, and of how many

@@ -26,46 +26,33 @@ type found struct {
 // resolve finds the digest of a package in the way of the package manager: one in
 // the reference holds, then one that is recorded for the reference; otherwise a
 // registry is asked, or the cache when none may be.
-func (pl *Planner) resolve(ctx context.Context, p v1.Package) (found, error) {
+func (pl *Planner) resolve(ctx context.Context, p v1.Package, revisions []v1.PackageRevision) (found, error) {
 	spec := p.PackageSpec()
-	if !revision.MayPull(spec.PackagePullPolicy) {
-		if _, err := oci.ParseReference(spec.Package, oci.ParseOptions{}); err != nil {
-			d, err := pl.Source.Named(ctx, spec.Package)
-			return found{digest: d}, err
-		}
-	}
-	o, err := pl.origin(ctx, p)
+	o, route, err := pl.finder().Locate(ctx, spec.Package, spec.PackagePullSecrets, spec.PackagePullPolicy)
 	if err != nil {
 		return found{}, err
 	}
 	if !o.Ref.Digest.IsZero() {
 		return found{origin: o, digest: o.Ref.Digest}, nil
 	}
-	if recorded, ok := revision.Recorded(p); ok {
-		if d, err := oci.ParseDigest(recorded); err == nil {
-			return found{origin: o, digest: d}, nil
-		}
+	known, err := oci.ParseDigest(revision.Resolved(p, route.Image, revisions))
+	recorded := err == nil
+	if recorded && spec.PackagePullPolicy != corev1.PullAlways {
+		return found{origin: o, digest: known}, nil
 	}
 	if !revision.MayPull(spec.PackagePullPolicy) {
 		d, err := pl.Source.Named(ctx, spec.Package)
 		return found{origin: o, digest: d}, err
 	}
 	d, err := pl.Source.Resolve(ctx, o, 0)
+	if err != nil && recorded {
+		return found{origin: o, digest: known}, nil
+	}
 	return found{origin: o, digest: d, asked: true}, err
 }
 
-func (pl *Planner) origin(ctx context.Context, p v1.Package) (content.Origin, error) {
-	finder := origin.Finder{Reader: pl.Reader, Namespace: pl.Namespace}
-	o, _, err := finder.Find(ctx, p.PackageSpec().Package, secretNames(p.PackageSpec().PackagePullSecrets))
-	return o, err
-}
-
-func secretNames(refs []corev1.LocalObjectReference) []string {
-	var names []string
-	for _, r := range refs {
-		names = append(names, r.Name)
-	}
-	return names
+func (pl *Planner) finder() origin.Finder {
+	return origin.Finder{Reader: pl.Reader, Namespace: pl.Namespace}
 }
 
 // contentOf gives the package of a revision that exists.
@@ -75,12 +62,11 @@ func (pl *Planner) contentOf(ctx context.Context, rev v1.PackageRevision) (*form
 	if err != nil {
 		return nil, fmt.Errorf("revision %s records no digest", rev.GetName())
 	}
-	finder := origin.Finder{Reader: pl.Reader, Namespace: pl.Namespace}
-	o, _, err := finder.Find(ctx, spec.Image, secretNames(spec.PackagePullSecrets))
+	o, _, err := pl.finder().Locate(ctx, spec.Image, spec.PackagePullSecrets, spec.PackagePullPolicy)
 	if err != nil {
 		return nil, err
 	}
-	return pl.Source.Read(ctx, o, d, revision.MayPull(spec.PackagePullPolicy))
+	return content.Read(ctx, pl.Source, o, d, spec.Image, revision.MayPull(spec.PackagePullPolicy))
 }
 
 // curious bounds the question whether a tag has moved, whose answer changes

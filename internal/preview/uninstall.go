@@ -3,6 +3,7 @@ package preview
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/desired"
 	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/oci"
@@ -44,7 +46,7 @@ func (pl *Planner) Uninstall(ctx context.Context, p v1.Package) (*Plan, error) {
 		})
 	}
 	refs := pl.brought(ctx, s, out)
-	live, err := pl.Cluster.Metadata(ctx, refs)
+	live, err := pl.lenient(ctx, refs)
 	if err != nil {
 		return nil, err
 	}
@@ -60,6 +62,26 @@ func (pl *Planner) Uninstall(ctx context.Context, p v1.Package) (*Plan, error) {
 		out.warn(fmt.Sprintf("Other packages need it: %s.", strings.Join(needed, ", ")))
 	}
 	return out, nil
+}
+
+// lenient reads metadata kind by kind: of a kind that the cluster does not know any
+// more there is nothing to take away.
+func (pl *Planner) lenient(ctx context.Context, refs []plan.Ref) (map[plan.Ref]plan.Live, error) {
+	type kind struct{ apiVersion, kind string }
+	byKind := map[kind][]plan.Ref{}
+	for _, ref := range refs {
+		k := kind{ref.APIVersion, ref.Kind}
+		byKind[k] = append(byKind[k], ref)
+	}
+	live := map[plan.Ref]plan.Live{}
+	for _, some := range byKind {
+		found, err := pl.Cluster.Metadata(ctx, some)
+		if err != nil && !apply.ErrKindNotServed.Is(err) {
+			return nil, err
+		}
+		maps.Copy(live, found)
+	}
+	return live, nil
 }
 
 // family is in whose name objects are owned that a package brought.

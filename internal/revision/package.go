@@ -25,17 +25,6 @@ func PolicyOf(spec *v1.PackageSpec) Policy {
 // MayPull reports whether a policy lets content be fetched from a registry.
 func MayPull(p corev1.PullPolicy) bool { return p != corev1.PullNever }
 
-// Recorded is the digest that the reference of a package was resolved to before.
-// It holds until the reference changes, or for as long as the policy is not to
-// ask always (packages guide, "spec.packagePullPolicy").
-func Recorded(p v1.Package) (digest string, ok bool) {
-	spec, status := p.PackageSpec(), p.PackageStatus()
-	if spec.PackagePullPolicy == corev1.PullAlways || status.CurrentIdentifier != spec.Package {
-		return "", false
-	}
-	return status.ResolvedDigest, status.ResolvedDigest != ""
-}
-
 // States are revisions as Decide sees them. The current one is among them also
 // when it does not exist yet.
 func States(revisions []v1.PackageRevision, current string) []State {
