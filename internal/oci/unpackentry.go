@@ -1,0 +1,190 @@
+package oci
+
+import (
+	"archive/tar"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// entry applies one entry of a layer.
+func (u *unpacker) entry(h *tar.Header, r io.Reader) error {
+	if h.Typeflag == tar.TypeXGlobalHeader {
+		return nil
+	}
+	name, err := u.entryName(h.Name)
+	if err != nil {
+		return err
+	}
+	// Some tools pack the devices of the machine that they run on.
+	if name == "." || strings.HasPrefix(name, "dev/") {
+		return nil
+	}
+	if base := path.Base(name); strings.HasPrefix(base, whiteoutPrefix) {
+		return u.whiteout(path.Dir(name), base)
+	}
+	switch kind := irregular(h); {
+	case kind == "", h.Typeflag == tar.TypeDir, h.Typeflag == tar.TypeSymlink, h.Typeflag == tar.TypeLink && !strings.HasPrefix(kind, "sparse"):
+	default:
+		return ErrUnsafeImage.New(nil, "the entry %q is a %s", clip(h.Name), kind)
+	}
+	folder, err := u.parentOf(name)
+	if err != nil {
+		return err
+	}
+	return writeFailure(u.write(h, path.Join(folder, path.Base(name)), r), h.Name)
+}
+
+// write puts an entry in its place, which has no symbolic link above it.
+func (u *unpacker) write(h *tar.Header, at string, r io.Reader) error {
+	if h.Typeflag != tar.TypeReg {
+		u.parent.name = "" // A folder may come or go.
+	}
+	switch h.Typeflag {
+	case tar.TypeDir:
+		return u.folder(at, h)
+	case tar.TypeSymlink:
+		return u.symlink(at, h.Linkname)
+	case tar.TypeLink:
+		return u.hardlink(at, h.Linkname)
+	}
+	if err := u.clear(at); err != nil {
+		return err
+	}
+	u.mark(at)
+	return u.file(at, h, r)
+}
+
+// permissions are those that an entry keeps. What is unpacked can be read,
+// replaced and removed by this process.
+func permissions(h *tar.Header) fs.FileMode {
+	mode := h.FileInfo().Mode()
+	if h.Typeflag == tar.TypeDir {
+		return mode&(fs.ModePerm|fs.ModeSticky) | 0o700
+	}
+	return mode&fs.ModePerm | 0o400
+}
+
+func (u *unpacker) folder(at string, h *tar.Header) error {
+	info, err := u.root.Lstat(at)
+	if err != nil || !info.IsDir() {
+		if err := u.clear(at); err != nil {
+			return err
+		}
+		if err := u.root.Mkdir(at, 0o700); err != nil {
+			return err
+		}
+	}
+	u.mark(at)
+	return u.root.Chmod(at, permissions(h))
+}
+
+func (u *unpacker) file(at string, h *tar.Header, r io.Reader) (err error) {
+	f, err := u.root.OpenFile(at, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if _, err := io.Copy(f, r); err != nil {
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			return ErrBrokenLayer.New(nil, "the tar ends within %q", clip(h.Name))
+		}
+		return err
+	}
+	if err := f.Chmod(permissions(h)); err != nil {
+		return err
+	}
+	// Some languages tell from the time of a file whether what they made of it is
+	// current. A time that no file can have is nothing to fail for.
+	_ = u.root.Chtimes(at, time.Time{}, h.ModTime)
+	return nil
+}
+
+// symlink makes a link that stays within the root, wherever that is looked at
+// from. A program whose root is the image's own finds the same there.
+func (u *unpacker) symlink(at, target string) error {
+	if target == "" || strings.ContainsRune(target, 0) {
+		return ErrUnsafeImage.New(nil, "the symbolic link %q leads to %q", clip(at), clip(target))
+	}
+	if err := u.clear(at); err != nil {
+		return err
+	}
+	u.mark(at)
+	return u.root.Symlink(confine(at, target), at)
+}
+
+// hardlink gives a file a second name. The file has to be there already.
+func (u *unpacker) hardlink(at, target string) error {
+	name, err := u.entryName(target)
+	if err != nil {
+		return err
+	}
+	folder, err := u.find(path.Dir(name), false)
+	if err != nil {
+		return missingLink(err, at, target)
+	}
+	from := path.Join(folder, path.Base(name))
+	info, err := u.root.Lstat(from)
+	switch {
+	case err != nil:
+		return missingLink(err, at, target)
+	case from == at:
+		return nil
+	case info.Mode().Type() == fs.ModeSymlink:
+		// A second name of a link would lead elsewhere from another folder.
+		to, err := u.root.Readlink(from)
+		if err != nil {
+			return err
+		}
+		return u.symlink(at, path.Join("/", path.Dir(from), to))
+	case !info.Mode().IsRegular():
+		return ErrUnsafeImage.New(nil, "the hard link %q leads to %q, which is not a file", clip(at), clip(target))
+	}
+	if err := u.clear(at); err != nil {
+		return err
+	}
+	u.mark(at)
+	return missingLink(u.root.Link(from, at), at, target)
+}
+
+// missingLink tells a hard link to nothing from a fault of the disk.
+func missingLink(err error, at, target string) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return ErrBrokenLayer.New(nil, "the hard link %q leads to %q, which is not there", clip(at), clip(target))
+	}
+	return err
+}
+
+// clear makes a place free.
+func (u *unpacker) clear(at string) error {
+	err := u.root.Remove(at)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	u.parent.name = ""
+	return u.root.RemoveAll(at)
+}
+
+// mark remembers that this layer has written a place.
+func (u *unpacker) mark(at string) {
+	for ; at != "." && !u.written[at]; at = path.Dir(at) {
+		u.written[at] = true
+	}
+}
+
+// writeFailure classifies what the file system says. A name that the file system
+// does not take is the image's fault.
+func writeFailure(err error, name string) error {
+	switch {
+	case err == nil || failureOf(err):
+		return err
+	case errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.EINVAL), errors.Is(err, syscall.ENOTDIR):
+		return ErrUnsafeImage.New(err, "the entry %q cannot be a file", clip(name))
+	}
+	return ErrImageWrite.New(err, "cannot write %q of the image", clip(name))
+}

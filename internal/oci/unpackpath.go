@@ -1,0 +1,120 @@
+package oci
+
+import (
+	"errors"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxLinks is how many symbolic links may lie on the way to an entry, as many as
+// Linux follows.
+const maxLinks = 40
+
+// entryName gives the path of an entry below the root, "." for the root itself. A
+// leading slash means the root. A name with ".." is refused even where it would
+// stay within: no tool writes one.
+func (u *unpacker) entryName(name string) (string, error) {
+	parts := strings.Split(name, "/")
+	if name == "" || strings.ContainsRune(name, 0) || !utf8.ValidString(name) || slices.Contains(parts, "..") {
+		return "", ErrUnsafeImage.New(nil, "an entry has the name %q", clip(name))
+	}
+	clean := strings.TrimPrefix(path.Clean("/"+name), "/")
+	if clean == "" {
+		return ".", nil
+	}
+	if depth := strings.Count(clean, "/"); depth > u.limits.Depth {
+		return "", ErrImageTooLarge.New(nil, "the entry %q lies below %d folders, and %d are allowed", clip(name), depth, u.limits.Depth)
+	}
+	for _, part := range strings.Split(path.Dir(clean), "/") {
+		if strings.HasPrefix(part, whiteoutPrefix) && !strings.HasPrefix(part, whiteoutMeta) {
+			return "", ErrUnsafeImage.New(nil, "the entry %q lies in a whiteout", clip(name))
+		}
+	}
+	return clean, nil
+}
+
+// parentOf finds the folder that an entry belongs into, and makes it.
+func (u *unpacker) parentOf(name string) (string, error) {
+	dir := path.Dir(name)
+	if dir == "." || dir == u.parent.name {
+		if dir == "." {
+			return dir, nil
+		}
+		return u.parent.at, nil
+	}
+	at, err := u.find(dir, true)
+	if err != nil {
+		return "", writeFailure(err, name)
+	}
+	u.parent.name, u.parent.at = dir, at
+	return at, nil
+}
+
+// find gives the place of a folder, without a symbolic link in it. Links that
+// lower layers brought are followed as the program would follow them: within the
+// root. A missing folder is made, or is fs.ErrNotExist.
+func (u *unpacker) find(name string, make bool) (string, error) {
+	at, links := ".", 0
+	rest := strings.Split(name, "/")
+	for len(rest) > 0 {
+		part := rest[0]
+		rest = rest[1:]
+		switch part {
+		case "", ".":
+			continue
+		case "..":
+			at = path.Dir(at)
+			continue
+		}
+		next := path.Join(at, part)
+		info, err := u.root.Lstat(next)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && make:
+			if err := u.makeFolder(next); err != nil {
+				return "", err
+			}
+		case err != nil:
+			return "", err
+		case info.Mode().Type() == fs.ModeSymlink:
+			if links++; links > maxLinks {
+				return "", ErrUnsafeImage.New(nil, "%q lies behind more than %d symbolic links", clip(name), maxLinks)
+			}
+			target, err := u.root.Readlink(next)
+			if err != nil {
+				return "", err
+			}
+			rest = append(strings.Split(target, "/"), rest...)
+			continue
+		case !info.IsDir():
+			return "", ErrBrokenLayer.New(nil, "%q is a folder of one entry and a file of another", clip(next))
+		}
+		at = next
+	}
+	return at, nil
+}
+
+func (u *unpacker) makeFolder(at string) error {
+	if err := u.root.Mkdir(at, 0o755); err != nil {
+		return err
+	}
+	u.mark(at)
+	return u.root.Chmod(at, 0o755)
+}
+
+// confine gives the target of a symbolic link as a relative path that cannot lead
+// out of the root: it goes up to a common folder first, and only down from there.
+// What would lead out ends at the root, as it does for a program in it.
+func confine(at, target string) string {
+	if !path.IsAbs(target) {
+		target = path.Join("/", path.Dir(at), target)
+	}
+	relative, err := filepath.Rel(filepath.FromSlash(path.Join("/", path.Dir(at))), filepath.FromSlash(path.Clean(target)))
+	if err != nil {
+		return "."
+	}
+	return filepath.ToSlash(relative)
+}
