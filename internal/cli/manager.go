@@ -14,21 +14,23 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/content"
 	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/manager"
-	"github.com/xpkg-dev/xpkg/internal/oci"
 )
 
 type managerCmd struct {
 	clusterFlags
 	registryFlags
 	cacheLimitFlag
-	CacheDir       string        `placeholder:"DIR" env:"XPKG_CACHE_DIR" help:"Folder of the package cache. Default is xpkg/packages in the user's cache folder."`
-	Namespace      string        `default:"crossplane-system" help:"Namespace where the programs of packages run, and where their secrets are."`
-	PollInterval   time.Duration `default:"1m" help:"How often packages with the pull policy Always are looked up."`
-	MetricsAddress string        `placeholder:"HOST:PORT" help:"Serve Prometheus metrics here."`
-	HealthAddress  string        `placeholder:"HOST:PORT" help:"Serve /healthz and /readyz here."`
-	TakeOver       bool          `help:"Replace the package API of another package manager, which must not run any more."`
-	LogFormat      string        `enum:"text,json" default:"text" help:"How to write the log: text or json."`
-	Verbose        bool          `short:"v" help:"Log every step."`
+	limitFlags
+	CacheDir          string        `placeholder:"DIR" env:"XPKG_CACHE_DIR" help:"Folder of the package cache. Default is xpkg/packages in the user's cache folder."`
+	Namespace         string        `default:"crossplane-system" help:"Namespace where the programs of packages run, and where their secrets are."`
+	PollInterval      time.Duration `default:"1m" help:"How often packages with the pull policy Always are looked up."`
+	SyncInterval      time.Duration `default:"1h" help:"How often every package is looked at without any reason."`
+	MetricsAddress    string        `placeholder:"HOST:PORT" help:"Serve Prometheus metrics here."`
+	HealthAddress     string        `placeholder:"HOST:PORT" help:"Serve /healthz and /readyz here."`
+	CrossplaneVersion string        `placeholder:"VERSION" help:"Version of Crossplane that packages must fit. Default is that of the Crossplane in the namespace; where there is none, every package fits."`
+	TakeOver          bool          `help:"Replace the package API of another package manager, which must not run any more."`
+	LogFormat         string        `enum:"text,json" default:"text" help:"How to write the log: text or json."`
+	Verbose           bool          `short:"v" help:"Log every step."`
 }
 
 // Run runs the manager until it is stopped.
@@ -49,8 +51,10 @@ func (c *managerCmd) Run(env *Env) error {
 	}
 	return runManager(env.Context, managerOptions{
 		config: cfg, cacheDir: dir, cacheLimit: c.CacheLimit, log: newLog(env.Stderr, c.LogFormat, c.Verbose), registries: c.registryFlags,
+		limits: c.limitFlags,
 		options: manager.Options{
-			Namespace: c.Namespace, Poll: c.PollInterval, MetricsAddress: c.MetricsAddress, HealthAddress: c.HealthAddress, TakeOver: c.TakeOver,
+			Namespace: c.Namespace, Poll: c.PollInterval, Resync: c.SyncInterval, CrossplaneVersion: c.CrossplaneVersion,
+			MetricsAddress: c.MetricsAddress, HealthAddress: c.HealthAddress, TakeOver: c.TakeOver,
 		},
 	})
 }
@@ -72,6 +76,7 @@ type managerOptions struct {
 	cacheLimit amount
 	log        *slog.Logger
 	registries registryFlags
+	limits     limitFlags
 	options    manager.Options
 }
 
@@ -82,16 +87,16 @@ func runManager(ctx context.Context, o managerOptions) (err error) {
 		return err
 	}
 	defer closing(&err, packages)
-	registries, err := o.registries.options(oci.Limits{}, nil)
+	registries, err := o.registries.options(o.limits.imageLimits(), nil)
 	if err != nil {
 		return err
 	}
-	source := content.NewSource(content.Options{Remote: registries, Store: packages.Store(), Names: packages})
+	source := content.NewSource(content.Options{Remote: registries, Store: packages.Store(), Names: packages, Limits: o.limits.imageLimits(), FormatLimits: o.limits.streamLimits()})
 	defer source.Close()
 	opts := o.options
 	opts.Config = rest.AddUserAgent(rest.CopyConfig(o.config), "xpkg/"+Version)
 	opts.Content = source
-	opts.Log = o.log
+	opts.InUse, opts.Log = packages.Use, o.log
 	err = manager.Run(ctx, opts)
 	var known *failure.Error
 	if err == nil || errors.As(err, &known) {
