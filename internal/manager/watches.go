@@ -23,7 +23,7 @@ func request(o client.Object) reconcile.Request {
 }
 
 // onImageConfig maps an ImageConfig to the packages of a kind whose image it says
-// something about, as it was asked for or as it was rewritten.
+// something about: as it was asked for, as it was rewritten, or as a mirror has it.
 func (w *world) onImageConfig(kind string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 		list := v1.NewPackageList(kind)
@@ -32,7 +32,7 @@ func (w *world) onImageConfig(kind string) handler.EventHandler {
 		}
 		var out []reconcile.Request
 		for _, p := range list.Packages() {
-			if imageconfig.Concerns(o.(*v1beta1.ImageConfig), p.PackageSpec().Package, p.PackageStatus().ResolvedPackage) {
+			if imageconfig.Concerns(o.(*v1beta1.ImageConfig), w.images(ctx, p)...) {
 				out = append(out, request(p))
 			}
 		}
@@ -90,11 +90,22 @@ func (w *world) pulls(ctx context.Context, p v1.Package, secret string) bool {
 	for i := range configs.Items {
 		c := &configs.Items[i]
 		if r := c.Spec.Registry; r != nil && r.Authentication != nil && r.Authentication.PullSecretRef.Name == secret &&
-			imageconfig.Concerns(c, p.PackageSpec().Package, p.PackageStatus().ResolvedPackage) {
+			imageconfig.Concerns(c, w.images(ctx, p)...) {
 			return true
 		}
 	}
 	return false
+}
+
+// images are all the references under which the content of a package is, or was,
+// asked for.
+func (w *world) images(ctx context.Context, p v1.Package) []string {
+	spec := p.PackageSpec()
+	all := []string{spec.Package, p.PackageStatus().ResolvedPackage}
+	if _, route, err := w.origins.Locate(ctx, spec.Package, spec.PackagePullSecrets, spec.PackagePullPolicy); err == nil {
+		all = append(all, route.Images()...)
+	}
+	return all
 }
 
 // inNamespace lets through what lies in the namespace of the packages' secrets.
