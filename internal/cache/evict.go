@@ -66,14 +66,7 @@ func (c *Cache) shrink(ctx context.Context, need oci.Need) error {
 
 // over is how many bytes there would be above the limit.
 func (c *Cache) over(ctx context.Context, need int64) (int64, error) {
-	entries, err := c.store.Entries(ctx)
-	if err != nil {
-		return 0, err
-	}
-	total, err := c.store.Unsettled(ctx)
-	for _, e := range entries {
-		total += e.Size
-	}
+	total, err := c.store.Bytes(ctx)
 	return total + need - c.limit, err
 }
 

@@ -38,16 +38,19 @@ func candidates(s *survey, all []*holding) []candidate {
 		}
 		out = append(out, c)
 	}
-	slices.SortFunc(out, func(a, b candidate) int {
-		return cmp.Or(
-			compareBool(a.lastResort, b.lastResort),
-			a.holding.lastUsed.Compare(b.holding.lastUsed),
-			cmp.Compare(a.holding.root.Hex(), b.holding.root.Hex()),
-			cmp.Compare(rank(a, s), rank(b, s)),
-			cmp.Compare(a.String(), b.String()),
-		)
-	})
+	slices.SortFunc(out, func(a, b candidate) int { return a.compare(b, s) })
 	return out
+}
+
+// compare says which candidate goes first.
+func (c candidate) compare(other candidate, s *survey) int {
+	if c.lastResort != other.lastResort {
+		return compareBool(c.lastResort, other.lastResort)
+	}
+	if c.holding == other.holding {
+		return cmp.Or(cmp.Compare(rank(c, s), rank(other, s)), c.Entry.Compare(other.Entry))
+	}
+	return cmp.Or(c.holding.lastUsed.Compare(other.holding.lastUsed), c.holding.root.Compare(other.holding.root))
 }
 
 // rank orders the entries of one package: a part of it is worth nothing without

@@ -98,7 +98,7 @@ func readRecords[T any](ctx context.Context, s *oci.Store, kind string, decode f
 // there is no other room for content.
 func (c *Cache) Use(owner string, roots []oci.Digest) error {
 	ctx := context.Background()
-	sorted := slices.SortedFunc(slices.Values(roots), func(a, b oci.Digest) int { return cmp.Compare(a.Hex(), b.Hex()) })
+	sorted := slices.SortedFunc(slices.Values(roots), oci.Digest.Compare)
 	record, err := encodeRecord(usesKind, owner, useRecord{recordVersion, owner, slices.Compact(sorted)})
 	if err != nil {
 		return err

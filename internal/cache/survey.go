@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -95,7 +94,7 @@ func (s *survey) holdings() []*holding {
 		}
 	}
 	s.date(all)
-	slices.SortFunc(all, func(a, b *holding) int { return cmp.Compare(a.root.Hex(), b.root.Hex()) })
+	slices.SortFunc(all, func(a, b *holding) int { return a.root.Compare(b.root) })
 	return all
 }
 

@@ -1,6 +1,7 @@
 package oci
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/hex"
@@ -81,19 +82,41 @@ func (s *Store) Entries(ctx context.Context) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(entries, func(a, b Entry) int {
-		return cmp.Or(slices.Compare(a.Digest.sum[:], b.Digest.sum[:]), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version))
-	})
+	slices.SortFunc(entries, Entry.Compare)
 	return entries, nil
 }
+
+// Compare orders entries by digest, name and version.
+func (e Entry) Compare(other Entry) int {
+	if c := e.Digest.Compare(other.Digest); c != 0 {
+		return c
+	}
+	return cmp.Or(cmp.Compare(e.Name, other.Name), cmp.Compare(e.Version, other.Version))
+}
+
+// Compare orders digests as their text is ordered.
+func (d Digest) Compare(other Digest) int { return bytes.Compare(d.sum[:], other.sum[:]) }
 
 // Unsettled is how many bytes there are beside the entries: of what is being
 // written, with the room that is reserved for it, and of what was put aside.
 func (s *Store) Unsettled(ctx context.Context) (int64, error) {
+	return s.sum(ctx, tempDir, quarantineDir)
+}
+
+// Bytes is how many bytes there are in the store, of entries and unsettled, without
+// its records.
+func (s *Store) Bytes(ctx context.Context) (int64, error) {
+	return s.sum(ctx, blobsDir, derivedDir, tempDir, quarantineDir)
+}
+
+func (s *Store) sum(ctx context.Context, folders ...string) (int64, error) {
 	var total int64
-	add := func(_ string, info fs.FileInfo) { total += info.Size() }
-	err := errors.Join(s.files(ctx, tempDir, add), s.files(ctx, quarantineDir, add))
-	return total, err
+	for _, folder := range folders {
+		if err := s.files(ctx, folder, func(_ string, info fs.FileInfo) { total += info.Size() }); err != nil {
+			return 0, err
+		}
+	}
+	return total, nil
 }
 
 // Evict removes an entry, and reports whether it did: it does not when the entry is
