@@ -68,7 +68,7 @@ func (w *world) onDrift(kind, of string) handler.Funcs {
 	return handler.Funcs{
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
 			for _, rev := range w.establishedBy(ctx, kind, of, e.ObjectNew.GetName()) {
-				if differs(rev, of, e.ObjectNew) {
+				if differs(rev, of, e.ObjectNew) || meddled(e.ObjectOld, e.ObjectNew) {
 					q.Add(request(rev))
 				}
 			}
@@ -119,6 +119,15 @@ func differs(rev v1.PackageRevision, kind string, o client.Object) bool {
 	owner := metav1.GetControllerOf(o)
 	return owner == nil || owner.UID != rev.GetUID() || o.GetAnnotations()[plan.ContentAnnotation] == "" ||
 		!has(o.GetLabels(), spec.CommonLabels) || !has(o.GetAnnotations(), spec.CommonAnnotations)
+}
+
+// meddled reports whether a label or annotation that was there was changed or taken
+// away. Which of them are the package's only its content tells. The manager itself
+// changes them where it moves control, and where it undoes such a change.
+func meddled(old, now client.Object) bool {
+	before, after := metav1.GetControllerOf(old), metav1.GetControllerOf(now)
+	return before != nil && after != nil && before.UID == after.UID &&
+		(!has(now.GetLabels(), old.GetLabels()) || !has(now.GetAnnotations(), old.GetAnnotations()))
 }
 
 func has(all, wanted map[string]string) bool {
