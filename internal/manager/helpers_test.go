@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -146,4 +147,72 @@ func revisionsOf(t *testing.T, c client.Client, p v1.Package) []v1.PackageRevisi
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	wait.Until(t, limit, what, func() (string, bool) { return "", holds() })
+}
+
+func definition() *apiextensionsv1.CustomResourceDefinition {
+	return &apiextensionsv1.CustomResourceDefinition{}
+}
+
+// described gives the description of the schema of a definition, by which tests tell
+// versions.
+func described(t *testing.T, s *stand, name string) string {
+	t.Helper()
+	d := definition()
+	if err := s.client.Get(t.Context(), client.ObjectKey{Name: name}, d); err != nil {
+		t.Fatal(err)
+	}
+	return d.Spec.Versions[0].Schema.OpenAPIV3Schema.Description
+}
+
+func untilOwners(t *testing.T, s *stand, name string, want ...string) {
+	t.Helper()
+	wait.Until(t, limit, fmt.Sprintf("the owners of %s are %v", name, want), func() (string, bool) {
+		got := owners(t, s.client, name)
+		return fmt.Sprint(got), slices.Equal(want, got)
+	})
+}
+
+// remove deletes a package and waits until nothing of it is left.
+func remove(t *testing.T, s *stand, p v1.Package) {
+	t.Helper()
+	var names []string
+	for _, rev := range revisionsOf(t, s.client, p) {
+		for _, o := range rev.RevisionStatus().ObjectRefs {
+			names = append(names, o.Name)
+		}
+	}
+	if err := s.client.Delete(t.Context(), p); client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	wait.Until(t, limit, p.GetName()+" and its revisions are gone", func() (string, bool) {
+		n := len(revisionsOf(t, s.client, p))
+		return fmt.Sprint(n), n == 0
+	})
+	for _, name := range names {
+		untilGone(t, s, name)
+	}
+}
+
+func untilGone(t *testing.T, s *stand, name string) {
+	t.Helper()
+	wait.Until(t, limit, name+" is gone", func() (string, bool) {
+		err := s.client.Get(t.Context(), client.ObjectKey{Name: name}, definition())
+		return fmt.Sprint(err), apierrors.IsNotFound(err)
+	})
+}
+
+// untilWritten waits until the manager has made these writes of objects whose name has
+// a part, and checks that it has made no others.
+func untilWritten(t *testing.T, s *stand, part string, want ...string) {
+	t.Helper()
+	slices.Sort(want)
+	wait.Until(t, limit, fmt.Sprintf("the writes of %s are %v", part, want), func() (string, bool) {
+		got := s.audit.writes(part)
+		return fmt.Sprint(got), len(got) >= len(want)
+	})
+	got := s.audit.writes(part)
+	slices.Sort(got)
+	if !slices.Equal(want, got) {
+		t.Errorf("the writes of %s are %v, want %v", part, got, want)
+	}
 }

@@ -36,3 +36,8 @@ spec:
           spec: {type: object, x-kubernetes-preserve-unknown-fields: true}
 `, group, plural, kind, strings.ToLower(kind), description)
 }
+
+// labeled puts a label on an object of a stream.
+func labeled(stream, name, key, value string) string {
+	return strings.Replace(stream, "  name: "+name+"\n", fmt.Sprintf("  name: %s\n  labels: {%s: %s}\n", name, key, value), 1)
+}
