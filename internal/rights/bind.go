@@ -1,0 +1,59 @@
+package rights
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// bindCluster adds the program's role for the whole cluster, and binds it.
+func (s *Set) bindCluster(in Input, rules []rbacv1.PolicyRule) {
+	if len(rules) == 0 {
+		return
+	}
+	role := in.clusterRole(suffixSystem, map[string]string{LabelSystem: in.Revision}, rules)
+	s.ClusterRoles = append(s.ClusterRoles, role)
+	if subjects := in.subjects(); len(subjects) > 0 {
+		s.ClusterRoleBindings = append(s.ClusterRoleBindings, rbacv1.ClusterRoleBinding{
+			TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRoleBinding"},
+			ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+			Subjects:   subjects,
+		})
+	}
+}
+
+// bindNamespace adds the program's role for its namespace, and binds it.
+func (s *Set) bindNamespace(in Input, rules []rbacv1.PolicyRule) {
+	if len(rules) == 0 {
+		return
+	}
+	name := in.name(suffixSystem)
+	s.Roles = append(s.Roles, rbacv1.Role{
+		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace, Name: name, Labels: map[string]string{LabelSystem: in.Revision}},
+		Rules:      rules,
+	})
+	if subjects := in.subjects(); len(subjects) > 0 {
+		s.RoleBindings = append(s.RoleBindings, rbacv1.RoleBinding{
+			TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "RoleBinding"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace, Name: name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+			Subjects:   subjects,
+		})
+	}
+}
+
+// subjects are whom the program runs as, each once and in order.
+func (in Input) subjects() []rbacv1.Subject {
+	subjects := slices.Clone(in.ServiceAccounts)
+	slices.SortFunc(subjects, func(a, b rbacv1.Subject) int {
+		return cmp.Or(
+			strings.Compare(a.APIGroup, b.APIGroup), strings.Compare(a.Kind, b.Kind),
+			strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	return slices.Compact(subjects)
+}

@@ -1,0 +1,169 @@
+package rights
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// canonical gives rules that allow the same in their shortest usual form: what
+// another rule covers is left out, rules that differ in one respect are one rule,
+// and everything is sorted. Rules that stand for too much to be taken apart are
+// sorted and kept as they are.
+func canonical(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	all := map[grant]bool{}
+	var whole []rbacv1.PolicyRule
+	budget := maxGrants
+	for _, rule := range rules {
+		n := count(rule, budget)
+		if n > budget {
+			whole = append(whole, sortedRule(rule))
+			continue
+		}
+		budget -= n
+		for _, g := range grants(rule) {
+			all[g] = true
+		}
+	}
+	return sortRules(append(merge(withoutCovered(all)), whole...))
+}
+
+// withoutCovered leaves out every grant that another one of the set stands for.
+func withoutCovered(all map[grant]bool) map[grant]bool {
+	var urls []grant
+	for g := range all {
+		if strings.HasSuffix(g.url, star) {
+			urls = append(urls, g)
+		}
+	}
+	out := map[grant]bool{}
+	for g := range all {
+		if !slices.ContainsFunc(wider(g), func(w grant) bool { return all[w] }) && !urlCovered(urls, g) {
+			out[g] = true
+		}
+	}
+	return out
+}
+
+// wider lists the grants on resources, and those of the same URL, that stand for
+// this one and more.
+func wider(g grant) []grant {
+	var out []grant
+	for _, verb := range []string{g.verb, star} {
+		if g.url != "" {
+			out = append(out, grant{url: g.url, verb: verb})
+			continue
+		}
+		for _, group := range []string{g.group, star} {
+			for _, resource := range []string{g.resource, anyResourceWith(g.resource), star} {
+				for _, name := range []string{g.name, ""} {
+					out = append(out, grant{group: group, resource: resource, name: name, verb: verb})
+				}
+			}
+		}
+	}
+	return slices.DeleteFunc(out, func(w grant) bool { return w == g })
+}
+
+// anyResourceWith is "*/status" for "pods/status", and a resource itself when it
+// is no subresource.
+func anyResourceWith(resource string) string {
+	if _, subresource, found := strings.Cut(resource, "/"); found {
+		return starSlash + subresource
+	}
+	return resource
+}
+
+func urlCovered(prefixes []grant, g grant) bool {
+	return g.url != "" && slices.ContainsFunc(prefixes, func(p grant) bool {
+		// Of two that stand for the same, "/a*" and "/a**", the shorter stays.
+		wider := p.url != g.url && urlCovers(p.url, g.url) && (!urlCovers(g.url, p.url) || len(p.url) < len(g.url))
+		return wider && (p.verb == g.verb || p.verb == star)
+	})
+}
+
+// merge makes rules of grants: first the verbs of the same thing become one rule,
+// then the names, the resources and the groups that have all the rest in common.
+func merge(all map[grant]bool) []rbacv1.PolicyRule {
+	var rules []rbacv1.PolicyRule
+	for g := range all {
+		rule := rbacv1.PolicyRule{Verbs: []string{g.verb}}
+		if g.url != "" {
+			rule.NonResourceURLs = []string{g.url}
+		} else {
+			rule.APIGroups, rule.Resources = []string{g.group}, []string{g.resource}
+			if g.name != "" {
+				rule.ResourceNames = []string{g.name}
+			}
+		}
+		rules = append(rules, rule)
+	}
+	for _, part := range []func(*rbacv1.PolicyRule) *[]string{
+		func(r *rbacv1.PolicyRule) *[]string { return &r.Verbs },
+		func(r *rbacv1.PolicyRule) *[]string { return &r.ResourceNames },
+		func(r *rbacv1.PolicyRule) *[]string { return &r.Resources },
+		func(r *rbacv1.PolicyRule) *[]string { return &r.APIGroups },
+		func(r *rbacv1.PolicyRule) *[]string { return &r.NonResourceURLs },
+	} {
+		rules = mergeBy(rules, part)
+	}
+	return rules
+}
+
+// mergeBy makes one rule of those that differ in one part alone. That part has to
+// be there or not be there in all of them: no names means all names.
+func mergeBy(rules []rbacv1.PolicyRule, part func(*rbacv1.PolicyRule) *[]string) []rbacv1.PolicyRule {
+	merged := map[string]rbacv1.PolicyRule{}
+	for _, rule := range rules {
+		words := *part(&rule)
+		rest := rule
+		*part(&rest) = nil
+		key := ruleKey(rest)
+		if len(words) == 0 {
+			key += "\x01none"
+		}
+		if other, ok := merged[key]; ok {
+			words = append(slices.Clone(*part(&other)), words...)
+		}
+		slices.Sort(words)
+		*part(&rule) = slices.Compact(words)
+		merged[key] = rule
+	}
+	return slices.Collect(maps.Values(merged))
+}
+
+// ruleKey is equal for equal rules whose parts are sorted.
+func ruleKey(r rbacv1.PolicyRule) string {
+	parts := [][]string{r.APIGroups, r.Resources, r.ResourceNames, r.NonResourceURLs, r.Verbs}
+	var b strings.Builder
+	for _, part := range parts {
+		for _, word := range part {
+			b.WriteString(word)
+			b.WriteByte(0)
+		}
+		b.WriteByte(1)
+	}
+	return b.String()
+}
+
+func sortedRule(rule rbacv1.PolicyRule) rbacv1.PolicyRule {
+	out := *rule.DeepCopy()
+	for _, part := range []*[]string{&out.APIGroups, &out.Resources, &out.ResourceNames, &out.NonResourceURLs, &out.Verbs} {
+		slices.Sort(*part)
+		*part = slices.Compact(*part)
+	}
+	return out
+}
+
+func sortRules(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	slices.SortFunc(rules, func(a, b rbacv1.PolicyRule) int {
+		return cmp.Or(
+			slices.Compare(a.APIGroups, b.APIGroups), slices.Compare(a.Resources, b.Resources),
+			slices.Compare(a.ResourceNames, b.ResourceNames), slices.Compare(a.NonResourceURLs, b.NonResourceURLs),
+			slices.Compare(a.Verbs, b.Verbs))
+	})
+	return rules
+}

@@ -1,0 +1,195 @@
+package rights
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Labels by which the roles of people collect the roles of packages.
+const (
+	LabelAggregateToCrossplane = "rbac.crossplane.io/aggregate-to-crossplane"
+	LabelAggregateToAdmin      = "rbac.crossplane.io/aggregate-to-admin"
+	LabelAggregateToEdit       = "rbac.crossplane.io/aggregate-to-edit"
+	LabelAggregateToView       = "rbac.crossplane.io/aggregate-to-view"
+	// LabelSystem on the role of a program is the name of its revision.
+	LabelSystem = "rbac.crossplane.io/system"
+)
+
+const (
+	suffixEdit   = ":aggregate-to-edit"
+	suffixView   = ":aggregate-to-view"
+	suffixSystem = ":system"
+)
+
+var (
+	verbsAll    = []string{rbacv1.VerbAll}
+	verbsView   = []string{"get", "list", "watch"}
+	verbsRecord = []string{"create", "patch", "update"}
+	verbsUpdate = []string{"update"}
+	// A program makes objects and changes them. It deletes none: what is deleted
+	// is deleted by people, and by the garbage collector.
+	verbsSystem = []string{"create", "get", "list", "patch", "update", "watch"}
+)
+
+// Derive gives the roles and bindings of a revision, with the names, labels and
+// rules that the field knows from Crossplane's RBAC manager. Equal input gives
+// equal output, in whatever order the lists are.
+//
+// A Provider whose revision defines something has a role for its program and two
+// that the roles of people collect. A Provider or Function that defines nothing
+// has a role only for what it requests, and a Configuration has none: it has no
+// program.
+func Derive(in Input) Set {
+	types := union(in.Defined, in.Family)
+	if in.Kind != Provider {
+		types = nil
+	}
+	if in.Kind == Configuration || len(types) == 0 && len(in.Requests) == 0 {
+		return Set{}
+	}
+	var set Set
+	if len(types) > 0 {
+		set.ClusterRoles = append(set.ClusterRoles, in.edit(types), in.view(types))
+	}
+	everywhere, within := in.system(types)
+	set.bindCluster(in, everywhere)
+	set.bindNamespace(in, within)
+	return set
+}
+
+// edit and view are for people. They give nothing until a role that collects them
+// is bound.
+func (in Input) edit(types []schema.GroupResource) rbacv1.ClusterRole {
+	return in.clusterRole(suffixEdit, map[string]string{
+		LabelAggregateToCrossplane: "true", LabelAggregateToAdmin: "true", LabelAggregateToEdit: "true",
+	}, typeRules(types, verbsAll))
+}
+
+func (in Input) view(types []schema.GroupResource) rbacv1.ClusterRole {
+	return in.clusterRole(suffixView, map[string]string{LabelAggregateToView: "true"}, typeRules(types, verbsView))
+}
+
+func (in Input) clusterRole(suffix string, labels map[string]string, rules []rbacv1.PolicyRule) rbacv1.ClusterRole {
+	return rbacv1.ClusterRole{
+		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
+		ObjectMeta: metav1.ObjectMeta{Name: in.name(suffix), Labels: labels},
+		Rules:      rules,
+	}
+}
+
+func (in Input) name(suffix string) string {
+	return "crossplane:" + strings.ToLower(in.Kind) + ":" + in.Revision + suffix
+}
+
+// system are the rules of the program: those for the whole cluster, and those for
+// the namespace in which it runs.
+func (in Input) system(types []schema.GroupResource) (everywhere, within []rbacv1.PolicyRule) {
+	local, global := in.divide(types)
+	everywhere, within = systemRules(global), systemRules(local)
+	if in.SafeStart && in.Kind == Provider {
+		everywhere = append(everywhere, rbacv1.PolicyRule{
+			APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, Verbs: verbsView,
+		})
+	}
+	if in.Kind == Provider {
+		e, w := in.Needs.rules(in.Namespaced)
+		everywhere, within = append(everywhere, e...), append(within, w...)
+	}
+	e, w := in.requested()
+	return append(everywhere, e...), append(within, w...)
+}
+
+// divide tells the types that are granted in one namespace from those that are
+// granted in the whole cluster.
+func (in Input) divide(types []schema.GroupResource) (local, global []schema.GroupResource) {
+	for _, t := range types {
+		if in.Namespaced && !in.ClusterScoped[t] {
+			local = append(local, t)
+		} else {
+			global = append(global, t)
+		}
+	}
+	return local, global
+}
+
+// systemRules are those for types and, so that owners can be set where an
+// admission plugin wants that right, for their finalizers.
+func systemRules(types []schema.GroupResource) []rbacv1.PolicyRule {
+	if len(types) == 0 {
+		return nil
+	}
+	rules := typeRules(types, verbsSystem)
+	groups := make([]string, len(rules))
+	for i, r := range rules {
+		groups[i] = r.APIGroups[0]
+	}
+	return append(rules, rbacv1.PolicyRule{APIGroups: groups, Resources: []string{"*/finalizers"}, Verbs: verbsUpdate})
+}
+
+// typeRules are one rule for each group, with its resources and their status.
+func typeRules(types []schema.GroupResource, verbs []string) []rbacv1.PolicyRule {
+	var rules []rbacv1.PolicyRule
+	for i, t := range types {
+		if i == 0 || types[i-1].Group != t.Group {
+			rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{t.Group}, Verbs: slices.Clone(verbs)})
+		}
+		last := &rules[len(rules)-1]
+		last.Resources = append(last.Resources, t.Resource, t.Resource+"/status")
+	}
+	return rules
+}
+
+// union sorts by group and plural, and keeps each once.
+func union(lists ...[]schema.GroupResource) []schema.GroupResource {
+	all := slices.Concat(lists...)
+	slices.SortFunc(all, func(a, b schema.GroupResource) int {
+		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Resource, b.Resource))
+	})
+	return slices.Compact(all)
+}
+
+// requested are the requests of the package. In namespaced mode they hold in the
+// namespace, except for resources known to have none and for URLs.
+func (in Input) requested() (everywhere, within []rbacv1.PolicyRule) {
+	if !in.Namespaced {
+		return canonical(in.Requests), nil
+	}
+	for _, rule := range in.Requests {
+		e, w := in.confine(rule)
+		everywhere, within = append(everywhere, e...), append(within, w...)
+	}
+	return canonical(everywhere), canonical(within)
+}
+
+func (in Input) confine(rule rbacv1.PolicyRule) (everywhere, within []rbacv1.PolicyRule) {
+	if len(rule.NonResourceURLs) > 0 {
+		everywhere = append(everywhere, rbacv1.PolicyRule{NonResourceURLs: rule.NonResourceURLs, Verbs: rule.Verbs})
+	}
+	for _, group := range rule.APIGroups {
+		var local, global []string
+		for _, resource := range rule.Resources {
+			plural, _, _ := strings.Cut(resource, "/")
+			if in.ClusterScoped[schema.GroupResource{Group: group, Resource: plural}] {
+				global = append(global, resource)
+			} else {
+				local = append(local, resource)
+			}
+		}
+		one := rbacv1.PolicyRule{APIGroups: []string{group}, Verbs: rule.Verbs, ResourceNames: rule.ResourceNames}
+		everywhere, within = appendFor(everywhere, one, global), appendFor(within, one, local)
+	}
+	return everywhere, within
+}
+
+func appendFor(rules []rbacv1.PolicyRule, rule rbacv1.PolicyRule, resources []string) []rbacv1.PolicyRule {
+	if len(resources) == 0 {
+		return rules
+	}
+	rule.Resources = resources
+	return append(rules, rule)
+}

@@ -1,0 +1,68 @@
+package rights
+
+import (
+	"fmt"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// shownWords is how many words of a list a message shows.
+const shownWords = 8
+
+// Describe says in one line what a rule allows, such as
+// "get, list compositions in apiextensions.crossplane.io".
+func Describe(rule rbacv1.PolicyRule) string {
+	var parts []string
+	if len(rule.Resources) > 0 {
+		part := words(rule.Verbs) + " " + words(rule.Resources) + " in " + groupWords(rule.APIGroups)
+		if len(rule.ResourceNames) > 0 {
+			part += " named " + words(rule.ResourceNames)
+		}
+		parts = append(parts, part)
+	}
+	if len(rule.NonResourceURLs) > 0 {
+		parts = append(parts, words(rule.Verbs)+" of the URLs "+words(rule.NonResourceURLs))
+	}
+	if len(parts) == 0 {
+		return "nothing"
+	}
+	return strings.Join(parts, " and ")
+}
+
+func groupWords(groups []string) string {
+	named := make([]string, len(groups))
+	for i, g := range groups {
+		if named[i] = g; g == groupCore {
+			named[i] = "the core group"
+		}
+	}
+	return words(named)
+}
+
+func words(list []string) string {
+	if len(list) > shownWords {
+		return fmt.Sprintf("%s and %d more", strings.Join(list[:shownWords], ", "), len(list)-shownWords)
+	}
+	return strings.Join(list, ", ")
+}
+
+// describeAll lists rules for a message, and says how many it leaves out: a
+// condition has room for some tens of them.
+func describeAll(rules []rbacv1.PolicyRule) string {
+	lines := make([]string, len(rules))
+	for i, r := range rules {
+		lines[i] = Describe(r)
+	}
+	return list(lines)
+}
+
+// shownLines is how many rules a message names.
+const shownLines = 20
+
+func list(lines []string) string {
+	if len(lines) > shownLines {
+		return fmt.Sprintf("%s; and %d more", strings.Join(lines[:shownLines], "; "), len(lines)-shownLines)
+	}
+	return strings.Join(lines, "; ")
+}

@@ -1,0 +1,108 @@
+package rights
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/xpkg-dev/xpkg/internal/failure"
+)
+
+// CeilingKey is the key of a ConfigMap under which a ceiling is.
+const CeilingKey = "ceiling.yaml"
+
+// maxCeilingBytes is what a ConfigMap holds at most.
+const maxCeilingBytes = 1 << 20
+
+// ErrInvalidCeiling is the failure of a ceiling that cannot be read. Nothing is
+// allowed until it can.
+var ErrInvalidCeiling = failure.Register(failure.Code{
+	Name: "InvalidCeiling", Class: failure.Usage,
+	Cause: "The ceiling over what packages may request is not written as it has to be.",
+	Fix:   "Correct what the message names; the guide on permissions shows a ceiling.",
+})
+
+// Parse reads a ceiling from YAML: the lists allow and deny, or a ConfigMap that has
+// them under [CeilingKey]. A field that is not known is a mistake, since it would
+// otherwise allow more than was meant. It fails with InvalidCeiling.
+func Parse(raw []byte) (Ceiling, error) {
+	c, err := parse(raw)
+	if err != nil {
+		return Ceiling{}, ErrInvalidCeiling.New(err, "cannot read the ceiling over permissions")
+	}
+	return c, nil
+}
+
+func parse(raw []byte) (Ceiling, error) {
+	if len(raw) > maxCeilingBytes {
+		return Ceiling{}, fmt.Errorf("it has %d bytes, %d are allowed", len(raw), maxCeilingBytes)
+	}
+	if err := oneDocument(raw); err != nil {
+		return Ceiling{}, err
+	}
+	var outer struct {
+		Kind string            `json:"kind"`
+		Data map[string]string `json:"data"`
+	}
+	if err := yaml.Unmarshal(raw, &outer); err == nil && outer.Kind == "ConfigMap" {
+		inner, ok := outer.Data[CeilingKey]
+		if !ok {
+			return Ceiling{}, fmt.Errorf("the ConfigMap has no key %s", CeilingKey)
+		}
+		return parse([]byte(inner))
+	}
+	var c Ceiling
+	if err := yaml.UnmarshalStrict(raw, &c); err != nil {
+		return Ceiling{}, err
+	}
+	return c, errors.Join(saysSomething(raw), c.validate())
+}
+
+// saysSomething refuses what looks like a list that allows nothing and is none:
+// "allow:" without a value.
+func saysSomething(raw []byte) error {
+	var lists map[string]any
+	if err := yaml.Unmarshal(raw, &lists); err != nil {
+		return err
+	}
+	if len(lists) == 0 {
+		return errors.New("it has neither allow nor deny")
+	}
+	for _, name := range []string{"allow", "deny"} {
+		if value, ok := lists[name]; ok && value == nil {
+			return fmt.Errorf("%s has no value; write [] for an empty list", name)
+		}
+	}
+	return nil
+}
+
+// oneDocument refuses what would be dropped without a word.
+func oneDocument(raw []byte) error {
+	for i, line := range bytes.Split(bytes.TrimSpace(raw), []byte("\n")) {
+		if i > 0 && bytes.HasPrefix(line, []byte("---")) {
+			return errors.New("it has more than one document")
+		}
+	}
+	return nil
+}
+
+func (c Ceiling) validate() error {
+	seen := map[string]bool{}
+	for i, r := range slices.Concat(c.Allow, c.Deny) {
+		list, at := "allow", i+1
+		if i >= len(c.Allow) {
+			list, at = "deny", i+1-len(c.Allow)
+		}
+		if err := r.validate(); err != nil {
+			return fmt.Errorf("rule %d of %s (%.80q): %w", at, list, r.Name, err)
+		}
+		if seen[r.Name] {
+			return fmt.Errorf("two rules have the name %.80q", r.Name)
+		}
+		seen[r.Name] = true
+	}
+	return nil
+}
