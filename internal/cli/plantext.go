@@ -24,10 +24,15 @@ type planText struct {
 
 // writePlan writes a plan. Long lists are cut where they would fill a terminal.
 func writePlan(w io.Writer, p *preview.Plan) error {
-	t := planText{w: tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)}
+	most := 0
 	if isTerminal(w) {
-		t.most = fewOnTerminal
+		most = fewOnTerminal
 	}
+	return writePlanText(w, p, most)
+}
+
+func writePlanText(w io.Writer, p *preview.Plan, most int) error {
+	t := planText{w: tabwriter.NewWriter(w, 0, 4, 2, ' ', 0), most: most}
 	t.line("%s %s/%s", p.Operation, strings.ToLower(p.Package.Kind), p.Package.Name)
 	t.version("from", p.Package.From)
 	t.version("to", p.Package.To)
@@ -56,7 +61,7 @@ func (t planText) row(cells ...string) {
 	for i, c := range cells {
 		clean[i] = strings.ReplaceAll(safe(c), "\n", " ")
 	}
-	_, _ = fmt.Fprintf(t.w, "  %s\n", strings.Join(clean, "\t"))
+	_, _ = fmt.Fprintf(t.w, "  %s\n", strings.TrimRight(strings.Join(clean, "\t"), "\t"))
 }
 
 func (t planText) title(s string) {
@@ -85,27 +90,56 @@ func (t planText) revisions(all []preview.RevisionChange) {
 }
 
 func (t planText) objects(p plan.Plan) {
-	if len(p.Changes)+len(p.Refusals) == 0 {
-		return
+	switch {
+	case len(p.Refusals) > 0:
+		t.title("objects")
+		t.refusals(p.Refusals)
+	case len(p.Changes) > 0:
+		t.title("objects")
+		t.changes(p.Changes)
 	}
-	t.title("objects")
+}
+
+func (t planText) changes(all []plan.Change) {
 	named := map[plan.Action]int{}
-	for i, c := range p.Changes {
+	for i, c := range all {
 		named[c.Action]++
-		if t.most == 0 || named[c.Action] <= t.most {
-			t.row(string(c.Action), c.Ref.Kind+" "+c.Ref.Name)
+		if t.most > 0 && named[c.Action] > t.most {
+			continue
 		}
-		if rest := left(p.Changes[i+1:], c.Action); t.most > 0 && named[c.Action] == t.most && rest > 0 {
-			t.row(string(c.Action), fmt.Sprintf("and %d more (xpkg plan -o json shows all)", rest))
+		about := ""
+		if rewrites(c) {
+			about = newContent
+		}
+		t.row(string(c.Action), c.Ref.Kind+" "+c.Ref.Name, about)
+		if rest := left(all[i+1:], c.Action); named[c.Action] == t.most && rest > 0 {
+			t.row(string(c.Action), more(rest))
 		}
 	}
-	for i, r := range p.Refusals {
+}
+
+func (t planText) refusals(all []plan.Refusal) {
+	for i, r := range all {
 		if t.most > 0 && i == t.most {
-			t.row("refuse", fmt.Sprintf("and %d more (xpkg plan -o json shows all)", len(p.Refusals)-i))
-			break
+			t.row("refuse", more(len(all)-i))
+			return
 		}
-		t.row("refuse", r.Ref.Kind+" "+r.Ref.Name+": "+r.Reason)
+		t.row("refuse", r.Reason)
 	}
+}
+
+func more(n int) string { return fmt.Sprintf("and %d more (xpkg plan -o json shows all)", n) }
+
+// newContent marks objects whose content changes, and not their owners alone.
+const newContent = "new content"
+
+// rewrites reports whether a change gives an object that exists other content.
+func rewrites(c plan.Change) bool {
+	switch c.Action {
+	case plan.Update, plan.Adopt, plan.TakeOver, plan.Correct:
+		return !c.MetadataOnly
+	}
+	return false
 }
 
 func left(changes []plan.Change, a plan.Action) (n int) {
@@ -167,16 +201,7 @@ func summary(p *preview.Plan) string {
 	if n := len(p.Objects.Refusals); n > 0 {
 		return plural(n, "object") + " refused: no object is changed."
 	}
-	counts := map[plan.Action]int{}
-	for _, c := range p.Objects.Changes {
-		counts[c.Action]++
-	}
-	var parts []string
-	for _, a := range []plan.Action{plan.Create, plan.Update, plan.Adopt, plan.TakeOver, plan.Correct, plan.Own, plan.Release, plan.Delete, plan.Leave} {
-		if counts[a] > 0 {
-			parts = append(parts, fmt.Sprintf("%d to %s", counts[a], a))
-		}
-	}
+	parts := sums(p.Objects.Changes)
 	if len(parts) == 0 {
 		parts = []string{"no object changes"}
 	}
@@ -185,6 +210,29 @@ func summary(p *preview.Plan) string {
 		text += " " + lost(resources, uncounted)
 	}
 	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+// sums are how many changes there are of each action.
+func sums(changes []plan.Change) []string {
+	counts, rewritten := map[plan.Action]int{}, map[plan.Action]int{}
+	for _, c := range changes {
+		counts[c.Action]++
+		if rewrites(c) {
+			rewritten[c.Action]++
+		}
+	}
+	var parts []string
+	for _, a := range []plan.Action{plan.Create, plan.Update, plan.Adopt, plan.TakeOver, plan.Correct, plan.Own, plan.Release, plan.Delete, plan.Leave} {
+		if counts[a] == 0 {
+			continue
+		}
+		part := fmt.Sprintf("%d to %s", counts[a], a)
+		if rewritten[a] > 0 {
+			part += fmt.Sprintf(" (%d with %s)", rewritten[a], newContent)
+		}
+		parts = append(parts, part)
+	}
+	return parts
 }
 
 // lost says how many custom resources go.

@@ -1,0 +1,432 @@
+package cli_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/cli"
+	"github.com/xpkg-dev/xpkg/internal/content"
+	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
+	"github.com/xpkg-dev/xpkg/internal/testing/plane"
+	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+)
+
+// a bench is a control plane with a registry, and a user with a command line.
+type bench struct {
+	t          *testing.T
+	client     client.Client
+	config     *rest.Config
+	registry   string
+	kubeconfig string
+	dir        string
+}
+
+func newBench(t *testing.T) bench {
+	t.Helper()
+	dir := t.TempDir()
+	b := bench{t: t, config: cluster.Start(t), registry: cluster.Registry(t), kubeconfig: cluster.Kubeconfig(t), dir: dir}
+	store, err := oci.OpenStore(filepath.Join(dir, "manager"), oci.StoreOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := content.NewSource(content.Options{Store: store})
+	stop := plane.Run(t, b.config, source)
+	t.Cleanup(func() {
+		stop()
+		source.Close()
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	b.client = plane.Client(t, b.config)
+	return b
+}
+
+// ended is how a command has ended.
+type ended struct {
+	code        int
+	out, errors string
+}
+
+// run runs a command of the user.
+func (b bench) run(t *testing.T, kubeconfig string, args ...string) ended {
+	t.Helper()
+	var out, errs bytes.Buffer
+	env := &cli.Env{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs}
+	args = append([]string{"xpkg"}, append(args, "--kubeconfig", kubeconfig, "--cache-dir", filepath.Join(b.dir, "user"))...)
+	code := cli.Main(t.Context(), args, env)
+	return ended{code, out.String(), errs.String()}
+}
+
+// must runs a command that ends with a code.
+func (b bench) must(t *testing.T, code int, args ...string) ended {
+	t.Helper()
+	e := b.run(t, b.kubeconfig, args...)
+	if e.code != code {
+		t.Fatalf("xpkg %q: exit code %d, want %d\n%s%s", args, e.code, code, e.out, e.errors)
+	}
+	return e
+}
+
+// push publishes a provider with a definition of each of these kinds.
+func (b bench) push(t *testing.T, repository, tag string, kinds ...string) string {
+	t.Helper()
+	group := strings.ReplaceAll(repository, "/", "-") + ".apply.test"
+	stream := "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata:\n  name: p\n"
+	for _, kind := range kinds {
+		stream += fmt.Sprintf(`---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: %[2]ss.%[1]s
+spec:
+  group: %[1]s
+  scope: Cluster
+  names: {kind: %[3]s, plural: %[2]ss, singular: %[2]s, listKind: %[3]sList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, description: %[4]s}}
+`, group, strings.ToLower(kind), kind, tag)
+	}
+	image, err := oci.BuildImage(t.Context(), oci.ImageInput{PackageYAML: []byte(stream)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ref := oci.MustParseReference(b.registry + "/" + repository + ":" + tag)
+	remote := oci.NewRemote(oci.RemoteOptions{})
+	defer remote.Close()
+	if _, err := remote.Push(t.Context(), ref, image); err != nil {
+		t.Fatal(err)
+	}
+	return ref.String()
+}
+
+func (b bench) provider(t *testing.T, name string) *v1.Provider {
+	t.Helper()
+	p := &v1.Provider{}
+	if err := b.client.Get(t.Context(), client.ObjectKey{Name: name}, p); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// patch changes an object as somebody else would.
+func (b bench) patch(t *testing.T, o client.Object, patch string) {
+	t.Helper()
+	if err := b.client.Patch(t.Context(), o, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func definition(name string) *apiextensionsv1.CustomResourceDefinition {
+	return &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
+}
+
+// gone waits until a package and its definition are gone.
+func (b bench) gone(t *testing.T, name string) {
+	t.Helper()
+	wait.Until(t, time.Minute, name+" is gone", func() (string, bool) {
+		err := b.client.Get(t.Context(), client.ObjectKey{Name: "kepts." + name + ".apply.test"}, definition(""))
+		return fmt.Sprint(err), apierrors.IsNotFound(err)
+	})
+}
+
+// Whatever moves between a plan and its application, apply refuses, says what it
+// was, and writes nothing.
+func TestApplyRefusesWhatMoved(t *testing.T) {
+	b := newBench(t)
+	other := b.push(t, "other", "v1")
+	update := func(t *testing.T, name string) []string { return []string{"plan", "update", name, "v2"} }
+	uninstall := func(t *testing.T, name string) []string { return []string{"plan", "uninstall", "provider", name} }
+	for name, tc := range map[string]struct {
+		plan func(t *testing.T, name string) []string
+		// move changes something between the plan and its application.
+		move func(t *testing.T, name string)
+		want string
+	}{
+		"spec": {update, func(t *testing.T, name string) {
+			b.patch(t, b.provider(t, name), `{"spec":{"revisionHistoryLimit":7}}`)
+		}, "moved: the spec of the package was "},
+		"generation": {update, func(t *testing.T, name string) {
+			b.patch(t, b.provider(t, name), `{"spec":{"revisionHistoryLimit":7}}`)
+			b.patch(t, b.provider(t, name), `{"spec":{"revisionHistoryLimit":1}}`)
+		}, "moved: the generation of the package was 1 and is 3\n"},
+		"recreated": {update, func(t *testing.T, name string) {
+			ref := b.provider(t, name).Spec.Package
+			b.must(t, 0, "uninstall", "provider", name, "--wait", "1m")
+			b.must(t, 0, "install", "provider", ref, name, "--wait", "1m")
+		}, "moved: the UID of the package was "},
+		"uninstalled": {update, func(t *testing.T, name string) {
+			b.must(t, 0, "uninstall", "provider", name, "--wait", "1m")
+		}, "moved: the operation was update and is install\n"},
+		"object": {update, func(t *testing.T, name string) {
+			b.patch(t, definition("kepts."+name+".apply.test"), `{"metadata":{"annotations":{"somebody":"was here"}}}`)
+		}, "moved: CustomResourceDefinition kepts."},
+		"taken": {update, func(t *testing.T, name string) {
+			crd := definition("addeds." + name + ".apply.test")
+			crd.Spec = apiextensionsv1.CustomResourceDefinitionSpec{
+				Group: name + ".apply.test", Scope: apiextensionsv1.ClusterScoped,
+				Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: "Added", ListKind: "AddedList", Plural: "addeds", Singular: "added"},
+				Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{
+					OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"},
+				}}},
+			}
+			if err := b.client.Create(t.Context(), crd); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = b.client.Delete(t.Context(), crd) })
+		}, "was to create and is to adopt"},
+		"revision": {update, func(t *testing.T, name string) {
+			rev := &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: name + "-000000000000", Labels: map[string]string{v1.LabelPackage: name}}}
+			rev.Spec.DesiredState, rev.Spec.Image, rev.Spec.Revision = v1.RevisionInactive, other, 0
+			if err := b.client.Create(t.Context(), rev); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = b.client.Delete(t.Context(), rev) })
+		}, "-000000000000 was absent and is Inactive with number 0\n"},
+		"neighbor": {update, func(t *testing.T, name string) {
+			b.must(t, 0, "install", "provider", other, "visitor", "--wait", "1m")
+			t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "provider", "visitor") })
+		}, "moved: the installed provider/visitor was absent and is "},
+		"resources": {uninstall, func(t *testing.T, name string) {
+			o := &unstructured.Unstructured{}
+			o.SetAPIVersion(name + ".apply.test/v1")
+			o.SetKind("Kept")
+			o.SetName("one")
+			if err := b.client.Create(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+		}, "moved: the custom resources of kepts.resources.apply.test was absent and is 1\n"},
+		"updated": {uninstall, func(t *testing.T, name string) {
+			b.must(t, 0, "update", name, "v2", "--yes", "--wait", "1m")
+		}, "moved: what is installed was "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v1 := b.push(t, name, "v1", "Kept", "Dropped")
+			b.push(t, name, "v2", "Kept", "Added")
+			b.must(t, 0, "install", "provider", v1, name, "--wait", "1m")
+			t.Cleanup(func() {
+				b.run(t, b.kubeconfig, "uninstall", "provider", name, "--yes", "--wait", "1m")
+			})
+			file := filepath.Join(t.TempDir(), "plan.json")
+			b.must(t, 2, append(tc.plan(t, name), "--out", file)...)
+			tc.move(t, name)
+			before := b.versions(t, name)
+			e := b.must(t, 9, "apply", file)
+			if !strings.Contains(e.errors, tc.want) || !strings.Contains(e.errors, "error: PlanMoved: ") {
+				t.Errorf("it does not say %q:\n%s", tc.want, e.errors)
+			}
+			if after := b.versions(t, name); after != before {
+				t.Errorf("something was written: the package was %s and is %s", before, after)
+			}
+		})
+	}
+}
+
+// versions says which package is there, in which generation.
+func (b bench) versions(t *testing.T, name string) string {
+	t.Helper()
+	p := &v1.Provider{}
+	err := b.client.Get(t.Context(), client.ObjectKey{Name: name}, p)
+	if client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%s %d %v", p.UID, p.Generation, p.DeletionTimestamp != nil)
+}
+
+// The planned content is installed also when the tag has moved, and it is an error
+// only when it cannot be had any more.
+func TestApplyWhenTheTagHasMoved(t *testing.T) {
+	b := newBench(t)
+	ref := b.push(t, "tagged", "v1", "Kept")
+	file := filepath.Join(t.TempDir(), "plan.json")
+	b.must(t, 2, "plan", "install", "provider", ref, "tagged", "--out", file)
+	var planned struct{ Content struct{ Digest string } }
+	raw, err := os.ReadFile(file)
+	if err := errors.Join(err, json.Unmarshal(raw, &planned)); err != nil {
+		t.Fatal(err)
+	}
+	b.push(t, "tagged", "v1", "Kept", "Other")
+	e := b.must(t, 0, "apply", file, "--wait", "1m")
+	t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "provider", "tagged", "--yes", "--wait", "1m") })
+	if !strings.Contains(e.errors, "note: The tag v1 has moved: ") {
+		t.Errorf("it does not say that the tag has moved:\n%s", e.errors)
+	}
+	p := b.provider(t, "tagged")
+	if p.Spec.Package != ref+"@"+planned.Content.Digest || p.Status.ResolvedDigest != planned.Content.Digest {
+		t.Errorf("%s is installed, with %s; planned was %s", p.Spec.Package, p.Status.ResolvedDigest, planned.Content.Digest)
+	}
+
+	lost := b.push(t, "lost", "v1", "Kept")
+	b.must(t, 2, "plan", "install", "provider", lost, "lost", "--out", file)
+	forget(t, lost)
+	if err := os.RemoveAll(filepath.Join(b.dir, "user")); err != nil {
+		t.Fatal(err)
+	}
+	if e := b.must(t, 5, "apply", file); !strings.Contains(e.errors, "error: ManifestNotFound: ") {
+		t.Errorf("it does not say that the content is gone:\n%s", e.errors)
+	}
+	if err := b.client.Get(t.Context(), client.ObjectKey{Name: "lost"}, &v1.Provider{}); !apierrors.IsNotFound(err) {
+		t.Errorf("something was written: %v", err)
+	}
+}
+
+// forget removes a tag and its content from the registry.
+func forget(t *testing.T, ref string) {
+	t.Helper()
+	remote := oci.NewRemote(oci.RemoteOptions{})
+	defer remote.Close()
+	parsed := oci.MustParseReference(ref)
+	d, err := remote.Resolve(t.Context(), parsed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := fmt.Sprintf("http://%s/v2/%s/manifests/%s", parsed.Registry, parsed.Repository, d.Digest)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, target, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = res.Body.Close()
+	if res.StatusCode != http.StatusAccepted {
+		t.Fatalf("the registry does not forget: %s", res.Status)
+	}
+}
+
+// A guillotine is a way to the API server that is cut at a call: that one is not
+// carried out, or its answer is lost, and nothing after it arrives.
+type guillotine struct {
+	mu      sync.Mutex
+	left    int
+	commits bool
+	dead    bool
+	writes  int
+	proxy   *httputil.ReverseProxy
+	server  *httptest.Server
+}
+
+func (g *guillotine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	g.mu.Lock()
+	dead, last := g.dead, !g.dead && g.left == 0
+	g.left--
+	g.dead = g.dead || last
+	pass := !dead && (!last || g.commits)
+	if pass && r.Method != http.MethodGet {
+		g.writes++
+	}
+	g.mu.Unlock()
+	if pass && !last {
+		g.proxy.ServeHTTP(w, r)
+		return
+	}
+	if pass {
+		g.proxy.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	// Nobody can connect any more, and this connection ends without an answer.
+	_ = g.server.Listener.Close()
+	panic(http.ErrAbortHandler)
+}
+
+// saw says how many writes have arrived, and whether the way was cut.
+func (g *guillotine) saw() (writes int, dead bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.writes, g.dead
+}
+
+// serve gives the kubeconfig of a way that is cut at call n.
+func (b bench) serve(t *testing.T, n int, commits bool) (*guillotine, string) {
+	t.Helper()
+	target, err := url.Parse(b.config.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &guillotine{left: n, commits: commits, proxy: httputil.NewSingleHostReverseProxy(target)}
+	if g.proxy.Transport, err = rest.TransportFor(b.config); err != nil {
+		t.Fatal(err)
+	}
+	g.server = httptest.NewServer(g)
+	t.Cleanup(g.server.Close)
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	text := fmt.Sprintf(`apiVersion: v1
+kind: Config
+current-context: a
+contexts: [{name: a, context: {cluster: a}}]
+clusters: [{name: a, cluster: {server: %q}}]
+`, g.server.URL)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return g, file
+}
+
+// An apply that is cut off at any of its calls has written everything or nothing,
+// since it writes once; the next apply ends the same way.
+func TestApplyCutOffAtEveryCall(t *testing.T) {
+	b := newBench(t)
+	v1 := b.push(t, "cut", "v1", "Kept")
+	b.push(t, "cut", "v2", "Kept", "Added")
+	install := func() (plan string) {
+		plan = filepath.Join(t.TempDir(), "plan.json")
+		b.must(t, 0, "install", "provider", v1, "cut", "--wait", "1m")
+		b.must(t, 2, "plan", "update", "cut", "v2", "--out", plan)
+		return plan
+	}
+	for _, commits := range []bool{false, true} {
+		plan := install()
+		before := b.provider(t, "cut")
+		for n := 0; ; n++ {
+			g, kubeconfig := b.serve(t, n, commits)
+			e := b.run(t, kubeconfig, "apply", plan)
+			after := b.provider(t, "cut")
+			writes, dead := g.saw()
+			if writes > 1 || after.Generation-before.Generation != int64(writes) {
+				t.Errorf("call %d: %d writes, and the generation went from %d to %d", n, writes, before.Generation, after.Generation)
+			}
+			if dead == (e.code == 0) {
+				t.Errorf("call %d, cut off %v: exit code %d\n%s", n, dead, e.code, e.errors)
+			}
+			if writes == 0 {
+				continue // The next apply finds everything as it was.
+			}
+			b.must(t, 0, "apply", plan, "--wait", "1m")
+			if is := b.provider(t, "cut"); !strings.HasPrefix(is.Spec.Package, strings.TrimSuffix(v1, "v1")+"v2@sha256:") || is.Generation != after.Generation {
+				t.Errorf("call %d: in the end there is %s", n, is.Spec.Package)
+			}
+			b.must(t, 0, "uninstall", "provider", "cut", "--wait", "1m")
+			b.gone(t, "cut")
+			if !dead {
+				t.Logf("answers lost %v: %d calls, each of them cut off once", commits, n)
+				break
+			}
+			plan = install()
+			before = b.provider(t, "cut")
+		}
+	}
+}

@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/plan"
+	"github.com/xpkg-dev/xpkg/internal/preview"
+)
+
+var updateGolden = flag.Bool("update", false, "write the golden files")
+
+func definitionRef(name string) plan.Ref {
+	return plan.Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: name}
+}
+
+func changes(action plan.Action, n int, name string) []plan.Change {
+	var out []plan.Change
+	for i := range n {
+		out = append(out, plan.Change{Action: action, Ref: definitionRef(fmt.Sprintf("%s%02ds.example.com", name, i))})
+	}
+	return out
+}
+
+// owned are changes of which all but the first few are of owners alone.
+func owned(all []plan.Change, content int) []plan.Change {
+	for i := content; i < len(all); i++ {
+		all[i].MetadataOnly = true
+	}
+	return all
+}
+
+// plans are one of each sort of plan.
+func plans() map[string]*preview.Plan {
+	one := &preview.Version{Reference: "registry.example.com/boats:v1", Digest: "sha256:11"}
+	two := &preview.Version{Reference: "registry.example.com/boats:v2@sha256:22", Digest: "sha256:22"}
+	return map[string]*preview.Plan{
+		"install": {
+			Operation: preview.Install, Package: preview.Package{Kind: "Provider", Name: "boats", To: one},
+			Revisions: []preview.RevisionChange{{Action: preview.CreateRevision, Name: "boats-1", Number: 1, State: v1.RevisionActive}},
+			Objects:   plan.Plan{Changes: append(changes(plan.Create, 13, "boat"), changes(plan.Adopt, 2, "raft")...), Unchanged: 1},
+			Dependencies: []preview.Dependency{
+				{Package: "registry.example.com/water", Constraint: ">=v1", State: "satisfied", Installed: "registry.example.com/water:v1.1.0"},
+				{Package: "registry.example.com/wind", Constraint: ">=v2", State: "unfit", Installed: "registry.example.com/wind:v1.0.0"},
+				{Package: "registry.example.com/harbor", State: "missing"},
+			},
+			Warnings: []string{"Objects are changed only when these are installed: registry.example.com/harbor."},
+		},
+		"update": {
+			Operation: preview.Update, Package: preview.Package{Kind: "Provider", Name: "boats", From: one, To: two, Object: []byte(`{"spec":{"a":1}}`)},
+			Revisions: []preview.RevisionChange{
+				{Action: preview.DeactivateRevision, Name: "boats-1", Number: 1, State: v1.RevisionInactive},
+				{Action: preview.CreateRevision, Name: "boats-2", Number: 2, State: v1.RevisionActive},
+				{Action: preview.CollectRevision, Name: "boats-0", State: v1.RevisionInactive},
+			},
+			Objects: plan.Plan{Changes: append(append(owned(changes(plan.TakeOver, 11, "boat"), 3), changes(plan.Correct, 1, "raft")...), changes(plan.Release, 1, "canoe")...)},
+		},
+		"refused": {
+			Operation: preview.Install, Package: preview.Package{Kind: "Configuration", Name: "boats", To: one},
+			Objects: plan.Plan{Changes: changes(plan.Create, 1, "boat"), Refusals: []plan.Refusal{
+				{Ref: definitionRef("rafts.example.com"), Holder: "ProviderRevision/other", Reason: "CustomResourceDefinition rafts.example.com belongs to ProviderRevision/other"},
+			}},
+		},
+		"incompatible": {
+			Operation: preview.Install, Package: preview.Package{Kind: "Function", Name: "row", To: one}, Incompatible: "it is made for \">=v3\"",
+		},
+		"nothing": {
+			Operation: preview.Update, Package: preview.Package{Kind: "Provider", Name: "boats", From: one, To: one, Object: []byte(`{"spec":{}}`)},
+			Preconditions: preview.Preconditions{Spec: []byte(`{}`)}, Objects: plan.Plan{Unchanged: 3},
+		},
+		"uninstall": {
+			Operation: preview.Uninstall, Package: preview.Package{Kind: "Provider", Name: "boats", From: one},
+			Revisions: []preview.RevisionChange{{Action: preview.CollectRevision, Name: "boats-1", Number: 1, State: v1.RevisionActive}},
+			Objects:   plan.Plan{Changes: append(changes(plan.Delete, 2, "boat"), changes(plan.Leave, 1, "raft")...), Unchanged: 1},
+			Resources: []preview.Resources{{Definition: "boat00s.example.com", Count: 412}, {Definition: "boat01s.example.com", Unknown: "they may not be listed"}},
+		},
+		"hostile": {
+			Operation: preview.Install, Package: preview.Package{Kind: "Provider", Name: "a\x1b[2Jb", To: &preview.Version{Reference: "x\ny\u202ez"}},
+			Objects:  plan.Plan{Changes: []plan.Change{{Action: plan.Create, Ref: definitionRef("c\td\r\ne")}}},
+			Warnings: []string{"f\n\x07g"},
+		},
+	}
+}
+
+func TestPlanText(t *testing.T) {
+	for name, p := range plans() {
+		for suffix, most := range map[string]int{"": 0, "-terminal": fewOnTerminal} {
+			t.Run(name+suffix, func(t *testing.T) {
+				var out bytes.Buffer
+				if err := writePlanText(&out, p, most); err != nil {
+					t.Fatal(err)
+				}
+				file := filepath.Join("testdata", "plan", name+suffix+".txt")
+				if *updateGolden {
+					if err := os.WriteFile(file, out.Bytes(), 0o644); err != nil {
+						t.Fatal(err)
+					}
+				}
+				want, err := os.ReadFile(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(string(want), out.String()); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+func TestUpdateTo(t *testing.T) {
+	const digest = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+	for _, tc := range []struct{ present, to, want string }{
+		{"registry.example.com/a/b:v1", "v2", "registry.example.com/a/b:v2"},
+		{"registry.example.com/a/b:v1@" + digest, "v2", "registry.example.com/a/b:v2"},
+		{"registry.example.com:5000/a/b@" + digest, "v2", "registry.example.com:5000/a/b:v2"},
+		{"registry.example.com/a/b:v1", digest, "registry.example.com/a/b@" + digest},
+		{"registry.example.com/a/b:v1", "v2@" + digest, "registry.example.com/a/b:v2@" + digest},
+		{"registry.example.com/a/b:v1", "mirror.example.com/a/b:v1", "mirror.example.com/a/b:v1"},
+		{"registry.example.com/a/b:v1", "a/b:v2", "docker.io/a/b:v2"},
+		{"boats", "registry.example.com/a/b:v1", "registry.example.com/a/b:v1"},
+		{"boats", "v2", ""},
+		{"registry.example.com/a/b:v1", "not a tag", ""},
+		{"registry.example.com/a/b:v1", "sha256:aa", ""},
+	} {
+		got, err := updateTo(tc.present, tc.to)
+		switch {
+		case (err != nil) != (tc.want == ""):
+			t.Errorf("%s to %s: %v", tc.present, tc.to, err)
+		case err == nil && got.String() != tc.want:
+			t.Errorf("%s to %s: got %s, want %s", tc.present, tc.to, got, tc.want)
+		}
+	}
+}
