@@ -1,0 +1,60 @@
+package shape
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+)
+
+// client is the secret with which the program calls others. Functions call nobody.
+func (in Input) client() string {
+	if in.kind() == v1.FunctionKind {
+		return ""
+	}
+	return in.TLSClientSecret
+}
+
+// certificateEnvironment tells a program where its certificates are.
+func (in Input) certificateEnvironment() []corev1.EnvVar {
+	var out []corev1.EnvVar
+	if in.client() != "" {
+		out = append(out, corev1.EnvVar{Name: clientVariable, Value: ClientCertificates})
+	}
+	if in.TLSServerSecret == "" {
+		return out
+	}
+	out = append(out, corev1.EnvVar{Name: serverVariable, Value: ServerCertificates})
+	if in.kind() == v1.ProviderKind {
+		// Older programs know the folder of their webhooks by this name.
+		out = append(out, corev1.EnvVar{Name: webhookVariable, Value: "$(" + serverVariable + ")"})
+	}
+	return out
+}
+
+// certificates mounts the certificates in the container of the program.
+func (in Input) certificates(pod *corev1.PodSpec) {
+	if secret := in.client(); secret != "" {
+		mount(pod, clientVolume, secret, ClientCertificates)
+	}
+	if in.TLSServerSecret != "" {
+		mount(pod, serverVolume, in.TLSServerSecret, ServerCertificates)
+	}
+}
+
+// mount puts a secret with a certificate in place of a volume of the same name,
+// and of whatever is mounted at the same path.
+func mount(pod *corev1.PodSpec, volume, secret, path string) {
+	items := []corev1.KeyToPath{}
+	for _, key := range []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey, authorityKey} {
+		items = append(items, corev1.KeyToPath{Key: key, Path: key})
+	}
+	pod.Volumes = slices.DeleteFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == volume })
+	pod.Volumes = append(pod.Volumes, corev1.Volume{
+		Name: volume, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: secret, Items: items}},
+	})
+	c := &pod.Containers[0]
+	c.VolumeMounts = slices.DeleteFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == path })
+	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volume, ReadOnly: true, MountPath: path})
+}

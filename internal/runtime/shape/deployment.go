@@ -1,0 +1,98 @@
+package shape
+
+import (
+	"maps"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+)
+
+// deployment starts from the template of the configuration, fills in what that
+// leaves open, and then sets what is not for anybody to change.
+func (in Input) deployment(account string) *appsv1.Deployment {
+	var template v1beta1.DeploymentTemplate
+	if in.Config != nil && in.Config.Spec.DeploymentTemplate != nil {
+		template = *in.Config.Spec.DeploymentTemplate
+	}
+	d := &appsv1.Deployment{
+		TypeMeta:   metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment"},
+		ObjectMeta: in.metadata(template.Metadata, in.Owner.Revision.Name, false),
+	}
+	if template.Spec != nil {
+		template.Spec.DeepCopyInto(&d.Spec)
+	}
+	in.replicas(&d.Spec)
+	in.selected(&d.Spec)
+	in.pod(&d.Spec.Template.Spec, account)
+	if in.kind() == v1.ProviderKind {
+		annotateScrape(&d.Spec.Template)
+	}
+	return d
+}
+
+func (in Input) replicas(spec *appsv1.DeploymentSpec) {
+	switch {
+	case in.AwaitingActivation:
+		spec.Replicas = new(int32(0))
+	case spec.Replicas == nil:
+		spec.Replicas = new(int32(1))
+	}
+}
+
+// selected makes the selector that of the revision, and the pods ones that it
+// selects. A selector cannot be changed later, so that none is taken from the
+// configuration.
+func (in Input) selected(spec *appsv1.DeploymentSpec) {
+	spec.Selector = &metav1.LabelSelector{MatchLabels: in.selector()}
+	if spec.Template.Labels == nil {
+		spec.Template.Labels = map[string]string{}
+	}
+	maps.Copy(spec.Template.Labels, in.selector())
+}
+
+func (in Input) pod(pod *corev1.PodSpec, account string) {
+	if pod.ServiceAccountName == "" {
+		pod.ServiceAccountName = account
+	}
+	if pod.SecurityContext == nil {
+		pod.SecurityContext = &corev1.PodSecurityContext{RunAsNonRoot: new(true), RunAsUser: new(int64(user)), RunAsGroup: new(int64(user))}
+	}
+	pod.ImagePullSecrets = in.pullSecrets(pod.ImagePullSecrets)
+	pod.Containers = programFirst(pod.Containers)
+	in.container(&pod.Containers[0])
+	in.certificates(pod)
+}
+
+// programFirst gives the containers with that of the program as the first one,
+// whether it was among them or not.
+func programFirst(containers []corev1.Container) []corev1.Container {
+	program := corev1.Container{Name: Container}
+	out := []corev1.Container{program}
+	for _, c := range containers {
+		if c.Name == Container {
+			out[0] = c
+			continue
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// annotateScrape lets Prometheus find the metrics, unless the configuration says
+// something about it already.
+func annotateScrape(template *corev1.PodTemplateSpec) {
+	if _, said := template.Annotations[scrape]; said {
+		return
+	}
+	if template.Annotations == nil {
+		template.Annotations = map[string]string{}
+	}
+	template.Annotations[scrape] = "true"
+	template.Annotations[scrapePort] = strconv.Itoa(int(portOf(&template.Spec.Containers[0], MetricsPort)))
+	template.Annotations[scrapePath] = "/metrics"
+}
