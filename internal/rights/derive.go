@@ -43,7 +43,7 @@ var (
 // A Provider whose revision defines something has a role for its program and two
 // that the roles of people collect. A Provider or Function that defines nothing
 // has a role only for what it requests, and a Configuration has none: it has no
-// program.
+// program. What is [Reserved] does not count as defined.
 func Derive(in Input) Set {
 	types := union(in.Defined, in.Family)
 	if in.Kind != Provider {
@@ -144,9 +144,10 @@ func typeRules(types []schema.GroupResource, verbs []string) []rbacv1.PolicyRule
 	return rules
 }
 
-// union sorts by group and plural, and keeps each once.
+// union sorts by group and plural, keeps each once, and leaves out what is
+// reserved.
 func union(lists ...[]schema.GroupResource) []schema.GroupResource {
-	all := slices.Concat(lists...)
+	all := slices.DeleteFunc(slices.Concat(lists...), Reserved)
 	slices.SortFunc(all, func(a, b schema.GroupResource) int {
 		return cmp.Or(strings.Compare(a.Group, b.Group), strings.Compare(a.Resource, b.Resource))
 	})

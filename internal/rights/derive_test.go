@@ -139,8 +139,12 @@ func documents(t testing.TB, s Set) []byte {
 
 func TestNoRoles(t *testing.T) {
 	for name, change := range map[string]func(*Input){
-		"nothing defined":                  func(in *Input) { in.Defined = nil },
-		"nothing defined, safe start":      func(in *Input) { in.Defined, in.SafeStart = nil, true },
+		"nothing defined":             func(in *Input) { in.Defined = nil },
+		"nothing defined, safe start": func(in *Input) { in.Defined, in.SafeStart = nil, true },
+		"what API servers have": func(in *Input) {
+			in.Defined = resources("validatingwebhookconfigurations.admissionregistration.k8s.io", "roles.rbac.authorization.k8s.io", "deployments.apps", "secrets")
+			in.Family = resources("providers.pkg.crossplane.io")
+		},
 		"a configuration":                  func(in *Input) { in.Kind = Configuration },
 		"a configuration that requests":    func(in *Input) { in.Kind, in.Requests = Configuration, []rbacv1.PolicyRule{{Verbs: []string{"get"}}} },
 		"a function that requests nothing": func(in *Input) { in.Kind = Function },
@@ -152,6 +156,17 @@ func TestNoRoles(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestReserved(t *testing.T) {
+	for name, want := range map[string]bool{
+		"clusterroles.rbac.authorization.k8s.io": true, "gateways.gateway.networking.k8s.io": false,
+		"buckets.example.org": false, "pods": true, "jobs.batch": true,
+	} {
+		if got := Reserved(schema.ParseGroupResource(name)); got != want {
+			t.Errorf("%s: %v", name, got)
+		}
 	}
 }
 

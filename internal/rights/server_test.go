@@ -16,6 +16,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -124,6 +126,24 @@ func TestDerivedRolesOnTheAPIServer(t *testing.T) {
 				s.refused(t, who, other, []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets", "configmaps"}, Verbs: []string{"get", "list", "create"}}})
 			}
 		})
+	}
+}
+
+// The groups that the API server serves itself are reserved.
+func TestKubernetesGroupsAreReserved(t *testing.T) {
+	s := newServer(t)
+	d, err := discovery.NewDiscoveryClientForConfig(s.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups, err := d.ServerGroups()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range groups.Groups {
+		if !Reserved(schema.GroupResource{Group: g.Name, Resource: "anything"}) {
+			t.Errorf("%s is not reserved", g.Name)
+		}
 	}
 }
 
