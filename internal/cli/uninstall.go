@@ -66,9 +66,6 @@ func (c *uninstallCmd) Run(env *Env) error {
 		plan := planUninstallCmd{c.uninstallArgs, planOutput{clusterFlags: c.clusterFlags, planFlags: c.planFlags, outputFlag: c.outputFlag}}
 		return plan.Run(env)
 	}
-	if err := c.ask(env); err != nil {
-		return err
-	}
 	cluster, err := c.client()
 	if err != nil {
 		return err
@@ -81,9 +78,8 @@ func (c *uninstallCmd) Run(env *Env) error {
 	if err != nil {
 		return err
 	}
-	uid := p.GetUID()
-	if err := cluster.Delete(env.Context, p, client.Preconditions{UID: &uid}, client.PropagationPolicy(propagation(c.Wait))); client.IgnoreNotFound(err) != nil {
-		return classify(err, "delete %s", shortName(p))
+	if err := c.remove(env, cluster, p); err != nil {
+		return err
 	}
 	word := "deleted"
 	if c.Wait > 0 {
@@ -98,31 +94,44 @@ func (c *uninstallCmd) Run(env *Env) error {
 	})
 }
 
-// ask shows a person what goes and asks for consent. Where there is nobody to ask,
-// custom resources that would go are a reason to stop.
-func (c *uninstallCmd) ask(env *Env) (err error) {
-	if c.Yes {
-		return nil
-	}
-	pl, err := c.open(c.clusterFlags)
-	if err != nil {
-		return err
-	}
-	defer func() { err = cmp.Or(err, pl.close()) }()
-	p, err := c.plan(env.Context, pl)
-	switch {
-	case err != nil:
-		return err
-	case env.interactive():
-		if err := env.showPlan(p); err != nil {
+// remove deletes the package: with --yes as it is, and otherwise as it was when
+// somebody agreed.
+func (c *uninstallCmd) remove(env *Env, cluster client.Client, p v1.Package) error {
+	if !c.Yes {
+		agreed, err := c.ask(env)
+		if err != nil {
 			return err
 		}
-		return env.confirm()
+		_, err = carryOut(env.Context, cluster, agreed, propagation(c.Wait))
+		return err
+	}
+	uid := p.GetUID()
+	err := cluster.Delete(env.Context, p, client.Preconditions{UID: &uid}, client.PropagationPolicy(propagation(c.Wait)))
+	return classify(client.IgnoreNotFound(err), "delete %s", shortName(p))
+}
+
+// ask shows a person what goes and asks for consent to it. Where there is nobody to
+// ask, custom resources that would go are a reason to stop.
+func (c *uninstallCmd) ask(env *Env) (p *preview.Plan, err error) {
+	pl, err := c.open(c.clusterFlags)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = cmp.Or(err, pl.close()) }()
+	p, err = c.plan(env.Context, pl)
+	if err != nil {
+		return nil, err
+	}
+	if env.interactive() {
+		if err := env.showPlan(p); err != nil {
+			return nil, err
+		}
+		return p, env.confirm()
 	}
 	if resources, uncounted := p.Lost(); resources > 0 || uncounted > 0 {
-		return c.consent(env, fmt.Sprintf("uninstall %s/%s: %s", c.Kind, c.Name, strings.TrimSuffix(lost(resources, uncounted), ".")))
+		return nil, c.consent(env, fmt.Sprintf("uninstall %s/%s: %s", c.Kind, c.Name, strings.TrimSuffix(lost(resources, uncounted), ".")))
 	}
-	return nil
+	return p, nil
 }
 
 // propagation is how a package is deleted: in the foreground where somebody waits

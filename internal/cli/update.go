@@ -149,21 +149,27 @@ func (c *updateCmd) Run(env *Env) (err error) {
 	if err := p.Refused(); err != nil {
 		return err
 	}
-	word := "unchanged"
-	if p.Writes() {
-		word = "updated"
-		if err := env.showPlan(p); err != nil {
+	if !p.Writes() {
+		live, err := readPackageObject(env.Context, pl.client, p.Package.Kind, p.Package.Name)
+		if err == nil {
+			err = preview.Refuse(p, p.Holds(live))
+		}
+		if err != nil {
 			return err
 		}
-		if err := c.consent(env, "update "+c.Name); err != nil {
-			return err
-		}
+		return c.finish(env, pl.client, live, "unchanged")
+	}
+	if err := env.showPlan(p); err != nil {
+		return err
+	}
+	if err := c.consent(env, "update "+c.Name); err != nil {
+		return err
 	}
 	done, err := carryOut(env.Context, pl.client, p, metav1.DeletePropagationBackground)
 	if err != nil {
 		return err
 	}
-	return c.finish(env, pl.client, done, word)
+	return c.finish(env, pl.client, done, "updated")
 }
 
 // blind updates without a plan, when this command cannot see the content.
