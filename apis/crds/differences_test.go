@@ -41,6 +41,14 @@ var differences = []difference{
 		"what kstatus, and so every GitOps tool, looks at first",
 	},
 	{
+		newest, packageKinds, "added", "v1* .status.activation*",
+		"when the active revision was activated, and whether it has been healthy since",
+	},
+	{
+		newest, packageKinds, "added", "v1* .status.rollback*",
+		"a revision that did not become healthy in time, and the one that was brought back",
+	},
+	{
 		newest, revisionKinds, "added", "v1* .status.objectRefs[].generation",
 		"tells a change that somebody else made from our own",
 	},

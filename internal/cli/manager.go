@@ -21,16 +21,17 @@ type managerCmd struct {
 	registryFlags
 	cacheLimitFlag
 	limitFlags
-	CacheDir          string        `placeholder:"DIR" env:"XPKG_CACHE_DIR" help:"Folder of the package cache. Default is xpkg/packages in the user's cache folder."`
-	Namespace         string        `default:"crossplane-system" help:"Namespace where the programs of packages run, and where their secrets are."`
-	PollInterval      time.Duration `default:"1m" help:"How often packages with the pull policy Always are looked up."`
-	SyncInterval      time.Duration `default:"1h" help:"How often every package is looked at without any reason."`
-	MetricsAddress    string        `placeholder:"HOST:PORT" help:"Serve Prometheus metrics here."`
-	HealthAddress     string        `placeholder:"HOST:PORT" help:"Serve /healthz and /readyz here."`
-	CrossplaneVersion string        `placeholder:"VERSION" help:"Version of Crossplane that packages must fit. Default is that of the Crossplane in the namespace; where there is none, every package fits."`
-	TakeOver          bool          `help:"Replace the package API of another package manager, which must not run any more."`
-	LogFormat         string        `enum:"text,json" default:"text" help:"How to write the log: text or json."`
-	Verbose           bool          `short:"v" help:"Log every step."`
+	CacheDir           string        `placeholder:"DIR" env:"XPKG_CACHE_DIR" help:"Folder of the package cache. Default is xpkg/packages in the user's cache folder."`
+	Namespace          string        `default:"crossplane-system" help:"Namespace where the programs of packages run, and where their secrets are."`
+	PollInterval       time.Duration `default:"1m" help:"How often packages with the pull policy Always are looked up."`
+	SyncInterval       time.Duration `default:"1h" help:"How often every package is looked at without any reason."`
+	MetricsAddress     string        `placeholder:"HOST:PORT" help:"Serve Prometheus metrics here."`
+	HealthAddress      string        `placeholder:"HOST:PORT" help:"Serve /healthz and /readyz here."`
+	ActivationDeadline time.Duration `default:"10m" placeholder:"DURATION" help:"How long a new revision may take to become healthy before the one before it is brought back. Below zero, nothing is ever brought back."`
+	CrossplaneVersion  string        `placeholder:"VERSION" help:"Version of Crossplane that packages must fit. Default is that of the Crossplane in the namespace; where there is none, every package fits."`
+	TakeOver           bool          `help:"Replace the package API of another package manager, which must not run any more."`
+	LogFormat          string        `enum:"text,json" default:"text" help:"How to write the log: text or json."`
+	Verbose            bool          `short:"v" help:"Log every step."`
 }
 
 // Run runs the manager until it is stopped.
@@ -54,7 +55,8 @@ func (c *managerCmd) Run(env *Env) error {
 		limits: c.limitFlags,
 		options: manager.Options{
 			Namespace: c.Namespace, Poll: c.PollInterval, Resync: c.SyncInterval, CrossplaneVersion: c.CrossplaneVersion,
-			MetricsAddress: c.MetricsAddress, HealthAddress: c.HealthAddress, TakeOver: c.TakeOver,
+			ActivationDeadline: c.ActivationDeadline,
+			MetricsAddress:     c.MetricsAddress, HealthAddress: c.HealthAddress, TakeOver: c.TakeOver,
 		},
 	})
 }

@@ -31,7 +31,7 @@ func (r *packageReconciler) carryOut(ctx context.Context, p v1.Package, meta for
 		return err
 	}
 	if d.Activate != "" && d.Activate != name {
-		if err := r.number(ctx, byName[d.Activate], d.Number); err != nil {
+		if err := r.activate(ctx, byName[d.Activate], d.Number); err != nil {
 			return err
 		}
 	}
@@ -49,14 +49,16 @@ func gone(rev v1.PackageRevision) client.Preconditions {
 	return client.Preconditions{UID: new(rev.GetUID()), ResourceVersion: new(rev.GetResourceVersion())}
 }
 
-// number gives a revision that a person activated its place in the order.
-func (r *packageReconciler) number(ctx context.Context, rev v1.PackageRevision, number int64) error {
-	if rev.RevisionSpec().Revision == number {
+// activate makes a revision other than the current one active, as after a
+// rollback, or gives one that a person activated its place in the order.
+func (r *packageReconciler) activate(ctx context.Context, rev v1.PackageRevision, number int64) error {
+	spec := rev.RevisionSpec()
+	if active(rev) && spec.Revision == number {
 		return nil
 	}
-	rev.RevisionSpec().Revision = number
+	spec.DesiredState, spec.Revision = v1.RevisionActive, number
 	if err := r.client.Update(ctx, rev); err != nil {
-		return fmt.Errorf("number %s: %w", rev.GetName(), err)
+		return fmt.Errorf("activate %s: %w", rev.GetName(), err)
 	}
 	return nil
 }

@@ -25,6 +25,11 @@ func (r *packageReconciler) health(p v1.Package, current, active string, revisio
 		}
 	}
 	p.SetConditions(now, healthy)
+	if b := p.PackageStatus().Rollback; b != nil && active == b.To {
+		v = r.gate.verdict(b, v)
+		p.SetConditions(now, v1.Inactive(v.message), v1.RolledBack(v.message))
+		return v
+	}
 	if active == current {
 		p.SetConditions(now, v1.Active())
 		return v
@@ -40,6 +45,8 @@ func packageHealth(rev v1.PackageRevision) v1.Condition {
 	objects := rev.GetCondition(v1.TypeRevisionHealthy)
 	runtime := rev.GetCondition(v1.TypeRuntimeHealthy)
 	switch {
+	case !looked(rev):
+		return v1.UnknownHealth("The revision " + rev.GetName() + " has changed.")
 	case objects.Status == corev1.ConditionFalse:
 		return v1.Unhealthy(objects.Message)
 	case objects.Status != corev1.ConditionTrue:
@@ -50,10 +57,18 @@ func packageHealth(rev v1.PackageRevision) v1.Condition {
 	return v1.Healthy()
 }
 
+// looked reports whether what a revision says of itself is about its spec as it is
+// now.
+func looked(rev v1.PackageRevision) bool {
+	return rev.RevisionStatus().ObservedGeneration == rev.GetGeneration()
+}
+
 // verdictOn is what a revision says of itself.
 func verdictOn(rev v1.PackageRevision) verdict {
 	ready := rev.GetCondition(v1.TypeReady)
 	switch {
+	case !looked(rev):
+		return verdict{reason: v1.ReasonProgressing}
 	case rev.GetCondition(v1.TypeRuntimeHealthy).Status == corev1.ConditionFalse:
 		return verdict{reason: v1.ReasonUnhealthy, message: rev.GetCondition(v1.TypeRuntimeHealthy).Message}
 	case ready.Status == corev1.ConditionTrue:

@@ -60,6 +60,10 @@ type Options struct {
 	// Resync is how often every package is looked at without any reason. Zero
 	// means an hour.
 	Resync time.Duration
+	// ActivationDeadline is how long a new revision may take to become healthy
+	// before the one before it is brought back. Zero means ten minutes; below
+	// zero nothing is ever brought back.
+	ActivationDeadline time.Duration
 	// InUse, when it is set, is told which contents the packages of the cluster
 	// need, with the UID of the cluster, whenever that changes.
 	InUse func(cluster string, contents []oci.Digest) error
@@ -78,6 +82,8 @@ const (
 	// defaultPoll is how often a package with the policy Always is looked up
 	// (packages guide, "spec.packagePullPolicy").
 	defaultPoll = time.Minute
+	// defaultDeadline is how long a new revision may take to become healthy.
+	defaultDeadline = 10 * time.Minute
 	// defaultResync is how often every package is looked at without any reason.
 	defaultResync = time.Hour
 
@@ -167,6 +173,8 @@ func newControllers(o Options, detail logr.Logger) (ctrl.Manager, error) {
 
 func namespace(o Options) string { return cmp.Or(o.Namespace, DefaultNamespace) }
 
+func deadline(o Options) time.Duration { return max(0, cmp.Or(o.ActivationDeadline, defaultDeadline)) }
+
 func newWorld(ctx context.Context, o Options, mgr ctrl.Manager, cluster *apply.Cluster) (*world, error) {
 	// The name of a cluster is the UID of the namespace that each one has.
 	var home corev1.Namespace
@@ -178,7 +186,7 @@ func newWorld(ctx context.Context, o Options, mgr ctrl.Manager, cluster *apply.C
 		origins: origin.Finder{Reader: mgr.GetClient(), Secrets: mgr.GetAPIReader(), Namespace: namespace(o)},
 		log:     o.Log, metrics: newMetrics(), claims: newClaims(),
 		core: &crossplane{configured: o.CrossplaneVersion, reader: mgr.GetAPIReader(), namespace: namespace(o), now: time.Now},
-		now:  time.Now, poll: cmp.Or(o.Poll, defaultPoll), namespace: namespace(o),
+		now:  time.Now, poll: cmp.Or(o.Poll, defaultPoll), gate: gate{deadline(o), time.Now}, namespace: namespace(o),
 		inUse: func(contents []oci.Digest) error {
 			if o.InUse == nil {
 				return nil

@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -52,6 +53,10 @@ func (r *packageReconciler) reconcile(ctx context.Context, p v1.Package) (ctrl.R
 	if err != nil {
 		return ctrl.Result{}, verdict{}, err
 	}
+	if r.gate.judge(p, revisions) {
+		// It is carried out as soon as it is written down.
+		return ctrl.Result{RequeueAfter: time.Millisecond}, r.gate.verdict(p.PackageStatus().Rollback, verdict{}), nil
+	}
 	pin, err := r.pin(ctx, p, revisions)
 	if err != nil {
 		return ctrl.Result{}, verdict{}, err
@@ -65,28 +70,34 @@ func (r *packageReconciler) reconcile(ctx context.Context, p v1.Package) (ctrl.R
 		return ctrl.Result{}, verdict{}, err
 	}
 	name := oci.FriendlyID(p.GetName(), revision.Key(p, pin.digest.String()))
-	decision := revision.Decide(name, revision.States(revisions, name), revision.PolicyOf(spec))
+	decision := revision.Decide(name, revision.States(revisions, name), revision.PolicyOf(p))
 	if err := r.carryOut(ctx, p, pkg.Meta, pin.digest, name, revisions, decision); err != nil {
 		return ctrl.Result{}, verdict{}, err
 	}
 	status := p.PackageStatus()
 	status.CurrentRevision, status.CurrentIdentifier = name, spec.Package
 	status.ResolvedPackage, status.ResolvedDigest = pin.image, pin.digest.String()
+	r.gate.begin(p, decision)
 	v := r.health(p, name, decision.Activate, revisions)
 	return r.next(p, pin), v, nil
 }
 
-// next says when a package is looked at again by itself: with the policy Always
-// after the interval, or when a registry that wants fewer requests says so
-// (packages guide, "spec.packagePullPolicy"). A digest never changes its content.
+// next says when a package is looked at again by itself: when an activation has
+// to be done; with the policy Always after the interval, or when a registry that
+// wants fewer requests says so (packages guide, "spec.packagePullPolicy"). A digest
+// never changes its content.
 func (r *packageReconciler) next(p v1.Package, pin pinned) ctrl.Result {
 	r.reportLookup(p, pin.lookup)
+	left := r.gate.left(p)
 	if p.PackageSpec().PackagePullPolicy != corev1.PullAlways || !pin.origin.Ref.Digest.IsZero() {
-		return ctrl.Result{}
+		return ctrl.Result{RequeueAfter: max(0, left)}
 	}
 	pause := r.poll
 	if at, ok := oci.RetryAt(pin.lookup); ok {
 		pause = max(pause, at.Sub(r.now()))
+	}
+	if left > 0 {
+		return ctrl.Result{RequeueAfter: min(left, pause)}
 	}
 	return ctrl.Result{RequeueAfter: spread(pause)}
 }

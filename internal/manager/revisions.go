@@ -82,7 +82,7 @@ func takingOver(p v1.Package, siblings []v1.PackageRevision) bool {
 	if i := slices.IndexFunc(siblings, active); i >= 0 {
 		return !holds(siblings[i])
 	}
-	return revision.PolicyOf(p.PackageSpec()).Automatic
+	return revision.PolicyOf(p).Automatic
 }
 
 // establish makes the revision the controller of all its objects, or of none.

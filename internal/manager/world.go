@@ -55,6 +55,7 @@ type world struct {
 	core    *crossplane
 	now     func() time.Time
 	poll    time.Duration
+	gate    gate
 	// namespace is where the programs of packages run.
 	namespace string
 	// inUse tells the package cache what the packages of this cluster need.

@@ -27,7 +27,7 @@ type succession struct {
 func next(p v1.Package, meta format.Meta, digest string, revisions []v1.PackageRevision) succession {
 	name := oci.FriendlyID(p.GetName(), revision.Key(p, digest))
 	n := succession{
-		decision: revision.Decide(name, revision.States(revisions, name), revision.PolicyOf(p.PackageSpec())),
+		decision: revision.Decide(name, revision.States(revisions, name), revision.PolicyOf(p)),
 		siblings: slices.Clone(revisions),
 	}
 	d := n.decision

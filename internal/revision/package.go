@@ -13,13 +13,18 @@ import (
 )
 
 // PolicyOf is the policy that a package asks for, with the defaults of the
-// packages guide: activation is automatic, and one inactive revision is kept.
-func PolicyOf(spec *v1.PackageSpec) Policy {
-	p := Policy{Automatic: spec.RevisionActivationPolicy != v1.ManualActivation, HistoryLimit: 1}
+// packages guide: activation is automatic, and one inactive revision is kept. A
+// rollback is part of it for as long as the package asks for the same.
+func PolicyOf(p v1.Package) Policy {
+	spec := p.PackageSpec()
+	out := Policy{Automatic: spec.RevisionActivationPolicy != v1.ManualActivation, HistoryLimit: 1}
 	if spec.RevisionHistoryLimit != nil {
-		p.HistoryLimit = *spec.RevisionHistoryLimit
+		out.HistoryLimit = *spec.RevisionHistoryLimit
 	}
-	return p
+	if b := p.PackageStatus().Rollback; b != nil && b.Generation == p.GetGeneration() {
+		out.Refused, out.Back = b.From, b.To
+	}
+	return out
 }
 
 // MayPull reports whether a policy lets content be fetched from a registry.

@@ -23,6 +23,10 @@ type Policy struct {
 	Automatic bool
 	// HistoryLimit is how many inactive revisions are kept; 0 keeps all.
 	HistoryLimit int64
+	// Refused is a revision that did not become healthy in time, and Back the one
+	// that is active in its place. Both are empty when there is none. A decision
+	// that activates any other revision than Back ends this.
+	Refused, Back string
 }
 
 // Decision is what has to change. Its steps are carried out in the order of the
@@ -60,6 +64,9 @@ func Decide(current string, all []State, p Policy) Decision {
 
 // activate is the name of the revision that should be active.
 func activate(current string, all []State, p Policy) string {
+	if p.goesBack(current, all) {
+		return p.Back
+	}
 	if p.Automatic {
 		return current
 	}
@@ -83,6 +90,33 @@ func activate(current string, all []State, p Policy) string {
 		return current
 	}
 	return active[len(active)-1].Name
+}
+
+// goesBack reports whether the revision that was brought back is to be active.
+// Where a person activates revisions, one who activates the refused revision again
+// has the last word.
+func (p Policy) goesBack(current string, all []State) bool {
+	if p.Refused == "" || !slices.ContainsFunc(all, func(s State) bool { return s.Name == p.Back }) {
+		return false
+	}
+	if p.Automatic {
+		return current == p.Refused
+	}
+	return isActive(p.Refused, all) && !isActive(p.Back, all)
+}
+
+func isActive(name string, all []State) bool {
+	return slices.ContainsFunc(all, func(s State) bool { return s.Name == name && s.Active })
+}
+
+// Previous is the revision that was active before another one, or nothing.
+func Previous(name string, all []State) string {
+	all = slices.SortedFunc(slices.Values(all), compare)
+	i := slices.IndexFunc(all, func(s State) bool { return s.Name == name })
+	if i < 1 || all[i-1].Number == 0 {
+		return ""
+	}
+	return all[i-1].Name
 }
 
 // number is what the revision to activate must be numbered.

@@ -54,6 +54,30 @@ func TestDecide(t *testing.T) {
 			"d", []State{{"a", 1, true}, {"b", 0, false}, {"c", 0, false}, {"d", 0, false}}, manual,
 			Decision{Activate: "a", Number: 1, Collect: []string{"b"}},
 		},
+		"RolledBackAutomatic": {
+			"b", []State{{"a", 1, false}, {"b", 2, true}}, Policy{Automatic: true, HistoryLimit: 1, Refused: "b", Back: "a"},
+			Decision{Deactivate: []string{"b"}, Activate: "a", Number: 3},
+		},
+		"RolledBackStays": {
+			"b", []State{{"a", 3, true}, {"b", 2, false}}, Policy{Automatic: true, HistoryLimit: 1, Refused: "b", Back: "a"},
+			Decision{Activate: "a", Number: 3},
+		},
+		"OtherContentAfterARollback": {
+			"c", []State{{"a", 3, true}, {"b", 2, false}, {"c", 0, false}}, Policy{Automatic: true, HistoryLimit: 2, Refused: "b", Back: "a"},
+			Decision{Deactivate: []string{"a"}, Activate: "c", Number: 4},
+		},
+		"RolledBackManual": {
+			"b", []State{{"a", 1, false}, {"b", 2, true}}, Policy{HistoryLimit: 1, Refused: "b", Back: "a"},
+			Decision{Deactivate: []string{"b"}, Activate: "a", Number: 3},
+		},
+		"PersonTriesTheRefusedAgain": {
+			"b", []State{{"a", 3, true}, {"b", 2, true}}, Policy{HistoryLimit: 1, Refused: "b", Back: "a"},
+			Decision{Deactivate: []string{"a"}, Activate: "b", Number: 4},
+		},
+		"WhatWasToComeBackIsGone": {
+			"b", []State{{"b", 2, true}}, Policy{Automatic: true, HistoryLimit: 1, Refused: "b", Back: "a"},
+			Decision{Activate: "b", Number: 2},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -92,6 +116,9 @@ func TestDecideConverges(t *testing.T) {
 		}
 		current := rapid.SampledFrom(all).Draw(t, "current").Name
 		p := Policy{Automatic: rapid.Bool().Draw(t, "automatic"), HistoryLimit: rapid.Int64Range(0, 4).Draw(t, "limit")}
+		if rapid.Bool().Draw(t, "rolled back") {
+			p.Refused, p.Back = current, rapid.SampledFrom(all).Draw(t, "back").Name
+		}
 
 		d := Decide(current, all, p)
 		then := carryOut(d, all)
@@ -109,6 +136,9 @@ func TestDecideConverges(t *testing.T) {
 		}
 		if !slices.ContainsFunc(then, func(s State) bool { return s.Name == current }) {
 			t.Fatalf("the current revision was collected: %+v", d)
+		}
+		if d.Activate != p.Back {
+			p.Refused, p.Back = "", "" // Another revision was made active: the rollback is over.
 		}
 		again := Decide(current, then, p)
 		if diff := cmp.Diff(then, carryOut(again, then)); diff != "" {
@@ -153,5 +183,14 @@ func TestKey(t *testing.T) {
 	}
 	if Key(provider(func(*v1.Provider) {}), digest[:70]+"2") == base {
 		t.Error("other content made no new revision")
+	}
+}
+
+func TestPrevious(t *testing.T) {
+	all := []State{{"c", 4, true}, {"a", 1, false}, {"never", 0, false}, {"b", 3, false}}
+	for name, want := range map[string]string{"c": "b", "b": "a", "a": "", "never": "", "absent": ""} {
+		if got := Previous(name, all); got != want {
+			t.Errorf("before %s was %q, want %q", name, got, want)
+		}
 	}
 }

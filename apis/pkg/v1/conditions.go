@@ -38,6 +38,10 @@ const (
 	ReasonUnhealthy     ConditionReason = "UnhealthyPackageRevision"
 	ReasonUnknownHealth ConditionReason = "UnknownPackageRevisionHealth"
 
+	// ReasonRolledBack: a revision did not become healthy in time, and the one
+	// before it was brought back.
+	ReasonRolledBack ConditionReason = "RolledBack"
+
 	// ReasonAwaitingActivation: the runtime waits for the first active managed
 	// resource definition, which is a healthy state.
 	ReasonAwaitingActivation ConditionReason = "AwaitingActivation"
@@ -84,6 +88,11 @@ func HealthyAwaitingActivation() Condition {
 // Unhealthy says of a package why it does not work.
 func Unhealthy(message string) Condition {
 	return condition(TypeHealthy, corev1.ConditionFalse, ReasonUnhealthy, message)
+}
+
+// RolledBack says of a package which revision was brought back, and why.
+func RolledBack(message string) Condition {
+	return condition(TypeHealthy, corev1.ConditionFalse, ReasonRolledBack, message)
 }
 
 // UnknownHealth says of a package that its health is not known yet.

@@ -1,6 +1,9 @@
 package v1
 
-import corev1 "k8s.io/api/core/v1"
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // RevisionActivationPolicy says who activates a new revision.
 type RevisionActivationPolicy string
@@ -112,6 +115,46 @@ type PackageStatus struct {
 	// instead of the reference.
 	// +optional
 	ResolvedDigest string `json:"resolvedDigest,omitempty"`
+
+	// Activation is the last activation of a revision, and whether it has led to
+	// a healthy package.
+	// +optional
+	Activation *Activation `json:"activation,omitempty"`
+
+	// Rollback says that a revision did not become healthy in time, and that the
+	// one before it was brought back. It holds until the spec changes, or other
+	// content appears.
+	// +optional
+	Rollback *Rollback `json:"rollback,omitempty"`
+}
+
+// Activation is that of one revision.
+type Activation struct {
+	// Revision that was activated.
+	Revision string `json:"revision"`
+	// Number that the revision got.
+	Number int64 `json:"number"`
+	// Since when it is active.
+	Since metav1.Time `json:"since"`
+	// Healthy is set as soon as the revision has been healthy. From then on
+	// nothing is brought back.
+	// +optional
+	Healthy bool `json:"healthy,omitempty"`
+}
+
+// Rollback is the return from one revision to the one before.
+type Rollback struct {
+	// From is the revision that did not become healthy.
+	From string `json:"from"`
+	// To is the revision that was brought back.
+	To string `json:"to"`
+	// Generation of the package for which it holds.
+	Generation int64 `json:"generation"`
+	// Time when it was decided.
+	Time metav1.Time `json:"time"`
+	// Message is what the revision last said of itself.
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // ImageConfigRefReason says what an image config was used for.
