@@ -37,13 +37,20 @@ func newRegistry(t *testing.T) *registry {
 	return r
 }
 
+// withCredentials marks requests that carry some.
+const withCredentials = " with credentials"
+
 // unstarted is another way to the registry at an address.
 func unstarted(backend string) *registry {
 	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: backend})
 	r := &registry{backend: backend}
 	r.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		r.mu.Lock()
-		r.seen = append(r.seen, req.Method+" "+req.URL.Path)
+		seen := req.Method + " " + req.URL.Path
+		if req.Header.Get("Authorization") != "" {
+			seen += withCredentials
+		}
+		r.seen = append(r.seen, seen)
 		fault := r.fault
 		r.mu.Unlock()
 		if fault == nil || !fault(w, req) {

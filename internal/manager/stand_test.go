@@ -6,13 +6,16 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -49,7 +52,7 @@ func newStand(cfg *rest.Config, folder string) (*stand, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(apiextensionsv1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(apiextensionsv1.AddToScheme(scheme), corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), eventsv1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	c, err := client.NewWithWatch(cfg, client.Options{Scheme: scheme})
@@ -125,7 +128,12 @@ func (s *stand) run() (end func() error, err error) {
 // remote is how registries are reached: with little patience, so that silence costs
 // tests little time.
 func (s *stand) remote() oci.RemoteOptions {
-	return oci.RemoteOptions{Dial: s.dials.dial, Patience: time.Second, Attempts: 2, MinRate: 64 << 20}
+	return oci.RemoteOptions{Dial: s.dials.dial, Lookup: nobody, Patience: time.Second, Attempts: 2, MinRate: 64 << 20}
+}
+
+// nobody is a resolver that knows no name, so that none leaves this machine.
+func nobody(_ context.Context, host string) ([]netip.Addr, error) {
+	return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
 }
 
 func (s *stand) audited() *rest.Config {
