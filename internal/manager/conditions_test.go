@@ -144,6 +144,7 @@ func TestEvents(t *testing.T) {
 	looked(t, s.client, good, bad)
 	// An event that is made later is seen after these.
 	r.push(t, "acme/absent:v1", meta("Provider", "absent", ""))
+	looked(t, s.client, bad)
 	untilSettled(t, s, bad)
 	untilEvents(t, s, bad, "Normal HealthyPackageRevision")
 
