@@ -148,16 +148,16 @@ func TestEvents(t *testing.T) {
 	untilSettled(t, s, bad)
 	untilEvents(t, s, bad, "Normal HealthyPackageRevision")
 
-	if got := events(t, s, good.Name); !slices.Equal(got, []string{"Normal HealthyPackageRevision"}) && !slices.Equal(got, []string{"Normal HealthyPackageRevision", "Normal Progressing"}) {
+	if got := events(t, s, good); !slices.Equal(got, []string{"Normal HealthyPackageRevision"}) && !slices.Equal(got, []string{"Normal HealthyPackageRevision", "Normal Progressing"}) {
 		t.Errorf("events of a package that was installed: %v", got)
 	}
 	count := 0
-	for _, e := range events(t, s, bad.Name) {
+	for _, e := range events(t, s, bad) {
 		if strings.HasPrefix(e, "Warning TagNotFound") {
 			count++
 		}
 	}
-	if got := events(t, s, bad.Name); count != 1 {
+	if got := events(t, s, bad); count != 1 {
 		t.Errorf("events of a package that failed again and again: %v", got)
 	}
 }
@@ -165,13 +165,13 @@ func TestEvents(t *testing.T) {
 func untilEvents(t *testing.T, s *stand, p v1.Package, want string) {
 	t.Helper()
 	wait.Until(t, limit, p.GetName()+" has the event "+want, func() (string, bool) {
-		got := events(t, s, p.GetName())
+		got := events(t, s, p)
 		return fmt.Sprint(got), slices.Contains(got, want)
 	})
 }
 
 // events tells the events of a package, those that were counted up with their number.
-func events(t *testing.T, s *stand, name string) []string {
+func events(t *testing.T, s *stand, p v1.Package) []string {
 	t.Helper()
 	var list eventsv1.EventList
 	if err := s.client.List(t.Context(), &list, client.InNamespace("default")); err != nil {
@@ -179,7 +179,7 @@ func events(t *testing.T, s *stand, name string) []string {
 	}
 	out := []string{}
 	for _, e := range list.Items {
-		if e.Regarding.Name != name {
+		if e.Regarding.UID != p.GetUID() {
 			continue
 		}
 		text := e.Type + " " + e.Reason
