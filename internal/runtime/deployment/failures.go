@@ -1,0 +1,47 @@
+package deployment
+
+import (
+	"context"
+	"errors"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/failure"
+)
+
+// Failures of running the program of a package.
+var (
+	ErrNameConflict = failure.Register(failure.Code{
+		Name: "NameConflict", Class: failure.Conflict,
+		Cause: "An object that the program of a package needs has the name of one that belongs to somebody else.",
+		Fix:   "Remove or rename the object that the message names, or give ours another name with a DeploymentRuntimeConfig.",
+	})
+	ErrRejected = failure.Register(failure.Code{
+		Name: "RuntimeRejected", Class: failure.Invalid,
+		Cause: "The API server refused an object that the program of a package needs, as its configuration describes it.",
+		Fix:   "Correct the DeploymentRuntimeConfig or ControllerConfig of the package.",
+	})
+)
+
+// classify turns what became of a call into a failure.
+func classify(err error, what string, o client.Object) error {
+	var known *failure.Error
+	if err == nil || errors.As(err, &known) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	code := apply.ErrServer
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err):
+		code = apply.ErrMoved
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		code = apply.ErrForbidden
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		code = ErrRejected
+	}
+	return code.New(err, "%s %s", what, nameOf(o))
+}
+
+// nameOf tells a person which object it is.
+func nameOf(o client.Object) string { return kindOf(o) + " " + o.GetNamespace() + "/" + o.GetName() }

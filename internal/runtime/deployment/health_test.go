@@ -1,0 +1,115 @@
+package deployment_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1alpha1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/runtime/deployment"
+	"github.com/xpkg-dev/xpkg/internal/runtime/shape"
+	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+)
+
+// configurations are those of the golden files of the shapes.
+func configurations(t *testing.T) map[string]*v1beta1.DeploymentRuntimeConfig {
+	t.Helper()
+	every, old := &v1beta1.DeploymentRuntimeConfig{}, &v1alpha1.ControllerConfig{}
+	for name, into := range map[string]any{"config.yaml": every, "controllerconfig.yaml": old} {
+		raw, err := os.ReadFile(filepath.Join("..", "shape", "testdata", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := yaml.UnmarshalStrict(raw, into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return map[string]*v1beta1.DeploymentRuntimeConfig{"Defaults": nil, "Config": every, "ControllerConfig": shape.FromControllerConfig(old)}
+}
+
+// What the pods report reaches the message.
+func TestWhyAProgramDoesNotRun(t *testing.T) {
+	waiting := func(reason, message string) corev1.ContainerState {
+		return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
+	}
+	ended := func(t corev1.ContainerStateTerminated) corev1.ContainerState {
+		return corev1.ContainerState{Terminated: &t}
+	}
+	cases := map[string]struct {
+		status  corev1.ContainerStatus
+		reason  string
+		message string
+	}{
+		"NoSuchImage": {
+			corev1.ContainerStatus{State: waiting("ImagePullBackOff", "manifest unknown")},
+			deployment.ReasonImage, "container package-runtime: manifest unknown",
+		},
+		"Crash": {
+			corev1.ContainerStatus{State: waiting("CrashLoopBackOff", "back-off 10s"), LastTerminationState: ended(corev1.ContainerStateTerminated{ExitCode: 3})},
+			deployment.ReasonCrash, "it ended with code 3",
+		},
+		"OutOfMemory": {
+			corev1.ContainerStatus{State: waiting("CrashLoopBackOff", "back-off 10s"), LastTerminationState: ended(corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"})},
+			deployment.ReasonCrash, "more memory than its limit",
+		},
+		"NoSecret": {
+			corev1.ContainerStatus{State: waiting("CreateContainerConfigError", `secret "x" not found`)},
+			deployment.ReasonContainer, `secret "x" not found`,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newStand(t)
+			_, who := s.pkg("Provider", "p", "1")
+			in := s.input(who[0])
+			tc.status.Name = shape.Container
+			wait.Until(t, patience, tc.message, func() (string, bool) {
+				state := s.ensure(in)
+				for _, p := range s.pods(who[0].Revision.Name) {
+					s.report(&p, corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{tc.status}})
+				}
+				return state.Message, !state.Available && state.Reason == tc.reason && strings.Contains(state.Message, tc.message)
+			})
+		})
+	}
+}
+
+// Pods that cannot even be created are the fault of something else.
+func TestWhyThereAreNoPods(t *testing.T) {
+	s := newStand(t)
+	_, who := s.pkg("Provider", "p", "1")
+	in := s.input(who[0])
+	in.Config = named("", "")
+	in.Config.Spec.DeploymentTemplate = accountOf("missing")
+	wait.Until(t, patience, "the message names the ServiceAccount", func() (string, bool) {
+		state := s.ensure(in)
+		return state.Message, strings.Contains(state.Message, `serviceaccount "missing" not found`)
+	})
+}
+
+// Edge case 100.
+func TestNothingIsKnownOfANewDeployment(t *testing.T) {
+	s := newStand(t)
+	_, who := s.pkg("Provider", "p", "1")
+	if state := s.ensure(s.input(who[0])); state.Available || state.Reason == "" || state.Message == "" {
+		t.Errorf("state %+v, want one that says why it is not available", state)
+	}
+	idle := s.input(who[0])
+	idle.AwaitingActivation = true
+	if state := s.ensure(idle); !state.Available {
+		t.Errorf("state %+v of a program that is to have no pods, want available", state)
+	}
+}
+
+// accountOf makes a program run as an account that is not ours to make.
+func accountOf(name string) *v1beta1.DeploymentTemplate {
+	return &v1beta1.DeploymentTemplate{Spec: &appsv1.DeploymentSpec{
+		Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{ServiceAccountName: name}},
+	}}
+}

@@ -1,0 +1,65 @@
+package deployment
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xpkg-dev/xpkg/internal/plan"
+)
+
+// write makes an object, or replaces the one that was read, and remembers the
+// generation that it got. The object becomes what the API server made of it.
+func (r *Runtime) write(ctx context.Context, o client.Object) error {
+	fresh := o.GetUID() == ""
+	var err error
+	if fresh {
+		o.SetResourceVersion("")
+		err = r.Client.Create(ctx, o, client.FieldOwner(plan.FieldManager))
+	} else {
+		err = r.Client.Update(ctx, o, client.FieldOwner(plan.FieldManager))
+	}
+	if err != nil {
+		return classify(err, "write", o)
+	}
+	r.remember(o)
+	return nil
+}
+
+// delete deletes an object as it was read, and keeps it until everything that
+// belongs to it is gone.
+func (r *Runtime) delete(ctx context.Context, o client.Object) error {
+	err := r.Client.Delete(ctx, o,
+		client.Preconditions{UID: new(o.GetUID()), ResourceVersion: new(o.GetResourceVersion())},
+		client.PropagationPolicy(metav1.DeletePropagationForeground))
+	return client.IgnoreNotFound(err)
+}
+
+// remember takes note of an object that is as it should be.
+func (r *Runtime) remember(o client.Object) {
+	if o.GetUID() == "" {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.generations == nil {
+		r.generations = map[types.UID]int64{}
+	}
+	r.generations[o.GetUID()] = o.GetGeneration()
+}
+
+// generation is the one of an object that was right, or zero.
+func (r *Runtime) generation(o client.Object) int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.generations[o.GetUID()]
+}
+
+// forget drops what is remembered of an object that goes.
+func (r *Runtime) forget(o client.Object) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.generations, o.GetUID())
+}
