@@ -18,7 +18,7 @@ func (r *packageReconciler) health(p v1.Package, current, active string, revisio
 	if active != "" {
 		running = active
 	}
-	healthy, v := v1.UnknownHealth("The revision "+running+" was just made."), verdict{reason: v1.ReasonProgressing}
+	healthy, v := v1.UnknownHealth("The revision "+running+" is being established."), verdict{reason: v1.ReasonProgressing}
 	for _, rev := range revisions {
 		if rev.GetName() == running {
 			healthy, v = packageHealth(rev), verdictOn(rev)
@@ -46,7 +46,7 @@ func packageHealth(rev v1.PackageRevision) v1.Condition {
 	runtime := rev.GetCondition(v1.TypeRuntimeHealthy)
 	switch {
 	case !looked(rev):
-		return v1.UnknownHealth("The revision " + rev.GetName() + " has changed.")
+		return v1.UnknownHealth("The revision " + rev.GetName() + " is being established.")
 	case objects.Status == corev1.ConditionFalse:
 		return v1.Unhealthy(objects.Message)
 	case objects.Status != corev1.ConditionTrue:
