@@ -44,6 +44,9 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 		return nil, err
 	}
 	pinned := pl.pin(s.live, p, f)
+	if err := s.count(p); err != nil {
+		return nil, err
+	}
 	out, err := s.startInstall(p, f)
 	if err != nil {
 		return nil, err
@@ -77,6 +80,24 @@ func (s *situation) wanted(want v1.Package) (v1.Package, error) {
 		*r = *want.RuntimeSpec()
 	}
 	return p, nil
+}
+
+// count gives p the generation that it will have: the API server counts a change of
+// the spec, and what was decided for one generation does not hold for the next.
+func (s *situation) count(p v1.Package) error {
+	if s.live == nil {
+		p.SetGeneration(1)
+		return nil
+	}
+	was, err := specOf(s.live)
+	if err != nil {
+		return err
+	}
+	is, err := specOf(p)
+	if err == nil && !sameJSON(was, is) {
+		p.SetGeneration(s.live.GetGeneration() + 1)
+	}
+	return err
 }
 
 // pin writes the digest into the reference, where the reference or what it stands

@@ -75,10 +75,12 @@ func wantWrites(t *testing.T, a *audit, p *preview.Plan) {
 	t.Helper()
 	want := expected(p)
 	wait.Until(t, limit, "all writes of the plan are made", func() (string, bool) {
-		got := a.seen()
+		got := slices.Compact(a.seen())
 		return cmp.Diff(want, got), len(got) >= len(want)
 	})
-	if diff := cmp.Diff(want, a.seen()); diff != "" {
+	// The garbage collector takes part when a revision is collected, so that the
+	// manager may have to try again; what it writes twice is written all the same.
+	if diff := cmp.Diff(want, slices.Compact(a.seen())); diff != "" {
 		t.Errorf("writes (-planned +made):\n%s", diff)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/dependency"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 )
 
 // warn adds warnings.
@@ -23,7 +24,12 @@ func notes(p v1.Package, n succession, out *Plan) []string {
 	if n.current.GetAnnotations()[v1.AnnotationPaused] == "true" {
 		all = append(all, fmt.Sprintf("The revision %s is paused: its objects stay as they are until the annotation %s is removed.", n.current.GetName(), v1.AnnotationPaused))
 	}
-	if n.decision.Activate != n.current.GetName() {
+	policy := revision.PolicyOf(p)
+	switch {
+	case n.decision.Activate == n.current.GetName():
+	case n.current.GetName() == policy.Refused:
+		all = append(all, fmt.Sprintf("The revision %s did not become healthy in time: %s was brought back, and stays until the spec of the package changes.", policy.Refused, policy.Back))
+	default:
 		all = append(all, fmt.Sprintf("The revisionActivationPolicy is Manual: the revision %s waits until a person sets its spec.desiredState to Active.", n.current.GetName()))
 	}
 	if out.Waits() {

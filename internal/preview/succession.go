@@ -42,7 +42,7 @@ func next(p v1.Package, meta format.Meta, digest string, revisions []v1.PackageR
 		}
 	}
 	for _, r := range d.Collect {
-		n.add(CollectRevision, n.find(r), n.find(r).RevisionSpec().DesiredState)
+		n.add(CollectRevision, n.find(r), v1.RevisionInactive)
 	}
 	return n
 }
