@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,8 +43,10 @@ func startProcess(t testing.TB, cfg *rest.Config, n *fault.Network, registry, st
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &process{ready: make(chan struct{})}
-	wrapped := rest.CopyConfig(cfg)
-	wrapped.Wrap(func(next http.RoundTripper) http.RoundTripper { return n.Transport(fault.Cluster, next) })
+	wrapped, leaving := rest.CopyConfig(cfg), &atomic.Bool{}
+	wrapped.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return &exit{passed: n.Transport(fault.Cluster, next), next: next, open: leaving}
+	})
 	ended := make(chan struct{})
 	var once sync.Once
 	go func() {
@@ -57,10 +60,34 @@ func startProcess(t testing.TB, cfg *rest.Config, n *fault.Network, registry, st
 		}
 	}()
 	p.stop = func() {
-		cancel()
-		<-ended
+		cancel() // Again is no harm.
+		select {
+		case <-ended:
+		case <-time.After(500 * time.Millisecond):
+			leaving.Store(true)
+			<-ended
+		}
 	}
 	return p
+}
+
+// exit lets a manager end that was cut off before it had read what it watches. The
+// controller library does not end before that, but the process that the manager
+// stands for is dead. It may only read.
+type exit struct {
+	passed, next http.RoundTripper
+	open         *atomic.Bool
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (e *exit) RoundTrip(r *http.Request) (*http.Response, error) {
+	switch {
+	case !e.open.Load():
+		return e.passed.RoundTrip(r)
+	case r.Method == http.MethodGet:
+		return e.next.RoundTrip(r)
+	}
+	return nil, fault.ErrKilled
 }
 
 // pause is what a supervisor waits for before it starts a process again.

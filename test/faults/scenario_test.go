@@ -142,22 +142,25 @@ type part struct {
 	never bool
 }
 
+// inactive is a package whose newest revision a person is to activate.
+const inactive condition = "False InactivePackageRevision"
+
 // whole gives the state of a package with these revisions, in the order in which
 // they were activated. The conditions are those of a package that is well.
 func (r *round) whole(wanted string, parts ...part) state {
 	s := state{
-		Package:   &packageState{Wanted: wanted, Current: wanted, Resolved: true, Installed: "False InactivePackageRevision", Healthy: "True"},
+		Package:   &packageState{Wanted: wanted, Current: wanted, Resolved: true, Installed: inactive, Healthy: "True", Ready: inactive},
 		Revisions: map[string]revisionState{}, Objects: map[string]objectState{},
 	}
 	for _, p := range parts {
-		rev := revisionState{State: v1.RevisionInactive, Number: p.number, Healthy: "True", Owners: []string{"package*"}}
+		rev := revisionState{State: v1.RevisionInactive, Number: p.number, Healthy: "True", Ready: "True", Owners: []string{"package*"}}
 		if p.number > 0 {
 			rev.Number += r.base
 		}
 		if p.active {
 			rev.State = v1.RevisionActive
 			if p.version == wanted {
-				s.Package.Installed = "True"
+				s.Package.Installed, s.Package.Ready = "True", "True"
 			}
 		}
 		for _, what := range r.brings(p.version) {

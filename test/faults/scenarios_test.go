@@ -36,15 +36,21 @@ func upgradedAgain(r *round) []state {
 	return []state{r.whole("v2", part{version: "v1", number: 3}, part{version: "v2", number: 4, active: true})}
 }
 
+const (
+	unhealthy condition = "False UnhealthyPackageRevision"
+	foreign   condition = "False ForeignOwner, Stalled"
+)
+
 // refused is one whose new version wants what another package holds: nothing of it
 // is there, and the old version keeps all it has.
 func refused(r *round) []state {
 	s := installed(r)[0]
-	s.Package.Wanted, s.Package.Current, s.Package.Healthy = "v3", "v3", "False UnhealthyPackageRevision"
+	s.Package.Wanted, s.Package.Current = "v3", "v3"
+	s.Package.Healthy, s.Package.Ready = unhealthy, foreign
 	old := s.Revisions["v1"]
-	old.State, old.Healthy = v1.RevisionInactive, anything
+	old.State, old.Healthy, old.Ready = v1.RevisionInactive, anything, anything
 	s.Revisions["v1"] = old
-	s.Revisions["v3"] = revisionState{State: v1.RevisionActive, Number: 2, Healthy: "False UnhealthyPackageRevision", Owners: []string{"package*"}}
+	s.Revisions["v3"] = revisionState{State: v1.RevisionActive, Number: 2, Healthy: unhealthy, Ready: foreign, Owners: []string{"package*"}}
 	return []state{s}
 }
 

@@ -57,6 +57,8 @@ func newStand(t testing.TB, who fault.Subjects) *stand {
 	s := &stand{
 		cfg: cfg, client: c, registry: cluster.Registry(t), network: fault.New(who), store: t.TempDir() + "/store", journal: &journal{},
 	}
+	// The first process installs the package API, without which nothing can be
+	// watched.
 	s.start(t)
 	t.Cleanup(func() { s.process.stop() })
 	<-s.process.ready
@@ -161,11 +163,12 @@ func (s *stand) wrong(ctx context.Context, rounds []*round, want ending) ([]stri
 
 // history tells what happened to a round.
 func (s *stand) history(r *round) string {
-	c, ok := s.network.Struck(r.name)
-	if !ok {
-		return "not struck"
+	for _, who := range []string{r.name, everyone} {
+		if c, ok := s.network.Struck(who); ok {
+			return fmt.Sprintf("%s at %s", s.network.Fault(who), c)
+		}
 	}
-	return fmt.Sprintf("%s at %s", s.network.Fault(r.name), c)
+	return "not struck"
 }
 
 // differ compares a state with those that are right, and says how it differs from

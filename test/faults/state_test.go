@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -32,8 +33,8 @@ type packageState struct {
 	// status speaks.
 	Wanted, Current string
 	// Resolved says that the digest in the status is that of the revision.
-	Resolved           bool
-	Installed, Healthy condition
+	Resolved                  bool
+	Installed, Healthy, Ready condition
 }
 
 // condition is the status of one, with the reason unless it is True.
@@ -43,10 +44,10 @@ type condition string
 const anything condition = "anything"
 
 type revisionState struct {
-	State   v1.RevisionState
-	Number  int64
-	Healthy condition
-	Owners  []string
+	State          v1.RevisionState
+	Number         int64
+	Healthy, Ready condition
+	Owners         []string
 	// Objects are those that the status lists, with the UIDs that they have.
 	Objects []string
 }
@@ -134,13 +135,13 @@ func (v view) of(r *round) state {
 func (r *round) packageOf(p v1.Package, revisions []v1.PackageRevision) *packageState {
 	status := p.PackageStatus()
 	out := &packageState{
-		Wanted: r.version(p.PackageSpec().Package), Installed: told(p, p, v1.TypeInstalled), Healthy: told(p, p, v1.TypeHealthy),
+		Wanted: r.version(p.PackageSpec().Package), Installed: told(p, p, v1.TypeInstalled), Healthy: told(p, p, v1.TypeHealthy), Ready: verdict(p, p),
 	}
 	for _, rev := range revisions {
 		if rev.GetName() == status.CurrentRevision {
 			out.Current = r.version(rev.RevisionSpec().Image)
 			out.Resolved = rev.RevisionSpec().Digest == status.ResolvedDigest && status.ResolvedDigest != "" &&
-				status.CurrentIdentifier == rev.RevisionSpec().Image && strings.HasSuffix(status.ResolvedPackage, status.ResolvedDigest)
+				status.CurrentIdentifier == rev.RevisionSpec().Image && status.ResolvedPackage == status.CurrentIdentifier
 		}
 	}
 	return out
@@ -149,7 +150,8 @@ func (r *round) packageOf(p v1.Package, revisions []v1.PackageRevision) *package
 func revisionOf(rev v1.PackageRevision, names map[types.UID]string, uids map[string]types.UID) revisionState {
 	spec := rev.RevisionSpec()
 	out := revisionState{
-		State: spec.DesiredState, Number: spec.Revision, Healthy: told(rev, rev, v1.TypeRevisionHealthy), Owners: owners(rev.GetOwnerReferences(), names),
+		State: spec.DesiredState, Number: spec.Revision, Owners: owners(rev.GetOwnerReferences(), names),
+		Healthy: told(rev, rev, v1.TypeRevisionHealthy), Ready: verdict(rev, rev),
 	}
 	for _, o := range rev.RevisionStatus().ObjectRefs {
 		what, _, _ := strings.Cut(o.Name, ".")
@@ -173,6 +175,17 @@ func told(o metav1.Object, c v1.Conditioned, t v1.ConditionType) condition {
 		out += " (of an older generation)"
 	}
 	return condition(out)
+}
+
+// verdict is the condition Ready, with those of kstatus that speak against it.
+func verdict(o metav1.Object, c v1.Conditioned) condition {
+	out := told(o, c, v1.TypeReady)
+	for _, t := range []v1.ConditionType{v1.TypeReconciling, v1.TypeStalled} {
+		if c.GetCondition(t).Status == corev1.ConditionTrue {
+			out += ", " + condition(t)
+		}
+	}
+	return out
 }
 
 func owners(refs []metav1.OwnerReference, names map[types.UID]string) []string {

@@ -61,10 +61,10 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, spoil(r, res, what)
 }
 
-// lose carries a call out and forgets the answer.
+// lose carries a call out and forgets the answer. When an answer begins to come the
+// call is carried out; that to a watch has no end.
 func (t *transport) lose(r *http.Request, instead error) error {
 	if res, err := t.next.RoundTrip(r); err == nil {
-		_, _ = io.Copy(io.Discard, res.Body)
 		_ = res.Body.Close()
 	}
 	return instead

@@ -1,0 +1,99 @@
+package faults_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/testing/fault"
+)
+
+// everyone is the subject of all calls of a process.
+const everyone = "everyone"
+
+// Some calls are made for no package: those at the start of the process, those that
+// open watches, and those that write the Lock. The whole process is struck at each
+// of them, and at those at which a package is installed.
+func TestFaultAtEveryCallOfAProcess(t *testing.T) {
+	s := newStand(t, fault.Whole(everyone))
+	s.process.stop()
+	sc := &scenario{name: "start and install", kind: v1.ConfigurationKind, versions: one, act: toInstalled}
+	for _, f := range []fault.Fault{
+		{Kind: fault.KilledBefore},
+		{Kind: fault.KilledAfter},
+		{Kind: fault.Conflict, Side: fault.Cluster},
+		{Kind: fault.Throttled, Side: fault.Cluster},
+		{Kind: fault.ServerError, Side: fault.Cluster},
+		{Kind: fault.LostAnswer, Side: fault.Cluster},
+	} {
+		t.Run(f.String(), func(t *testing.T) {
+			p := &play{stand: s, scenario: sc}
+			defer p.leftovers.Wait()
+			if !f.Kind.Kills() {
+				f.Among = forNoPackage
+			}
+			started := time.Now()
+			for p.strikeProcess(t, f) {
+				f.Call++
+			}
+			t.Logf("%s; %s: %d calls, in %s", sc.name, f, f.Call, time.Since(started).Round(100*time.Millisecond))
+		})
+	}
+}
+
+// forNoPackage tells the calls that are made for no package.
+func forNoPackage(c fault.Call) bool { return !tokens.MatchString(c.Path) }
+
+// strikeProcess lets a process start and install a package, and strikes it at one
+// call. It says whether the process got that far.
+func (p *play) strikeProcess(t *testing.T, f fault.Fault) (struck bool) {
+	t.Helper()
+	rounds := p.take(t, 1)
+	p.network.Set(everyone, f)
+	p.do(t, p.scenario.act, rounds)
+	p.start(t)
+	p.eventually(t, "the process is struck or done", func() ([]string, error) {
+		if _, struck = p.network.Struck(everyone); struck {
+			return nil, nil
+		}
+		return p.wrongWithLock(t.Context(), rounds[0])
+	})
+	if f.Kind.Kills() {
+		p.accuse(t, rounds)
+		p.restart(t)
+	}
+	p.eventually(t, "the package has survived "+p.history(rounds[0]), func() ([]string, error) {
+		return p.wrongWithLock(t.Context(), rounds[0])
+	})
+	p.process.stop()
+	p.accuse(t, rounds)
+	p.discard(t, rounds)
+	return struck
+}
+
+// wrongWithLock says what differs, in the package or in the Lock.
+func (s *stand) wrongWithLock(ctx context.Context, r *round) ([]string, error) {
+	wrong, err := s.wrong(ctx, []*round{r}, r.scenario.end())
+	if err != nil || len(wrong) > 0 {
+		return wrong, err
+	}
+	p := v1.NewPackage(r.scenario.kind)
+	if err := s.client.Get(ctx, r.key(), p); err != nil {
+		return nil, err
+	}
+	lock := &v1beta1.Lock{}
+	if err := s.client.Get(ctx, client.ObjectKey{Name: v1beta1.LockName}, lock); err != nil {
+		return nil, err
+	}
+	for _, entry := range lock.Packages {
+		if entry.Name == p.PackageStatus().CurrentRevision && entry.Source == r.host+r.repository() {
+			return nil, nil
+		}
+	}
+	return []string{fmt.Sprintf("%s is not in the Lock: %+v", r.name, lock.Packages)}, nil
+}
