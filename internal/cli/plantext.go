@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -101,6 +103,10 @@ func (t planText) objects(p plan.Plan) {
 }
 
 func (t planText) changes(all []plan.Change) {
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b plan.Change) int {
+		return cmp.Compare(slices.Index(actions(), a.Action), slices.Index(actions(), b.Action))
+	})
 	named := map[plan.Action]int{}
 	for i, c := range all {
 		named[c.Action]++
@@ -129,18 +135,6 @@ func (t planText) refusals(all []plan.Refusal) {
 }
 
 func more(n int) string { return fmt.Sprintf("and %d more (xpkg plan -o json shows all)", n) }
-
-// newContent marks objects whose content changes, and not their owners alone.
-const newContent = "new content"
-
-// rewrites reports whether a change gives an object that exists other content.
-func rewrites(c plan.Change) bool {
-	switch c.Action {
-	case plan.Update, plan.Adopt, plan.TakeOver, plan.Correct:
-		return !c.MetadataOnly
-	}
-	return false
-}
 
 func left(changes []plan.Change, a plan.Action) (n int) {
 	for _, c := range changes {
@@ -187,59 +181,4 @@ func (t planText) notes(all []string) {
 	for _, n := range all {
 		t.line("  - %s", strings.ReplaceAll(n, "\n", " "))
 	}
-}
-
-// summary is the sum of a plan in one line.
-func summary(p *preview.Plan) string {
-	unchanged := plural(p.Objects.Unchanged, "object") + " unchanged"
-	if !p.Pending() {
-		return "Nothing to do: " + unchanged + "."
-	}
-	if p.Incompatible != "" {
-		return "The package does not fit: no object is changed."
-	}
-	if n := len(p.Objects.Refusals); n > 0 {
-		return plural(n, "object") + " refused: no object is changed."
-	}
-	parts := sums(p.Objects.Changes)
-	if len(parts) == 0 {
-		parts = []string{"no object changes"}
-	}
-	text := strings.Join(parts, ", ") + "; " + unchanged + "."
-	if resources, uncounted := p.Lost(); resources > 0 || uncounted > 0 {
-		text += " " + lost(resources, uncounted)
-	}
-	return strings.ToUpper(text[:1]) + text[1:]
-}
-
-// sums are how many changes there are of each action.
-func sums(changes []plan.Change) []string {
-	counts, rewritten := map[plan.Action]int{}, map[plan.Action]int{}
-	for _, c := range changes {
-		counts[c.Action]++
-		if rewrites(c) {
-			rewritten[c.Action]++
-		}
-	}
-	var parts []string
-	for _, a := range []plan.Action{plan.Create, plan.Update, plan.Adopt, plan.TakeOver, plan.Correct, plan.Own, plan.Release, plan.Delete, plan.Leave} {
-		if counts[a] == 0 {
-			continue
-		}
-		part := fmt.Sprintf("%d to %s", counts[a], a)
-		if rewritten[a] > 0 {
-			part += fmt.Sprintf(" (%d with %s)", rewritten[a], newContent)
-		}
-		parts = append(parts, part)
-	}
-	return parts
-}
-
-// lost says how many custom resources go.
-func lost(resources int64, uncounted int) string {
-	text := plural(int(resources), "custom resource") + " will be deleted"
-	if uncounted > 0 {
-		text += fmt.Sprintf(", and those of %s that cannot be counted", plural(uncounted, "definition"))
-	}
-	return text + "."
 }
