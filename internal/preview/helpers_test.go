@@ -51,13 +51,6 @@ func (s *shelf) put(ref, stream string) oci.Digest {
 	return d
 }
 
-// lose makes content unavailable, also by its digest.
-func (s *shelf) lose(d oci.Digest) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.packages, d)
-}
-
 var errNoSuchTag = errors.New("the registry has no such tag")
 
 func (s *shelf) Named(_ context.Context, name string) (oci.Digest, error) {
