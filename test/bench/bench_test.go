@@ -56,24 +56,27 @@ func sizes(b *testing.B) []int {
 	return out
 }
 
-// The floor and the install are measured in turns: at least leastRounds times, and
-// up to mostRounds while the floor differs by more than spread from one time to the
-// next. From longRun on, once is enough: so long a time evens out what else the
-// machine does.
-const (
-	leastRounds = 2
-	mostRounds  = 4
-	spread      = 1.15
-	longRun     = 1000
-)
+// The floor and the install are measured in turns, until the floor differs by no
+// more than spread from one time to the next.
+const spread = 1.15
+
+// rounds is how often at least, and at most. The more definitions, the longer a
+// measurement takes, and the better it evens out what else the machine does.
+func rounds(n int) (least, most int) {
+	switch {
+	case n <= 200:
+		return 2, 4
+	case n < 1000:
+		return 2, 2
+	}
+	return 1, 1
+}
 
 // isEnough reports whether the rounds so far tell enough about n definitions.
 func isEnough(n int, floors []row) bool {
-	if n >= longRun || len(floors) >= mostRounds {
-		return true
-	}
+	least, most := rounds(n)
 	best := fastest(floors)
-	return len(floors) >= leastRounds && best.slowest.Seconds() <= spread*best.wall.Seconds()
+	return len(floors) >= most || len(floors) >= least && best.slowest.Seconds() <= spread*best.wall.Seconds()
 }
 
 // BenchmarkInstall prints one table of all sizes.

@@ -118,7 +118,7 @@ func (m meter) row(t testing.TB, before, done reading, size int, what string) ro
 	if m.client != 0 {
 		r.client, r.peak = after.client.CPU-before.client.CPU, usageOf(t, m.client).Peak
 	}
-	fmt.Fprintf(os.Stderr, "%5d  %-45s %8s\n", size, what, round(r.wall))
+	fmt.Fprintf(os.Stderr, columns, r.cells()...)
 	return r
 }
 

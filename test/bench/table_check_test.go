@@ -24,6 +24,8 @@ func TestIsEnough(t *testing.T) {
 		"One":      {50, []time.Duration{100}, false},
 		"TwoAlike": {50, []time.Duration{100, 114}, true},
 		"TwoApart": {50, []time.Duration{100, 116}, false},
+		"TwoOf500": {500, []time.Duration{100, 200}, true},
+		"OneOf500": {500, []time.Duration{100}, false},
 		"Four":     {50, []time.Duration{100, 200, 300, 400}, true},
 		"Large":    {1000, []time.Duration{100}, true},
 	} {
