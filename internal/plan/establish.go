@@ -172,8 +172,13 @@ func Deactivate(refs []Ref, live map[Ref]Live, who Requester) Plan {
 		if !exists || l.Deleting {
 			continue
 		}
-		owners, action := set(l.Owners, who.Revision, false), Own
-		if c := controller(l.Owners); c != nil && who.Revision.same(*c) {
+		owners, action, c := set(l.Owners, who.Revision, false), Own, controller(l.Owners)
+		if c == nil || who.family(*c) {
+			// What a newer version dropped lives as long as the package, also when a
+			// backup has lost or changed who that is.
+			owners = set(owners, who.Package, false)
+		}
+		if c != nil && who.Revision.same(*c) {
 			action = Release
 		}
 		if equalOwners(owners, l.Owners) {
