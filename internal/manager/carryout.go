@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,6 +20,9 @@ func (r *packageReconciler) carryOut(ctx context.Context, p v1.Package, meta for
 	byName := map[string]v1.PackageRevision{}
 	for _, rev := range revisions {
 		byName[rev.GetName()] = rev
+	}
+	if err := r.own(ctx, p, name, revisions, d); err != nil {
+		return err
 	}
 	for _, n := range d.Deactivate {
 		rev := byName[n]
@@ -38,6 +42,21 @@ func (r *packageReconciler) carryOut(ctx context.Context, p v1.Package, meta for
 	for _, n := range d.Collect {
 		if err := r.client.Delete(ctx, byName[n], gone(byName[n])); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("collect old revision %s: %w", n, err)
+		}
+	}
+	return nil
+}
+
+// own takes over the revisions that stay, but for the current one, which is written
+// as a whole. Others keep the owner that they were made with, unless they come from a
+// backup.
+func (r *packageReconciler) own(ctx context.Context, p v1.Package, current string, revisions []v1.PackageRevision, d revision.Decision) error {
+	for _, rev := range revisions {
+		if rev.GetName() == current || slices.Contains(d.Collect, rev.GetName()) || !revision.Own(p, rev) {
+			continue
+		}
+		if err := r.client.Update(ctx, rev); err != nil {
+			return fmt.Errorf("own %s: %w", rev.GetName(), err)
 		}
 	}
 	return nil

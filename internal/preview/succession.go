@@ -31,6 +31,11 @@ func next(p v1.Package, meta format.Meta, digest string, revisions []v1.PackageR
 		siblings: slices.Clone(revisions),
 	}
 	d := n.decision
+	for _, rev := range revisions {
+		if rev.GetName() != name && !slices.Contains(d.Collect, rev.GetName()) && revision.Own(p, rev.DeepCopyObject().(v1.PackageRevision)) {
+			n.add(UpdateRevision, rev, rev.RevisionSpec().DesiredState)
+		}
+	}
 	for _, r := range d.Deactivate {
 		n.add(DeactivateRevision, n.find(r), v1.RevisionInactive)
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -61,10 +62,23 @@ func Mirror(p v1.Package, meta format.Meta, digest string, rev v1.PackageRevisio
 	}
 	rev.SetLabels(desired.Overlay(rev.GetLabels(), meta.Labels, map[string]string{v1.LabelPackage: p.GetName()}))
 	rev.SetAnnotations(desired.Overlay(rev.GetAnnotations(), meta.Annotations))
-	rev.SetOwnerReferences([]metav1.OwnerReference{{
+	Own(p, rev)
+}
+
+// Own makes a package the owner of one of its revisions, and reports whether it was
+// not. After a backup was restored the package is another one to the cluster, and all
+// of its revisions, active or not, are without an owner that exists (packages v2
+// design, "A Note on Backup and Restore").
+func Own(p v1.Package, rev v1.PackageRevision) (changed bool) {
+	owners := []metav1.OwnerReference{{
 		APIVersion: v1.GroupVersion.String(), Kind: p.PackageKind(), Name: p.GetName(), UID: p.GetUID(),
 		Controller: new(true), BlockOwnerDeletion: new(true),
-	}})
+	}}
+	if equality.Semantic.DeepEqual(owners, rev.GetOwnerReferences()) {
+		return false
+	}
+	rev.SetOwnerReferences(owners)
+	return true
 }
 
 // Additions are what a revision adds to the objects of its package, whose program

@@ -1,0 +1,85 @@
+package revision
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/plan"
+)
+
+func provider(uid types.UID, ref string) *v1.Provider {
+	return &v1.Provider{
+		ObjectMeta: metav1.ObjectMeta{Name: "x", UID: uid},
+		Spec:       v1.ProviderSpec{PackageSpec: v1.PackageSpec{Package: ref}},
+	}
+}
+
+func rev(number int64, image, digest string) *v1.ProviderRevision {
+	out := &v1.ProviderRevision{}
+	out.Spec.Image, out.Spec.Digest, out.Spec.Revision = image, digest, number
+	return out
+}
+
+// A revision belongs to its package by name; the UID follows that.
+func TestOwn(t *testing.T) {
+	p, r := provider("new", "r.test/x:v1"), rev(1, "r.test/x:v1", "sha256:a")
+	for name, owners := range map[string][]metav1.OwnerReference{
+		"None":  nil,
+		"Stale": {{APIVersion: "pkg.crossplane.io/v1", Kind: "Provider", Name: "x", UID: "old", Controller: new(true), BlockOwnerDeletion: new(true)}},
+		"Plain": {{APIVersion: "pkg.crossplane.io/v1", Kind: "Provider", Name: "x", UID: "new"}},
+	} {
+		r.OwnerReferences = owners
+		if !Own(p, r) || r.OwnerReferences[0].UID != "new" || len(r.OwnerReferences) != 1 || !*r.OwnerReferences[0].Controller {
+			t.Errorf("%s: owned by %+v", name, r.OwnerReferences)
+		}
+		if Own(p, r) {
+			t.Errorf("%s: owned once more", name)
+		}
+	}
+}
+
+// What a tag was resolved to is known for as long as nothing about the reference
+// changes; a package without a status takes it from its revisions.
+func TestResolved(t *testing.T) {
+	const image = "mirror.test/x:v1"
+	known := provider("a", "r.test/x:v1")
+	known.Status.CurrentIdentifier, known.Status.ResolvedPackage, known.Status.ResolvedDigest = "r.test/x:v1", image, "sha256:status"
+	known.Status.CurrentRevision = "x-1"
+	moved := known.DeepCopy()
+	moved.Spec.Package = "r.test/x:v2"
+	revisions := []v1.PackageRevision{rev(2, "r.test/x:v1", "sha256:second"), rev(1, "r.test/x:v1", "sha256:first"), rev(3, "r.test/x:v0", "sha256:other")}
+	for name, c := range map[string]struct {
+		p     *v1.Provider
+		image string
+		want  string
+	}{
+		"Status":         {known, image, "sha256:status"},
+		"OtherReference": {moved, image, ""},
+		"OtherRewriting": {known, "other.test/x:v1", ""},
+		"Restored":       {provider("b", "r.test/x:v1"), image, "sha256:second"},
+		"RestoredOther":  {provider("b", "r.test/x:v7"), image, ""},
+	} {
+		if got := Resolved(c.p, c.image, revisions); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// Of several records of an object the latest counts.
+func TestWritten(t *testing.T) {
+	ref := v1.TypedReference{APIVersion: "v1", Kind: "Thing", Name: "a", UID: "u"}
+	older, newer := ref, ref
+	older.Generation, newer.Generation = 3, 5
+	one, two := rev(1, "", ""), rev(2, "", "")
+	one.Status.ObjectRefs, two.Status.ObjectRefs = []v1.TypedReference{newer}, []v1.TypedReference{older}
+	want := map[plan.Ref]plan.Written{{APIVersion: "v1", Kind: "Thing", Name: "a"}: {UID: "u", Generation: 5}}
+	for _, revisions := range [][]v1.PackageRevision{{one, two}, {two, one}} {
+		if diff := cmp.Diff(want, Written(revisions)); diff != "" {
+			t.Errorf("written (-want +got):\n%s", diff)
+		}
+	}
+}
