@@ -12,6 +12,7 @@ import (
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -251,12 +252,16 @@ func (w *world) setup(ctx context.Context, mgr ctrl.Manager) error {
 
 // changed lets through changes of what people and other controllers write, and
 // the regular look at everything. A status that a controller wrote itself is no
-// reason for it to look again.
+// reason for it to look again. An owner is one: a revision that is restored before
+// its package waits for that.
 func changed() builder.ForOption {
 	regular := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion()
 	}}
-	return builder.WithPredicates(predicate.Or(regular,
+	owned := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return !equality.Semantic.DeepEqual(e.ObjectOld.GetOwnerReferences(), e.ObjectNew.GetOwnerReferences())
+	}}
+	return builder.WithPredicates(predicate.Or(regular, owned,
 		predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}))
 }
 
