@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"io"
 	"log/slog"
@@ -29,6 +30,8 @@ type managerCmd struct {
 	HealthAddress      string        `placeholder:"HOST:PORT" help:"Serve /healthz and /readyz here."`
 	ActivationDeadline time.Duration `default:"10m" placeholder:"DURATION" help:"How long a new revision may take to become healthy before the one before it is brought back. Below zero, nothing is ever brought back."`
 	CrossplaneVersion  string        `placeholder:"VERSION" help:"Version of Crossplane that packages must fit. Default is that of the Crossplane in the namespace; where there is none, every package fits."`
+	LeaderElection     bool          `help:"Stand by while another manager with the same namespace works."`
+	LeaseDuration      time.Duration `default:"10s" help:"How long a manager that stands by waits for a sign of the one that works."`
 	TakeOver           bool          `help:"Replace the package API of another package manager, which must not run any more."`
 	LogFormat          string        `enum:"text,json" default:"text" help:"How to write the log: text or json."`
 	Verbose            bool          `short:"v" help:"Log every step."`
@@ -44,6 +47,10 @@ func (c *managerCmd) Run(env *Env) error {
 	if err != nil {
 		return err
 	}
+	election, err := c.election()
+	if err != nil {
+		return err
+	}
 	dir := c.CacheDir
 	if dir == "" {
 		if dir, err = defaultCacheDir(); err != nil {
@@ -56,9 +63,29 @@ func (c *managerCmd) Run(env *Env) error {
 		options: manager.Options{
 			Namespace: c.Namespace, Poll: c.PollInterval, Resync: c.SyncInterval, CrossplaneVersion: c.CrossplaneVersion,
 			ActivationDeadline: c.ActivationDeadline,
-			MetricsAddress:     c.MetricsAddress, HealthAddress: c.HealthAddress, TakeOver: c.TakeOver,
+			MetricsAddress:     c.MetricsAddress, HealthAddress: c.HealthAddress, TakeOver: c.TakeOver, LeaderElection: election,
 		},
 	})
+}
+
+// leastLease is the shortest time in which a Lease can be renewed several times over.
+const leastLease = 5 * time.Second
+
+// election is how this manager finds out whether it leads: not at all, unless it is
+// asked to.
+func (c *managerCmd) election() (*manager.LeaderElection, error) {
+	if !c.LeaderElection {
+		return nil, nil
+	}
+	if c.LeaseDuration < leastLease {
+		return nil, ErrUsage.New(nil, "a lease of %s is too short", c.LeaseDuration).WithDo("Give --lease-duration %s or more.", leastLease)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	// A pod that is started anew has the same host name.
+	return &manager.LeaderElection{Identity: host + "_" + rand.Text(), Duration: c.LeaseDuration}, nil
 }
 
 // managerConfig prefers the pod's own identity where the manager runs in a

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -23,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -72,7 +70,9 @@ type Options struct {
 	TakeOver bool
 	// Log receives what the manager has to say.
 	Log *slog.Logger
-	// Ready is called once the controllers run.
+	// LeaderElection, when it is set, lets several managers stand by while one works.
+	LeaderElection *LeaderElection
+	// Ready is called each time that the controllers begin to run.
 	Ready func()
 }
 
@@ -98,11 +98,38 @@ const (
 	lastRetry  = time.Minute
 )
 
-// Run runs the manager until ctx ends.
+// Run runs the manager until ctx ends. With a LeaderElection it stands by first, and
+// again whenever another manager leads.
 func Run(ctx context.Context, o Options) error {
 	// What the library has to say of its own work is detail.
 	detail := logr.FromSlogHandler(untilDone{o.Log.Handler(), ctx.Done()}).V(1)
 	ctrl.SetLogger(detail)
+	var e endpoints
+	stop, err := e.serve(o)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	if o.LeaderElection == nil {
+		return work(ctx, o, &e, detail)
+	}
+	c, err := newCandidate(o, detail, func(ctx context.Context, f *fence) error {
+		fenced := o
+		fenced.Config = rest.CopyConfig(o.Config)
+		fenced.Config.Wrap(f.wrap)
+		defer e.ready.Store(true)
+		e.ready.Store(false)
+		return work(ctx, fenced, &e, detail)
+	})
+	if err != nil {
+		return err
+	}
+	e.ready.Store(true)
+	return c.run(ctx)
+}
+
+// work runs the controllers until ctx ends.
+func work(ctx context.Context, o Options, e *endpoints, detail logr.Logger) error {
 	cluster, err := apply.NewCluster(o.Config)
 	if err != nil {
 		return err
@@ -129,13 +156,9 @@ func Run(ctx context.Context, o Options) error {
 	if err := openCaches(ctx, mgr); err != nil {
 		return err
 	}
-	ready := make(chan struct{})
-	if err := addChecks(mgr, ready); err != nil {
-		return err
-	}
 	go func() {
 		if mgr.GetCache().WaitForCacheSync(ctx) {
-			close(ready)
+			e.ready.Store(true)
 			if o.Ready != nil {
 				o.Ready()
 			}
@@ -157,10 +180,11 @@ func newControllers(o Options, detail logr.Logger) (ctrl.Manager, error) {
 	cfg.QPS = -1
 	resync := cmp.Or(o.Resync, defaultResync)
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
-		Scheme:                 scheme,
-		Logger:                 detail,
-		Metrics:                server.Options{BindAddress: orOff(o.MetricsAddress)},
-		HealthProbeBindAddress: orOff(o.HealthAddress),
+		Scheme: scheme,
+		Logger: detail,
+		// Both are served also while no controllers run.
+		Metrics:                server.Options{BindAddress: "0"},
+		HealthProbeBindAddress: "0",
 		Cache: cache.Options{
 			ReaderFailOnMissingInformer: true, SyncPeriod: &resync, DefaultTransform: cache.TransformStripManagedFields(),
 			ByObject: map[client.Object]cache.ByObject{secretMetadata(): {Namespaces: map[string]cache.Config{namespace(o): {}}}},
@@ -211,30 +235,6 @@ func openCaches(ctx context.Context, mgr ctrl.Manager) error {
 		}
 	}
 	return nil
-}
-
-// addChecks lets the manager answer /healthz as long as it runs, and /readyz once
-// the channel is closed.
-func addChecks(mgr ctrl.Manager, ready <-chan struct{}) error {
-	isReady := func(*http.Request) error {
-		select {
-		case <-ready:
-			return nil
-		default:
-			return errors.New("the controllers do not run yet")
-		}
-	}
-	if err := errors.Join(mgr.AddHealthzCheck("running", healthz.Ping), mgr.AddReadyzCheck("controllers", isReady)); err != nil {
-		return fmt.Errorf("health checks: %w", err)
-	}
-	return nil
-}
-
-func orOff(address string) string {
-	if address == "" {
-		return "0"
-	}
-	return address
 }
 
 // setup connects every controller with what it watches.

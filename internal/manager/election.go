@@ -1,0 +1,173 @@
+package manager
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/xpkg-dev/xpkg/internal/failure"
+)
+
+// LeaderElection lets several managers stand by while one works. The one that works
+// renews a Lease.
+type LeaderElection struct {
+	// Namespace and Name are those of the Lease. Empty means the namespace of the
+	// manager, and DefaultLease.
+	Namespace, Name string
+	// Identity tells this manager from all others. It must be another one each time
+	// that a manager is started.
+	Identity string
+	// Duration is for how long a Lease that is not renewed keeps the others waiting.
+	// Zero means DefaultLeaseDuration. A manager that cannot renew it writes nothing
+	// more after two thirds of that time.
+	Duration time.Duration
+}
+
+const (
+	// DefaultLease is the name of the Lease.
+	DefaultLease = "xpkg-manager"
+	// DefaultLeaseDuration lets another manager work less than 20 seconds after the
+	// former one was cut off: it has to see a Lease that has not moved for so long,
+	// and to start.
+	DefaultLeaseDuration = 10 * time.Second
+
+	// renewals is how often a Lease is renewed within its duration.
+	renewals = 7
+	// releaseLimit is how long the end of a manager waits for the Lease to be given
+	// back.
+	releaseLimit = 5 * time.Second
+)
+
+// ErrDeposed is the failure of a call of a manager that does not lead any more.
+var ErrDeposed = failure.Register(failure.Code{
+	Name: "Deposed", Class: failure.Conflict,
+	Cause: "The manager could not renew its Lease in time, so that another manager may be at work.",
+	Fix:   "Nothing needs to be done: the manager that holds the Lease does the work, and this one stands by.",
+})
+
+// A candidate works whenever it leads.
+type candidate struct {
+	LeaderElection
+	client coordinationv1.CoordinationV1Interface
+	log    *slog.Logger
+	detail logr.Logger
+	// work does the work of a leader until its context ends. Every call that it makes
+	// goes through the fence.
+	work func(context.Context, *fence) error
+}
+
+func newCandidate(o Options, detail logr.Logger, work func(context.Context, *fence) error) (*candidate, error) {
+	e := *o.LeaderElection
+	e.Namespace, e.Name, e.Duration = cmp.Or(e.Namespace, namespace(o)), cmp.Or(e.Name, DefaultLease), cmp.Or(e.Duration, DefaultLeaseDuration)
+	cfg := rest.CopyConfig(o.Config)
+	// A renewal that takes longer is worth nothing.
+	cfg.Timeout = e.renewDeadline()
+	cfg.QPS = -1
+	c, err := coordinationv1.NewForConfig(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("leader election: %w", err)
+	}
+	return &candidate{LeaderElection: e, client: c, log: o.Log, detail: detail, work: work}, nil
+}
+
+func (e LeaderElection) renewDeadline() time.Duration { return e.Duration * 2 / 3 }
+
+// run stands by and works, by turns, until ctx ends or the work fails.
+func (c *candidate) run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		if err := c.term(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// term waits for the Lease, works while it is renewed, and gives it back once
+// everything has ended.
+func (c *candidate) term(ctx context.Context) error {
+	f := newFence(c.renewDeadline(), time.Now)
+	lock := &fencedLock{fence: f, Interface: &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name},
+		Client:     c.client,
+		LockConfig: resourcelock.ResourceLockConfig{Identity: c.Identity},
+	}}
+	// The Lease is held for longer than ctx: until the work has ended.
+	holding, release := context.WithCancel(logr.NewContext(context.WithoutCancel(ctx), c.detail))
+	defer release()
+	ended := make(chan error, 1)
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: lock, Name: c.Name,
+		LeaseDuration: c.Duration, RenewDeadline: c.renewDeadline(), RetryPeriod: c.Duration / renewals,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(context.Context) {
+				c.log.Info("leads", "lease", c.Namespace+"/"+c.Name, "identity", c.Identity)
+				ended <- c.lead(ctx, f)
+				release()
+			},
+			OnStoppedLeading: func() {},
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("leader election: %w", err)
+	}
+	// Who only stands by has nothing to end; who was deposed has nothing to hold.
+	defer context.AfterFunc(ctx, func() {
+		if !f.led() {
+			release()
+		}
+	})()
+	defer context.AfterFunc(f.term, release)()
+	elector.Run(holding)
+	if !f.led() {
+		return nil
+	}
+	deposed := f.term.Err() != nil || ctx.Err() == nil && len(ended) == 0
+	f.depose()
+	err = <-ended
+	if deposed {
+		c.log.Warn("does not lead any more", "lease", c.Namespace+"/"+c.Name, "identity", c.Identity)
+		return nil
+	}
+	c.giveBack(lock)
+	return err
+}
+
+// lead works until ctx ends, or the term does.
+func (c *candidate) lead(ctx context.Context, f *fence) error {
+	working, stop := context.WithCancel(ctx)
+	defer stop()
+	defer context.AfterFunc(f.term, stop)()
+	err := c.work(working, f)
+	if f.term.Err() != nil || ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// giveBack frees the Lease, so that nobody has to wait until it runs out. Nothing
+// goes through the fence any more.
+func (c *candidate) giveBack(lock resourcelock.Interface) {
+	ctx, cancel := context.WithTimeout(context.Background(), releaseLimit)
+	defer cancel()
+	record, _, err := lock.Get(ctx)
+	if err != nil || record.HolderIdentity != c.Identity {
+		return
+	}
+	now := metav1.Now()
+	err = lock.Update(ctx, resourcelock.LeaderElectionRecord{
+		LeaderTransitions: record.LeaderTransitions, LeaseDurationSeconds: 1, AcquireTime: now, RenewTime: now,
+	})
+	if err != nil {
+		c.log.Info("the lease could not be given back, and runs out", "error", err.Error())
+	}
+}

@@ -1,0 +1,172 @@
+package manager
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// A fence lets calls through for as long as the Lease has been renewed lately. It
+// stands where calls leave the process, since a process can be halted between any
+// decision and its call, for longer than the Lease lasts.
+type fence struct {
+	// term ends when the Lease is lost, and with it every call that is under way.
+	term   context.Context
+	depose context.CancelFunc
+	limit  time.Duration
+	now    func() time.Time
+
+	mu sync.Mutex
+	// renewed is when the last renewal that succeeded was sent. It is zero before the
+	// first.
+	renewed time.Time
+}
+
+func newFence(limit time.Duration, now func() time.Time) *fence {
+	f := &fence{limit: limit, now: now}
+	f.term, f.depose = context.WithCancel(context.Background())
+	return f
+}
+
+// renew takes note of a renewal that was sent at a time and succeeded.
+func (f *fence) renew(at time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.renewed = at
+}
+
+// led reports whether the Lease was ever held in this term.
+func (f *fence) led() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return !f.renewed.IsZero()
+}
+
+// check fails once the Lease may be somebody else's.
+func (f *fence) check() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.term.Err() != nil || f.renewed.IsZero() || passed(f.renewed, f.now()) > f.limit {
+		return ErrDeposed.New(nil, "the lease of the manager was not renewed in time")
+	}
+	return nil
+}
+
+// passed is the time between two moments, by the clock that has gone further: the
+// monotonic one stands still while a machine is suspended, and the other one can be
+// put back.
+func passed(from, to time.Time) time.Duration {
+	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
+}
+
+// wrap puts the fence around a transport.
+func (f *fence) wrap(next http.RoundTripper) http.RoundTripper { return fenced{f, next} }
+
+type fenced struct {
+	fence *fence
+	next  http.RoundTripper
+}
+
+// RoundTrip implements [http.RoundTripper]. Reads pass: they do no harm.
+func (t fenced) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodGet {
+		return t.next.RoundTrip(r)
+	}
+	if err := t.fence.check(); err != nil {
+		if r.Body != nil {
+			_ = r.Body.Close()
+		}
+		return nil, err
+	}
+	// A call that is under way ends with the term, also one that is to be finished
+	// when a manager stops.
+	ctx, cancel := context.WithCancel(r.Context())
+	stop := context.AfterFunc(t.fence.term, cancel)
+	end := func() { stop(); cancel() }
+	r = t.guard(r.Clone(ctx))
+	res, err := t.next.RoundTrip(r)
+	if err != nil {
+		end()
+		return nil, err
+	}
+	res.Body = &ended{res.Body, end}
+	return res, nil
+}
+
+// guard makes every byte of what a request sends pass the fence.
+func (t fenced) guard(r *http.Request) *http.Request {
+	if r.Body == nil || r.Body == http.NoBody {
+		return r
+	}
+	r.Body = fencedBody{t.fence, r.Body}
+	if again := r.GetBody; again != nil {
+		r.GetBody = func() (io.ReadCloser, error) {
+			body, err := again()
+			return fencedBody{t.fence, body}, err
+		}
+	}
+	return r
+}
+
+// fencedBody stops in the middle of what is sent: a server does nothing with the
+// half of a call.
+type fencedBody struct {
+	fence *fence
+	io.ReadCloser
+}
+
+func (b fencedBody) Read(p []byte) (int, error) {
+	if err := b.fence.check(); err != nil {
+		return 0, err
+	}
+	return b.ReadCloser.Read(p)
+}
+
+// ended tells when nobody reads an answer any more.
+type ended struct {
+	io.ReadCloser
+	end func()
+}
+
+func (e *ended) Close() error {
+	defer e.end()
+	return e.ReadCloser.Close()
+}
+
+// fencedLock tells a fence about the renewals of a Lease.
+type fencedLock struct {
+	resourcelock.Interface
+	fence *fence
+}
+
+// Get reads the Lease. Once somebody else holds it, the term is over.
+func (l *fencedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	if err == nil && l.fence.led() && record.HolderIdentity != l.Identity() {
+		l.fence.depose()
+	}
+	return record, raw, err
+}
+
+// Create takes a Lease that does not exist.
+func (l *fencedLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.renewing(record, func() error { return l.Interface.Create(ctx, record) })
+}
+
+// Update takes or renews the Lease.
+func (l *fencedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.renewing(record, func() error { return l.Interface.Update(ctx, record) })
+}
+
+func (l *fencedLock) renewing(record resourcelock.LeaderElectionRecord, write func() error) error {
+	at := l.fence.now()
+	err := write()
+	if err == nil && record.HolderIdentity == l.Identity() {
+		l.fence.renew(at)
+	}
+	return err
+}

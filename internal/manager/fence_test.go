@@ -1,0 +1,171 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// clock is one that tests move.
+type clock struct{ at time.Time }
+
+func (c *clock) now() time.Time          { return c.at }
+func (c *clock) advance(d time.Duration) { c.at = c.at.Add(d) }
+
+// calls counts what passes a fence.
+type calls struct{ n int }
+
+func (c *calls) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body != nil {
+		if _, err := io.ReadAll(r.Body); err != nil {
+			return nil, err
+		}
+	}
+	c.n++
+	return httptest.NewRecorder().Result(), nil
+}
+
+func call(t *testing.T, method string, body io.Reader) *http.Request {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, "http://127.0.0.1/x", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestFence(t *testing.T) {
+	const limit = 7 * time.Second
+	cases := map[string]struct {
+		method string
+		do     func(*fence, *clock)
+		passes bool
+	}{
+		"NeverHeld":       {http.MethodPost, func(*fence, *clock) {}, false},
+		"Held":            {http.MethodPost, func(f *fence, c *clock) { f.renew(c.now()) }, true},
+		"HeldLongAgo":     {http.MethodPut, func(f *fence, c *clock) { f.renew(c.now()); c.advance(limit + 1) }, false},
+		"RenewedSince":    {http.MethodPut, func(f *fence, c *clock) { f.renew(c.now()); c.advance(limit); f.renew(c.now()) }, true},
+		"Deposed":         {http.MethodPatch, func(f *fence, c *clock) { f.renew(c.now()); f.depose() }, false},
+		"ReadsAlwaysPass": {http.MethodGet, func(*fence, *clock) {}, true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c, sent := &clock{time.Now()}, &calls{}
+			f := newFence(limit, c.now)
+			defer f.depose()
+			tc.do(f, c)
+			res, err := f.wrap(sent).RoundTrip(call(t, tc.method, strings.NewReader("{}")))
+			if tc.passes {
+				if err != nil || sent.n != 1 {
+					t.Errorf("got %v, %d calls; want one", err, sent.n)
+				}
+				return
+			}
+			if !ErrDeposed.Is(err) || sent.n != 0 || res != nil {
+				t.Errorf("got %v, %d calls; want Deposed and none", err, sent.n)
+			}
+		})
+	}
+}
+
+// A process can be halted in the middle of what it sends.
+func TestFenceStopsWithinABody(t *testing.T) {
+	c, sent := &clock{time.Now()}, &calls{}
+	f := newFence(time.Second, c.now)
+	defer f.depose()
+	f.renew(c.now())
+	body := io.MultiReader(strings.NewReader("first half"), readFunc(func([]byte) (int, error) {
+		c.advance(time.Minute)
+		return 0, nil
+	}), strings.NewReader("second half"))
+	if _, err := f.wrap(sent).RoundTrip(call(t, http.MethodPut, body)); !ErrDeposed.Is(err) || sent.n != 0 {
+		t.Errorf("got %v, %d calls; want Deposed and none", err, sent.n)
+	}
+}
+
+type readFunc func([]byte) (int, error)
+
+func (f readFunc) Read(p []byte) (int, error) { return f(p) }
+
+// The end of a term ends calls that are under way, also those that are to be
+// finished when a manager stops.
+func TestTheEndOfATermEndsItsCalls(t *testing.T) {
+	f := newFence(time.Minute, time.Now)
+	f.renew(time.Now())
+	under := make(chan struct{})
+	hangs := roundTripper(func(r *http.Request) (*http.Response, error) {
+		close(under)
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	})
+	go func() {
+		<-under
+		f.depose()
+	}()
+	r := call(t, http.MethodPut, nil).WithContext(context.WithoutCancel(t.Context()))
+	if _, err := f.wrap(hangs).RoundTrip(r); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want that the call is canceled", err)
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// lease is a Lease that somebody may take.
+type lease struct {
+	resourcelock.Interface
+	holder string
+	fails  error
+}
+
+func (l *lease) Identity() string { return "us" }
+
+func (l *lease) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	return &resourcelock.LeaderElectionRecord{HolderIdentity: l.holder}, nil, nil
+}
+
+func (l *lease) Update(_ context.Context, r resourcelock.LeaderElectionRecord) error {
+	if l.fails == nil {
+		l.holder = r.HolderIdentity
+	}
+	return l.fails
+}
+
+func TestTheLeaseMovesTheFence(t *testing.T) {
+	c := &clock{time.Now()}
+	f, l := newFence(time.Second, c.now), &lease{}
+	lock := &fencedLock{l, f}
+	record := resourcelock.LeaderElectionRecord{HolderIdentity: "us"}
+	l.fails = errors.New("conflict")
+	if lock.Update(t.Context(), record) == nil || f.led() {
+		t.Fatal("a renewal that failed counts")
+	}
+	l.fails = nil
+	if err := lock.Update(t.Context(), record); err != nil || f.check() != nil {
+		t.Fatalf("a renewal that succeeded does not count: %v", err)
+	}
+	l.holder = "them"
+	if _, _, err := lock.Get(t.Context()); err != nil || f.term.Err() == nil {
+		t.Error("somebody else holds the lease, and the term goes on")
+	}
+}
+
+// Time goes on while a machine is suspended, and when its clock is put back.
+func TestPassed(t *testing.T) {
+	from := time.Now()
+	if got := passed(from, from.Add(time.Minute)); got != time.Minute {
+		t.Errorf("a minute took %s", got)
+	}
+	wall := from.Round(0)
+	if got := passed(wall, wall.Add(time.Hour)); got != time.Hour {
+		t.Errorf("an hour by the wall clock took %s", got)
+	}
+}

@@ -1,0 +1,108 @@
+package leader_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// A recorder stands between one manager and the API server, and keeps what the API
+// server carried out.
+type recorder struct {
+	kubeconfig string
+
+	mu     sync.Mutex
+	writes []write
+}
+
+// write is one that the API server carried out. The revision is where it stands among
+// all writes of everybody: an API server counts them.
+type write struct {
+	revision int64
+	at       time.Time
+	what     string
+}
+
+// record starts a recorder and writes a kubeconfig that leads through it.
+func record(t *testing.T, cfg *rest.Config) *recorder {
+	t.Helper()
+	target, err := url.Parse(cfg.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport, err := rest.TransportFor(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &recorder{kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
+	server := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite:        func(p *httputil.ProxyRequest) { p.SetURL(target) },
+		Transport:      transport,
+		FlushInterval:  -1,
+		ModifyResponse: r.keep,
+		// Managers that are killed leave calls behind.
+		ErrorLog: log.New(io.Discard, "", 0),
+	})
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	content := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"x","contexts":[{"name":"x","context":{"cluster":"x"}}],"clusters":[{"name":"x","cluster":{"server":%q}}]}`, server.URL)
+	if err := os.WriteFile(r.kubeconfig, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// keep takes note of a write. The Lease is how managers agree, and no work.
+func (r *recorder) keep(res *http.Response) error {
+	req := res.Request
+	if req.Method == http.MethodGet || res.StatusCode >= 300 || strings.Contains(req.URL.Path, "/leases") {
+		return nil
+	}
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		return err
+	}
+	_ = res.Body.Close()
+	res.Body = io.NopCloser(bytes.NewReader(body))
+	var object struct {
+		Metadata struct {
+			ResourceVersion string `json:"resourceVersion"`
+		} `json:"metadata"`
+	}
+	if err := json.Unmarshal(body, &object); err != nil {
+		return fmt.Errorf("an answer that says nothing of its place: %w", err)
+	}
+	revision, err := strconv.ParseInt(object.Metadata.ResourceVersion, 10, 64)
+	if err != nil {
+		// What was deleted at once has no place of its own.
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.writes = append(r.writes, write{revision, time.Now(), req.Method + " " + req.URL.Path})
+	return nil
+}
+
+// all gives the writes so far.
+func (r *recorder) all() []write {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]write(nil), r.writes...)
+}
