@@ -1,0 +1,97 @@
+package solve
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// An Edit is a change of a problem. Exactly one of its parts is set.
+type Edit struct {
+	// Relax makes a root ask for the tag or digest To instead.
+	Relax *Root
+	// Remove leaves roots out.
+	Remove []Root
+	// Move lets installed packages move freely.
+	Move bool
+	// Publish makes one version of a package, which its author would have to
+	// publish, accept To of a dependency.
+	Publish *Publication
+	To      string
+}
+
+// A Publication is a version of a package with one of its dependencies.
+type Publication struct {
+	Package, Version string
+	Dependency       Dependency
+}
+
+// String says what is to be done, in one clause.
+func (e Edit) String() string {
+	switch {
+	case e.Relax != nil && e.Relax.Constraint == "":
+		return fmt.Sprintf("let %s ask for %s %s", e.Relax.asker(), e.Relax.Package, e.To)
+	case e.Relax != nil:
+		return fmt.Sprintf("let %s ask for %s %s instead of %s", e.Relax.asker(), e.Relax.Package, e.To, e.Relax.Constraint)
+	case e.Move:
+		return "let installed packages go up and down"
+	case e.Publish != nil && e.To == "":
+		p := e.Publish
+		return fmt.Sprintf("ask the author of %s for a version like %s that does without %s", p.Package, p.Version, p.Dependency.Package)
+	case e.Publish != nil:
+		p := e.Publish
+		return fmt.Sprintf("ask the author of %s for a version like %s that accepts %s %s", p.Package, p.Version, p.Dependency.Package, e.To)
+	}
+	var names []string
+	for _, r := range e.Remove {
+		names = append(names, fmt.Sprintf("%s %s", r.Package, accepted(r.Constraint)))
+	}
+	return "do without " + list(names, "and")
+}
+
+// Apply makes the change. The problem itself stays as it is.
+func (e Edit) Apply(p Problem) Problem {
+	p.Roots = slices.Clone(p.Roots)
+	switch {
+	case e.Relax != nil:
+		if i := slices.Index(p.Roots, *e.Relax); i >= 0 {
+			p.Roots[i].Constraint, p.Roots[i].Exact = e.To, true
+		}
+	case e.Move:
+		p.Moves = Freely
+	case e.Publish != nil:
+		p.Source = published{p.Source, *e.Publish, e.To}
+	}
+	p.Roots = slices.DeleteFunc(p.Roots, func(r Root) bool { return slices.Contains(e.Remove, r) })
+	return p
+}
+
+// published is a source in which one version of a package has another constraint
+// on a dependency, or does without it.
+type published struct {
+	Source
+	publication Publication
+	to          string
+}
+
+// Dependencies are those of the source but for one.
+func (s published) Dependencies(pkg, version string) ([]Dependency, error) {
+	deps, err := s.Source.Dependencies(pkg, version)
+	if err != nil || pkg != s.publication.Package || version != s.publication.Version {
+		return deps, err
+	}
+	deps = slices.Clone(deps)
+	for i := range deps {
+		if deps[i] == s.publication.Dependency {
+			deps[i].Constraint = s.to
+		}
+	}
+	return slices.DeleteFunc(deps, func(d Dependency) bool {
+		return s.to == "" && d.Package == s.publication.Dependency.Package
+	}), nil
+}
+
+// sameOrder compares roots as a search sorts them.
+func sameOrder(a, b Root) int {
+	return cmp.Or(cmp.Compare(a.Package, b.Package), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Constraint, b.Constraint))
+}

@@ -1,0 +1,205 @@
+package solve
+
+import "slices"
+
+// What the search for remedies may take.
+const (
+	remedyBudget = DefaultBudget / 20 // of each attempt
+	attempts     = 40
+	enough       = 3 // edits that an explanation ends with, at most
+)
+
+// A remedy tries changes of a problem.
+type remedy struct {
+	memory  *memory
+	problem Problem
+	left    int
+	found   []Edit
+}
+
+// edits looks for changes that make a problem solvable, among the reasons why it is
+// not. A root that asks for something else comes first, then leaving one out, then
+// what only the author of a package can do.
+func (m *memory) edits(p *Problem, s *search, proof *incompatibility) []Edit {
+	r := &remedy{memory: m, problem: *p, left: attempts}
+	r.problem.Source = recalled{m}
+	r.problem.Budget = remedyBudget
+	reasons := leaves(proof)
+	roots := involved(s, reasons)
+	for _, root := range roots {
+		r.relax(root)
+	}
+	if slices.ContainsFunc(reasons, func(c *incompatibility) bool { return c.cause.kind == held }) {
+		r.keep(Edit{Move: true})
+	}
+	if len(p.Roots) > 1 {
+		for _, root := range roots {
+			r.keep(Edit{Remove: []Root{root}})
+		}
+	}
+	for _, c := range reasons {
+		if len(r.found) >= enough {
+			break
+		}
+		if c.cause.kind == needed {
+			r.publish(s, c)
+		}
+	}
+	if len(r.found) == 0 {
+		r.removeMany()
+	}
+	return r.found[:min(len(r.found), enough)]
+}
+
+// leaves are the facts on which a proof rests, each once, in the order in which the
+// proof names them.
+func leaves(proof *incompatibility) []*incompatibility {
+	var out []*incompatibility
+	seen := map[*incompatibility]bool{}
+	open := []*incompatibility{proof}
+	for len(open) > 0 {
+		c := open[len(open)-1]
+		open = open[:len(open)-1]
+		if seen[c] {
+			continue
+		}
+		seen[c] = true
+		if c.cause.kind == derived {
+			open = append(open, c.cause.right, c.cause.left)
+		} else {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// involved are the roots among the reasons.
+func involved(s *search, reasons []*incompatibility) []Root {
+	var out []Root
+	for _, c := range reasons {
+		if c.cause.kind == asked {
+			out = append(out, s.roots[c.cause.root])
+		}
+	}
+	slices.SortFunc(out, sameOrder)
+	return slices.Compact(out)
+}
+
+// solve tries a changed problem.
+func (r *remedy) solve(p Problem) (*search, bool) {
+	if r.left == 0 {
+		return nil, false
+	}
+	r.left--
+	m := r.memory
+	if _, same := p.Source.(recalled); !same {
+		m = newMemory(p.Source)
+	}
+	s, err := m.solve(&p)
+	return s, err == nil && s.cycle() == nil
+}
+
+// keep notes an edit that makes the problem solvable.
+func (r *remedy) keep(e Edit) bool {
+	_, ok := r.solve(e.Apply(r.problem))
+	if ok {
+		r.found = append(r.found, e)
+	}
+	return ok
+}
+
+// relax looks for another version that a root could ask for.
+func (r *remedy) relax(root Root) {
+	if root.Constraint == "" {
+		return
+	}
+	open := r.problem
+	open.Roots = slices.Clone(open.Roots)
+	at := slices.Index(open.Roots, root)
+	open.Roots[at].Constraint, open.Roots[at].Exact = "", false
+	if s, ok := r.solve(open); ok {
+		r.keep(Edit{Relax: &root, To: s.picked(root.Package)})
+	}
+}
+
+// publish looks for a version of a dependency that a package could accept, or else
+// tries without the dependency.
+func (r *remedy) publish(s *search, c *incompatibility) {
+	from, _ := c.find(c.cause.from)
+	v := s.variables[c.cause.from]
+	members := from.set.members()
+	for _, i := range slices.Backward(members[max(0, len(members)-2):]) {
+		known := s.memory.known(v.name, v.candidates[i].pin)
+		if known == nil {
+			continue
+		}
+		for _, d := range known.deps {
+			if d.Package != s.variables[c.cause.to].name || !slices.Contains(c.cause.texts, d.Constraint) {
+				continue
+			}
+			e := Edit{Publish: &Publication{v.name, v.candidates[i].String(), d}, To: "*"}
+			if found, ok := r.solve(e.Apply(r.problem)); ok {
+				if e.To = found.picked(d.Package); e.To != "" && r.keep(e) {
+					return
+				}
+			}
+			if e.To = ""; s.variables[c.cause.to].size == 1 && r.keep(e) {
+				return
+			}
+		}
+	}
+}
+
+// removeMany leaves out one root after the other until the rest has a solution.
+func (r *remedy) removeMany() {
+	var e Edit
+	s := newSearch(&r.problem, r.memory, false)
+	r.left = max(r.left, len(s.roots))
+	for _, root := range s.roots {
+		e.Remove = append(e.Remove, root)
+		if r.keep(e) {
+			return
+		}
+	}
+}
+
+// picked is the version that was chosen of a package, or nothing.
+func (s *search) picked(pkg string) string {
+	n, ok := s.numbers[pkg]
+	if !ok {
+		return ""
+	}
+	v := s.variables[n]
+	if i := v.state.only(); i > 0 {
+		return v.candidates[i].String()
+	}
+	return ""
+}
+
+// recalled is what a memory knows, as a source.
+type recalled struct{ memory *memory }
+
+// Versions lists what the memory lists.
+func (r recalled) Versions(pkg string) ([]string, error) {
+	l, err := r.memory.listing(pkg)
+	if err != nil {
+		return nil, err
+	}
+	if l.missing != nil {
+		return nil, l.missing
+	}
+	out := make([]string, 0, len(l.pins))
+	for _, p := range l.pins {
+		out = append(out, p.String())
+	}
+	return out, nil
+}
+
+// Dependencies are what the memory knows.
+func (r recalled) Dependencies(pkg, version string) ([]Dependency, error) {
+	n, err := r.memory.dependencies(pkg, parsePin(version))
+	if err != nil {
+		return nil, err
+	}
+	return n.deps, n.gone
+}

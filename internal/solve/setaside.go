@@ -1,0 +1,79 @@
+package solve
+
+import (
+	"fmt"
+	"strings"
+)
+
+// setAside says of every tag that might have been expected instead of the version
+// that was chosen why it was not taken: newest first, and then what is no version.
+func (a *answer) setAside(n int) []SetAside {
+	v := a.variables[n]
+	var out []SetAside
+	for i := v.size - 1; i > v.state.only(); i-- {
+		if v.candidates[i].tag == v.candidates[v.state.only()].tag {
+			continue
+		}
+		out = append(out, SetAside{Tag: v.candidates[i].name(), Reason: a.whyNot(n, i)})
+	}
+	for _, u := range v.unusable {
+		out = append(out, SetAside{Tag: u.Tag, Reason: u.unfit})
+	}
+	return out
+}
+
+// whyNot finds a reason why a candidate does not go with the solution.
+func (a *answer) whyNot(n, i int) string {
+	v := a.variables[n]
+	if by := a.refused(n, i); by != "" {
+		return by
+	}
+	if v.installed > 0 && !v.named && (a.problem.Moves == Never || a.problem.Moves == Upward && v.below().has(i)) {
+		return fmt.Sprintf("%s is installed, and may not move there", v.candidates[v.installed].name())
+	}
+	known := a.memory.known(v.name, v.candidates[i].pin)
+	switch {
+	case known == nil && v.state.only() == v.installed:
+		return "what is installed still fits"
+	case known == nil && a.problem.Nearest:
+		return "a version that is nearer to the installed one fits"
+	case known == nil:
+		return "it was not needed"
+	case known.gone != nil:
+		return "it can no longer be had"
+	}
+	for _, d := range known.deps {
+		to, ok := a.numbers[d.Package]
+		if !ok {
+			continue
+		}
+		other := a.variables[to]
+		fit := other.fitting(d.Constraint, a.memory.constraint(d.Constraint))
+		switch at := other.state.only(); {
+		case fit.empty():
+			return fmt.Sprintf("it needs %s %s, which does not exist", d.Package, accepted(d.Constraint))
+		case at > 0 && !fit.has(at):
+			return fmt.Sprintf("it needs %s %s, and %s is chosen", d.Package, accepted(d.Constraint), other.candidates[at].name())
+		}
+	}
+	return "what it needs in turn does not go with the rest"
+}
+
+// refused names somebody whose constraint does not accept a candidate.
+func (a *answer) refused(n, i int) string {
+	v := a.variables[n]
+	for _, by := range a.asks[n] {
+		if !v.fitting(by.text, a.memory.constraint(by.text)).has(i) {
+			return by.words + prereleaseNote(v.candidates[i], by.text)
+		}
+	}
+	return ""
+}
+
+// prereleaseNote says so when a constraint accepts no prerelease at all.
+func prereleaseNote(c candidate, text string) string {
+	if c.version.Prerelease() && !strings.Contains(text, "-") {
+		return ", which accepts no prereleases"
+	}
+	return ""
+}

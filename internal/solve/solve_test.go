@@ -1,0 +1,260 @@
+package solve
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const (
+	digestA = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+	digestB = "sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+)
+
+// rootsOf reads "package constraint; …".
+func rootsOf(text string) []Root {
+	var out []Root
+	for ask := range strings.SplitSeq(text, ";") {
+		pkg, constraint, _ := strings.Cut(strings.TrimSpace(ask), " ")
+		out = append(out, Root{Package: pkg, Constraint: constraint})
+	}
+	return out
+}
+
+// summary is a solution in one line.
+func summary(s Solution) string {
+	var out []string
+	for _, p := range s.Picks {
+		out = append(out, p.Package+" "+pin{p.Tag, p.Digest}.String())
+	}
+	return strings.Join(out, "; ")
+}
+
+func TestSolve(t *testing.T) {
+	for _, tc := range []struct {
+		name, table, roots, want string
+		problem                  Problem
+	}{
+		{name: "the highest version that fits", table: "a v1.0.0\na v1.2.0\na v2.0.0", roots: "a <v2", want: "a v1.2.0"},
+		{name: "versions with and without a v are ordered together", table: "a 1.9.0\na v1.10.0\na 1.2.0", roots: "a", want: "a v1.10.0"},
+		{name: "what depends comes with what it needs", table: "a v1.0.0: b v1; c\nb v1.0.0: c v1.0.0\nb v2.0.0\nc v1.0.0\nc v1.1.0", roots: "a", want: "a v1.0.0; b v1.0.0; c v1.0.0"},
+		{name: "an older parent when the newest does not go with the rest", table: "a v2.0.0: c v2\na v1.0.0: c v1\nb v1.0.0: c v1\nc v1.0.0\nc v2.0.0", roots: "a; b", want: "a v1.0.0; b v1.0.0; c v1.0.0"},
+		{name: "partial tags are set aside", table: "a v1.0.0\na v1\na v2", roots: "a", want: "a v1.0.0"},
+		{name: "tags that are no versions can be named", table: "a main: b v1\na v1.0.0\nb v1.0.0", roots: "a main", want: "a main; b v1.0.0"},
+		{name: "four numbers are no version", table: "a 1.2.3.4\na v1.0.0", roots: "a", want: "a v1.0.0"},
+		{name: "a moving tag that is named exactly", table: "a v1\na v1.5.0", problem: Problem{Roots: []Root{{Package: "a", Constraint: "v1", Exact: true}}}, want: "a v1"},
+		{name: "prereleases only where the constraint names one", table: "a v1.0.0\na v1.1.0-rc.1", roots: "a >=v1.0.0", want: "a v1.0.0"},
+		{name: "prereleases where the constraint names one", table: "a v1.0.0\na v1.1.0-rc.1", roots: "a >=v1.0.0-0", want: "a v1.1.0-rc.1"},
+		{name: "a prerelease rather than nothing", table: "a v1.1.0-rc.1", roots: "a", want: "a v1.1.0-rc.1"},
+		{name: "a prerelease is the last choice without a constraint", table: "a v1.0.0\na v1.1.0-rc.1", roots: "a", want: "a v1.0.0"},
+		{name: "a digest that nobody lists", table: "a v1.0.0\na " + digestA + ": b\nb v1.0.0", roots: "a " + digestA, want: "a " + digestA + "; b v1.0.0"},
+		{name: "a digest whose tag is known satisfies by the tag", table: "a v1.0.0@" + digestA + "\na v1.2.0", roots: "a " + digestA + "; a ^v1.0.0", want: "a v1.0.0@" + digestA},
+		{name: "a tag with a digest satisfies by the tag and holds by the digest", table: "a v1.0.0\na v1.2.0\na v1.0.0@" + digestA, roots: "a v1.0.0@" + digestA + "; a ~v1.0", want: "a v1.0.0@" + digestA},
+		{name: "what is installed still fits", table: "a v1.0.0\na v1.2.0", roots: "a v1", problem: Problem{Installed: map[string]string{"a": "v1.0.0"}}, want: "a v1.0.0"},
+		{name: "what is installed does not fit", table: "a v1.0.0\na v1.2.0\na v2.0.0\na v2.1.0", roots: "a v2", problem: Problem{Installed: map[string]string{"a": "v1.0.0"}}, want: "a v2.1.0"},
+		{name: "the nearest to what is installed", table: "a v1.0.0\na v1.2.0\na v2.0.0\na v2.1.0", roots: "a v2", problem: Problem{Installed: map[string]string{"a": "v1.0.0"}, Nearest: true}, want: "a v2.0.0"},
+		{name: "the nearest below what is installed", table: "a v1.0.0\na v1.2.0\na v2.0.0", roots: "a v1", problem: Problem{Installed: map[string]string{"a": "v2.0.0"}, Nearest: true}, want: "a v1.2.0"},
+		{name: "others fit themselves to what is installed", table: "r v1.0.0: a; b\na v1.0.0: b v1\na v2.0.0: b v2\nb v1.0.0\nb v2.0.0", roots: "r", problem: Problem{Installed: map[string]string{"b": "v1.0.0"}}, want: "a v1.0.0; b v1.0.0; r v1.0.0"},
+		{name: "what is installed by tag and digest", table: "a v1.0.0@" + digestB + "\na v1.2.0", roots: "a v1", problem: Problem{Installed: map[string]string{"a": "v1.0.0@" + digestB}}, want: "a v1.0.0@" + digestB},
+		{name: "an installed version that is gone from the registry gives way", table: "a v1.2.0", roots: "a v1", problem: Problem{Installed: map[string]string{"a": "v1.0.0"}}, want: "a v1.2.0"},
+		{name: "upward finds the version above", table: "r v1.0.0: a >=v1.1.0\na v1.0.0\na v1.2.0", roots: "r", problem: Problem{Installed: map[string]string{"a": "v1.0.0"}, Moves: Upward}, want: "a v1.2.0; r v1.0.0"},
+		{name: "freely goes down", table: "r v1.0.0: a <v1.1.0\na v1.0.0\na v1.2.0", roots: "r", problem: Problem{Installed: map[string]string{"a": "v1.2.0"}}, want: "a v1.0.0; r v1.0.0"},
+		{name: "nothing asked, nothing chosen", roots: "", problem: Problem{Roots: []Root{}}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p := tc.problem
+			p.Source = parseTable(tc.table)
+			if p.Roots == nil {
+				p.Roots = rootsOf(tc.roots)
+			}
+			s, err := Solve(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, summary(s)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestRefused(t *testing.T) {
+	for _, tc := range []struct {
+		name, table, roots, want string
+		problem                  Problem
+	}{
+		{"two roots", "a v1.0.0\na v2.0.0", "a <v2; a >=v2", "you ask for a <v2", Problem{}},
+		{"two digests", "", "a " + digestA + "; a " + digestB, "a " + digestA, Problem{}},
+		{"a digest and a version that nobody knows together", "a v1.0.0\na " + digestA, "a " + digestA + "; a v1.0.0", "no solution", Problem{}},
+		{"a repository that vanished", "a v1.0.0: b v1", "a", "whose repository does not exist", Problem{}},
+		{"a version that vanished", "a v1.0.0: b v1.0.0@" + digestA, "a", "can no longer be had", Problem{}},
+		{"no such version", "a v1.0.0: b v3\nb v1.0.0\nb v2.0.0", "a", "b v3, which does not exist (there is v1.0.0, v2.0.0)", Problem{}},
+		{"another version of itself", "a v1.0.0: a v2", "a", "another version of itself", Problem{}},
+		{"downgrades are not allowed", "r v1.0.0: a <v1.1.0\na v1.0.0\na v1.2.0", "r", "a v1.2.0 is installed and may not go down", Problem{Installed: map[string]string{"a": "v1.2.0"}, Moves: Upward}},
+		{"changes are not allowed", "r v1.0.0: a >=v1.1.0\na v1.0.0\na v1.2.0", "r", "a v1.0.0 is installed and may not change", Problem{Installed: map[string]string{"a": "v1.0.0"}, Moves: Never}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p := tc.problem
+			p.Roots, p.Source = rootsOf(tc.roots), parseTable(tc.table)
+			_, err := Solve(p)
+			var c *Conflict
+			if !ErrUnsolvable.Is(err) || !errors.As(err, &c) {
+				t.Fatalf("got %v", err)
+			}
+			if !strings.Contains(c.Error(), strings.ReplaceAll(tc.want, "you ask for a <v2", "you ask")) {
+				t.Errorf("%q is not in\n%s", tc.want, c.Explanation)
+			}
+			if len(c.Explanation.Edits) == 0 {
+				t.Error("nothing would help")
+			}
+			for _, e := range c.Explanation.Edits {
+				if _, err := Solve(e.Apply(p)); err != nil {
+					t.Errorf("%s does not help: %v", e, err)
+				}
+			}
+		})
+	}
+}
+
+func TestCycles(t *testing.T) {
+	for name, tc := range map[string]struct{ table, roots, want string }{
+		"two":           {"a v1.0.0: b\nb v1.0.0: a", "a", "a v1.0.0 needs b v1.0.0 needs a v1.0.0"},
+		"itself":        {"a v1.0.0: a v1", "a", "a v1.0.0 needs a v1.0.0"},
+		"behind others": {"r v1.0.0: x; a\nx v1.0.0\na v1.0.0: b\nb v1.0.0: c\nc v1.0.0: x; b", "r", "b v1.0.0 needs c v1.0.0 needs b v1.0.0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Solve(Problem{Roots: rootsOf(tc.roots), Source: parseTable(tc.table)})
+			var c *Cycle
+			if !ErrCycle.Is(err) || !errors.As(err, &c) || c.Error() != tc.want {
+				t.Errorf("got %v, want %s", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestFaultsOfTheSourceComeBack(t *testing.T) {
+	down := errors.New("the registry is down")
+	for _, at := range []string{"b", "b v1.0.0"} {
+		table := parseTable("a v1.0.0: b\nb v1.0.0")
+		table.fault = map[string]error{at: down}
+		_, err := Solve(Problem{Roots: rootsOf("a"), Source: table})
+		if !errors.Is(err, down) || !strings.Contains(err.Error(), "of b") {
+			t.Errorf("%s: got %v", at, err)
+		}
+	}
+}
+
+func TestDigestsAreNotListed(t *testing.T) {
+	table := parseTable("a " + digestA + ": b v1.0.0@" + digestB + "\nb v1.0.0@" + digestB)
+	if _, err := Solve(Problem{Roots: rootsOf("a " + digestA), Source: table}); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]int{"a " + digestA: 1, "b v1.0.0@" + digestB: 1}
+	if diff := cmp.Diff(want, table.asked); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestReasons(t *testing.T) {
+	s, err := Solve(Problem{
+		Roots:  []Root{{Package: "a", Constraint: "<v3", Name: "the platform"}, {Package: "b"}},
+		Source: parseTable("a v1.0.0: b v1\na v2.0.0: b v2\na v3.0.0\na v3\nb v1.0.0\nb v2.0.0: c >=v9\nb v2.1.0-rc.1\nb nightly\nc v1.0.0"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Pick{
+		{Package: "a", Tag: "v1.0.0", Why: []string{"the platform asked for <v3"}, Dependencies: []Dependency{{"b", "v1"}}, SetAside: []SetAside{
+			{"v3.0.0", "the platform asked for <v3"},
+			{"v2.0.0", "it needs b v2, and v1.0.0 is chosen"},
+			{"v3", "it names a part of a version, and moves"},
+		}},
+		{Package: "b", Tag: "v1.0.0", Why: []string{"a v1.0.0 needs v1", "you asked for any version"}, SetAside: []SetAside{
+			{"v2.1.0-rc.1", "a v1.0.0 needs v1, which accepts no prereleases"},
+			{"v2.0.0", "a v1.0.0 needs v1"},
+			{"nightly", "it is not a semantic version"},
+		}},
+	}
+	if diff := cmp.Diff(want, s.Picks); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The order in which a source and a problem name things has no effect.
+func TestOrderHasNoEffect(t *testing.T) {
+	text := "r v1.0.0: a; b; c\nr v2.0.0: a v2; b v1; c v2\na v1.0.0: c v1\na v2.0.0: b v2\nb v1.0.0\nb v2.0.0: c v1\nc v1.0.0\nc v2.0.0"
+	for _, roots := range []string{"r; c", "r v2; c"} {
+		var first string
+		for seed := range uint64(50) {
+			table := parseTable(text)
+			p := Problem{Roots: rootsOf(roots), Source: shuffled{table, rand.New(rand.NewPCG(seed, 1))}}
+			rand.New(rand.NewPCG(seed, 2)).Shuffle(len(p.Roots), func(i, j int) { p.Roots[i], p.Roots[j] = p.Roots[j], p.Roots[i] })
+			s, err := Solve(p)
+			got := fmt.Sprintf("%+v %v", s, err)
+			if first == "" {
+				first = got
+			}
+			if got != first {
+				t.Fatalf("got\n%s\nand\n%s", first, got)
+			}
+		}
+	}
+}
+
+// shuffled is a table that answers in another order each time.
+type shuffled struct {
+	*table
+	random *rand.Rand
+}
+
+func (s shuffled) Versions(pkg string) ([]string, error) {
+	out := slices.Sorted(maps.Keys(s.packages[pkg]))
+	s.random.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
+	return out, nil
+}
+
+func (s shuffled) Dependencies(pkg, version string) ([]Dependency, error) {
+	deps, err := s.table.Dependencies(pkg, version)
+	deps = slices.Clone(deps)
+	s.random.Shuffle(len(deps), func(i, j int) { deps[i], deps[j] = deps[j], deps[i] })
+	return deps, err
+}
+
+// Every pigeon of n+1 needs one of n holes of its own, which no search by
+// resolution finds out in less than exponential time.
+func pigeons(n int) (*table, []Root) {
+	t := newTable()
+	for hole := range n {
+		for pigeon := range n + 1 {
+			t.add(fmt.Sprintf("hole%d", hole), fmt.Sprintf("v%d.0.0", pigeon))
+		}
+	}
+	var roots []Root
+	for pigeon := range n + 1 {
+		name := fmt.Sprintf("pigeon%d", pigeon)
+		for hole := range n {
+			t.add(name, fmt.Sprintf("v%d.0.0", hole), Dependency{fmt.Sprintf("hole%d", hole), fmt.Sprintf("v%d.0.0", pigeon)})
+		}
+		roots = append(roots, Root{Package: name})
+	}
+	return t, roots
+}
+
+func TestBudget(t *testing.T) {
+	table, roots := pigeons(14)
+	_, err := Solve(Problem{Roots: roots, Source: table, Budget: 200_000})
+	var e *Exhausted
+	if !ErrBudget.Is(err) || !errors.As(err, &e) || len(e.Packages) != 5 || e.Steps < 200_000 {
+		t.Fatalf("got %v", err)
+	}
+	_, again := Solve(Problem{Roots: roots, Source: table, Budget: 200_000})
+	if again == nil || again.Error() != err.Error() {
+		t.Errorf("got %v and %v", err, again)
+	}
+}

@@ -1,0 +1,200 @@
+package solve
+
+import (
+	"cmp"
+	"slices"
+)
+
+// A variable is a package in a search: its candidates, lowest first, from 1 on.
+// State 0 is its absence.
+type variable struct {
+	name       string
+	candidates []candidate // candidates[0] is the absence
+	size       int
+	all        set
+	listed     bool
+	missing    error // the repository does not exist
+	unusable   []Version
+	sets       map[string]set // of constraints
+	installed  int            // the candidate that is installed, or 0
+	named      bool           // a root names it
+	preference []int          // the order in which candidates are tried, when it is not from the highest down
+	first      int            // everything from here on is a version, not a bare name
+
+	state    set
+	last     int // index in the trail of the newest entry of this package, or -1
+	facts    []*incompatibility
+	read     set // candidates whose dependencies are among the facts
+	queued   bool
+	waiting  bool
+	clashes  int
+	touching map[mergeKey]*incompatibility
+}
+
+// A candidate is one version of a package.
+type candidate struct {
+	pin
+	version Version
+	named   bool // a pin or what is installed: somebody means exactly this one
+}
+
+// newVariable lists the candidates of a package: what its repository lists, as far
+// as it can be chosen, what somebody names exactly, and what is installed.
+func newVariable(name string, listed *listing, pins []pin, installed string) *variable {
+	v := &variable{name: name, sets: map[string]set{}, last: -1, touching: map[mergeKey]*incompatibility{}}
+	var found []candidate
+	seen := map[pin]int{}
+	add := func(p pin, named bool) {
+		if at, ok := seen[p]; ok {
+			found[at].named = found[at].named || named
+			return
+		}
+		c := candidate{pin: p, version: ParseVersion(p.tag), named: named}
+		if c.version.unfit != "" && !named {
+			v.unusable = append(v.unusable, c.version)
+			return
+		}
+		seen[p] = len(found)
+		found = append(found, c)
+	}
+	var at pin
+	if installed != "" {
+		at = parsePin(installed)
+		add(at, true)
+	}
+	for _, p := range pins {
+		add(p, true)
+	}
+	if listed != nil {
+		v.listed, v.missing = true, listed.missing
+		for _, p := range listed.pins {
+			add(p, false)
+		}
+	}
+	slices.SortFunc(found, func(a, b candidate) int {
+		return cmp.Or(a.version.compare(b.version), cmp.Compare(a.tag, b.tag), -cmp.Compare(a.digest, b.digest))
+	})
+	slices.SortFunc(v.unusable, func(a, b Version) int { return cmp.Compare(a.Tag, b.Tag) })
+	v.unusable = slices.CompactFunc(v.unusable, func(a, b Version) bool { return a.Tag == b.Tag })
+	v.candidates = append([]candidate{{}}, found...)
+	v.finish(installed != "", at)
+	return v
+}
+
+func (v *variable) finish(has bool, at pin) {
+	v.size = len(v.candidates)
+	v.first = v.size
+	for i := 1; i < v.size; i++ {
+		c := &v.candidates[i]
+		if has && c.pin == at {
+			v.installed = i
+		}
+		if c.version.unfit == "" {
+			v.first = min(v.first, i)
+		}
+	}
+	v.all = fullSet(v.size)
+	v.state = v.all
+	v.read = newSet(v.size)
+}
+
+// knows reports whether a pin names a candidate.
+func (v *variable) knows(p pin) bool {
+	return slices.ContainsFunc(v.candidates[1:], func(c candidate) bool { return p.names(c.pin) })
+}
+
+// fitting is the set of candidates that satisfy a constraint.
+func (v *variable) fitting(text string, c *constraint) set {
+	if s, ok := v.sets[text]; ok {
+		return s
+	}
+	s := newSet(v.size)
+	for i := 1; i < v.size; i++ {
+		if v.fits(&v.candidates[i], c) {
+			s.add(i)
+		}
+	}
+	v.sets[text] = s
+	return s
+}
+
+func (v *variable) fits(candidate *candidate, c *constraint) bool {
+	switch {
+	case c.pin != nil:
+		return c.pin.names(candidate.pin)
+	case c.any:
+		return true
+	}
+	return c.accepts(&candidate.version)
+}
+
+// prefer sets the order in which versions of an installed package are tried.
+func (v *variable) prefer(nearest bool) {
+	if v.installed == 0 {
+		return
+	}
+	v.preference = append(v.preference, v.installed)
+	if !nearest {
+		for i := v.size - 1; i > 0; i-- {
+			v.preference = append(v.preference, i)
+		}
+		return
+	}
+	for i := v.installed + 1; i < v.size; i++ {
+		v.preference = append(v.preference, i)
+	}
+	for i := v.installed - 1; i > 0; i-- {
+		v.preference = append(v.preference, i)
+	}
+}
+
+// best is the candidate of the current state that is tried first. Prereleases
+// come last unless they are welcome.
+func (v *variable) best(welcome func() bool) int {
+	if v.installed > 0 && v.state.has(v.installed) {
+		return v.installed
+	}
+	first := v.top(func(int) bool { return true })
+	if first == 0 || !v.candidates[first].version.Prerelease() || welcome() {
+		return first
+	}
+	return cmp.Or(v.top(func(i int) bool { return !v.candidates[i].version.Prerelease() }), first)
+}
+
+// top is the first candidate of the current state, in the order of preference,
+// that passes a filter, or 0.
+func (v *variable) top(pass func(int) bool) int {
+	for _, i := range v.preference {
+		if v.state.has(i) && pass(i) {
+			return i
+		}
+	}
+	for i := v.size - 1; i > 0; i-- {
+		if v.state.has(i) && pass(i) {
+			return i
+		}
+	}
+	return 0
+}
+
+// settled reports whether nothing is open about the package: it is absent, or one
+// version is chosen whose dependencies are known.
+func (v *variable) settled() bool {
+	i := v.state.only()
+	return i == 0 || i > 0 && v.read.has(i)
+}
+
+// below are the candidates that come before the installed one. Names that are no
+// versions are not ordered.
+func (v *variable) below() set {
+	s := newSet(v.size)
+	if v.installed < v.first {
+		return s
+	}
+	for i := v.first; i < v.installed; i++ {
+		if v.candidates[i].version.compare(v.candidates[v.installed].version) < 0 {
+			s.add(i)
+		}
+	}
+	return s
+}

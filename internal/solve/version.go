@@ -1,0 +1,116 @@
+package solve
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+)
+
+// A Version is a tag, read by the rules of Masterminds/semver: with or without
+// the prefix v, and ordered as that library orders.
+type Version struct {
+	// Tag is the tag as it was written.
+	Tag string
+
+	major, minor, patch uint64
+	pre                 string
+	full                *semver.Version // of versions with a prerelease
+	unfit               string
+}
+
+// Unfit says why the tag cannot be chosen by a constraint, and is empty for
+// versions that can. Such a tag can still be named exactly.
+func (v Version) Unfit() string { return v.unfit }
+
+// Prerelease reports whether the version has a prerelease.
+func (v Version) Prerelease() bool { return v.pre != "" }
+
+// ParseVersion reads a tag. A partial version such as v1 moves with every
+// release, so that it stands for no version.
+func ParseVersion(tag string) Version {
+	v := Version{Tag: tag}
+	if n := (parts{}); n.parse(tag) && n.count == 3 {
+		v.major, v.minor, v.patch = n.number[0], n.number[1], n.number[2]
+		return v
+	}
+	full, err := semver.NewVersion(tag)
+	if err != nil {
+		v.unfit = "it is not a semantic version"
+		return v
+	}
+	core, _, _ := strings.Cut(tag, "+")
+	core, _, _ = strings.Cut(core, "-")
+	if strings.Count(core, ".") < 2 {
+		v.unfit = "it names a part of a version, and moves"
+		return v
+	}
+	v.major, v.minor, v.patch, v.pre = full.Major(), full.Minor(), full.Patch(), full.Prerelease()
+	if v.pre != "" {
+		v.full = full
+	}
+	return v
+}
+
+// compare orders versions by precedence; tags that are none come first.
+func (v Version) compare(w Version) int {
+	if (v.unfit == "") != (w.unfit == "") {
+		if v.unfit != "" {
+			return -1
+		}
+		return 1
+	}
+	if c := cmp.Or(cmp.Compare(v.major, w.major), cmp.Compare(v.minor, w.minor), cmp.Compare(v.patch, w.patch)); c != 0 {
+		return c
+	}
+	switch {
+	case v.pre == w.pre:
+		return 0
+	case v.pre == "":
+		return 1
+	case w.pre == "":
+		return -1
+	}
+	return v.full.Compare(w.full)
+}
+
+// library is the version as the library knows it.
+func (v Version) library() *semver.Version {
+	if v.full != nil {
+		return v.full
+	}
+	return semver.New(v.major, v.minor, v.patch, "", "")
+}
+
+// parts are the numbers of a version that has nothing but numbers.
+type parts struct {
+	number [3]uint64
+	count  int
+}
+
+// parse reads one to three numbers of at most 18 digits, after an optional v.
+// What it does not take is left to the library.
+func (p *parts) parse(s string) bool {
+	s = strings.TrimPrefix(s, "v")
+	for {
+		digits := 0
+		var n uint64
+		for digits < len(s) && s[digits] >= '0' && s[digits] <= '9' {
+			n = n*10 + uint64(s[digits]-'0')
+			digits++
+		}
+		if digits == 0 || digits > 18 || digits > 1 && s[0] == '0' {
+			return false
+		}
+		p.number[p.count] = n
+		p.count++
+		s = s[digits:]
+		if s == "" {
+			return true
+		}
+		if s[0] != '.' || p.count == 3 {
+			return false
+		}
+		s = s[1:]
+	}
+}
