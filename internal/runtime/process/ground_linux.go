@@ -1,0 +1,120 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// ground is what the machine allows.
+type ground struct {
+	kind kind
+	// why says why it is not something stronger.
+	why error
+	// overlay and proc say why an overlay, or /proc, cannot be mounted in a namespace;
+	// nil where they can.
+	overlay, proc error
+}
+
+// String is the isolation of a status.
+func (g *ground) String() string {
+	switch {
+	case g.kind == inNamespaces && g.proc != nil:
+		return fmt.Sprintf("namespaces, without /proc: %v", g.proc)
+	case g.kind == inNamespaces:
+		return "namespaces"
+	case g.kind == inChroot:
+		return fmt.Sprintf("chroot: %v", g.why)
+	}
+	return fmt.Sprintf("none: %v", g.why)
+}
+
+// errAskedFor is why a supervisor uses less than the machine allows.
+var errAskedFor = errors.New("it was asked for")
+
+// look finds out what the machine allows, by trying it. What it finds holds for the
+// life of the supervisor.
+func (s *starter) look(ctx context.Context) (*ground, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ground != nil {
+		return s.ground, nil
+	}
+	g, err := s.find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if s.ground = g; g.kind != inNamespaces {
+		s.opts.Log.Warn("the programs of packages are not isolated from this machine: "+g.String(),
+			"what to do", "allow unprivileged user namespaces, and install only packages that you trust until then")
+	}
+	return g, nil
+}
+
+func (s *starter) find(ctx context.Context) (*ground, error) {
+	g := &ground{kind: inNamespaces, why: errAskedFor}
+	if s.opts.Isolation == Namespaces {
+		if g.why = s.findNamespaces(ctx, g); g.why == nil || ctx.Err() != nil {
+			return g, context.Cause(ctx)
+		}
+	}
+	g.kind = asItIs
+	if s.opts.Isolation < None && os.Geteuid() == 0 {
+		g.kind = inChroot
+		if err := s.try(ctx, g); err != nil {
+			g.kind, g.why = asItIs, fmt.Errorf("%w, and %w", g.why, err)
+		}
+	}
+	return g, context.Cause(ctx)
+}
+
+// findNamespaces tries namespaces, with less where something in them is forbidden.
+func (s *starter) findNamespaces(ctx context.Context, g *ground) error {
+	for {
+		err := s.try(ctx, g)
+		var failed *stageError
+		switch {
+		case !errors.As(err, &failed):
+			if err != nil {
+				return fmt.Errorf("cannot make namespaces: %w", err)
+			}
+			return nil
+		case failed.stage == stageOverlay && g.overlay == nil:
+			g.overlay = err
+		case failed.stage == stageProc && g.proc == nil:
+			g.proc = err
+		default:
+			return err
+		}
+	}
+}
+
+// try prepares everything for a program that is not there.
+func (s *starter) try(ctx context.Context, g *ground) error {
+	dir, err := os.MkdirTemp(filepath.Join(s.opts.Dir, programsFolder), ".try-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = discard(dir) }() // The next supervisor removes what stays.
+	what, attr := s.plan(g, dir)
+	what.Probe, what.Name = true, "probe"
+	lower := filepath.Join(dir, "lower")
+	err = os.Mkdir(lower, 0o755)
+	if err == nil && g.kind == inNamespaces && g.overlay == nil {
+		err = what.overlay(lower, dir)
+	} else if err == nil {
+		err = os.Mkdir(what.Root, 0o755)
+	}
+	if err != nil {
+		return err
+	}
+	child, _, err := s.begin(ctx, what, attr, io.Discard)
+	if err != nil {
+		return err
+	}
+	child.abandon()
+	return nil
+}
