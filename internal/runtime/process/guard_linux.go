@@ -19,7 +19,7 @@ import (
 func guard(s setup, control, reports *os.File) error {
 	// What the program leaves behind becomes a child of this process.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return tell(reports, report{Stage: "guard the program", Error: err.Error()})
+		return send(reports, report{Stage: "guard the program", Error: err.Error()})
 	}
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
@@ -36,9 +36,9 @@ func guard(s setup, control, reports *os.File) error {
 		if !errors.As(err, &failed) {
 			failed = &stageError{"start it", err}
 		}
-		return tell(reports, report{Stage: failed.stage, Error: failed.err.Error()})
+		return send(reports, report{Stage: failed.stage, Error: failed.err.Error()})
 	}
-	if err := tell(reports, report{Ready: true, PID: pid}); err != nil {
+	if err := send(reports, report{Ready: true, PID: pid}); err != nil {
 		endAll()
 		return err
 	}
@@ -54,14 +54,9 @@ func guard(s setup, control, reports *os.File) error {
 			killAll()
 		case end := <-over:
 			endAll()
-			return tell(reports, report{Ended: &end})
+			return send(reports, report{Ended: &end})
 		}
 	}
-}
-
-func tell(reports *os.File, r report) error {
-	_, err := reports.Write(encode(r))
-	return err
 }
 
 // startGuarded runs the same step again, which becomes the program, and waits until
@@ -87,7 +82,7 @@ func startGuarded(s setup) (pid int, done func(), err error) {
 	if err != nil {
 		return 0, done, err
 	}
-	if _, err := control.Write(encode(s)); err != nil {
+	if err := send(control, s); err != nil {
 		return 0, done, err
 	}
 	decoder := json.NewDecoder(reports)

@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-const patience = time.Minute
+const patience = 30 * time.Second
 
 // programVariable names the test program where it was built already.
 const programVariable = "XPKG_TEST_PROGRAM"
@@ -205,6 +205,11 @@ func begin(t testing.TB, s *Supervisor, spec Spec) {
 	if err := s.Ensure(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("%s said:\n%s", spec.Name, readLog(t, s, spec.Name, 40))
+		}
+	})
 	serving(t, spec)
 }
 
@@ -263,5 +268,3 @@ func ownerOf(t testing.TB, pid int) int {
 }
 
 const superviseCommand = "supervise"
-
-func supervise() {}

@@ -36,8 +36,7 @@ func Init() error {
 	if !errors.As(err, &failed) {
 		failed = &stageError{"start it", err}
 	}
-	_, err = reports.Write(encode(report{Stage: failed.stage, Error: failed.err.Error()}))
-	return errors.Join(failed, err)
+	return errors.Join(failed, send(reports, report{Stage: failed.stage, Error: failed.err.Error()}))
 }
 
 // openPipes takes the open files, and keeps them from the program.
@@ -75,7 +74,7 @@ func (s setup) become(control, reports *os.File) error {
 	if err := forbidCalls(); err != nil {
 		return stage("forbid system calls", err)
 	}
-	if _, err := reports.Write(encode(report{Ready: true})); err != nil || s.Probe {
+	if err := send(reports, report{Ready: true}); err != nil || s.Probe {
 		return err
 	}
 	return stage("execute "+s.Path, unix.Exec(s.Path, s.Args, s.Env))

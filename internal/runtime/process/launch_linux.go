@@ -104,8 +104,7 @@ func (c *child) send(s setup) error {
 	if err := c.control.SetWriteDeadline(time.Now().Add(startLimit)); err != nil {
 		return err
 	}
-	_, err := c.control.Write(encode(s))
-	return ignore(err, syscall.EPIPE)
+	return ignore(send(c.control, s), syscall.EPIPE)
 }
 
 // await waits until the program has taken over, or the step says why it does not.

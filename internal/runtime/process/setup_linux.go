@@ -1,6 +1,9 @@
 package process
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"os"
+)
 
 // InitCommand is the argument with which the executable is run to start a program.
 const InitCommand = "runtime-init"
@@ -98,12 +101,5 @@ func (e ended) exit() Exit {
 	return exitCode(e.Code)
 }
 
-// encode is one line.
-func encode(v any) []byte {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		// The types above have nothing that cannot be written.
-		return []byte("{}\n")
-	}
-	return append(raw, '\n')
-}
+// send writes a setup or a report, one line each.
+func send(to *os.File, v any) error { return json.NewEncoder(to).Encode(v) }

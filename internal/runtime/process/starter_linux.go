@@ -58,14 +58,16 @@ func (s *starter) start(ctx context.Context, r *run) (*instance, error) {
 	if err := s.furnish(&what, g, r, private); err != nil {
 		return nil, err
 	}
-	if g.kind != inNamespaces {
-		what = setup{Kind: asGuard, Guarded: &what}
+	guarded := g.kind != inNamespaces
+	if guarded {
+		program := what
+		what = setup{Kind: asGuard, Guarded: &program}
 	}
 	child, first, err := s.begin(ctx, what, attr, r.log)
 	if err != nil {
 		return nil, err
 	}
-	return newInstance(child, first, g.String(), what.Kind == asGuard), nil
+	return newInstance(child, first, g.String(), guarded), nil
 }
 
 func (s *starter) begin(ctx context.Context, what setup, attr *syscall.SysProcAttr, log io.Writer) (*child, report, error) {

@@ -1,0 +1,106 @@
+package process
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// isolations are the ones that a machine can be made to use.
+var isolations = map[string]Isolation{"namespaces": Namespaces, "chroot": Chroot, "none": None}
+
+// forEachIsolation runs a test in every isolation that this machine allows.
+func forEachIsolation(t *testing.T, test func(t *testing.T, s *Supervisor)) {
+	for name, isolation := range isolations {
+		t.Run(name, func(t *testing.T) {
+			s := newSupervisor(t, func(o *Options) { o.Isolation = isolation })
+			g, err := s.starter.look(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasPrefix(g.String(), name) {
+				t.Skipf("this machine has instead: %s", g)
+			}
+			test(t, s)
+		})
+	}
+}
+
+func TestWithoutNamespaces(t *testing.T) {
+	s := newSupervisor(t, func(o *Options) { o.Isolation = None })
+	spec := spec(t, "plain")
+	spec.Args = []string{"serve", "--certs=/tls/server", "/tls/server/tls.crt"}
+	spec.Env["TLS_SERVER_CERTS_DIR"] = "/tls/server"
+	spec.Files = map[string][]byte{"/tls/server/tls.crt": []byte("certificate")}
+	begin(t, s, spec)
+	status, _ := s.Status(spec.Name)
+	if status.Isolation != "none: it was asked for" || status.PID == 0 || !status.Running {
+		t.Errorf("got %+v", status)
+	}
+	got := see(t, spec)
+	if got.UID != os.Geteuid() || got.Status["NoNewPrivs"] != "1" || got.Status["CapEff"] != "0000000000000000" || got.PID != status.PID {
+		t.Errorf("got %+v", got)
+	}
+	private := filepath.Join(s.opts.Dir, programsFolder, spec.Name, "private")
+	if got.Dir != filepath.Join(private, "root", "work") {
+		t.Errorf("it started in %s", got.Dir)
+	}
+	env := map[string]string{}
+	for _, e := range got.Env {
+		name, value, _ := strings.Cut(e, "=")
+		env[name] = value
+	}
+	if data := mustAsk(t, spec, "read", env["TLS_SERVER_CERTS_DIR"]+"/tls.crt"); data != "certificate" {
+		t.Errorf("got %q", data)
+	}
+	if data := mustAsk(t, spec, "read", got.Args[3]); data != "certificate" {
+		t.Errorf("got %q", data)
+	}
+	if got.Args[2] != "--certs="+env["TLS_SERVER_CERTS_DIR"] || env["TMPDIR"] != filepath.Join(private, "tmp") || env["FROM_IMAGE"] != "1" {
+		t.Errorf("got %q, %q", got.Args, got.Env)
+	}
+	spec.Files = map[string][]byte{"/tls/server/tls.crt": []byte("renewed")}
+	if err := s.Ensure(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	if data := mustAsk(t, spec, "read", got.Args[3]); data != "renewed" {
+		t.Errorf("got %q", data)
+	}
+}
+
+func TestWithoutNamespacesAsRoot(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("this is another user")
+	}
+	s := newSupervisor(t, func(o *Options) { o.Isolation = Chroot })
+	spec := spec(t, "rooted")
+	spec.Files = map[string][]byte{"/tls/server/tls.crt": []byte("certificate")}
+	begin(t, s, spec)
+	status, _ := s.Status(spec.Name)
+	if !strings.HasPrefix(status.Isolation, "chroot: ") {
+		t.Skipf("this machine has instead: %s", status.Isolation)
+	}
+	got := see(t, spec)
+	if got.UID != outsideUser || got.GID != outsideUser || len(got.Groups) != 0 || got.Dir != "/work" {
+		t.Errorf("got %+v", got)
+	}
+	if list := mustAsk(t, spec, "list", "/"); list != ".xpkg bin dev etc tls tmp work" {
+		t.Errorf("it sees %s", list)
+	}
+	for _, name := range []string{"/tls/server/tls.crt", "/etc/hosts"} {
+		if data := mustAsk(t, spec, "read", name); data == "" {
+			t.Errorf("%s is empty", name)
+		}
+		if _, err := ask(spec, "write", name); err == nil {
+			t.Errorf("%s can be written", name)
+		}
+	}
+	spec.Files = map[string][]byte{"/tls/server/tls.crt": []byte("renewed")}
+	if err := s.Ensure(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	if data := mustAsk(t, spec, "read", "/tls/server/tls.crt"); data != "renewed" {
+		t.Errorf("got %q", data)
+	}
+}
