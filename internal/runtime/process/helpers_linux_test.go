@@ -38,13 +38,20 @@ func TestMain(m *testing.M) {
 			supervise()
 		}
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if builtIn != "" {
+		_ = os.RemoveAll(builtIn)
+	}
+	os.Exit(code)
 }
 
 const patience = 30 * time.Second
 
 // programVariable names the test program where it was built already.
 const programVariable = "XPKG_TEST_PROGRAM"
+
+// builtIn is the folder that it was built in, if it was.
+var builtIn string
 
 // built builds the test program, once.
 var built = sync.OnceValues(func() (string, error) {
@@ -55,6 +62,7 @@ var built = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	builtIn = dir
 	path := filepath.Join(dir, "program")
 	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "./testdata/program")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")

@@ -228,6 +228,7 @@ func TestKilledSupervisorLeavesNothing(t *testing.T) {
 				spawn = "/bin/program"
 			}
 			mustAsk(t, spec, "spawn", spawn)
+			mustAsk(t, spec, "call", "pdeathsig") // It tries to stay.
 			all := descendants(t, cmd.Process.Pid)[1:]
 			if len(all) < 2 {
 				t.Fatalf("the program and its child should run: %v", all)
