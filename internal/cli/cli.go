@@ -83,8 +83,11 @@ type grammar struct {
 	Up        upCmd        `cmd:"" group:"plane" help:"Start a control plane on this machine."`
 	Down      downCmd      `cmd:"" group:"plane" help:"Stop the control plane that runs in the background."`
 	Status    statusCmd    `cmd:"" group:"plane" help:"Show the state of the control plane of this machine."`
+	Logs      logsCmd      `cmd:"" group:"plane" help:"Print the log of a package's program."`
 	Manager   managerCmd   `cmd:"" group:"plane" help:"Run the package manager against a cluster."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`
+
+	RuntimeInit runtimeInitCmd `cmd:"" hidden:""`
 }
 
 // Main runs one command line and returns the exit code.

@@ -135,7 +135,7 @@ func openTemp(t testing.TB) string {
 func newSupervisor(t testing.TB, change func(*Options)) *Supervisor {
 	t.Helper()
 	o := Options{
-		Dir: filepath.Join(openTemp(t), "data"), Executable: os.Args[0], Log: slog.New(slog.NewTextHandler(testWriter{t}, nil)),
+		Dir: filepath.Join(openTemp(t), "data"), Log: slog.New(slog.NewTextHandler(testWriter{t}, nil)),
 		Grace: 5 * time.Second, WatchEvery: 20 * time.Millisecond,
 	}
 	if change != nil {

@@ -3,6 +3,7 @@ package process
 import (
 	"maps"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -164,5 +165,13 @@ func TestWhatAProgramMayNotCall(t *testing.T) {
 	}
 	if _, err := ask(spec, "spawn", ""); err != nil {
 		t.Errorf("it cannot start processes of its own: %v", err)
+	}
+}
+
+// Run by a person, the step in between says what it is and does nothing.
+func TestInitByHand(t *testing.T) {
+	out, err := exec.Command(os.Args[0], InitCommand).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "this command is run by xpkg itself") {
+		t.Errorf("got %v, %s", err, out)
 	}
 }

@@ -252,7 +252,7 @@ func TestKilledSupervisorLeavesNothing(t *testing.T) {
 func supervise() {
 	isolation, _ := strconv.Atoi(os.Args[4])
 	s, err := New(Options{
-		Dir: os.Args[2], Executable: os.Args[0], Isolation: Isolation(isolation),
+		Dir: os.Args[2], Isolation: Isolation(isolation),
 		Images: folders{imageDigest: {Path: os.Args[3], Config: oci.ProgramConfig{Entrypoint: []string{"/bin/program"}}}},
 	})
 	if err == nil {

@@ -45,7 +45,8 @@ type Options struct {
 	// is missing, and belongs to one supervisor at a time.
 	Dir string
 	// Executable is run with Arguments to start a program, and calls [Init]. They are
-	// that of this process, and [InitCommand], when they are empty.
+	// that of this process, even if its file was replaced meanwhile, and
+	// [InitCommand], when they are empty.
 	Executable string
 	Arguments  []string
 	// Images gives the roots of images.
@@ -67,13 +68,9 @@ type Options struct {
 	Sleep func(ctx context.Context, d time.Duration) error
 }
 
-func (o Options) withDefaults() (Options, error) {
+func (o Options) withDefaults() Options {
 	if o.Executable == "" {
-		exe, err := os.Executable()
-		if err != nil {
-			return o, ErrProgramStart.New(err, "cannot tell where this program is")
-		}
-		o.Executable = exe
+		o.Executable = "/proc/self/exe"
 	}
 	if o.Arguments == nil {
 		o.Arguments = []string{InitCommand}
@@ -96,7 +93,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Sleep == nil {
 		o.Sleep = sleep
 	}
-	return o, nil
+	return o
 }
 
 // Supervisor runs programs. It can be used by many goroutines.
@@ -125,13 +122,12 @@ func New(o Options) (*Supervisor, error) {
 	if err := supported(); err != nil {
 		return nil, err
 	}
-	o, err := o.withDefaults()
+	o = o.withDefaults()
+	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
-		return nil, err
-	}
-	if o.Dir, err = filepath.Abs(o.Dir); err != nil {
 		return nil, ErrProgramFolder.New(err, "cannot find the folder %s", o.Dir)
 	}
+	o.Dir = dir
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, ErrProgramFolder.New(err, "cannot make the folder %s", o.Dir)
 	}

@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gofrs/flock"
+)
+
+// packagesServer is a cluster with a provider, a function of the same name, and a
+// configuration.
+func packagesServer(t *testing.T) *httptest.Server {
+	t.Helper()
+	item := func(kind, name, revision string) string {
+		return fmt.Sprintf(`{"apiVersion":"pkg.crossplane.io/v1","kind":%q,"metadata":{"name":%q},"status":{"currentRevision":%q}}`, kind, name, revision)
+	}
+	lists := map[string]string{
+		"providers":      item("Provider", "hello", "hello-0123456789ab") + "," + item("Provider", "new", ""),
+		"functions":      item("Function", "hello", "hello-ba9876543210") + "," + item("Function", "quiet", "quiet-0123456789ab"),
+		"configurations": item("Configuration", "platform", "platform-0123456789ab"),
+	}
+	kinds := map[string]string{"providers": "ProviderList", "functions": "FunctionList", "configurations": "ConfigurationList"}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		resource := filepath.Base(r.URL.Path)
+		items, ok := lists[resource]
+		if !ok {
+			w.WriteHeader(http.StatusNotFound)
+			fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","details":{"name":"lock"},"code":404}`)
+			return
+		}
+		fmt.Fprintf(w, `{"apiVersion":"pkg.crossplane.io/v1","kind":%q,"items":[%s]}`, kinds[resource], items)
+	}))
+	t.Cleanup(server.Close)
+	return server
+}
+
+// planeOf makes a data directory as a control plane that runs has it.
+func planeOf(t *testing.T, server string) string {
+	t.Helper()
+	dir := t.TempDir()
+	state, err := json.Marshal(map[string]any{"dataDir": dir, "server": server})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string]string{
+		"version.json": `{"kind":"xpkg control plane","layout":1,"created":"2026-01-02T03:04:05Z"}`, "state.json": string(state),
+		"runtime/logs/hello-0123456789ab.log": "one\ntwo\tcolumns\n", "runtime/logs/hello-old.log": "old\n",
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lock := flock.New(filepath.Join(dir, "up.lock"), flock.SetPermissions(0o600))
+	if ok, err := lock.TryLock(); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	t.Cleanup(func() { _ = lock.Close() })
+	return dir
+}
+
+func TestLogs(t *testing.T) {
+	server := packagesServer(t)
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	config := "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: " + server.URL + "}}]\ncontexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n"
+	if err := os.WriteFile(kubeconfig, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	here, other := planeOf(t, server.URL), planeOf(t, "https://127.0.0.1:1")
+	tests := map[string]struct {
+		dir, args string
+		exit      int
+		out       string
+		says      []string
+	}{
+		"package":          {here, "provider/hello", 0, "one\ntwo\tcolumns\n", nil},
+		"tail":             {here, "provider/hello --tail 1", 0, "two\tcolumns\n", nil},
+		"revision":         {other, "hello-0123456789ab", 0, "one\ntwo\tcolumns\n", nil},
+		"former revision":  {here, "hello-old", 0, "old\n", nil},
+		"two of the name":  {here, "hello", 3, "", []string{"AmbiguousName"}},
+		"unknown":          {here, "absent", 5, "", []string{"PackageNotFound"}},
+		"never started":    {here, "quiet", 5, "", []string{"NoLogs", "there is no log of quiet"}},
+		"no revision":      {here, "new", 5, "", []string{"NoLogs", "no revision yet"}},
+		"no program":       {here, "platform", 5, "", []string{"NoLogs", "Configuration"}},
+		"of a cluster":     {other, "quiet -f --tail 5", 13, "", []string{"LogsElsewhere", "kubectl logs deployment/quiet-0123456789ab --namespace crossplane-system --container package-runtime --kubeconfig " + kubeconfig + " --follow --tail=5"}},
+		"without the name": {here, "", 3, "", []string{"Usage"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var out, said bytes.Buffer
+			argv := append([]string{"xpkg", "logs", "--kubeconfig", kubeconfig, "--data-dir", test.dir}, strings.Fields(test.args)...)
+			exit := Main(t.Context(), argv, &Env{Stdout: &out, Stderr: &said})
+			if exit != test.exit || out.String() != test.out {
+				t.Errorf("exit %d, printed %q, said %s", exit, out.String(), said.String())
+			}
+			for _, word := range test.says {
+				if !strings.Contains(said.String(), word) {
+					t.Errorf("%q is not in: %s", word, said.String())
+				}
+			}
+		})
+	}
+}
+
+func TestLogsOnATerminalAreHarmless(t *testing.T) {
+	var out bytes.Buffer
+	if err := copyText(&out, strings.NewReader("a\tb\n\x1b[2Jc\nd")); err != nil {
+		t.Fatal(err)
+	}
+	if want := "a\tb\n\\u001b[2Jc\nd"; out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}
+
+// Nobody who asks for help is told of the step between.
+func TestRuntimeInitIsHidden(t *testing.T) {
+	var out, said bytes.Buffer
+	if exit := Main(t.Context(), []string{"xpkg", "--help"}, &Env{Stdout: &out, Stderr: &said}); exit != 0 || strings.Contains(out.String(), "runtime-init") {
+		t.Errorf("exit %d, %s", exit, out.String())
+	}
+}

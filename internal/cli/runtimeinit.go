@@ -1,0 +1,16 @@
+package cli
+
+import "github.com/xpkg-dev/xpkg/internal/runtime/process"
+
+// runtimeInitCmd is the step between the control plane of this machine and the
+// program of a package. It is run by xpkg itself, under the name
+// [process.InitCommand], and is in no help.
+type runtimeInitCmd struct{}
+
+// Run becomes the program, or guards it.
+func (*runtimeInitCmd) Run(*Env) error {
+	if err := process.Init(); err != nil {
+		return process.ErrProgramStart.New(err, "cannot start a program")
+	}
+	return nil
+}
