@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/cache"
 	"github.com/xpkg-dev/xpkg/internal/content"
 	"github.com/xpkg-dev/xpkg/internal/failure"
@@ -128,6 +129,9 @@ func runManager(ctx context.Context, o managerOptions) (err error) {
 	opts.InUse, opts.Log = packages.Use, o.log
 	err = manager.Run(ctx, opts)
 	var known *failure.Error
+	if apply.ErrServer.Is(err) {
+		return ErrCluster.New(err, "the package manager cannot work with the cluster")
+	}
 	if err == nil || errors.As(err, &known) {
 		return err
 	}

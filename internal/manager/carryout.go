@@ -15,7 +15,8 @@ import (
 )
 
 // carryOut makes the revisions what was decided. The old one is deactivated
-// before the new one is made active, so that two are never active at once.
+// before the new one is made active, so that two are never active at once; those
+// that are collected go when the active one has its objects.
 func (r *packageReconciler) carryOut(ctx context.Context, p v1.Package, meta format.Meta, digest oci.Digest, name string, revisions []v1.PackageRevision, d revision.Decision) error {
 	byName := map[string]v1.PackageRevision{}
 	for _, rev := range revisions {
@@ -39,6 +40,9 @@ func (r *packageReconciler) carryOut(ctx context.Context, p v1.Package, meta for
 			return err
 		}
 	}
+	if !handedOverTo(byName[d.Activate], d) {
+		return nil
+	}
 	for _, n := range d.Collect {
 		if err := r.client.Delete(ctx, byName[n], gone(byName[n])); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("collect old revision %s: %w", n, err)
@@ -60,6 +64,13 @@ func (r *packageReconciler) own(ctx context.Context, p v1.Package, current strin
 		}
 	}
 	return nil
+}
+
+// handedOverTo reports whether old revisions can be collected. While the active one
+// still takes over its objects they stay: the garbage collector would remove them
+// from the owners of the same objects at the same time.
+func handedOverTo(rev v1.PackageRevision, d revision.Decision) bool {
+	return d.Activate == "" || rev != nil && active(rev) && looked(rev)
 }
 
 // gone makes sure that a revision is deleted as it was when that was decided:

@@ -123,10 +123,14 @@ func (r *revisionReconciler) write(ctx context.Context, log *slog.Logger, f fami
 	started := r.now()
 	written, err := r.cluster.Run(ctx, p, objects.Content)
 	r.metrics.wrote(p, written)
+	if len(p.Refusals) == 0 {
+		// Also of a plan that was not carried out whole: what was written is known,
+		// and what the revision may have written is listed.
+		f.rev.RevisionStatus().ObjectRefs = objectRefs(refs, live, written)
+	}
 	if err != nil {
 		return err
 	}
-	f.rev.RevisionStatus().ObjectRefs = objectRefs(refs, live, written)
 	if len(written) > 0 {
 		log.InfoContext(ctx, "objects written", "written", len(written), "unchanged", p.Unchanged, "took", r.now().Sub(started).Round(time.Millisecond))
 	}
