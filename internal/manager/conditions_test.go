@@ -78,7 +78,8 @@ func TestKstatus(t *testing.T) {
 			for _, rev := range revisionsOf(t, s.client, p) {
 				wait.Until(t, limit, "the revision is "+c.revision.String(), func() (string, bool) {
 					got, u := computed(t, s, "ProviderRevision", rev.GetName())
-					return fmt.Sprintf("%s %v", got.Status, u.Object["status"]), got.Status == c.revision
+					observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
+					return fmt.Sprintf("%s %v", got.Status, u.Object["status"]), got.Status == c.revision && observed == u.GetGeneration()
 				})
 				checkStatus(t, s, "ProviderRevision", rev.GetName(), c.revision)
 			}

@@ -23,7 +23,8 @@ import (
 // and keeps them there.
 type revisionReconciler struct {
 	*world
-	kind string
+	kind   string
+	lately lately
 }
 
 // Reconcile brings one revision up to date.
@@ -35,6 +36,7 @@ func (r *revisionReconciler) Reconcile(ctx context.Context, req ctrl.Request) (c
 	p, err := r.revisionOwner(ctx, rev)
 	if err != nil || p == nil || p.GetDeletionTimestamp() != nil || rev.GetDeletionTimestamp() != nil {
 		// Without its package a revision is garbage, and is collected.
+		r.lately.drop(rev.GetUID())
 		return ctrl.Result{}, err
 	}
 	spec := rev.RevisionSpec()
@@ -116,13 +118,14 @@ func (r *revisionReconciler) write(ctx context.Context, log *slog.Logger, f fami
 	if err != nil {
 		return err
 	}
-	p := plan.Establish(objects.Desired(), live, revision.Written(f.siblings), f.requester())
+	p := plan.Establish(objects.Desired(), live, r.lately.known(f.siblings), f.requester())
 	if err := claim.hold(p); err != nil {
 		return err
 	}
 	started := r.now()
 	written, err := r.cluster.Run(ctx, p, objects.Content)
 	r.metrics.wrote(p, written)
+	r.lately.put(f.rev, written)
 	if len(p.Refusals) == 0 {
 		// Also of a plan that was not carried out whole: what was written is known,
 		// and what the revision may have written is listed.
