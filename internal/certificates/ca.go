@@ -1,0 +1,177 @@
+package certificates
+
+import (
+	"crypto"
+	"crypto/x509"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// CA is what the Secret of the authority holds.
+type CA struct {
+	// Current signs certificates. Nil when the Secret has no whole and valid one.
+	Current *Authority
+	// Next will sign them, once everybody trusts it.
+	Next *Authority
+	// Trusted are certificates that are trusted beside those.
+	Trusted []*x509.Certificate
+	// Orphan is a key without its certificate.
+	Orphan crypto.Signer
+
+	// Carried is the bundle that every Secret had, and Replaced the authority that
+	// signed every certificate, and since when.
+	Carried, Replaced Mark
+	// Rotate says that somebody asks for a new authority.
+	Rotate bool
+	// Foreign says that somebody else, such as cert-manager, keeps the authority. It
+	// is used, and nothing but what is trusted beside it is written.
+	Foreign bool
+}
+
+// Mark remembers since when a set of certificates has been somewhere.
+type Mark struct {
+	Fingerprint string
+	Since       time.Time
+}
+
+func (m Mark) String() string { return m.Fingerprint + " " + m.Since.UTC().Format(time.RFC3339) }
+
+// parseMark gives no mark for a text that is none.
+func parseMark(text string) Mark {
+	if len(text) < 34 {
+		return Mark{}
+	}
+	since, err := time.Parse(time.RFC3339, text[33:])
+	if err != nil || text[32] != ' ' {
+		return Mark{}
+	}
+	return Mark{Fingerprint: text[:32], Since: since}
+}
+
+// holds reports whether the mark is about a fingerprint. One from the future, where
+// a clock was wrong, is made anew.
+func (m Mark) holds(fingerprint string, now time.Time) bool {
+	return m.Fingerprint == fingerprint && !m.Since.After(now)
+}
+
+// Bundle are the certificates by which it can be told now that a certificate is
+// genuine.
+func (ca CA) Bundle(now time.Time) []*x509.Certificate {
+	var all []*x509.Certificate
+	if ca.Current != nil {
+		all = append(all, ca.Current.Certificate)
+	}
+	if ca.Next != nil {
+		all = append(all, ca.Next.Certificate)
+	}
+	all = append(all, ca.Trusted...)
+	return distinct(slices.DeleteFunc(all, func(c *x509.Certificate) bool { return now.After(c.NotAfter) }))
+}
+
+// retired are those of the bundle that sign nothing any more.
+func (ca CA) retired(now time.Time) []*x509.Certificate {
+	return slices.DeleteFunc(ca.Bundle(now), func(c *x509.Certificate) bool {
+		return ca.Current != nil && c.Equal(ca.Current.Certificate) || ca.Next != nil && c.Equal(ca.Next.Certificate)
+	})
+}
+
+// readCA reads the Secret, nil when there is none. What is damaged counts as not
+// there, but a certificate without its key is trusted still: it may have signed
+// what is in use.
+func readCA(secret *corev1.Secret, now time.Time) CA {
+	if secret == nil {
+		return CA{}
+	}
+	_, rotate := secret.Annotations[AnnotationRotate]
+	ca := CA{
+		Trusted:  authoritiesIn(secret.Data[keyTrusted]),
+		Carried:  parseMark(secret.Annotations[annotationCarried]),
+		Replaced: parseMark(secret.Annotations[annotationReplaced]),
+		Rotate:   rotate, Foreign: ofCertManager(secret),
+	}
+	ca.Current = readAuthority(secret, KeyCertificate, KeyPrivate, now)
+	if ca.Current == nil {
+		ca.Trusted = append(ca.Trusted, authoritiesIn(secret.Data[KeyCertificate])...)
+		if key, err := privateKey(secret.Data[KeyPrivate]); err == nil {
+			ca.Orphan = key
+		}
+	}
+	ca.Next = readAuthority(secret, keyNextCertificate, keyNextPrivate, now)
+	if ca.Next == nil {
+		ca.Trusted = append(ca.Trusted, authoritiesIn(secret.Data[keyNextCertificate])...)
+	}
+	return ca
+}
+
+// readAuthority is nil unless the certificate is one of an authority, valid now,
+// and the key is its.
+func readAuthority(secret *corev1.Secret, certificate, key string, now time.Time) *Authority {
+	c := firstCertificate(secret.Data[certificate])
+	if c == nil || !c.IsCA || now.After(c.NotAfter) {
+		return nil
+	}
+	private, err := privateKey(secret.Data[key])
+	if err != nil || !belongs(private, c) {
+		return nil
+	}
+	return &Authority{Certificate: c, Key: private}
+}
+
+func authoritiesIn(text []byte) []*x509.Certificate {
+	return slices.DeleteFunc(certificatesIn(text), func(c *x509.Certificate) bool { return !c.IsCA })
+}
+
+// write puts the authority into its Secret, and leaves everything else there alone.
+func (ca CA) write(secret *corev1.Secret, now time.Time) error {
+	if secret.Data == nil {
+		secret.Data = map[string][]byte{}
+	}
+	if !ca.Foreign {
+		if err := ca.Current.write(secret, KeyCertificate, KeyPrivate); err != nil {
+			return err
+		}
+		if err := ca.Next.write(secret, keyNextCertificate, keyNextPrivate); err != nil {
+			return err
+		}
+	}
+	secret.Data[keyTrusted] = bundlePEM(ca.retired(now))
+	if len(secret.Data[keyTrusted]) == 0 {
+		delete(secret.Data, keyTrusted)
+	}
+	annotate(secret, annotationCarried, ca.Carried)
+	annotate(secret, annotationReplaced, ca.Replaced)
+	if !ca.Rotate {
+		delete(secret.Annotations, AnnotationRotate)
+	}
+	return nil
+}
+
+func (a *Authority) write(secret *corev1.Secret, certificate, key string) error {
+	if a == nil {
+		delete(secret.Data, certificate)
+		delete(secret.Data, key)
+		return nil
+	}
+	if have := firstCertificate(secret.Data[certificate]); have != nil && have.Equal(a.Certificate) {
+		return nil
+	}
+	text, err := a.keyPEM()
+	if err != nil {
+		return err
+	}
+	secret.Data[certificate], secret.Data[key] = certificatePEM(a.Certificate), text
+	return nil
+}
+
+func annotate(secret *corev1.Secret, annotation string, mark Mark) {
+	if mark == (Mark{}) {
+		delete(secret.Annotations, annotation)
+		return
+	}
+	if secret.Annotations == nil {
+		secret.Annotations = map[string]string{}
+	}
+	secret.Annotations[annotation] = mark.String()
+}

@@ -1,0 +1,54 @@
+package certificates
+
+import (
+	"context"
+	"errors"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/failure"
+)
+
+// Failures of keeping certificates.
+var (
+	ErrSecretTaken = failure.Register(failure.Code{
+		Name: "CertificateSecretTaken", Class: failure.Conflict,
+		Cause: "A Secret has the name that the certificate of a package needs, and holds something else.",
+		Fix:   "Remove or rename the Secret, or give the package another name.",
+	})
+	ErrNotReady = failure.Register(failure.Code{
+		Name: "CertificateNotReady", Class: failure.Unavailable,
+		Cause: "A Secret that somebody else fills with a certificate, such as cert-manager, is not complete, or its certificate is not valid now.",
+		Fix:   "Look at the Certificate that the Secret belongs to; remove the Secret's annotations of cert-manager to have xpkg fill it.",
+	})
+	ErrAuthority = failure.Register(failure.Code{
+		Name: "AuthorityUnusable", Class: failure.Untrusted,
+		Cause: "The authority in the Secret crossplane-root-ca cannot sign certificates that anybody would accept, for example since it may not sign for these names.",
+		Fix:   "Put another authority there, or delete the Secret to have xpkg make one; what is in use stays trusted meanwhile.",
+	})
+	ErrContended = failure.Register(failure.Code{
+		Name: "CertificatesContended", Class: failure.Conflict,
+		Cause: "The Secrets of certificates were changed by somebody else again and again while xpkg worked on them.",
+		Fix:   "Nothing needs to be done: it is tried again. If it stays, look for another manager that writes the Secrets.",
+	})
+)
+
+// classify turns what became of a call into a failure.
+func classify(err error, what string, args ...any) error {
+	code := apply.ErrServer
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		code = apply.ErrStopped
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		code = apply.ErrForbidden
+	case apierrors.IsInvalid(err):
+		code = apply.ErrRejected
+	}
+	return code.New(err, what, args...)
+}
+
+// moved reports whether a write failed since something else was written first.
+func moved(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
+}

@@ -1,0 +1,165 @@
+package certificates
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/hex"
+	"encoding/pem"
+	"io"
+	"math/big"
+	"time"
+)
+
+const (
+	// rsaBits and the form PKCS #1 are what Crossplane reads an authority's key as;
+	// it can read no other, and would not start.
+	rsaBits = 2048
+	// serialBits is the most that RFC 5280, section 4.1.2.2, allows, rounded down to
+	// whole random bytes that are never negative.
+	serialBits = 152
+	// backdate is how far clocks of other machines may be behind.
+	backdate = time.Hour
+	// organization is in the subject of authorities of Crossplane and of ours.
+	organization = "Crossplane"
+)
+
+// Authority signs certificates.
+type Authority struct {
+	Certificate *x509.Certificate
+	Key         crypto.Signer
+}
+
+// newAuthority makes an authority. Each has a subject of its own: a client that
+// looks for an issuer by its name alone must not find another one's certificate.
+func newAuthority(now time.Time, validity time.Duration, random io.Reader) (*Authority, error) {
+	key, err := rsa.GenerateKey(random, rsaBits)
+	if err != nil {
+		return nil, err
+	}
+	serial, err := newSerial(random)
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: serial,
+		Subject: pkix.Name{
+			Organization: []string{organization}, CommonName: RootSecret + " " + hex.EncodeToString(serial.Bytes())[:12],
+		},
+		NotBefore: now.Add(-backdate), NotAfter: now.Add(validity),
+		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
+		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign | x509.KeyUsageDigitalSignature,
+	}
+	c, err := sign(template, template, key.Public(), key, random)
+	if err != nil {
+		return nil, err
+	}
+	return &Authority{Certificate: c, Key: key}, nil
+}
+
+// keyPEM is the authority's key. One that Crossplane can read is written as it
+// reads it.
+func (a *Authority) keyPEM() ([]byte, error) {
+	if key, ok := a.Key.(*rsa.PrivateKey); ok {
+		return pem.EncodeToMemory(&pem.Block{Type: pemRSAKey, Bytes: x509.MarshalPKCS1PrivateKey(key)}), nil
+	}
+	return pkcs8(a.Key)
+}
+
+func pkcs8(key crypto.Signer) ([]byte, error) {
+	raw, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: pemKey, Bytes: raw}), nil
+}
+
+// request is what a certificate is issued for.
+type request struct {
+	usage    Usage
+	names    []string
+	validity time.Duration
+}
+
+// issue makes a key and a certificate for it. Keys are ECDSA P-256 in PKCS #8, which
+// every TLS library reads and which take no time to make, also for hundreds of
+// packages at once. The certificate ends with its authority at the latest.
+func (a *Authority) issue(now time.Time, r request, random io.Reader) (certificate, key []byte, err error) {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), random)
+	if err != nil {
+		return nil, nil, err
+	}
+	serial, err := newSerial(random)
+	if err != nil {
+		return nil, nil, err
+	}
+	end := now.Add(r.validity)
+	if end.After(a.Certificate.NotAfter) {
+		end = a.Certificate.NotAfter
+	}
+	template := &x509.Certificate{
+		SerialNumber: serial,
+		Subject:      pkix.Name{Organization: []string{organization}, CommonName: commonName(r.names)},
+		DNSNames:     r.names,
+		NotBefore:    now.Add(-backdate), NotAfter: end,
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{r.usage.extended()},
+		BasicConstraintsValid: true,
+	}
+	c, err := sign(template, a.Certificate, private.Public(), a.Key, random)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := a.accepts(c, now, r.usage); err != nil {
+		return nil, nil, err
+	}
+	if key, err = pkcs8(private); err != nil {
+		return nil, nil, err
+	}
+	return certificatePEM(c), key, nil
+}
+
+// accepts finds what would not be accepted before anybody relies on it: an
+// authority that somebody else made may have limits.
+func (a *Authority) accepts(c *x509.Certificate, now time.Time, usage Usage) error {
+	roots := x509.NewCertPool()
+	roots.AddCert(a.Certificate)
+	_, err := c.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{usage.extended()}})
+	return err
+}
+
+// maxCommonName is the longest common name (RFC 5280, appendix A.1).
+const maxCommonName = 64
+
+func commonName(names []string) string {
+	if len(names) == 0 || len(names[0]) > maxCommonName {
+		return ""
+	}
+	return names[0]
+}
+
+func sign(template, parent *x509.Certificate, public crypto.PublicKey, key crypto.Signer, random io.Reader) (*x509.Certificate, error) {
+	raw, err := x509.CreateCertificate(random, template, parent, public, key)
+	if err != nil {
+		return nil, err
+	}
+	return x509.ParseCertificate(raw)
+}
+
+// newSerial is random, so that no two certificates of an issuer are taken for one.
+func newSerial(random io.Reader) (*big.Int, error) {
+	floor := new(big.Int).Lsh(big.NewInt(1), serialBits-1)
+	serial, err := rand.Int(random, floor)
+	if err != nil {
+		return nil, err
+	}
+	return serial.Add(serial, floor), nil
+}
+
+// renewAt is when two thirds of a certificate's life are over.
+func renewAt(c *x509.Certificate) time.Time {
+	return c.NotBefore.Add(c.NotAfter.Sub(c.NotBefore) / 3 * 2)
+}

@@ -1,0 +1,124 @@
+package certificates
+
+import (
+	"crypto/x509"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Leaf is what the Secret of a server or a client holds.
+type Leaf struct {
+	Secret string
+	// Want is what is asked for; nil for a certificate that is there and that
+	// nobody asked for now.
+	Want *Want
+	// Certificate is nil unless it can be used now, and Fault says why not.
+	Certificate *x509.Certificate
+	Fault       string
+	// Issuer signed the certificate.
+	Issuer *x509.Certificate
+	// Bundle are the authorities that the Secret names.
+	Bundle []*x509.Certificate
+	// Unnamed are the names that are wanted and that it does not have.
+	Unnamed []string
+	// Foreign says that somebody else issues the certificate: it is used as it is.
+	Foreign bool
+	// Taken says that the Secret holds something else.
+	Taken bool
+	// Unowned says that the Secret lacks an owner that it should have.
+	Unowned bool
+}
+
+// readLeaf reads a Secret, nil when there is none.
+func readLeaf(name string, secret *corev1.Secret, want *Want, ca CA, now time.Time) Leaf {
+	leaf := Leaf{Secret: name, Want: want, Fault: "there is no Secret"}
+	if secret == nil {
+		return leaf
+	}
+	ours := secret.Labels[labelCertificate] != ""
+	leaf.Bundle = authoritiesIn(secret.Data[KeyBundle])
+	leaf.Certificate, leaf.Issuer, leaf.Fault = usable(secret, want, ca, now)
+	leaf.Taken = !ours && len(secret.Data) > 0 && !hasAny(secret, KeyCertificate, KeyPrivate, KeyBundle)
+	leaf.Foreign = ofCertManager(secret) || leaf.Certificate != nil && !ours && !akin(leaf.Issuer, ca, now)
+	leaf.Unowned = want != nil && !leaf.Foreign && !owned(secret, want.Owners)
+	if want != nil && leaf.Certificate != nil {
+		leaf.Unnamed = unnamed(leaf.Certificate, want.DNSNames, ours)
+	}
+	return leaf
+}
+
+func hasAny(secret *corev1.Secret, keys ...string) bool {
+	return slices.ContainsFunc(keys, func(k string) bool { return len(secret.Data[k]) > 0 })
+}
+
+// ofCertManager reports whether cert-manager fills a Secret.
+func ofCertManager(secret *corev1.Secret) bool {
+	for annotation := range secret.Annotations {
+		if strings.HasPrefix(annotation, annotationsOfCertManager) {
+			return true
+		}
+	}
+	return false
+}
+
+// akin reports whether an authority is one of ours, or one of Crossplane's: the
+// issuer of what is in use when the authority's Secret was replaced.
+func akin(issuer *x509.Certificate, ca CA, now time.Time) bool {
+	return slices.ContainsFunc(ca.Bundle(now), issuer.Equal) || slices.Contains(issuer.Subject.Organization, organization)
+}
+
+// usable gives the certificate and who signed it, or why it cannot be used now.
+func usable(secret *corev1.Secret, want *Want, ca CA, now time.Time) (c, issuer *x509.Certificate, fault string) {
+	c = firstCertificate(secret.Data[KeyCertificate])
+	if c == nil {
+		return nil, nil, "there is no certificate"
+	}
+	key, err := privateKey(secret.Data[KeyPrivate])
+	if err != nil {
+		return nil, nil, "the private key cannot be read: " + err.Error()
+	}
+	if !belongs(key, c) {
+		return nil, nil, "the private key is another certificate's"
+	}
+	usage := usageOf(c)
+	if want != nil {
+		usage = want.Usage
+	}
+	roots, between := x509.NewCertPool(), x509.NewCertPool()
+	for _, a := range append(ca.Bundle(now), authoritiesIn(secret.Data[KeyBundle])...) {
+		roots.AddCert(a)
+	}
+	for _, a := range certificatesIn(secret.Data[KeyCertificate])[1:] {
+		between.AddCert(a)
+	}
+	chains, err := c.Verify(x509.VerifyOptions{
+		Roots: roots, Intermediates: between, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{usage.extended()},
+	})
+	if err != nil {
+		return nil, nil, fmt.Sprintf("it is not valid now: %v", err)
+	}
+	return c, issuerOf(chains, ca), ""
+}
+
+// issuerOf is the authority at the end of a chain: the current one where several
+// have the same key.
+func issuerOf(chains [][]*x509.Certificate, ca CA) *x509.Certificate {
+	for _, chain := range chains {
+		if last := chain[len(chain)-1]; ca.Current != nil && last.Equal(ca.Current.Certificate) {
+			return last
+		}
+	}
+	return chains[0][len(chains[0])-1]
+}
+
+// unnamed are the names that a certificate should have and has not. One that
+// Crossplane issued has no names of the usual domain.
+func unnamed(c *x509.Certificate, names []string, ours bool) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		return slices.Contains(c.DNSNames, name) || !ours && strings.HasSuffix(name, clusterDomain)
+	})
+}

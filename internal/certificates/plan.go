@@ -1,0 +1,265 @@
+package certificates
+
+import (
+	"crypto/x509"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Action is one write.
+type Action string
+
+// The actions. Those before Publish write the Secret of the authority.
+const (
+	// Create makes an authority that signs at once, where there is none that can.
+	Create Action = "create"
+	// Restore puts the certificate of the authority back beside its key.
+	Restore Action = "restore"
+	// Adopt trusts authorities that signed what is in use.
+	Adopt Action = "adopt"
+	// Announce makes the next authority, which signs nothing yet.
+	Announce Action = "announce"
+	// MarkCarried remembers since when every Secret has had the bundle.
+	MarkCarried Action = "mark carried"
+	// Unmark forgets that, since a Secret was found that has not.
+	Unmark Action = "unmark"
+	// Promote lets the next authority sign.
+	Promote Action = "promote"
+	// MarkReplaced remembers since when one authority has signed everything.
+	MarkReplaced Action = "mark replaced"
+	// Retire trusts former authorities no more.
+	Retire Action = "retire"
+	// Publish writes the bundle, and leaves the certificate alone.
+	Publish Action = "publish"
+	// Issue writes a new certificate with its key, and the bundle.
+	Issue Action = "issue"
+	// Own writes the owners of a Secret.
+	Own Action = "own"
+)
+
+// Step is one write and why it is made.
+type Step struct {
+	Action Action
+	// Secret is the name of the Secret.
+	Secret string
+	// Certificates are those that Restore, Adopt and Retire are about.
+	Certificates []*x509.Certificate
+	Why          string
+}
+
+// Policy is what does not follow from the Secrets.
+type Policy struct {
+	// Overlap is how long a bundle is everywhere before anything that needs it is
+	// used, and how long nothing is signed by an authority before it is forgotten.
+	Overlap time.Duration
+	// Settled says that everybody uses what the Secrets hold.
+	Settled bool
+}
+
+const (
+	// settleInterval is how often it is asked whether everybody uses what the
+	// Secrets hold.
+	settleInterval = time.Minute
+	// foreignInterval is how often it is looked at what somebody else keeps.
+	foreignInterval = time.Hour
+)
+
+// Plan says what to write now, and when to look again if nothing changes before. The
+// steps can be made in their order without reading anything anew, and after each
+// of them everything that is in use is covered by every bundle that is in use. An
+// empty plan means that nothing is left to do until then.
+//
+// Leaves are those that are wanted and, while a change of authorities is under way,
+// all others that are in use.
+func Plan(now time.Time, ca CA, leaves []Leaf, policy Policy) ([]Step, time.Time) {
+	p := planner{now: now, ca: ca, policy: policy}
+	for _, l := range leaves {
+		if l.Foreign || l.Taken {
+			p.at(now.Add(foreignInterval))
+			continue
+		}
+		p.leaves = append(p.leaves, l)
+	}
+	if ca.Foreign {
+		p.at(now.Add(foreignInterval))
+	}
+	for _, stage := range []func() []Step{p.authority, p.adopt, p.announce, p.secrets, p.exchange, p.retire} {
+		if steps := stage(); len(steps) > 0 {
+			return steps, now
+		}
+	}
+	return nil, p.next
+}
+
+type planner struct {
+	now    time.Time
+	ca     CA
+	leaves []Leaf
+	policy Policy
+	next   time.Time
+}
+
+// at remembers when something becomes due.
+func (p *planner) at(t time.Time) {
+	if p.next.IsZero() || t.Before(p.next) {
+		p.next = t
+	}
+}
+
+func (p *planner) root(action Action, why string, certificates ...*x509.Certificate) []Step {
+	return []Step{{Action: action, Secret: RootSecret, Why: why, Certificates: certificates}}
+}
+
+// authority sees to it that something can sign.
+func (p *planner) authority() []Step {
+	if p.ca.Current != nil {
+		return nil
+	}
+	for _, l := range p.leaves {
+		for _, c := range append(slices.Clone(l.Bundle), p.ca.Trusted...) {
+			if p.ca.Orphan != nil && belongs(p.ca.Orphan, c) && !p.now.After(c.NotAfter) {
+				return p.root(Restore, "the authority has its key and lost its certificate", c)
+			}
+		}
+	}
+	return p.root(Create, "there is no authority that can sign")
+}
+
+// adopt trusts whoever signed what is in use: the authority's Secret was replaced or
+// lost, and what it signed goes on until it is replaced in turn.
+func (p *planner) adopt() []Step {
+	trusted := p.ca.Bundle(p.now)
+	var unknown []*x509.Certificate
+	for _, l := range p.leaves {
+		if l.Certificate != nil && !slices.ContainsFunc(trusted, l.Issuer.Equal) {
+			unknown = append(unknown, l.Issuer)
+		}
+	}
+	if len(unknown) == 0 {
+		return nil
+	}
+	return p.root(Adopt, "certificates that are in use were signed by a former authority", distinct(unknown)...)
+}
+
+// announce begins a change of authorities.
+func (p *planner) announce() []Step {
+	if p.ca.Foreign || p.ca.Next != nil {
+		return nil
+	}
+	due := renewAt(p.ca.Current.Certificate)
+	switch {
+	case p.ca.Rotate:
+		return p.root(Announce, "somebody asked for a new authority")
+	case !p.now.Before(due):
+		return p.root(Announce, "two thirds of the authority's life are over")
+	}
+	p.at(due)
+	return nil
+}
+
+// secrets brings the bundle everywhere, and then makes and renews what does not
+// depend on a change of authorities.
+func (p *planner) secrets() []Step {
+	bundle := fingerprint(p.ca.Bundle(p.now)...)
+	var publish, others []Step
+	for _, l := range p.leaves {
+		if l.Certificate != nil && fingerprint(l.Bundle...) != bundle {
+			publish = append(publish, Step{Action: Publish, Secret: l.Secret, Why: "the authorities have changed"})
+		} else if step, ok := p.own(l); ok {
+			others = append(others, step)
+		}
+	}
+	if len(publish) > 0 && p.ca.Carried.holds(bundle, p.now) {
+		return p.root(Unmark, "a Secret lacks the bundle that every one had")
+	}
+	return append(publish, others...)
+}
+
+// own is what a wanted certificate needs for itself.
+func (p *planner) own(l Leaf) (Step, bool) {
+	switch {
+	case l.Want == nil:
+		return Step{}, false
+	case l.Certificate == nil:
+		return Step{Action: Issue, Secret: l.Secret, Why: l.Fault}, true
+	case !p.current(l):
+		// A certificate that is in use waits until its new issuer is known.
+	case len(l.Unnamed) > 0:
+		return Step{Action: Issue, Secret: l.Secret, Why: "it lacks the name " + strings.Join(l.Unnamed, ", ")}, true
+	case p.now.Before(renewAt(l.Certificate)):
+		p.at(renewAt(l.Certificate))
+	case p.longer(l):
+		return Step{Action: Issue, Secret: l.Secret, Why: "two thirds of its life are over"}, true
+	}
+	if l.Unowned {
+		return Step{Action: Own, Secret: l.Secret, Why: "it lacks an owner"}, true
+	}
+	return Step{}, false
+}
+
+// longer reports whether a new certificate would last longer: not when it ends with
+// its authority, as this one does.
+func (p *planner) longer(l Leaf) bool {
+	return l.Certificate.NotAfter.Before(p.ca.Current.Certificate.NotAfter)
+}
+
+// current reports whether a certificate is signed by who signs now.
+func (p *planner) current(l Leaf) bool { return l.Issuer.Equal(p.ca.Current.Certificate) }
+
+func (p *planner) stale() []Leaf {
+	return slices.DeleteFunc(slices.Clone(p.leaves), func(l Leaf) bool { return l.Certificate == nil || p.current(l) })
+}
+
+// exchange replaces the authority, and then what the former one signed.
+func (p *planner) exchange() []Step {
+	stale := p.stale()
+	if p.ca.Next == nil && len(stale) == 0 {
+		return nil
+	}
+	bundle := fingerprint(p.ca.Bundle(p.now)...)
+	if !p.ca.Carried.holds(bundle, p.now) {
+		return p.root(MarkCarried, "every Secret has the bundle")
+	}
+	if !p.passed(p.ca.Carried) {
+		return nil
+	}
+	if p.ca.Next != nil {
+		return p.root(Promote, "the next authority is trusted everywhere")
+	}
+	steps := make([]Step, len(stale))
+	for i, l := range stale {
+		steps[i] = Step{Action: Issue, Secret: l.Secret, Why: "a former authority signed it"}
+	}
+	return steps
+}
+
+// retire ends a change of authorities.
+func (p *planner) retire() []Step {
+	retired := p.ca.retired(p.now)
+	if len(retired) == 0 || p.ca.Next != nil || len(p.stale()) > 0 {
+		return nil
+	}
+	if !p.ca.Replaced.holds(fingerprint(p.ca.Current.Certificate), p.now) {
+		return p.root(MarkReplaced, "nothing that a former authority signed is left")
+	}
+	if !p.passed(p.ca.Replaced) {
+		return nil
+	}
+	return p.root(Retire, "nothing that a former authority signed is in use", retired...)
+}
+
+// passed reports whether enough time has passed since a mark, and everybody uses
+// what the Secrets hold.
+func (p *planner) passed(m Mark) bool {
+	due := m.Since.Add(p.policy.Overlap)
+	if p.now.Before(due) {
+		p.at(due)
+		return false
+	}
+	if !p.policy.Settled {
+		p.at(p.now.Add(settleInterval))
+		return false
+	}
+	return true
+}

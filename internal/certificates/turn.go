@@ -1,0 +1,137 @@
+package certificates
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// turn is one call of Ensure.
+type turn struct {
+	store *Store
+	want  []Want
+	// written are the Secrets as this call wrote them: a cache may not have them yet.
+	written map[string]*corev1.Secret
+}
+
+// read looks at the authority and the wanted Secrets, and at all others only while
+// a change of authorities is under way.
+func (t *turn) read(ctx context.Context) (*view, error) {
+	v := &view{now: t.store.Now(), secrets: map[string]*corev1.Secret{}}
+	names := []string{RootSecret}
+	for _, w := range t.want {
+		names = append(names, w.Secret)
+	}
+	for _, name := range names {
+		secret, err := t.get(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if secret != nil {
+			v.secrets[name] = secret
+		}
+	}
+	v.ca = readCA(v.secrets[RootSecret], v.now)
+	for i, w := range t.want {
+		v.leaves = append(v.leaves, readLeaf(w.Secret, v.secrets[w.Secret], &t.want[i], v.ca, v.now))
+	}
+	if v.changing() {
+		if err := t.readOthers(ctx, v); err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
+func (t *turn) get(ctx context.Context, name string) (*corev1.Secret, error) {
+	secret, err := t.store.get(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return t.newer(name, secret), nil
+}
+
+// newer prefers a Secret as it was written here to one that a cache had from
+// before. What others wrote to it since is newer.
+func (t *turn) newer(name string, read *corev1.Secret) *corev1.Secret {
+	written, ok := t.written[name]
+	if !ok {
+		return read
+	}
+	if read == nil {
+		return written
+	}
+	order, err := resourceversion.CompareResourceVersion(read.ResourceVersion, written.ResourceVersion)
+	if err == nil && order < 0 {
+		return written
+	}
+	return read
+}
+
+// changing reports whether all certificates matter, and not only the wanted.
+func (v *view) changing() bool {
+	if v.ca.Current == nil || v.ca.Next != nil || len(v.ca.retired(v.now)) > 0 {
+		return true
+	}
+	for _, l := range v.leaves {
+		if l.Certificate != nil && !l.Foreign && !l.Issuer.Equal(v.ca.Current.Certificate) {
+			return true
+		}
+	}
+	return false
+}
+
+// readOthers adds the certificates that are in use and that nobody asked for now.
+func (t *turn) readOthers(ctx context.Context, v *view) error {
+	var list corev1.SecretList
+	if err := t.store.Client.List(ctx, &list, client.InNamespace(t.store.Namespace)); err != nil {
+		return classify(err, "cannot list the Secrets in namespace %s", t.store.Namespace)
+	}
+	v.whole = true
+	for i := range list.Items {
+		name := list.Items[i].Name
+		if _, known := v.secrets[name]; known {
+			continue
+		}
+		secret := t.newer(name, &list.Items[i])
+		leaf := readLeaf(name, secret, nil, v.ca, v.now)
+		if leaf.Certificate == nil || leaf.Foreign {
+			continue
+		}
+		v.secrets[name] = secret
+		v.leaves = append(v.leaves, leaf)
+	}
+	return nil
+}
+
+// carryOut makes one write. That somebody else was faster is no failure: the next
+// turn sees what they wrote.
+func (t *turn) carryOut(ctx context.Context, v *view, step Step) error {
+	secret, existed := v.secrets[step.Secret]
+	if existed {
+		secret = secret.DeepCopy()
+	} else {
+		secret = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: t.store.Namespace, Name: step.Secret}, Type: corev1.SecretTypeOpaque}
+	}
+	if err := t.store.apply(v, step, secret); err != nil {
+		return err
+	}
+	var err error
+	if existed {
+		err = t.store.Client.Update(ctx, secret)
+	} else {
+		err = t.store.Client.Create(ctx, secret)
+	}
+	switch {
+	case err == nil:
+		t.written[step.Secret] = secret
+	case moved(err):
+		delete(t.written, step.Secret)
+	default:
+		return classify(err, "cannot write Secret %s/%s", t.store.Namespace, step.Secret)
+	}
+	return nil
+}

@@ -1,0 +1,55 @@
+package certificates
+
+import (
+	"crypto/x509"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Usage is what a certificate is for.
+type Usage string
+
+// The usages.
+const (
+	Server Usage = "server"
+	Client Usage = "client"
+)
+
+func (u Usage) extended() x509.ExtKeyUsage {
+	if u == Client {
+		return x509.ExtKeyUsageClientAuth
+	}
+	return x509.ExtKeyUsageServerAuth
+}
+
+// usageOf is what a certificate can be used for.
+func usageOf(c *x509.Certificate) Usage {
+	for _, u := range c.ExtKeyUsage {
+		if u == x509.ExtKeyUsageServerAuth || u == x509.ExtKeyUsageAny {
+			return Server
+		}
+	}
+	return Client
+}
+
+// Want is a certificate that has to be there.
+type Want struct {
+	// Secret is the name of its Secret; see [ServerSecret] and [ClientSecret].
+	Secret string
+	Usage  Usage
+	// DNSNames are the names that the certificate has; see [ServerNames]. A client's
+	// is the name of its revision.
+	DNSNames []string
+	// Owners are added to those of the Secret. One that is a controller takes that
+	// place from another owner of the same API group, so only the active revision
+	// may ask for it.
+	Owners []metav1.OwnerReference
+}
+
+// Issued is a certificate that is in place, each part in PEM.
+type Issued struct {
+	Cert, Key []byte
+	// Bundle are the authorities that whoever uses the certificate trusts, and by
+	// which others can tell that it is genuine.
+	Bundle []byte
+}
