@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // An Edit is a change of a problem. Exactly one of its parts is set.
@@ -29,8 +30,8 @@ type Publication struct {
 // String says what is to be done, in one clause.
 func (e Edit) String() string {
 	switch {
-	case e.Relax != nil && e.Relax.Constraint == "":
-		return fmt.Sprintf("let %s ask for %s %s", e.Relax.asker(), e.Relax.Package, e.To)
+	case e.Relax != nil && e.Relax.Name == "":
+		return fmt.Sprintf("ask for %s %s instead of %s", e.Relax.Package, e.To, e.Relax.Constraint)
 	case e.Relax != nil:
 		return fmt.Sprintf("let %s ask for %s %s instead of %s", e.Relax.asker(), e.Relax.Package, e.To, e.Relax.Constraint)
 	case e.Move:
@@ -44,7 +45,7 @@ func (e Edit) String() string {
 	}
 	var names []string
 	for _, r := range e.Remove {
-		names = append(names, fmt.Sprintf("%s %s", r.Package, accepted(r.Constraint)))
+		names = append(names, strings.TrimSpace(r.Package+" "+r.Constraint))
 	}
 	return "do without " + list(names, "and")
 }

@@ -23,8 +23,10 @@ type memory struct {
 
 // A listing is what a repository has.
 type listing struct {
-	pins    []pin
-	missing error
+	pins       []pin
+	candidates []candidate // in order, as far as a constraint can choose them
+	unusable   []Version
+	missing    error
 }
 
 // needs are the dependencies of one version.
@@ -75,11 +77,26 @@ func (m *memory) listing(pkg string) (*listing, error) {
 	case err != nil:
 		return nil, fmt.Errorf("list the versions of %s: %w", pkg, err)
 	}
-	for _, tag := range tags {
-		l.pins = append(l.pins, parsePin(tag))
-	}
+	l.read(tags)
 	m.listings[pkg] = l
 	return l, nil
+}
+
+func (l *listing) read(tags []string) {
+	l.pins = make([]pin, 0, len(tags))
+	found := make([]candidate, 0, len(tags))
+	for _, tag := range tags {
+		p := parsePin(tag)
+		l.pins = append(l.pins, p)
+		if v := ParseVersion(p.tag); v.unfit == "" {
+			found = append(found, candidate{p, v})
+		} else {
+			l.unusable = append(l.unusable, v)
+		}
+	}
+	l.candidates = ordered(found)
+	slices.SortFunc(l.unusable, func(a, b Version) int { return cmp.Compare(a.Tag, b.Tag) })
+	l.unusable = slices.CompactFunc(l.unusable, func(a, b Version) bool { return a.Tag == b.Tag })
 }
 
 // dependencies reads those of one version, once, in an order that does not depend

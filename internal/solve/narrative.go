@@ -21,7 +21,7 @@ const merged = 6
 func tell(s *search, proof *incompatibility) []string {
 	n := &narrative{search: s, uses: map[*incompatibility]int{}, numbers: map[*incompatibility]int{}, refers: map[int]bool{}}
 	if proof = plain(proof); proof.cause.kind != derived {
-		return []string{n.fact(proof)}
+		return []string{"Because " + n.fact(proof) + ", there is no solution"}
 	}
 	n.count(proof)
 	n.write(proof)

@@ -73,6 +73,6 @@ type Problem struct {
 	Budget int
 }
 
-// DefaultBudget ends a search that does not come to an end by itself in less than
-// a second on a slow machine; real problems take less than a thousandth of it.
-const DefaultBudget = 40_000_000
+// DefaultBudget ends a search that does not come to an end by itself within a
+// fraction of a second; real problems take less than a thousandth of it.
+const DefaultBudget = 25_000_000

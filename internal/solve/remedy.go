@@ -4,8 +4,8 @@ import "slices"
 
 // What the search for remedies may take.
 const (
-	remedyBudget = DefaultBudget / 20 // of each attempt
-	attempts     = 40
+	remedyBudget = DefaultBudget / 25 // of each attempt
+	attempts     = 25
 	enough       = 3 // edits that an explanation ends with, at most
 )
 

@@ -72,6 +72,14 @@ func (s *search) run() error {
 	if err := s.begin(); err != nil {
 		return err
 	}
+	if err := s.propagate(); err != nil {
+		return err
+	}
+	if !s.wide {
+		if err := s.scout(); err != nil {
+			return err
+		}
+	}
 	for {
 		if err := s.propagate(); err != nil {
 			return err
@@ -153,6 +161,7 @@ func (s *search) meet(name string, c *constraint) (int, error) {
 	v.prefer(s.problem.Nearest)
 	v.named = slices.ContainsFunc(s.roots, func(r Root) bool { return r.Package == name })
 	n := len(s.variables)
+	v.place = unplaced + n
 	s.numbers[name] = n
 	s.variables = append(s.variables, v)
 	s.hold(n)
@@ -196,7 +205,7 @@ func (s *search) next() int {
 // exclude it at once.
 func (s *search) choose(pkg int) error {
 	v := s.variables[pkg]
-	i := v.best(func() bool { return s.constrained(pkg) })
+	i := v.best(v.state, func() bool { return s.constrained(pkg) })
 	if err := s.read(pkg, i); err != nil {
 		return err
 	}
@@ -242,12 +251,13 @@ func (s *search) wait(pkg int) {
 		return
 	}
 	v.waiting = true
-	heap.Push(&s.open, ranked{s.rank(v), pkg})
+	heap.Push(&s.open, ranked{s.rank(v), v.place, pkg})
 }
 
 // rank orders decisions: what roots name, so that they get their best version,
 // then what is installed, so that others fit themselves to it, then the rest.
-// Within a rank, packages are decided in the order in which they were met.
+// Within a rank, packages are decided before what they need, and those of which
+// that is not known in the order in which they were met.
 func (s *search) rank(v *variable) int {
 	switch {
 	case v.named:
@@ -258,14 +268,17 @@ func (s *search) rank(v *variable) int {
 	return 2
 }
 
-type ranked struct{ rank, pkg int }
+type ranked struct{ rank, place, pkg int }
+
+// unplaced comes after every place that is known.
+const unplaced = 1 << 40
 
 // queue is a heap of packages.
 type queue []ranked
 
 func (q queue) Len() int { return len(q) }
 func (q queue) Less(i, j int) bool {
-	return q[i].rank < q[j].rank || q[i].rank == q[j].rank && q[i].pkg < q[j].pkg
+	return q[i].rank < q[j].rank || q[i].rank == q[j].rank && q[i].place < q[j].place
 }
 func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
 func (q *queue) Push(x any)   { *q = append(*q, x.(ranked)) }

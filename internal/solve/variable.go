@@ -19,6 +19,7 @@ type variable struct {
 	installed  int            // the candidate that is installed, or 0
 	named      bool           // a root names it
 	preference []int          // the order in which candidates are tried, when it is not from the highest down
+	place      int            // in the order of decisions
 	first      int            // everything from here on is a version, not a bare name
 
 	state    set
@@ -35,50 +36,59 @@ type variable struct {
 type candidate struct {
 	pin
 	version Version
-	named   bool // a pin or what is installed: somebody means exactly this one
 }
 
 // newVariable lists the candidates of a package: what its repository lists, as far
 // as it can be chosen, what somebody names exactly, and what is installed.
 func newVariable(name string, listed *listing, pins []pin, installed string) *variable {
 	v := &variable{name: name, sets: map[string]set{}, last: -1, touching: map[mergeKey]*incompatibility{}}
-	var found []candidate
-	seen := map[pin]int{}
-	add := func(p pin, named bool) {
-		if at, ok := seen[p]; ok {
-			found[at].named = found[at].named || named
-			return
-		}
-		c := candidate{pin: p, version: ParseVersion(p.tag), named: named}
-		if c.version.unfit != "" && !named {
-			v.unusable = append(v.unusable, c.version)
-			return
-		}
-		seen[p] = len(found)
-		found = append(found, c)
+	if listed != nil {
+		v.listed, v.missing, v.unusable = true, listed.missing, listed.unusable
+		v.candidates = listed.candidates
 	}
+	named := slices.Clone(pins)
 	var at pin
 	if installed != "" {
 		at = parsePin(installed)
-		add(at, true)
+		named = append(named, at)
 	}
-	for _, p := range pins {
-		add(p, true)
+	if v.candidates == nil || len(named) > 0 {
+		v.candidates = merge(v.candidates, named)
 	}
-	if listed != nil {
-		v.listed, v.missing = true, listed.missing
-		for _, p := range listed.pins {
-			add(p, false)
-		}
-	}
-	slices.SortFunc(found, func(a, b candidate) int {
-		return cmp.Or(a.version.compare(b.version), cmp.Compare(a.tag, b.tag), -cmp.Compare(a.digest, b.digest))
-	})
-	slices.SortFunc(v.unusable, func(a, b Version) int { return cmp.Compare(a.Tag, b.Tag) })
-	v.unusable = slices.CompactFunc(v.unusable, func(a, b Version) bool { return a.Tag == b.Tag })
-	v.candidates = append([]candidate{{}}, found...)
 	v.finish(installed != "", at)
 	return v
+}
+
+// merge adds candidates that are named to those that are listed.
+func merge(listed []candidate, named []pin) []candidate {
+	var found []candidate
+	for i := range listed {
+		if i > 0 {
+			found = append(found, listed[i])
+		}
+	}
+	for _, p := range named {
+		found = append(found, candidate{pin: p, version: ParseVersion(p.tag)})
+	}
+	return ordered(found)
+}
+
+// ordered puts candidates into their order, each once, behind the absence.
+func ordered(found []candidate) []candidate {
+	order := make([]*candidate, len(found))
+	for i := range found {
+		order[i] = &found[i]
+	}
+	slices.SortFunc(order, func(a, b *candidate) int {
+		return cmp.Or(a.version.compare(&b.version), cmp.Compare(a.tag, b.tag), -cmp.Compare(a.digest, b.digest))
+	})
+	out := make([]candidate, 1, len(found)+1)
+	for _, c := range order {
+		if len(out) == 1 || out[len(out)-1].pin != c.pin {
+			out = append(out, *c)
+		}
+	}
+	return out
 }
 
 func (v *variable) finish(has bool, at pin) {
@@ -148,29 +158,29 @@ func (v *variable) prefer(nearest bool) {
 	}
 }
 
-// best is the candidate of the current state that is tried first. Prereleases
-// come last unless they are welcome.
-func (v *variable) best(welcome func() bool) int {
-	if v.installed > 0 && v.state.has(v.installed) {
+// best is the candidate of a set that is tried first. Prereleases come last unless
+// they are welcome.
+func (v *variable) best(in set, welcome func() bool) int {
+	if v.installed > 0 && in.has(v.installed) {
 		return v.installed
 	}
-	first := v.top(func(int) bool { return true })
+	first := v.top(in, func(int) bool { return true })
 	if first == 0 || !v.candidates[first].version.Prerelease() || welcome() {
 		return first
 	}
-	return cmp.Or(v.top(func(i int) bool { return !v.candidates[i].version.Prerelease() }), first)
+	return cmp.Or(v.top(in, func(i int) bool { return !v.candidates[i].version.Prerelease() }), first)
 }
 
-// top is the first candidate of the current state, in the order of preference,
-// that passes a filter, or 0.
-func (v *variable) top(pass func(int) bool) int {
+// top is the first candidate of a set, in the order of preference, that passes a
+// filter, or 0.
+func (v *variable) top(in set, pass func(int) bool) int {
 	for _, i := range v.preference {
-		if v.state.has(i) && pass(i) {
+		if in.has(i) && pass(i) {
 			return i
 		}
 	}
 	for i := v.size - 1; i > 0; i-- {
-		if v.state.has(i) && pass(i) {
+		if in.has(i) && pass(i) {
 			return i
 		}
 	}
@@ -192,7 +202,7 @@ func (v *variable) below() set {
 		return s
 	}
 	for i := v.first; i < v.installed; i++ {
-		if v.candidates[i].version.compare(v.candidates[v.installed].version) < 0 {
+		if v.candidates[i].version.compare(&v.candidates[v.installed].version) < 0 {
 			s.add(i)
 		}
 	}

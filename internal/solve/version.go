@@ -53,17 +53,20 @@ func ParseVersion(tag string) Version {
 }
 
 // compare orders versions by precedence; tags that are none come first.
-func (v Version) compare(w Version) int {
+func (v *Version) compare(w *Version) int {
 	if (v.unfit == "") != (w.unfit == "") {
 		if v.unfit != "" {
 			return -1
 		}
 		return 1
 	}
-	if c := cmp.Or(cmp.Compare(v.major, w.major), cmp.Compare(v.minor, w.minor), cmp.Compare(v.patch, w.patch)); c != 0 {
-		return c
-	}
 	switch {
+	case v.major != w.major:
+		return cmp.Compare(v.major, w.major)
+	case v.minor != w.minor:
+		return cmp.Compare(v.minor, w.minor)
+	case v.patch != w.patch:
+		return cmp.Compare(v.patch, w.patch)
 	case v.pre == w.pre:
 		return 0
 	case v.pre == "":
@@ -75,7 +78,7 @@ func (v Version) compare(w Version) int {
 }
 
 // library is the version as the library knows it.
-func (v Version) library() *semver.Version {
+func (v *Version) library() *semver.Version {
 	if v.full != nil {
 		return v.full
 	}

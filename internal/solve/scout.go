@@ -1,0 +1,74 @@
+package solve
+
+// scout reads, before anything is decided, the dependencies of the versions that
+// are likely to be chosen, and orders packages by them: who depends is decided
+// before what it depends on. Otherwise a package that was decided early is often
+// found too new when the last of its parents is met, and everything that was
+// decided between the two is done again.
+func (s *search) scout() error {
+	var open, after []int
+	likely := map[int]int{}
+	meet := func(to int, fit set) {
+		if _, ok := likely[to]; ok || fit.empty() {
+			return
+		}
+		v := s.variables[to]
+		likely[to] = v.best(v.state.and(fit), func() bool { return true })
+		open = append(open, to)
+	}
+	for _, r := range s.roots {
+		n := s.numbers[r.Package]
+		meet(n, s.variables[n].all)
+	}
+	next := map[int][]int{}
+	for len(open) > 0 {
+		pkg := open[0]
+		open = open[1:]
+		i := likely[pkg]
+		if i == 0 {
+			continue
+		}
+		if err := s.read(pkg, i); err != nil {
+			return err
+		}
+		s.touch(pkg)
+		for _, d := range s.memory.known(s.variables[pkg].name, s.variables[pkg].candidates[i].pin).deps {
+			to := s.numbers[d.Package]
+			next[pkg] = append(next[pkg], to)
+			meet(to, s.variables[to].fitting(d.Constraint, s.memory.constraint(d.Constraint)))
+		}
+		after = append(after, pkg)
+	}
+	s.order(after, next)
+	return nil
+}
+
+// order numbers packages so that each comes before what it needs, as far as there
+// is no circle.
+func (s *search) order(packages []int, next map[int][]int) {
+	type frame struct{ pkg, next int }
+	seen := make([]bool, len(s.variables))
+	place := len(packages)
+	for i := len(packages) - 1; i >= 0; i-- {
+		if seen[packages[i]] {
+			continue
+		}
+		seen[packages[i]] = true
+		path := []frame{{pkg: packages[i]}}
+		for len(path) > 0 {
+			f := &path[len(path)-1]
+			if f.next == len(next[f.pkg]) {
+				place--
+				s.variables[f.pkg].place = place
+				path = path[:len(path)-1]
+				continue
+			}
+			to := next[f.pkg][f.next]
+			f.next++
+			if !seen[to] {
+				seen[to] = true
+				path = append(path, frame{pkg: to})
+			}
+		}
+	}
+}
