@@ -61,8 +61,12 @@ func TestFaultAtEveryCall(t *testing.T) {
 			if sc.pulls {
 				all = slices.Concat(failing, withholding)
 			}
-			p.run(t, all, false)
-			p.run(t, fatal, true)
+			for _, some := range p.together(all) {
+				p.run(t, some, false)
+			}
+			for _, some := range p.together(fatal) {
+				p.run(t, some, true)
+			}
 			p.discard(t, p.ready)
 		})
 	}
@@ -97,7 +101,7 @@ func (p *play) measure(t *testing.T) {
 	p.until(t, "nothing happens to the package", rounds, p.scenario.act.then)
 	p.quiet(t)
 	p.calls = p.network.Calls(rounds[0].name)
-	p.putBack(t, rounds, true)
+	p.putBack(t, rounds)
 }
 
 // run strikes a package at each call with each of the faults, until there is one
@@ -117,7 +121,21 @@ func (p *play) run(t *testing.T, faults []fault.Fault, restart bool) {
 	for _, f := range open {
 		t.Logf("%s; %s: %d calls", p.scenario.name, f, p.tally[f.String()])
 	}
-	t.Logf("%s: all of these in %s", p.scenario.name, time.Since(started).Round(100*time.Millisecond))
+	if len(open) > 0 {
+		t.Logf("in %s", time.Since(started).Round(100*time.Millisecond))
+	}
+}
+
+// together says which faults are tried at the same time: all of them where each
+// needs packages of its own, and one after the other where packages are used again.
+func (p *play) together(faults []fault.Fault) (groups [][]fault.Fault) {
+	if p.scenario.undo == nil {
+		return [][]fault.Fault{faults}
+	}
+	for i := range faults {
+		groups = append(groups, faults[i:i+1])
+	}
+	return groups
 }
 
 // reaches counts the calls that a fault strikes where nothing else happens.
@@ -173,7 +191,7 @@ func (p *play) strike(t *testing.T, faults []fault.Fault, restart bool) (further
 	p.until(t, "the packages have survived", rounds, p.scenario.end())
 	p.quiet(t)
 	p.atTheEnd(t, rounds)
-	p.putBack(t, rounds, !restart || len(further) > 0)
+	p.putBack(t, rounds)
 	return further
 }
 
@@ -202,14 +220,14 @@ func (p *play) count(t *testing.T, trials []trial) (further []fault.Fault) {
 func (p *play) untilStruck(t *testing.T, rounds []*round) {
 	t.Helper()
 	var open []*round
-	p.eventually(t, "each package is struck or done", func() ([]string, error) {
+	p.eventually(t, "each package is struck or done", func() []string {
 		open = open[:0]
 		for _, r := range rounds {
 			if _, ok := p.network.Struck(r.name); !ok {
 				open = append(open, r)
 			}
 		}
-		return p.wrong(t.Context(), open, p.scenario.act.then)
+		return p.wrong(open, p.scenario.act.then, p.witness.view)
 	})
 	if len(open) > 0 {
 		p.quiet(t)
@@ -219,12 +237,8 @@ func (p *play) untilStruck(t *testing.T, rounds []*round) {
 // atAnyTime checks what must hold also between a crash and a restart.
 func (p *play) atAnyTime(t *testing.T, rounds []*round) {
 	t.Helper()
-	v, err := look(t.Context(), p.client)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, r := range rounds {
-		for what, o := range v.of(r).Objects {
+		for what, o := range p.witness.view(r).of(r).Objects {
 			if o.Content == "" {
 				t.Errorf("%s, %s: %s is of no version", r.name, p.history(r), what)
 			}
@@ -233,15 +247,16 @@ func (p *play) atAnyTime(t *testing.T, rounds []*round) {
 	p.accuse(t, rounds)
 }
 
-// atTheEnd checks that the end is one: nothing changes any more.
+// atTheEnd checks that the end is one, on which nothing follows, and that the API
+// server says so, too, when it is asked.
 func (p *play) atTheEnd(t *testing.T, rounds []*round) {
 	t.Helper()
-	wrong, err := p.wrong(t.Context(), rounds, p.scenario.end())
+	v, err := look(t.Context(), p.client)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, w := range wrong {
-		t.Errorf("the state did not last: %s", w)
+	for _, wrong := range p.wrong(rounds, p.scenario.end(), func(*round) view { return v }) {
+		t.Errorf("the state did not last: %s", wrong)
 	}
 	p.accuse(t, rounds)
 }
@@ -268,13 +283,13 @@ func (p *play) take(t *testing.T, n int) []*round {
 }
 
 // putBack makes packages ready for another fault, or takes them away when they
-// cannot be used or are not needed again.
-func (p *play) putBack(t *testing.T, rounds []*round, again bool) {
+// cannot be used again.
+func (p *play) putBack(t *testing.T, rounds []*round) {
 	t.Helper()
 	for _, r := range rounds {
 		p.network.Set(r.name, fault.Fault{})
 	}
-	if p.scenario.undo == nil || !again {
+	if p.scenario.undo == nil {
 		p.discard(t, rounds)
 		return
 	}
@@ -293,7 +308,7 @@ func (p *play) discard(t *testing.T, rounds []*round) {
 	}
 	p.leftovers.Go(func() {
 		for _, r := range rounds {
-			if err := remove(context.Background(), p.client, r); err != nil {
+			if err := remove(context.Background(), p.stand, r); err != nil {
 				t.Errorf("%s: %v", r.name, err)
 			}
 		}

@@ -14,8 +14,12 @@ type journal struct {
 
 // Write implements [io.Writer].
 func (j *journal) Write(p []byte) (int, error) {
+	const most = 256 << 10
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if extra := j.lines.Len() - most; extra > 0 {
+		j.lines.Next(extra)
+	}
 	return j.lines.Write(p)
 }
 

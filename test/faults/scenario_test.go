@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -41,7 +42,7 @@ type scenario struct {
 
 // stage is something that a person does, and what comes of it.
 type stage struct {
-	do   func(context.Context, client.Client, *round) error
+	do   func(context.Context, *stand, *round) error
 	then ending
 }
 
@@ -84,49 +85,44 @@ func (r *round) version(ref string) string {
 func (r *round) key() client.ObjectKey { return client.ObjectKey{Name: r.name} }
 
 // install is what creates the package.
-func install(ctx context.Context, c client.Client, r *round) error {
+func install(ctx context.Context, s *stand, r *round) error {
 	p := v1.NewPackage(r.scenario.kind)
 	p.SetName(r.name)
 	p.PackageSpec().Package = r.ref("v1")
 	if r.scenario.manual {
 		p.PackageSpec().RevisionActivationPolicy = v1.ManualActivation
 	}
-	return c.Create(ctx, p)
+	return s.client.Create(ctx, p)
 }
 
-func remove(ctx context.Context, c client.Client, r *round) error {
+func remove(ctx context.Context, s *stand, r *round) error {
 	p := v1.NewPackage(r.scenario.kind)
 	p.SetName(r.name)
-	return client.IgnoreNotFound(c.Delete(ctx, p))
+	return client.IgnoreNotFound(s.client.Delete(ctx, p))
 }
 
 // upgrade makes the package ask for another version.
-func upgrade(version string) func(context.Context, client.Client, *round) error {
-	return func(ctx context.Context, c client.Client, r *round) error {
+func upgrade(version string) func(context.Context, *stand, *round) error {
+	return func(ctx context.Context, s *stand, r *round) error {
 		return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 			p := v1.NewPackage(r.scenario.kind)
-			if err := c.Get(ctx, r.key(), p); err != nil {
+			if err := s.client.Get(ctx, r.key(), p); err != nil {
 				return err
 			}
 			p.PackageSpec().Package = r.ref(version)
-			return c.Update(ctx, p)
+			return s.client.Update(ctx, p)
 		})
 	}
 }
 
 // set sets the state of the revision of a version by hand.
-func set(version string, to v1.RevisionState) func(context.Context, client.Client, *round) error {
-	return func(ctx context.Context, c client.Client, r *round) error {
-		list := v1.NewPackage(r.scenario.kind).NewRevisionList()
-		if err := c.List(ctx, list, client.MatchingLabels{v1.LabelPackage: r.name}); err != nil {
-			return err
-		}
-		for _, rev := range list.Revisions() {
-			if r.version(rev.RevisionSpec().Image) != version {
-				continue
+func set(version string, to v1.RevisionState) func(context.Context, *stand, *round) error {
+	return func(ctx context.Context, s *stand, r *round) error {
+		for _, rev := range s.witness.view(r).revisions {
+			if r.version(rev.RevisionSpec().Image) == version {
+				patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"desiredState":"`+string(to)+`"}}`))
+				return s.client.Patch(ctx, rev.DeepCopyObject().(client.Object), patch)
 			}
-			patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"desiredState":"`+string(to)+`"}}`))
-			return c.Patch(ctx, rev, patch)
 		}
 		return fmt.Errorf("there is no revision of %s", version)
 	}

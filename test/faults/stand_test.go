@@ -1,10 +1,10 @@
 package faults_test
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -113,7 +113,7 @@ func (s *stand) play(t testing.TB, st stage, rounds []*round) {
 func (s *stand) do(t testing.TB, st stage, rounds []*round) {
 	t.Helper()
 	for _, r := range rounds {
-		if err := st.do(t.Context(), s.client, r); err != nil {
+		if err := st.do(t.Context(), s, r); err != nil {
 			t.Fatalf("%s: %v", r.name, err)
 		}
 	}
@@ -122,43 +122,37 @@ func (s *stand) do(t testing.TB, st stage, rounds []*round) {
 // until waits until all rounds are in a state.
 func (s *stand) until(t testing.TB, what string, rounds []*round, want ending) {
 	t.Helper()
-	s.eventually(t, what, func() ([]string, error) { return s.wrong(t.Context(), rounds, want) })
+	s.eventually(t, what, func() []string { return s.wrong(rounds, want, s.witness.view) })
 }
 
 // eventually waits until nothing is wrong.
-func (s *stand) eventually(t testing.TB, what string, wrong func() ([]string, error)) {
+func (s *stand) eventually(t testing.TB, what string, wrong func() []string) {
 	t.Helper()
 	wait.Until(t, limit, what, func() (string, bool) {
-		all, err := wrong()
-		if err != nil {
-			return err.Error(), false
-		}
+		all := wrong()
 		return strings.Join(all, "\n"), len(all) == 0
 	})
 }
 
 // wrong says of each round that is not in a state what differs.
-func (s *stand) wrong(ctx context.Context, rounds []*round, want ending) ([]string, error) {
-	v, err := look(ctx, s.client)
-	if err != nil {
-		return nil, err
-	}
+func (s *stand) wrong(rounds []*round, want ending, now func(*round) view) []string {
 	const most = 3
 	var out []string
+	more := 0
 	for _, r := range rounds {
-		diff := differ(want(r), v.of(r))
-		if diff == "" {
-			continue
+		right, got := want(r), now(r).of(r)
+		switch {
+		case slices.ContainsFunc(right, got.is):
+		case len(out) == most:
+			more++
+		default:
+			out = append(out, fmt.Sprintf("%s (%s)\n%s\nlog:\n%s", r.name, s.history(r), differ(right, got), s.journal.about(r.name)))
 		}
-		if len(out) < most {
-			diff = fmt.Sprintf("%s (%s)\n%s\nlog:\n%s", r.name, s.history(r), diff, s.journal.about(r.name))
-		}
-		out = append(out, diff)
 	}
-	if len(out) > most {
-		out = append(out[:most], fmt.Sprintf("and %d more packages", len(out)-most))
+	if more > 0 {
+		out = append(out, fmt.Sprintf("and %d more packages", more))
 	}
-	return out, nil
+	return out
 }
 
 // history tells what happened to a round.
@@ -171,16 +165,15 @@ func (s *stand) history(r *round) string {
 	return "not struck"
 }
 
-// differ compares a state with those that are right, and says how it differs from
-// the one that it is most like.
+// is compares a state with one that is wanted.
+func (got state) is(want state) bool { return gocmp.Equal(want, got, conditionsOfInterest) }
+
+// differ says how a state differs from the one of the right ones that it is most
+// like.
 func differ(right []state, got state) string {
 	var least string
 	for i, want := range right {
-		diff := gocmp.Diff(want, got, conditionsOfInterest)
-		if diff == "" {
-			return ""
-		}
-		if i == 0 || len(diff) < len(least) {
+		if diff := gocmp.Diff(want, got, conditionsOfInterest); i == 0 || len(diff) < len(least) {
 			least = diff
 		}
 	}

@@ -10,8 +10,10 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -59,37 +61,55 @@ type objectState struct {
 	Owners []string
 }
 
-// view is one look at a cluster.
+// view is what there is at one time.
 type view struct {
 	packages  []v1.Package
 	revisions []v1.PackageRevision
-	objects   []unstructured.Unstructured
+	objects   []*unstructured.Unstructured
 }
 
-// look reads all that packages are made of.
-func look(ctx context.Context, c client.Reader) (view, error) {
-	var out view
+func (v *view) add(o runtime.Object) {
+	switch o := o.(type) {
+	case v1.Package:
+		v.packages = append(v.packages, o)
+	case v1.PackageRevision:
+		v.revisions = append(v.revisions, o)
+	case *unstructured.Unstructured:
+		v.objects = append(v.objects, o)
+	}
+}
+
+// lists are of all that packages are made of.
+func lists() []client.ObjectList {
+	var all []client.ObjectList
 	for _, kind := range []string{v1.ProviderKind, v1.ConfigurationKind} {
-		packages := v1.NewPackageList(kind)
-		revisions := v1.NewPackage(kind).NewRevisionList()
-		for _, list := range []client.ObjectList{packages, revisions} {
-			if err := c.List(ctx, list); err != nil {
-				return view{}, err
-			}
-		}
-		out.packages = append(out.packages, packages.Packages()...)
-		out.revisions = append(out.revisions, revisions.Revisions()...)
+		all = append(all, v1.NewPackageList(kind), v1.NewPackage(kind).NewRevisionList())
 	}
 	for kind, apiVersion := range apiVersions {
 		list := &unstructured.UnstructuredList{}
 		list.SetAPIVersion(apiVersion)
 		list.SetKind(kind + "List")
+		all = append(all, list)
+	}
+	return all
+}
+
+// look asks the API server for all that there is.
+func look(ctx context.Context, c client.Reader) (view, error) {
+	var v view
+	for _, list := range lists() {
 		if err := c.List(ctx, list); err != nil {
 			return view{}, err
 		}
-		out.objects = append(out.objects, list.Items...)
+		err := meta.EachListItem(list, func(o runtime.Object) error {
+			v.add(o)
+			return nil
+		})
+		if err != nil {
+			return view{}, err
+		}
 	}
-	return out, nil
+	return v, nil
 }
 
 // of gives the state of the package of one round.
@@ -202,7 +222,7 @@ func owners(refs []metav1.OwnerReference, names map[types.UID]string) []string {
 }
 
 // content says of which version the spec of an object is; of none when it is empty.
-func (r *round) content(o unstructured.Unstructured) string {
+func (r *round) content(o *unstructured.Unstructured) string {
 	spec, _, _ := unstructured.NestedMap(o.Object, "spec")
 	// The API server adds how versions are converted.
 	delete(spec, "conversion")

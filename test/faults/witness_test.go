@@ -8,15 +8,16 @@ import (
 	"sync"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apiwatch "k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
-// witness watches every change that the API server makes, and writes down what
-// must not be at any time, whatever happens to the package manager:
+// witness watches every change that the API server makes, and so knows what is
+// there without asking. It writes down what must not be at any time, whatever
+// happens to the package manager:
 //
 //   - an object without its package among its owners, or with two controllers,
 //   - an object or a revision that goes away while its package stays,
@@ -25,6 +26,8 @@ import (
 type witness struct {
 	mu     sync.Mutex
 	rounds map[string]*round
+	// known is what there is of each round, by kind and name.
+	known map[string]map[string]client.Object
 	// active are the active revisions of each round.
 	active map[string][]string
 	seen   []string
@@ -33,19 +36,14 @@ type witness struct {
 // watchAll starts a witness that ends with the test.
 func watchAll(t testing.TB, c client.WithWatch) *witness {
 	t.Helper()
-	w := &witness{rounds: map[string]*round{}, active: map[string][]string{}}
-	for kind, apiVersion := range apiVersions {
-		list := &metav1.PartialObjectMetadataList{}
-		list.APIVersion, list.Kind = apiVersion, kind+"List"
-		w.watch(t, c, list, w.object)
-	}
-	for _, kind := range []string{v1.ProviderKind, v1.ConfigurationKind} {
-		w.watch(t, c, v1.NewPackage(kind).NewRevisionList(), w.revision)
+	w := &witness{rounds: map[string]*round{}, known: map[string]map[string]client.Object{}, active: map[string][]string{}}
+	for _, list := range lists() {
+		w.watch(t, c, list)
 	}
 	return w
 }
 
-func (w *witness) watch(t testing.TB, c client.WithWatch, list client.ObjectList, see func(*round, apiwatch.EventType, client.Object)) {
+func (w *witness) watch(t testing.TB, c client.WithWatch, list client.ObjectList) {
 	t.Helper()
 	events, err := c.Watch(context.Background(), list)
 	if err != nil {
@@ -55,7 +53,7 @@ func (w *witness) watch(t testing.TB, c client.WithWatch, list client.ObjectList
 	go func() {
 		defer close(done)
 		for e := range events.ResultChan() {
-			w.note(e, see)
+			w.note(e)
 		}
 	}()
 	t.Cleanup(func() {
@@ -64,23 +62,45 @@ func (w *witness) watch(t testing.TB, c client.WithWatch, list client.ObjectList
 	})
 }
 
-func (w *witness) note(e apiwatch.Event, see func(*round, apiwatch.EventType, client.Object)) {
+func (w *witness) note(e apiwatch.Event) {
 	o, ok := e.Object.(client.Object)
 	if !ok || e.Type == apiwatch.Bookmark {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if r := w.rounds[tokens.FindString(o.GetName())]; r != nil {
-		see(r, e.Type, o)
+	r := w.rounds[tokens.FindString(o.GetName())]
+	if r == nil {
+		return
 	}
+	key := fmt.Sprintf("%T %s %s", o, o.GetObjectKind().GroupVersionKind().Kind, o.GetName())
+	if w.known[r.name][key] = o; e.Type == apiwatch.Deleted {
+		delete(w.known[r.name], key)
+	}
+	switch o := o.(type) {
+	case *unstructured.Unstructured:
+		w.object(r, e.Type, o)
+	case v1.PackageRevision:
+		w.revision(r, e.Type, o)
+	}
+}
+
+// view is what there is of a round, as far as the API server has told.
+func (w *witness) view(r *round) view {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var v view
+	for _, o := range w.known[r.name] {
+		v.add(o)
+	}
+	return v
 }
 
 // expect makes the witness look at a round.
 func (w *witness) expect(r *round) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.rounds[r.name] = r
+	w.rounds[r.name], w.known[r.name] = r, map[string]client.Object{}
 }
 
 // forget ends that, before the package of a round is taken away.
@@ -88,6 +108,7 @@ func (w *witness) forget(r *round) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.rounds, r.name)
+	delete(w.known, r.name)
 }
 
 // against gives what was seen against a round since the last time.
@@ -137,8 +158,7 @@ func (w *witness) object(r *round, e apiwatch.EventType, o client.Object) {
 	}
 }
 
-func (w *witness) revision(r *round, e apiwatch.EventType, o client.Object) {
-	rev := o.(v1.PackageRevision)
+func (w *witness) revision(r *round, e apiwatch.EventType, rev v1.PackageRevision) {
 	active := slices.DeleteFunc(w.active[r.name], func(n string) bool { return n == rev.GetName() })
 	if e == apiwatch.Deleted || rev.GetDeletionTimestamp() != nil {
 		if !r.scenario.removes {
