@@ -34,34 +34,54 @@ func canonical(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 // withoutCovered leaves out every grant that another one of the set stands for.
 func withoutCovered(all map[grant]bool) map[grant]bool {
 	var urls []grant
+	var stars stars
 	for g := range all {
 		if strings.HasSuffix(g.url, star) {
 			urls = append(urls, g)
 		}
+		stars.verb = stars.verb || g.verb == star
+		stars.group = stars.group || g.group == star
+		stars.resource = stars.resource || strings.HasPrefix(g.resource, star)
+		stars.names = stars.names || g.name != ""
 	}
 	out := map[grant]bool{}
 	for g := range all {
-		if !slices.ContainsFunc(wider(g), func(w grant) bool { return all[w] }) && !urlCovered(urls, g) {
+		if !slices.ContainsFunc(stars.wider(g), func(w grant) bool { return all[w] }) && !urlCovered(urls, g) {
 			out[g] = true
 		}
 	}
 	return out
 }
 
+// stars are the respects in which some grant of a set stands for more than one word.
+// Most sets have few of them, and thousands of grants to compare.
+type stars struct {
+	verb, group, resource, names bool
+}
+
 // wider lists the grants on resources, and those of the same URL, that stand for
-// this one and more.
-func wider(g grant) []grant {
-	var out []grant
-	for _, verb := range []string{g.verb, star} {
-		if g.url != "" {
-			out = append(out, grant{url: g.url, verb: verb})
-			continue
+// this one and more, and that a set can have.
+func (s stars) wider(g grant) []grant {
+	out := []grant{g}
+	widen := func(possible bool, change func(*grant)) {
+		if !possible {
+			return
 		}
-		for _, group := range []string{g.group, star} {
-			for _, resource := range []string{g.resource, anyResourceWith(g.resource), star} {
-				for _, name := range []string{g.name, ""} {
-					out = append(out, grant{group: group, resource: resource, name: name, verb: verb})
-				}
+		for _, narrow := range out {
+			change(&narrow)
+			out = append(out, narrow)
+		}
+	}
+	widen(s.verb, func(w *grant) { w.verb = star })
+	if g.url == "" {
+		widen(s.group, func(w *grant) { w.group = star })
+		widen(s.names, func(w *grant) { w.name = "" })
+		narrow := len(out)
+		widen(s.resource, func(w *grant) { w.resource = star })
+		if sub := anyResourceWith(g.resource); s.resource && sub != g.resource {
+			for _, w := range out[:narrow] {
+				w.resource = sub
+				out = append(out, w)
 			}
 		}
 	}

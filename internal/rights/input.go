@@ -63,7 +63,7 @@ func (s Set) Everywhere() []rbacv1.PolicyRule {
 	for _, r := range s.ClusterRoles {
 		rules = append(rules, r.Rules...)
 	}
-	return canonical(rules)
+	return rules
 }
 
 // Within are the rules of the roles in a namespace: what whoever creates them has
@@ -75,5 +75,5 @@ func (s Set) Within(namespace string) []rbacv1.PolicyRule {
 			rules = append(rules, r.Rules...)
 		}
 	}
-	return canonical(rules)
+	return rules
 }
