@@ -1,6 +1,7 @@
 package solve
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -60,6 +61,55 @@ func layered(packages, versions int) (*table, []Root) {
 		roots = append(roots, Root{Package: name(i * packages / count)})
 	}
 	return t, roots
+}
+
+// exhausting is a package of which every version needs another one that does not
+// exist.
+func exhausting(versions int) (*table, []Root) {
+	t := newTable()
+	for v := range versions {
+		t.add("a", fmt.Sprintf("v1.%d.0", v), Dependency{"b", fmt.Sprintf("v2.%d.0", v)})
+		t.add("b", fmt.Sprintf("v1.%d.0", v))
+	}
+	return t, []Root{{Package: "a"}}
+}
+
+// What a search takes is counted, so that this holds on every machine: about 2
+// million words are looked at in about 10 ms.
+func TestWorkIsBounded(t *testing.T) {
+	steps := func(table *table, roots []Root) int {
+		s, err := Solve(Problem{Roots: roots, Source: table})
+		var e *Exhausted
+		if err != nil && !errors.As(err, &e) {
+			t.Fatal(err)
+		}
+		if err != nil {
+			return e.Steps
+		}
+		return s.Steps
+	}
+	if got := steps(backtracking(100, 200)); got > 2_500_000 {
+		t.Errorf("100 packages of 200 versions took %d steps", got)
+	}
+	small, large := steps(layered(300, 20)), steps(layered(3000, 20))
+	if large > 10*small*50 {
+		t.Errorf("ten times as many packages took %d steps instead of %d", large, small)
+	}
+	if got := steps(pigeons(14)); got < DefaultBudget || got > DefaultBudget+DefaultBudget/20 {
+		t.Errorf("the adversary was ended after %d steps", got)
+	}
+}
+
+func TestManyVersionsComeToAnEnd(t *testing.T) {
+	for _, versions := range []int{10, 300, 3000} {
+		table, roots := exhausting(versions)
+		start := time.Now()
+		_, err := Solve(Problem{Roots: roots, Source: table})
+		if !ErrUnsolvable.Is(err) && !ErrBudget.Is(err) {
+			t.Errorf("%d versions: got %v", versions, err)
+		}
+		t.Logf("%d versions: %v, %.300v", versions, time.Since(start), err)
+	}
 }
 
 func BenchmarkBacktracking(b *testing.B) {

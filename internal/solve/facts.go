@@ -94,12 +94,11 @@ func (s *search) merge(v *variable, key mergeKey, fact *incompatibility) {
 	}
 	v.touching[key] = merged
 	for _, t := range merged.terms {
-		facts := s.variables[t.pkg].facts
-		for at := len(facts) - 1; at >= 0; at-- {
-			if facts[at] == old {
-				facts[at] = merged
-				break
-			}
+		v := s.variables[t.pkg]
+		if at := slices.Index(v.facts, old); at >= 0 {
+			v.facts[at] = merged
+		} else {
+			v.facts = append(v.facts, merged)
 		}
 	}
 }

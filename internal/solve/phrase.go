@@ -56,7 +56,7 @@ func (s *search) anyOf(c *incompatibility) string {
 	to := s.variables[c.cause.to]
 	t, ok := c.find(c.cause.to)
 	if !ok {
-		return to.name + " " + list(c.cause.texts, "or")
+		return to.name + " " + list(few(c.cause.texts), "or")
 	}
 	return s.versions(term{t.pkg, to.all.without(t.set)})
 }
@@ -114,7 +114,6 @@ func (s *search) versions(t term) string {
 
 // ranges names versions as ranges of what there is, the lowest first.
 func (s *search) ranges(t term) string {
-	const most = 4
 	v := s.variables[t.pkg]
 	var runs []string
 	for i := 1; i < v.size; i++ {
@@ -127,11 +126,7 @@ func (s *search) ranges(t term) string {
 		}
 		runs = append(runs, v.span(from, i))
 	}
-	if len(runs) > most {
-		left := len(runs) - most + 1
-		runs = append(runs[:most-2:most-2], fmt.Sprintf("%d more", left), runs[len(runs)-1])
-	}
-	return list(runs, "or")
+	return list(few(runs), "or")
 }
 
 func (v *variable) span(from, to int) string {

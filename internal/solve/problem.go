@@ -75,4 +75,4 @@ type Problem struct {
 
 // DefaultBudget ends a search that does not come to an end by itself within a
 // fraction of a second; real problems take less than a thousandth of it.
-const DefaultBudget = 25_000_000
+const DefaultBudget = 40_000_000

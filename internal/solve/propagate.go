@@ -11,6 +11,9 @@ func (s *search) propagate() error {
 		for i := len(facts) - 1; i >= 0; i-- {
 			open, all := s.look(facts[i])
 			if !all && open < 0 {
+				if open == never && s.level == 0 && s.past(facts[i]) {
+					s.drop(pkg, i)
+				}
 				continue
 			}
 			fact := facts[i]
@@ -43,10 +46,36 @@ func (s *search) generalize(fact *incompatibility, open int) *incompatibility {
 	return fact
 }
 
+// past reports whether an incompatibility that cannot hold is of no use either to
+// those who look for what is asked of a package, or for facts that are alike.
+func (s *search) past(c *incompatibility) bool {
+	if s.wide || c.cause.kind != needed {
+		return !s.wide && c.cause.kind == derived
+	}
+	from, _ := c.find(c.cause.from)
+	return s.variables[c.cause.from].state.disjoint(from.set)
+}
+
+// drop stops watching an incompatibility of a package that can never matter again.
+// Where a package has thousands of versions, most facts soon are about versions
+// that are out.
+func (s *search) drop(pkg, i int) {
+	v := s.variables[pkg]
+	last := len(v.facts) - 1
+	v.facts[i] = v.facts[last]
+	v.facts = v.facts[:last]
+}
+
+// What look says of incompatibilities from which nothing follows.
+const (
+	several = -1 // terms are open
+	never   = -2 // a term cannot hold
+)
+
 // look reports whether all terms of an incompatibility hold, or else which one is
-// the only one that is open. It is -1 when several are, or when one cannot hold.
+// the only one that is open, if there is one.
 func (s *search) look(c *incompatibility) (open int, all bool) {
-	open = -1
+	open = several
 	for i := range c.terms {
 		t := &c.terms[i]
 		state := s.variables[t.pkg].state
@@ -54,8 +83,11 @@ func (s *search) look(c *incompatibility) (open int, all bool) {
 		if state.subset(t.set) {
 			continue
 		}
-		if open >= 0 || state.disjoint(t.set) {
-			return -1, false
+		if state.disjoint(t.set) {
+			return never, false
+		}
+		if open >= 0 {
+			return several, false
 		}
 		open = i
 	}

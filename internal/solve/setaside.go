@@ -63,7 +63,7 @@ func (a *answer) whyNot(n, i int) string {
 func (a *answer) refused(n, i int) string {
 	v := a.variables[n]
 	for _, by := range a.asks[n] {
-		if !v.fitting(by.text, a.memory.constraint(by.text)).has(i) {
+		if !by.fit.has(i) {
 			return by.words + prereleaseNote(v.candidates[i], by.text)
 		}
 	}

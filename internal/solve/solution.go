@@ -73,8 +73,11 @@ type answer struct {
 	asks map[int][]ask
 }
 
-// An ask is a constraint, and the words that say whose it is.
-type ask struct{ text, words string }
+// An ask is a constraint with what fits it, and the words that say whose it is.
+type ask struct {
+	text, words string
+	fit         set
+}
 
 func (s *search) solution() Solution {
 	a := &answer{search: s, asks: map[int][]ask{}}
@@ -83,13 +86,11 @@ func (s *search) solution() Solution {
 		if r.Exact {
 			text = s.memory.exactly(text)
 		}
-		n := s.numbers[r.Package]
-		a.asks[n] = append(a.asks[n], ask{text, r.asker() + " asked for " + accepted(r.Constraint)})
+		a.ask(s.numbers[r.Package], text, r.asker()+" asked for "+accepted(r.Constraint))
 	}
 	for n := 1; n < len(s.variables); n++ {
 		for _, d := range s.chosenNeeds(n) {
-			to := s.numbers[d.Package]
-			a.asks[to] = append(a.asks[to], ask{d.Constraint, s.chosenName(n) + " needs " + accepted(d.Constraint)})
+			a.ask(s.numbers[d.Package], d.Constraint, s.chosenName(n)+" needs "+accepted(d.Constraint))
 		}
 	}
 	out := Solution{Steps: s.work}
@@ -102,14 +103,20 @@ func (s *search) solution() Solution {
 	return out
 }
 
+func (a *answer) ask(n int, text, words string) {
+	fit := a.variables[n].fitting(text, a.memory.constraint(text))
+	a.asks[n] = append(a.asks[n], ask{text, words, fit})
+}
+
 func (a *answer) pick(n int) Pick {
 	v := a.variables[n]
 	c := v.candidates[v.state.only()]
 	slices.SortFunc(a.asks[n], func(a, b ask) int { return cmp.Compare(a.words, b.words) })
 	p := Pick{Package: v.name, Tag: c.tag, Digest: c.digest, Dependencies: slices.Clone(a.chosenNeeds(n)), SetAside: a.setAside(n)}
-	for _, by := range slices.Compact(a.asks[n]) {
+	for _, by := range a.asks[n] {
 		p.Why = append(p.Why, by.words)
 	}
+	p.Why = slices.Compact(p.Why)
 	return p
 }
 

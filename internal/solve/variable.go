@@ -80,7 +80,10 @@ func ordered(found []candidate) []candidate {
 		order[i] = &found[i]
 	}
 	slices.SortFunc(order, func(a, b *candidate) int {
-		return cmp.Or(a.version.compare(&b.version), cmp.Compare(a.tag, b.tag), -cmp.Compare(a.digest, b.digest))
+		if c := a.version.compare(&b.version); c != 0 {
+			return c
+		}
+		return cmp.Or(cmp.Compare(a.tag, b.tag), cmp.Compare(b.digest, a.digest))
 	})
 	out := make([]candidate, 1, len(found)+1)
 	for _, c := range order {
