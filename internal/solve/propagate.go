@@ -1,5 +1,7 @@
 package solve
 
+import "sort"
+
 // propagate draws every conclusion from what changed: an incompatibility of which
 // all terms but one hold excludes the last one.
 func (s *search) propagate() error {
@@ -98,8 +100,8 @@ func (s *search) look(c *incompatibility) (open int, all bool) {
 func (s *search) narrow(pkg int, now set, why *incompatibility) {
 	v := s.variables[pkg]
 	s.work += 4 * len(now)
-	s.trail = append(s.trail, entry{pkg: pkg, before: v.state, now: now, level: s.level, cause: why, previous: v.last})
-	v.last = len(s.trail) - 1
+	s.trail = append(s.trail, entry{pkg: pkg, before: v.state, now: now, level: s.level, cause: why})
+	v.history = append(v.history, len(s.trail)-1)
 	v.state = now
 	s.wait(pkg)
 	s.touch(pkg)
@@ -158,11 +160,7 @@ func (s *search) satisfier(c *incompatibility) (at, level int) {
 	at = -1
 	for i := range c.terms {
 		t := &c.terms[i]
-		j := s.variables[t.pkg].last
-		for s.trail[j].before.subset(t.set) {
-			j = s.trail[j].previous
-			s.work += len(t.set)
-		}
+		j := s.since(t)
 		if j > at {
 			at, j = j, at
 		}
@@ -173,13 +171,24 @@ func (s *search) satisfier(c *incompatibility) (at, level int) {
 	return at, level
 }
 
+// since is the entry of the trail that makes a term hold, which holds now. States
+// only become narrower along the trail.
+func (s *search) since(t *term) int {
+	history := s.variables[t.pkg].history
+	at := sort.Search(len(history)-1, func(k int) bool {
+		s.work += len(t.set)
+		return s.trail[history[k]].now.subset(t.set)
+	})
+	return history[at]
+}
+
 // back forgets everything above a level.
 func (s *search) back(level int) {
 	end := len(s.trail)
 	for end > 0 && s.trail[end-1].level > level {
 		e := &s.trail[end-1]
 		v := s.variables[e.pkg]
-		v.state, v.last = e.before, e.previous
+		v.state, v.history = e.before, v.history[:len(v.history)-1]
 		end--
 	}
 	undone := s.trail[end:]

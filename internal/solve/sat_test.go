@@ -88,7 +88,7 @@ func TestSATOracleAgrees(t *testing.T) {
 	count := map[bool]int{}
 	instances := uint64(600)
 	if testing.Short() {
-		instances = 120
+		instances = 60
 	}
 	for seed := range instances {
 		table, roots := medium(seed)

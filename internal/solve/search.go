@@ -34,7 +34,6 @@ type entry struct {
 	before, now set
 	level       int
 	cause       *incompatibility // nil for a decision
-	previous    int              // the entry of the same package before it, or -1
 }
 
 // A reading is a candidate whose dependencies became facts, and the level at which
@@ -97,7 +96,7 @@ func (s *search) run() error {
 // begin makes the problem itself a package of one version that depends on what the
 // roots ask for, and that must be there.
 func (s *search) begin() error {
-	problem := &variable{name: "", candidates: make([]candidate, 2), size: 2, all: fullSet(2), last: -1}
+	problem := &variable{name: "", candidates: make([]candidate, 2), size: 2, all: fullSet(2)}
 	problem.state, problem.read = problem.all, single(2, 1)
 	s.variables = append(s.variables, problem)
 	s.learn(&incompatibility{terms: []term{{0, single(2, 0)}}, cause: cause{kind: required}})

@@ -23,7 +23,7 @@ type variable struct {
 	first      int            // everything from here on is a version, not a bare name
 
 	state    set
-	last     int // index in the trail of the newest entry of this package, or -1
+	history  []int // the entries of the trail that are of this package
 	facts    []*incompatibility
 	read     set // candidates whose dependencies are among the facts
 	queued   bool
@@ -41,7 +41,7 @@ type candidate struct {
 // newVariable lists the candidates of a package: what its repository lists, as far
 // as it can be chosen, what somebody names exactly, and what is installed.
 func newVariable(name string, listed *listing, pins []pin, installed string) *variable {
-	v := &variable{name: name, sets: map[string]set{}, last: -1, touching: map[mergeKey]*incompatibility{}}
+	v := &variable{name: name, sets: map[string]set{}, touching: map[mergeKey]*incompatibility{}}
 	if listed != nil {
 		v.listed, v.missing, v.unusable = true, listed.missing, listed.unusable
 		v.candidates = listed.candidates
