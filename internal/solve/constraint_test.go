@@ -2,6 +2,7 @@ package solve
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -55,6 +56,31 @@ func TestConstraintsAreThoseOfTheLibrary(t *testing.T) {
 	})
 	rapid.Check(t, func(rt *rapid.T) {
 		checkAgainstLibrary(rt, constraint.Draw(rt, "constraint"), version.Draw(rt, "tag"))
+	})
+}
+
+func TestSetsAreWhatConstraintsAccept(t *testing.T) {
+	tag := rapid.Custom(func(t *rapid.T) string {
+		n := rapid.IntRange(0, 3)
+		return fmt.Sprintf("%s%d.%d.%d%s", rapid.SampledFrom([]string{"", "v"}).Draw(t, "v"), n.Draw(t, "major"), n.Draw(t, "minor"), n.Draw(t, "patch"),
+			rapid.SampledFrom([]string{"", "", "-rc.1", "+meta"}).Draw(t, "rest"))
+	})
+	constraint := rapid.Custom(func(t *rapid.T) string {
+		numbers := rapid.SliceOfN(rapid.SampledFrom([]string{"0", "1", "2", "3"}), 1, 3).Draw(t, "numbers")
+		return rapid.SampledFrom([]string{"", "=", "!=", ">", "<", ">=", "<=", "~", "^"}).Draw(t, "operator") + strings.Join(numbers, ".")
+	})
+	rapid.Check(t, func(rt *rapid.T) {
+		l := &listing{}
+		l.read(rapid.SliceOfN(tag, 0, 40).Draw(rt, "tags"))
+		v := newVariable("a", l, nil, "")
+		text := strings.Join(rapid.SliceOfN(constraint, 1, 3).Draw(rt, "parts"), rapid.SampledFrom([]string{" ", "||"}).Draw(rt, "between"))
+		c := parseConstraint(text)
+		got := v.fitting(text, &c)
+		for i := 1; i < v.size; i++ {
+			if want := c.accepts(&v.candidates[i].version); got.has(i) != want {
+				rt.Errorf("%s and %s: got %v, want %v", text, v.candidates[i].tag, got.has(i), want)
+			}
+		}
 	})
 }
 

@@ -121,6 +121,12 @@ func (v *variable) fitting(text string, c *constraint) set {
 	if s, ok := v.sets[text]; ok {
 		return s
 	}
+	if c.plain != nil {
+		if s, ok := v.spans(c.plain); ok {
+			v.sets[text] = s
+			return s
+		}
+	}
 	s := newSet(v.size)
 	for i := 1; i < v.size; i++ {
 		if v.fits(&v.candidates[i], c) {
