@@ -75,20 +75,21 @@ func merge(listed []candidate, named []pin) []candidate {
 
 // ordered puts candidates into their order, each once, behind the absence.
 func ordered(found []candidate) []candidate {
-	order := make([]*candidate, len(found))
-	for i := range found {
-		order[i] = &found[i]
+	order := make([]int32, len(found)) // numbers are cheaper to move than candidates
+	for i := range order {
+		order[i] = int32(i)
 	}
-	slices.SortFunc(order, func(a, b *candidate) int {
+	slices.SortFunc(order, func(i, j int32) int {
+		a, b := &found[i], &found[j]
 		if c := a.version.compare(&b.version); c != 0 {
 			return c
 		}
 		return cmp.Or(cmp.Compare(a.tag, b.tag), cmp.Compare(b.digest, a.digest))
 	})
 	out := make([]candidate, 1, len(found)+1)
-	for _, c := range order {
-		if len(out) == 1 || out[len(out)-1].pin != c.pin {
-			out = append(out, *c)
+	for _, i := range order {
+		if len(out) == 1 || out[len(out)-1].pin != found[i].pin {
+			out = append(out, found[i])
 		}
 	}
 	return out
