@@ -93,6 +93,7 @@ func Unpack(ctx context.Context, store *Store, image ProgramImage, folder string
 	}
 	defer root.Close() //nolint:errcheck // Nothing is written through it.
 	u := &unpacker{root: root, limits: limits.WithDefaults()}
+	defer u.leaveParent()
 	for _, layer := range image.Layers {
 		if err := u.layer(ctx, store, layer); err != nil {
 			return u.done, fmt.Errorf("cannot unpack layer %s: %w", layer.Digest.Short(), err)
@@ -112,8 +113,12 @@ type unpacker struct {
 	// written has the places that the present layer has written, and the folders
 	// above them, so that its whiteouts only remove what lower layers brought.
 	written map[string]bool
-	// parent remembers where the folder of the last file was found.
-	parent struct{ name, at string }
+	// parent is the folder of the last file, which is often that of the next one: its
+	// name in the tar, its place, and the open folder itself.
+	parent struct {
+		name, at string
+		dir      *os.Root
+	}
 }
 
 func (u *unpacker) layer(ctx context.Context, store *Store, layer Descriptor) (err error) {
@@ -132,7 +137,8 @@ func (u *unpacker) layer(ctx context.Context, store *Store, layer Descriptor) (e
 }
 
 func (u *unpacker) tar(r io.Reader) error {
-	u.written, u.parent.name = map[string]bool{}, ""
+	u.written = map[string]bool{}
+	u.leaveParent()
 	tr, entries := tar.NewReader(r), 0
 	for {
 		header, err := tr.Next()

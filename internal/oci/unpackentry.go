@@ -42,22 +42,17 @@ func (u *unpacker) entry(h *tar.Header, r io.Reader) error {
 
 // write puts an entry in its place, which has no symbolic link above it.
 func (u *unpacker) write(h *tar.Header, at string, r io.Reader) error {
-	if h.Typeflag != tar.TypeReg {
-		u.parent.name = "" // A folder may come or go.
+	if h.Typeflag == tar.TypeReg {
+		return u.file(at, h, r)
 	}
+	u.leaveParent()
 	switch h.Typeflag {
 	case tar.TypeDir:
 		return u.folder(at, h)
 	case tar.TypeSymlink:
 		return u.symlink(at, h.Linkname)
-	case tar.TypeLink:
-		return u.hardlink(at, h.Linkname)
 	}
-	if err := u.clear(at); err != nil {
-		return err
-	}
-	u.mark(at)
-	return u.file(at, h, r)
+	return u.hardlink(at, h.Linkname)
 }
 
 // permissions are those that an entry keeps. What is unpacked can be read,
@@ -84,11 +79,21 @@ func (u *unpacker) folder(at string, h *tar.Header) error {
 	return u.root.Chmod(at, permissions(h))
 }
 
+// file is called when the parent is open.
 func (u *unpacker) file(at string, h *tar.Header, r io.Reader) (err error) {
-	f, err := u.root.OpenFile(at, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	name := path.Base(at)
+	create := func() (*os.File, error) { return u.parent.dir.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600) }
+	f, err := create()
+	if errors.Is(err, fs.ErrExist) {
+		if err := u.parent.dir.RemoveAll(name); err != nil {
+			return err
+		}
+		f, err = create()
+	}
 	if err != nil {
 		return err
 	}
+	u.mark(at)
 	defer func() { err = errors.Join(err, f.Close()) }()
 	if _, err := io.Copy(f, r); err != nil {
 		if errors.Is(err, io.ErrUnexpectedEOF) {
@@ -101,7 +106,7 @@ func (u *unpacker) file(at string, h *tar.Header, r io.Reader) (err error) {
 	}
 	// Some languages tell from the time of a file whether what they made of it is
 	// current. A time that no file can have is nothing to fail for.
-	_ = u.root.Chtimes(at, time.Time{}, h.ModTime)
+	_ = u.parent.dir.Chtimes(name, time.Time{}, h.ModTime)
 	return nil
 }
 
@@ -166,7 +171,6 @@ func (u *unpacker) clear(at string) error {
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	u.parent.name = ""
 	return u.root.RemoveAll(at)
 }
 

@@ -40,18 +40,27 @@ func (u *unpacker) entryName(name string) (string, error) {
 // parentOf finds the folder that an entry belongs into, and makes it.
 func (u *unpacker) parentOf(name string) (string, error) {
 	dir := path.Dir(name)
-	if dir == "." || dir == u.parent.name {
-		if dir == "." {
-			return dir, nil
-		}
+	if u.parent.dir != nil && dir == u.parent.name {
 		return u.parent.at, nil
 	}
+	u.leaveParent()
 	at, err := u.find(dir, true)
+	if err == nil {
+		u.parent.dir, err = u.root.OpenRoot(at)
+	}
 	if err != nil {
 		return "", writeFailure(err, name)
 	}
 	u.parent.name, u.parent.at = dir, at
 	return at, nil
+}
+
+// leaveParent forgets the folder of the last file: it may come or go.
+func (u *unpacker) leaveParent() {
+	if u.parent.dir != nil {
+		_ = u.parent.dir.Close() // Nothing is written through it.
+		u.parent.dir = nil
+	}
 }
 
 // find gives the place of a folder, without a symbolic link in it. Links that

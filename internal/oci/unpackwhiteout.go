@@ -29,7 +29,7 @@ func (u *unpacker) whiteout(dir, base string) error {
 	if errors.Is(err, fs.ErrNotExist) || ErrBrokenLayer.Is(err) {
 		return nil // There is nothing to remove.
 	}
-	u.parent.name = ""
+	u.leaveParent()
 	switch {
 	case err != nil:
 	case base == opaqueRoot:
