@@ -1,9 +1,12 @@
 package process
 
 import (
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -103,4 +106,88 @@ func TestWithoutNamespacesAsRoot(t *testing.T) {
 	if data := mustAsk(t, spec, "read", "/tls/server/tls.crt"); data != "renewed" {
 		t.Errorf("got %q", data)
 	}
+}
+
+// forbiddenVariable says that this test binary runs where namespaces are forbidden.
+const forbiddenVariable = "XPKG_TEST_FORBIDDEN"
+
+// A machine that forbids namespaces is found out by itself, and said to be one.
+func TestWhereNamespacesAreForbidden(t *testing.T) {
+	if os.Getenv(forbiddenVariable) == "" {
+		cmd := exec.Command(os.Args[0], "-test.v", "-test.run=^"+t.Name()+"$")
+		cmd.Env = append(os.Environ(), forbiddenVariable+"=1", programVariable+"="+mustBuild(t))
+		// Root in a namespace of its own is root enough to forbid others.
+		id := []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: id, GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}, Pdeathsig: syscall.SIGKILL}
+		out, err := cmd.CombinedOutput()
+		if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSPC) {
+			t.Skipf("they are forbidden here already: %v", err)
+		}
+		if err != nil {
+			t.Errorf("%v:\n%s", err, out)
+		}
+		return
+	}
+	s := newSupervisor(t, nil)
+	spec := spec(t, "forbidden")
+	begin(t, s, spec)
+	got, _ := s.Status(spec.Name)
+	if !strings.HasPrefix(got.Isolation, "none: cannot make namespaces: the setting user.max_user_namespaces does not allow it, and cannot change the user") {
+		t.Errorf("got %s", got.Isolation)
+	}
+}
+
+func mustBuild(t testing.TB) string {
+	t.Helper()
+	path, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// A machine that forbids an overlay or /proc in namespaces still keeps programs
+// apart.
+func TestNamespacesWithLess(t *testing.T) {
+	for name, less := range map[string]ground{
+		"overlay": {kind: inNamespaces, overlay: errAskedFor},
+		"proc":    {kind: inNamespaces, proc: errAskedFor},
+		"both":    {kind: inNamespaces, overlay: errAskedFor, proc: errAskedFor},
+	} {
+		t.Run(name, func(t *testing.T) {
+			images := image(t)
+			s := newSupervisor(t, func(o *Options) { o.Images = images })
+			needNamespaces(t, s)
+			s.starter.ground = &less
+			spec := spec(t, "less")
+			spec.Files = map[string][]byte{"/tls/tls.crt": []byte("certificate")}
+			begin(t, s, spec)
+			if list, want := mustAsk(t, spec, "list", "/"), ".xpkg bin dev etc proc tls tmp work"; list != want {
+				t.Errorf("it sees %s", list)
+			}
+			if data := mustAsk(t, spec, "read", "/tls/tls.crt"); data != "certificate" {
+				t.Errorf("got %q", data)
+			}
+			if got := see(t, spec); got.UID != insideUser || got.PID != 1 || (less.proc == nil) != (len(got.Processes) == 1) {
+				t.Errorf("got %+v", got)
+			}
+			if less.proc == nil {
+				return
+			}
+			if got, _ := s.Status(spec.Name); got.Isolation != "namespaces, without /proc: it was asked for" {
+				t.Errorf("got %s", got.Isolation)
+			}
+		})
+	}
+}
+
+// Folders can have names that mean something to the kernel.
+func TestFolderWithAnOddName(t *testing.T) {
+	forEachIsolation(t, func(t *testing.T, odd *Supervisor) {
+		s := newSupervisor(t, func(o *Options) {
+			o.Dir, o.Isolation = filepath.Join(openTemp(t), `a,b:c d\e "f" %41`), odd.opts.Isolation
+		})
+		spec := spec(t, "odd")
+		begin(t, s, spec)
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // ground is what the machine allows.
@@ -79,7 +80,7 @@ func (s *starter) findNamespaces(ctx context.Context, g *ground) error {
 		switch {
 		case !errors.As(err, &failed):
 			if err != nil {
-				return fmt.Errorf("cannot make namespaces: %w", err)
+				return explain(err)
 			}
 			return nil
 		case failed.stage == stageOverlay && g.overlay == nil:
@@ -90,6 +91,19 @@ func (s *starter) findNamespaces(ctx context.Context, g *ground) error {
 			return err
 		}
 	}
+}
+
+// explain says in the words of an administrator why there are no namespaces.
+func explain(err error) error {
+	switch {
+	case errors.Is(err, syscall.ENOSPC):
+		return errors.New("cannot make namespaces: the setting user.max_user_namespaces does not allow it")
+	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EACCES):
+		return errors.New("cannot make namespaces: this machine forbids them to this user")
+	case errors.Is(err, syscall.EINVAL), errors.Is(err, syscall.ENOSYS):
+		return errors.New("cannot make namespaces: the kernel does not have them")
+	}
+	return fmt.Errorf("cannot make namespaces: %w", err)
 }
 
 // try prepares everything for a program that is not there.
@@ -115,6 +129,6 @@ func (s *starter) try(ctx context.Context, g *ground) error {
 	if err != nil {
 		return err
 	}
-	child.abandon()
+	child.abandon(false)
 	return nil
 }

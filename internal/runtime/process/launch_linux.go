@@ -164,10 +164,16 @@ func (c *child) wait() (*os.ProcessState, error) {
 	return c.cmd.ProcessState, err
 }
 
-// abandon ends a child that did not become a program.
-func (c *child) abandon() {
+// abandon ends a child that did not become a program. A guard ends what it may have
+// started, and itself.
+func (c *child) abandon(guarded bool) {
 	_ = c.control.Close()
-	_ = c.cmd.Process.Kill()
+	limit := time.Duration(0)
+	if guarded {
+		limit = guardLimit
+	}
+	timer := time.AfterFunc(limit, func() { _ = c.cmd.Process.Kill() })
 	_, _ = c.wait()
+	timer.Stop()
 	_ = closeAll(c.report, c.output)
 }

@@ -80,7 +80,7 @@ func (s *starter) begin(ctx context.Context, what setup, attr *syscall.SysProcAt
 		first, err = child.await(ctx, what.Kind == asGuard)
 	}
 	if err != nil {
-		child.abandon()
+		child.abandon(what.Kind == asGuard)
 		return nil, report{}, err
 	}
 	return child, first, nil
