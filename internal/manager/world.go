@@ -77,8 +77,7 @@ func (w *world) report(ctx context.Context, log *slog.Logger, o object, reconcil
 	now := metav1.NewTime(w.now())
 	if o.GetAnnotations()[v1.AnnotationPaused] == "true" {
 		o.SetConditions(now, v1.Paused(fmt.Sprintf("Reconciliation is paused by the annotation %s.", v1.AnnotationPaused)))
-		w.tell(before.(object), o)
-		return ctrl.Result{}, w.writeStatus(ctx, before, o)
+		return ctrl.Result{}, w.publish(ctx, before.(object), o)
 	}
 	unpause(o, now)
 	result, v, err := reconcile()
@@ -90,8 +89,7 @@ func (w *world) report(ctx context.Context, log *slog.Logger, o object, reconcil
 		o.SetConditions(metav1.NewTime(w.now()), unhealthy(v.message)...)
 	}
 	settle(o, metav1.NewTime(w.now()), v)
-	w.tell(before.(object), o)
-	if werr := w.writeStatus(ctx, before, o); werr != nil {
+	if werr := w.publish(ctx, before.(object), o); werr != nil {
 		return ctrl.Result{}, werr
 	}
 	if err == nil {
@@ -155,6 +153,16 @@ func clip(s string) string {
 		return strings.ToValidUTF8(s[:limit], "") + "…"
 	}
 	return s
+}
+
+// publish writes the status, and tells of it what is new. A status that could not be
+// written was not one: what it says is decided, and told, once more.
+func (w *world) publish(ctx context.Context, before, o object) error {
+	if err := w.writeStatus(ctx, before, o); err != nil {
+		return err
+	}
+	w.tell(before, o)
+	return nil
 }
 
 func (w *world) writeStatus(ctx context.Context, before runtime.Object, o object) error {
