@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -108,7 +110,11 @@ func (r *packageReconciler) ensure(ctx context.Context, p v1.Package, meta forma
 	}
 	switch {
 	case fresh:
-		if err := r.client.Create(ctx, rev); err != nil {
+		err := r.client.Create(ctx, rev)
+		if apierrors.IsAlreadyExists(err) && r.unseen(ctx, p, name) {
+			return errStale
+		}
+		if err != nil {
 			return fmt.Errorf("create revision %s: %w", name, err)
 		}
 	case !equality.Semantic.DeepEqual(before, rev.(any)):
@@ -117,4 +123,12 @@ func (r *packageReconciler) ensure(ctx context.Context, p v1.Package, meta forma
 		}
 	}
 	return nil
+}
+
+// unseen reports whether a revision that exists is one of the package, which was
+// missed because the cache is behind.
+func (r *packageReconciler) unseen(ctx context.Context, p v1.Package, name string) bool {
+	rev := p.NewRevision()
+	err := r.client.Get(ctx, types.NamespacedName{Name: name}, rev)
+	return apierrors.IsNotFound(err) || err == nil && rev.GetLabels()[v1.LabelPackage] == p.GetName()
 }

@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -10,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
@@ -81,6 +83,9 @@ func (w *world) report(ctx context.Context, log *slog.Logger, o object, reconcil
 	}
 	unpause(o, now)
 	result, v, err := reconcile()
+	if stale(err) {
+		return ctrl.Result{RequeueAfter: spread(firstRetry)}, nil
+	}
 	if err != nil {
 		if ctx.Err() != nil {
 			return ctrl.Result{}, ctx.Err()
@@ -89,7 +94,11 @@ func (w *world) report(ctx context.Context, log *slog.Logger, o object, reconcil
 		o.SetConditions(metav1.NewTime(w.now()), unhealthy(v.message)...)
 	}
 	settle(o, metav1.NewTime(w.now()), v)
-	if werr := w.publish(ctx, before.(object), o); werr != nil {
+	werr := w.publish(ctx, before.(object), o)
+	if stale(werr) {
+		return ctrl.Result{RequeueAfter: spread(firstRetry)}, nil
+	}
+	if werr != nil {
 		return ctrl.Result{}, werr
 	}
 	if err == nil {
@@ -98,6 +107,15 @@ func (w *world) report(ctx context.Context, log *slog.Logger, o object, reconcil
 	w.metrics.failures.WithLabelValues(failure.From(err).Code.Name).Inc()
 	return again(ctx, log, err)
 }
+
+// stale reports whether an object was read before its last change, as a cache gives
+// it. That is no failure: nothing is told of it, and it lengthens no pause.
+func stale(err error) bool {
+	return errors.Is(err, errStale) || apierrors.IsConflict(err) && !apply.ErrMoved.Is(err)
+}
+
+// errStale marks other failures that come of reading too early.
+var errStale = errors.New("the cache is behind")
 
 // again says when a failure is tried again: when its cause says so, never, or
 // after a pause that grows.
