@@ -141,7 +141,7 @@ func work(ctx context.Context, o Options, e *endpoints, detail logr.Logger) erro
 	if len(permissive) > 0 {
 		o.Log.Info("Crossplane is not installed in this cluster: permissive definitions of its kinds were installed, so that Configurations can be", "definitions", permissive)
 	}
-	mgr, err := newControllers(o, detail)
+	mgr, err := newControllers(ctx, o, detail)
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func work(ctx context.Context, o Options, e *endpoints, detail logr.Logger) erro
 		return err
 	}
 	go func() {
-		if mgr.GetCache().WaitForCacheSync(ctx) {
+		if mgr.GetCache().WaitForCacheSync(ctx) && ctx.Err() == nil {
 			e.ready.Store(true)
 			if o.Ready != nil {
 				o.Ready()
@@ -168,7 +168,7 @@ func work(ctx context.Context, o Options, e *endpoints, detail logr.Logger) erro
 }
 
 // newControllers makes what runs controllers.
-func newControllers(o Options, detail logr.Logger) (ctrl.Manager, error) {
+func newControllers(ctx context.Context, o Options, detail logr.Logger) (ctrl.Manager, error) {
 	scheme, err := apis.NewScheme()
 	if err != nil {
 		return nil, err
@@ -185,6 +185,7 @@ func newControllers(o Options, detail logr.Logger) (ctrl.Manager, error) {
 		// Both are served also while no controllers run.
 		Metrics:                server.Options{BindAddress: "0"},
 		HealthProbeBindAddress: "0",
+		NewCache:               endWith(ctx),
 		Cache: cache.Options{
 			ReaderFailOnMissingInformer: true, SyncPeriod: &resync, DefaultTransform: cache.TransformStripManagedFields(),
 			ByObject: map[client.Object]cache.ByObject{secretMetadata(): {Namespaces: map[string]cache.Config{namespace(o): {}}}},

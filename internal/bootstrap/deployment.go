@@ -1,0 +1,112 @@
+package bootstrap
+
+import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+const (
+	// metricsPort and healthPort are where the manager listens.
+	metricsPort, healthPort = 8080, 8081
+	// user is who the manager runs as: nobody whom a node knows.
+	user = 65532
+
+	cacheVolume, cacheMount = "cache", "/cache"
+)
+
+func (o Options) deployment() Object {
+	return &appsv1.Deployment{
+		TypeMeta: typeMeta(appsv1.SchemeGroupVersion, "Deployment"), ObjectMeta: o.metadata(Name),
+		Spec: appsv1.DeploymentSpec{
+			Replicas: &o.Replicas,
+			Selector: &metav1.LabelSelector{MatchLabels: labels()},
+			// A new manager stands by before an old one ends, and takes over then.
+			Strategy: appsv1.DeploymentStrategy{
+				Type: appsv1.RollingUpdateDeploymentStrategyType,
+				RollingUpdate: &appsv1.RollingUpdateDeployment{
+					MaxUnavailable: new(intstr.FromInt32(0)), MaxSurge: new(intstr.FromInt32(1)),
+				},
+			},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels(), Annotations: map[string]string{
+					"prometheus.io/scrape": "true", "prometheus.io/port": fmt.Sprint(metricsPort), "prometheus.io/path": "/metrics",
+				}},
+				Spec: o.pod(),
+			},
+		},
+	}
+}
+
+func (o Options) pod() corev1.PodSpec {
+	pod := corev1.PodSpec{
+		ServiceAccountName: Name,
+		SecurityContext: &corev1.PodSecurityContext{
+			RunAsNonRoot: new(true), RunAsUser: new(int64(user)), RunAsGroup: new(int64(user)), FSGroup: new(int64(user)),
+			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		},
+		Containers:        []corev1.Container{o.container()},
+		Volumes:           []corev1.Volume{{Name: cacheVolume, VolumeSource: o.cache()}},
+		NodeSelector:      o.NodeSelector,
+		Tolerations:       o.Tolerations,
+		Affinity:          o.Affinity,
+		PriorityClassName: o.PriorityClassName,
+		// One node that goes should not take all managers with it.
+		TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
+			MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: labels()},
+		}},
+	}
+	for _, name := range o.ImagePullSecrets {
+		pod.ImagePullSecrets = append(pod.ImagePullSecrets, corev1.LocalObjectReference{Name: name})
+	}
+	return pod
+}
+
+func (o Options) container() corev1.Container {
+	return corev1.Container{
+		Name: Name, Image: o.Image, ImagePullPolicy: corev1.PullIfNotPresent,
+		Args: append([]string{
+			"manager", "--namespace=$(POD_NAMESPACE)", "--leader-election",
+			"--cache-dir=" + cacheMount + "/packages", "--cache-limit=" + o.CacheLimit,
+			fmt.Sprintf("--metrics-address=:%d", metricsPort), fmt.Sprintf("--health-address=:%d", healthPort),
+			"--log-format=json",
+		}, o.Args...),
+		Env: []corev1.EnvVar{
+			{Name: "POD_NAMESPACE", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.namespace"}}},
+			// Nothing is kept there; programs that know no home do not start.
+			{Name: "HOME", Value: cacheMount},
+		},
+		Ports: []corev1.ContainerPort{
+			{Name: "metrics", ContainerPort: metricsPort, Protocol: corev1.ProtocolTCP},
+			{Name: "health", ContainerPort: healthPort, Protocol: corev1.ProtocolTCP},
+		},
+		LivenessProbe:  probe("/healthz"),
+		ReadinessProbe: probe("/readyz"),
+		Resources:      o.Resources,
+		SecurityContext: &corev1.SecurityContext{
+			AllowPrivilegeEscalation: new(false), Privileged: new(false), ReadOnlyRootFilesystem: new(true), RunAsNonRoot: new(true),
+			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		},
+		VolumeMounts: []corev1.VolumeMount{{Name: cacheVolume, MountPath: cacheMount}},
+	}
+}
+
+func probe(path string) *corev1.Probe {
+	return &corev1.Probe{
+		ProbeHandler:   corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path, Port: intstr.FromString("health")}},
+		TimeoutSeconds: 5, PeriodSeconds: 10,
+	}
+}
+
+func (o Options) cache() corev1.VolumeSource {
+	if o.CacheClaim != "" {
+		return corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: o.CacheClaim}}
+	}
+	size := resource.MustParse(o.CacheSize)
+	return corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: &size}}
+}

@@ -1,0 +1,144 @@
+package bootstrap
+
+import (
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// Scope is where a grant holds.
+type Scope string
+
+// The scopes.
+const (
+	// Everywhere is the whole cluster.
+	Everywhere Scope = "everywhere"
+	// Within is the namespace of the manager.
+	Within Scope = "in its namespace"
+	// Default is the namespace "default", where an API server keeps the events of
+	// objects that belong to no namespace.
+	Default Scope = "in the namespace default"
+)
+
+// A Grant is a group of rights that the manager needs for one purpose.
+type Grant struct {
+	// Name is one word for the purpose.
+	Name  string
+	Scope Scope
+	// Reason says what the manager does with the rights, in a sentence.
+	Reason string
+	Rules  []rbacv1.PolicyRule
+}
+
+var (
+	// follow is how objects are kept up with that are read from memory.
+	follow = []string{"list", "watch"}
+	read   = []string{"get", "list", "watch"}
+	write  = []string{"create", "update", "patch"}
+)
+
+const (
+	packages    = "pkg.crossplane.io"
+	composition = "apiextensions.crossplane.io"
+	operations  = "ops.crossplane.io"
+)
+
+// Grants are all rights of the manager. Each rule is there because of a call that the
+// manager makes; nothing is granted for later.
+func Grants() []Grant {
+	return []Grant{
+		{
+			Name: "packages", Scope: Everywhere,
+			Reason: "Follow what is to be installed, and say what has become of it.",
+			Rules: []rbacv1.PolicyRule{
+				rule(packages, words("providers", "configurations", "functions"), follow),
+				rule(packages, words("providers/status", "configurations/status", "functions/status"), words("update")),
+			},
+		},
+		{
+			Name: "revisions", Scope: Everywhere,
+			Reason: "Make a revision of each content, activate it, and collect old ones.",
+			Rules: []rbacv1.PolicyRule{
+				rule(packages, words("providerrevisions", "configurationrevisions", "functionrevisions"), slices.Concat(words("create", "update", "delete"), follow)),
+				rule(packages, words("providerrevisions/status", "configurationrevisions/status", "functionrevisions/status"), words("update")),
+			},
+		},
+		{
+			Name: "owners", Scope: Everywhere,
+			Reason: "Own objects so that deleting a package waits for them, where the cluster checks who may say so (the admission plugin OwnerReferencesPermissionEnforcement, as on OpenShift).",
+			Rules: []rbacv1.PolicyRule{
+				rule(packages, words("providers/finalizers", "configurations/finalizers", "functions/finalizers"), words("update")),
+				rule(packages, words("providerrevisions/finalizers", "configurationrevisions/finalizers", "functionrevisions/finalizers"), words("update")),
+			},
+		},
+		{
+			Name: "lock", Scope: Everywhere,
+			Reason: "Write down which packages are installed, for the tools that read it.",
+			Rules:  []rbacv1.PolicyRule{rule(packages, words("locks"), slices.Concat(words("create", "update"), follow))},
+		},
+		{
+			Name: "settings", Scope: Everywhere,
+			Reason: "Read how images are found.",
+			Rules:  []rbacv1.PolicyRule{rule(packages, words("imageconfigs"), follow)},
+		},
+		{
+			Name: "definitions", Scope: Everywhere,
+			Reason: "Install the definitions of packages and of the package API, bring back what others change in them, and wake an API server that is slow to serve them.",
+			Rules: []rbacv1.PolicyRule{
+				rule("apiextensions.k8s.io", words("customresourcedefinitions"), slices.Concat(read, write)),
+				rule("apiextensions.k8s.io", words("customresourcedefinitions/status"), words("patch")),
+			},
+		},
+		{
+			Name: "compositions", Scope: Everywhere,
+			Reason: "Install what Configurations bring for a composition engine, and bring back what others change in it.",
+			Rules: []rbacv1.PolicyRule{
+				rule(composition, words("compositeresourcedefinitions", "compositions"), slices.Concat(read, write)),
+				rule(composition, words("managedresourcedefinitions", "managedresourceactivationpolicies"), slices.Concat(words("get", "list"), write)),
+				rule(operations, words("operations", "cronoperations", "watchoperations"), slices.Concat(words("get", "list"), write)),
+			},
+		},
+		{
+			Name: "cluster", Scope: Everywhere,
+			Reason: "Tell this cluster from others that share a package cache, by the UID of the namespace kube-system.",
+			Rules:  []rbacv1.PolicyRule{named(rule("", words("namespaces"), words("get")), "kube-system")},
+		},
+		{
+			Name: "secrets", Scope: Within,
+			Reason: "Read the pull secrets that packages and ImageConfigs name, and see when one appears. What is watched is their metadata, never their content.",
+			Rules:  []rbacv1.PolicyRule{rule("", words("secrets"), read)},
+		},
+		{
+			Name: "crossplane", Scope: Within,
+			Reason: "Find out which version of Crossplane runs, for packages that are made for certain ones.",
+			Rules:  []rbacv1.PolicyRule{named(rule("apps", words("deployments"), words("get")), "crossplane")},
+		},
+		{
+			Name: "lease", Scope: Within,
+			Reason: "Agree with the other managers on which of them works.",
+			Rules: []rbacv1.PolicyRule{
+				rule("coordination.k8s.io", words("leases"), words("create")),
+				named(rule("coordination.k8s.io", words("leases"), words("get", "update")), Lease),
+			},
+		},
+		{
+			Name: "events", Scope: Default,
+			Reason: "Tell what has happened to packages.",
+			Rules:  []rbacv1.PolicyRule{rule("events.k8s.io", words("events"), words("create", "patch"))},
+		},
+	}
+}
+
+// Lease is the name of the Lease of the manager.
+const Lease = "xpkg-manager"
+
+func words(w ...string) []string { return w }
+
+func rule(group string, resources, verbs []string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
+}
+
+func named(r rbacv1.PolicyRule, names ...string) rbacv1.PolicyRule {
+	r.ResourceNames = names
+	return r
+}

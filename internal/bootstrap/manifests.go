@@ -1,0 +1,88 @@
+package bootstrap
+
+import (
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/xpkg-dev/xpkg/apis/crds"
+	"github.com/xpkg-dev/xpkg/internal/desired"
+	"github.com/xpkg-dev/xpkg/internal/plan"
+)
+
+// Object is an object of the cluster.
+type Object interface {
+	metav1.Object
+	runtime.Object
+}
+
+// Name is the name of every object, or the beginning of it.
+const Name = "xpkg"
+
+// labels are on every object, and select the pods.
+func labels() map[string]string {
+	return map[string]string{"app.kubernetes.io/name": Name, "app.kubernetes.io/component": "package-manager"}
+}
+
+// Manifests gives everything, in an order in which it can be created. The failure is
+// BootstrapOption, for options that cannot be used.
+func Manifests(o Options) ([]Object, error) {
+	o = o.withDefaults()
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	definitions, err := Definitions()
+	if err != nil {
+		return nil, err
+	}
+	out := append([]Object{o.namespace()}, definitions...)
+	out = append(out, o.serviceAccount())
+	out = append(out, roles(o.Namespace)...)
+	out = append(out, o.metricsService(), o.disruptionBudget())
+	if !o.NoNetworkPolicy {
+		out = append(out, o.networkPolicy())
+	}
+	return append(out, o.deployment()), nil
+}
+
+// Definitions gives the definitions of the package API as the manager installs them
+// itself, so that it takes them for its own.
+func Definitions() ([]Object, error) {
+	all, err := crds.Packages()
+	if err != nil {
+		return nil, err
+	}
+	objects, err := desired.Definitions(all)
+	if err != nil {
+		return nil, err
+	}
+	var out []Object
+	for i, d := range objects.Desired() {
+		crd := all[i]
+		if crd.Name != d.Ref.Name {
+			return nil, fmt.Errorf("definition %s has become %s", crd.Name, d.Ref.Name)
+		}
+		crd.SetGroupVersionKind(schemaOf(d.Ref))
+		if crd.Annotations == nil {
+			crd.Annotations = map[string]string{}
+		}
+		maps.Copy(crd.Annotations, map[string]string{plan.ContentAnnotation: d.Digest})
+		out = append(out, crd)
+	}
+	return out, nil
+}
+
+func (o Options) namespace() Object {
+	return &corev1.Namespace{TypeMeta: typeMeta(corev1.SchemeGroupVersion, "Namespace"), ObjectMeta: metav1.ObjectMeta{Name: o.Namespace}}
+}
+
+func (o Options) serviceAccount() Object {
+	return &corev1.ServiceAccount{TypeMeta: typeMeta(corev1.SchemeGroupVersion, "ServiceAccount"), ObjectMeta: o.metadata(Name)}
+}
+
+func (o Options) metadata(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: o.Namespace, Name: name, Labels: labels()}
+}

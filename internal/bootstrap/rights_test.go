@@ -1,0 +1,266 @@
+package bootstrap_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/bootstrap"
+	"github.com/xpkg-dev/xpkg/internal/format"
+	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+)
+
+// unproven are rights that no call of these tests needs, with the reason why they are
+// there all the same: "verb resource".
+var unproven = map[string]string{
+	"update providers/finalizers":              "an admission plugin asks for it that this API server does not have",
+	"update configurations/finalizers":         "an admission plugin asks for it that this API server does not have",
+	"update functions/finalizers":              "an admission plugin asks for it that this API server does not have",
+	"update providerrevisions/finalizers":      "an admission plugin asks for it that this API server does not have",
+	"update configurationrevisions/finalizers": "an admission plugin asks for it that this API server does not have",
+	"update functionrevisions/finalizers":      "an admission plugin asks for it that this API server does not have",
+	"patch customresourcedefinitions/status":   "an API server that is slow to serve a new kind is woken; this one is not slow",
+}
+
+// sometimes are rights that calls need only now and then.
+var sometimes = map[string]string{"patch events": "an event that repeats itself within minutes is counted"}
+
+// The manager installs, upgrades and corrects packages of every sort with the rights
+// of the manifests, is never refused anything, and needs each of the rights.
+func TestTheRightsAreEnoughAndNotMore(t *testing.T) {
+	s := newStand(t)
+	s.install(t, bootstrap.Grants())
+	s.put(t, crossplane(s.namespace))
+	seen, stop := s.run(t)
+	s.examples(t)
+	s.everything(t)
+	stop()
+	for c := range seen.denials() {
+		t.Errorf("the manager may not %s %s %q of %q", c.verb, c.resource, c.name, c.group)
+	}
+	used := seen.used()
+	for _, g := range bootstrap.Grants() {
+		for _, rule := range g.Rules {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					reason, expected := unproven[verb+" "+resource]
+					switch needed := uses(used, rule, resource, verb); {
+					case sometimes[verb+" "+resource] != "":
+					case needed && expected:
+						t.Errorf("%s: %s %s is needed: it is not unproven because %s", g.Name, verb, resource, reason)
+					case !needed && !expected:
+						t.Errorf("%s: nothing needs to %s %s", g.Name, verb, resource)
+					}
+				}
+			}
+		}
+	}
+}
+
+// Without any one of the grants the manager is refused something.
+func TestEveryGrantIsNeeded(t *testing.T) {
+	s := newStand(t)
+	s.install(t, bootstrap.Grants())
+	s.put(t, crossplane(s.namespace))
+	n := 0
+	for _, without := range bootstrap.Grants() {
+		if onlyUnproven(without) {
+			t.Logf("%s: not shown here, as %s", without.Name, unproven[without.Rules[0].Verbs[0]+" "+without.Rules[0].Resources[0]])
+			continue
+		}
+		t.Run(without.Name, func(t *testing.T) {
+			s.install(t, slices.DeleteFunc(bootstrap.Grants(), func(g bootstrap.Grant) bool { return g.Name == without.Name }))
+			seen, stop := s.run(t)
+			defer stop()
+			n++
+			name := fmt.Sprintf("needs-%d", n)
+			s.put(t, s.pullSecret(name))
+			provider := pkg(v1.ProviderKind, name, s.publish(t, name+"-p", "v1.0.0", stream("Provider", name, definition(name, "a"))))
+			provider.PackageSpec().PackagePullSecrets = []corev1.LocalObjectReference{{Name: name}}
+			s.put(t, provider)
+			s.put(t, pkg(v1.ConfigurationKind, name, s.publish(t, name+"-c", "v1.0.0", stream("Configuration", name, xrd(name, "a")))))
+			wait.Until(t, patience, "the manager is refused something", func() (string, bool) {
+				denials := seen.denials()
+				for _, rule := range without.Rules {
+					for _, resource := range rule.Resources {
+						for _, verb := range rule.Verbs {
+							if uses(denials, rule, resource, verb) {
+								return "", true
+							}
+						}
+					}
+				}
+				return fmt.Sprint(denials), false
+			})
+		})
+	}
+}
+
+func onlyUnproven(g bootstrap.Grant) bool {
+	for _, rule := range g.Rules {
+		for _, resource := range rule.Resources {
+			for _, verb := range rule.Verbs {
+				if unproven[verb+" "+resource] == "" {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// examples installs those of the repository.
+func (s *stand) examples(t *testing.T) {
+	t.Helper()
+	for folder, kind := range map[string]string{
+		"provider-hello/package": v1.ProviderKind, "function-greet/package": v1.FunctionKind, "configuration-hello": v1.ConfigurationKind,
+	} {
+		name, _, _ := strings.Cut(folder, "/")
+		p := pkg(kind, name, s.publish(t, name, "v1.0.0", example(t, folder)))
+		p.PackageSpec().SkipDependencyResolution = true
+		s.put(t, p)
+		s.healthy(t, p)
+	}
+}
+
+// everything installs packages with objects of every kind, so many of each that they
+// are listed, changes what they say, then only their labels, goes back, and lets a
+// registry be private.
+func (s *stand) everything(t *testing.T) {
+	t.Helper()
+	s.put(t, s.pullSecret("registry"))
+	s.put(t, &v1beta1.ImageConfig{
+		ObjectMeta: metav1.ObjectMeta{Name: "private"},
+		Spec: v1beta1.ImageConfigSpec{
+			MatchImages: []v1beta1.ImageMatch{{Type: v1beta1.Prefix, Prefix: s.registry}},
+			Registry:    &v1beta1.RegistryConfig{Authentication: &v1beta1.RegistryAuthentication{PullSecretRef: corev1.LocalObjectReference{Name: "registry"}}},
+		},
+	})
+	for _, kind := range v1.PackageKinds() {
+		few := "few-" + strings.ToLower(kind)
+		p := pkg(kind, few, s.publish(t, few, "v1.0.0", stream(kind, few, all(kind, few, 1)...)))
+		s.put(t, p)
+		s.healthy(t, p)
+		name := "every-" + strings.ToLower(kind)
+		p = pkg(kind, name, s.publish(t, name, "v1.0.0", stream(kind, name, all(kind, "first", many)...)))
+		s.put(t, p)
+		s.healthy(t, p)
+		second := s.publish(t, name, "v2.0.0", stream(kind, name+"-2", all(kind, "second", many)...))
+		s.change(t, p, func(spec *v1.PackageSpec) { spec.Package = second })
+		for _, label := range []string{"a", "b"} {
+			s.change(t, p, func(spec *v1.PackageSpec) { spec.CommonLabels = map[string]string{"label": label} })
+		}
+	}
+}
+
+// many is so many objects of a kind that they are listed rather than read one by one.
+const many = 9
+
+// all gives objects of each sort that a package of a kind can bring.
+func all(kind, text string, n int) []string {
+	var out []string
+	for i := range n {
+		name := fmt.Sprintf("of%d-%d", n, i)
+		switch kind {
+		case v1.FunctionKind:
+			continue
+		case v1.ProviderKind:
+			out = append(out, definition(name, text), object("apiextensions.crossplane.io/v1alpha1", "ManagedResourceDefinition", name, text))
+			continue
+		}
+		out = append(out, xrd(name, text))
+		for _, gvk := range [][2]string{
+			{"apiextensions.crossplane.io/v1", "Composition"}, {"apiextensions.crossplane.io/v1alpha1", "ManagedResourceActivationPolicy"},
+			{"ops.crossplane.io/v1alpha1", "Operation"}, {"ops.crossplane.io/v1alpha1", "CronOperation"}, {"ops.crossplane.io/v1alpha1", "WatchOperation"},
+		} {
+			out = append(out, object(gvk[0], gvk[1], name, text))
+		}
+	}
+	return out
+}
+
+func object(apiVersion, kind, name, text string) string {
+	return fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata:\n  name: %s\nspec:\n  text: %s\n", apiVersion, kind, name, text)
+}
+
+func definition(name, text string) string {
+	return fmt.Sprintf(`apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: %[1]ss.bootstrap.example.org
+spec:
+  group: bootstrap.example.org
+  names: {kind: %[2]s, plural: %[1]ss}
+  scope: Cluster
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, description: %[3]s}}
+`, name, "K"+strings.ReplaceAll(name, "-", ""), text)
+}
+
+func xrd(name, text string) string {
+	return fmt.Sprintf(`apiVersion: apiextensions.crossplane.io/v1
+kind: CompositeResourceDefinition
+metadata:
+  name: %[1]ss.composite.example.org
+spec:
+  group: composite.example.org
+  names: {kind: X%[2]s, plural: %[1]ss}
+  versions:
+  - name: v1
+    served: true
+    referenceable: true
+    schema: {openAPIV3Schema: {type: object, description: %[3]s}}
+`, name, strings.ReplaceAll(name, "-", ""), text)
+}
+
+func pkg(kind, name, reference string) v1.Package {
+	p := v1.NewPackage(kind)
+	p.SetName(name)
+	p.PackageSpec().Package = reference
+	return p
+}
+
+func (s *stand) pullSecret(name string) client.Object {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}, Type: corev1.SecretTypeDockerConfigJson,
+		StringData: map[string]string{corev1.DockerConfigJsonKey: fmt.Sprintf(`{"auths":{%q:{"username":"u","password":"p"}}}`, s.registry)},
+	}
+}
+
+// crossplane is a Deployment that says which version of Crossplane runs.
+func crossplane(namespace string) client.Object {
+	selector := map[string]string{"app": "crossplane"}
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "crossplane", Labels: map[string]string{"app.kubernetes.io/version": "2.0.0"}},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: selector},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: selector},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "crossplane", Image: "crossplane:v2.0.0"}}},
+			},
+		},
+	}
+}
+
+// example is the package.yaml of an example, as `xpkg build` makes it.
+func example(t *testing.T, folder string) string {
+	t.Helper()
+	files, err := format.ReadFolder(os.DirFS(filepath.Join("..", "..", "examples", filepath.FromSlash(folder))), format.FolderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(files.Stream())
+}

@@ -1,0 +1,49 @@
+package bootstrap
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// roles gives the rights of the manager in a namespace, as roles and bindings.
+func roles(namespace string) []Object { return RolesOf(Grants(), namespace) }
+
+// RolesOf puts grants into a role for each scope, and binds them to the manager that
+// runs in a namespace. A scope without grants has no role.
+func RolesOf(grants []Grant, namespace string) []Object {
+	var out []Object
+	for _, scope := range []Scope{Everywhere, Within, Default} {
+		var rules []rbacv1.PolicyRule
+		for _, g := range grants {
+			if g.Scope == scope {
+				rules = append(rules, g.Rules...)
+			}
+		}
+		if len(rules) > 0 {
+			out = append(out, bound(scope, rules, namespace)...)
+		}
+	}
+	return out
+}
+
+func bound(scope Scope, rules []rbacv1.PolicyRule, namespace string) []Object {
+	manager := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: Name}}
+	meta := metav1.ObjectMeta{Name: Name, Labels: labels()}
+	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: Name}
+	if scope == Everywhere {
+		return []Object{
+			&rbacv1.ClusterRole{TypeMeta: typeMeta(rbacv1.SchemeGroupVersion, "ClusterRole"), ObjectMeta: meta, Rules: rules},
+			&rbacv1.ClusterRoleBinding{TypeMeta: typeMeta(rbacv1.SchemeGroupVersion, "ClusterRoleBinding"), ObjectMeta: meta, RoleRef: ref, Subjects: manager},
+		}
+	}
+	meta.Namespace = namespace
+	if scope == Default {
+		// It could be the same namespace, and then the other role has this name.
+		meta.Namespace, meta.Name = metav1.NamespaceDefault, Name+"-events"
+	}
+	ref.Kind, ref.Name = "Role", meta.Name
+	return []Object{
+		&rbacv1.Role{TypeMeta: typeMeta(rbacv1.SchemeGroupVersion, "Role"), ObjectMeta: meta, Rules: rules},
+		&rbacv1.RoleBinding{TypeMeta: typeMeta(rbacv1.SchemeGroupVersion, "RoleBinding"), ObjectMeta: meta, RoleRef: ref, Subjects: manager},
+	}
+}

@@ -1,0 +1,215 @@
+package bootstrap_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/xpkg-dev/xpkg/apis"
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/bootstrap"
+	"github.com/xpkg-dev/xpkg/internal/cache"
+	"github.com/xpkg-dev/xpkg/internal/content"
+	"github.com/xpkg-dev/xpkg/internal/manager"
+	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
+	"github.com/xpkg-dev/xpkg/internal/testing/publish"
+	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+)
+
+// patience is for a machine that is busy.
+const patience = 2 * time.Minute
+
+// stand is a cluster into which the manifests were put, but for the manager itself:
+// there is no node that could run it.
+type stand struct {
+	client    client.Client
+	config    *rest.Config
+	registry  string
+	namespace string
+}
+
+// TestMain makes clients list what they watch, as they do with API servers that have
+// no streaming lists.
+func TestMain(m *testing.M) {
+	if err := os.Setenv("KUBE_FEATURE_WatchListClient", "false"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+func newStand(t *testing.T) *stand {
+	t.Helper()
+	log.SetLogger(logr.Discard())
+	cfg := cluster.Start(t)
+	scheme, err := apis.NewScheme()
+	if err == nil {
+		err = errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), rbacv1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), authenticationv1.AddToScheme(scheme))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &stand{client: c, config: cfg, registry: cluster.Registry(t), namespace: bootstrap.DefaultNamespace}
+}
+
+// install creates what the manager needs, with some grants.
+func (s *stand) install(t *testing.T, grants []bootstrap.Grant) {
+	t.Helper()
+	all, err := bootstrap.Manifests(bootstrap.Options{Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range all {
+		switch o.(type) {
+		case *corev1.Namespace, *corev1.ServiceAccount, *apiextensionsv1.CustomResourceDefinition:
+			s.put(t, o)
+		}
+	}
+	for _, o := range bootstrap.RolesOf(bootstrap.Grants(), s.namespace) {
+		// What is not granted any more has to go.
+		if err := s.client.Delete(t.Context(), o); client.IgnoreNotFound(err) != nil {
+			t.Fatal(err)
+		}
+		o.SetResourceVersion("")
+	}
+	for _, o := range bootstrap.RolesOf(grants, s.namespace) {
+		s.put(t, o)
+	}
+	wait.Until(t, patience, "the package API is served", func() (string, bool) {
+		err := errors.Join(s.client.List(t.Context(), &v1.ProviderList{}), s.client.List(t.Context(), &v1beta1.ImageConfigList{}))
+		return fmt.Sprint(err), err == nil
+	})
+}
+
+func (s *stand) put(t *testing.T, o client.Object) {
+	t.Helper()
+	if err := s.client.Create(t.Context(), o); err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+}
+
+// identity is a client configuration of the manager's ServiceAccount.
+func (s *stand) identity(t *testing.T) *rest.Config {
+	t.Helper()
+	request := &authenticationv1.TokenRequest{}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: bootstrap.Name}}
+	if err := s.client.SubResource("token").Create(t.Context(), account, request); err != nil {
+		t.Fatal(err)
+	}
+	cfg := rest.AnonymousClientConfig(s.config)
+	cfg.BearerToken, cfg.QPS = request.Status.Token, -1
+	return cfg
+}
+
+// run runs a manager as its ServiceAccount until the test ends or it is stopped, and
+// gives what it asks the API server for. It does not wait until it works: without
+// its rights it never does.
+func (s *stand) run(t *testing.T) (*calls, func()) {
+	t.Helper()
+	seen, cfg := newCalls(), s.identity(t)
+	cfg.Wrap(seen.wrap)
+	packages, err := cache.Open(filepath.Join(t.TempDir(), "cache"), cache.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := content.NewSource(content.Options{Store: packages.Store(), Names: packages, Remote: oci.RemoteOptions{}})
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for ctx.Err() == nil {
+			err := manager.Run(ctx, manager.Options{
+				Config: cfg, Content: source, Namespace: s.namespace, InUse: packages.Use, Log: slog.New(slog.DiscardHandler),
+				LeaderElection: &manager.LeaderElection{Identity: t.Name()},
+			})
+			if err != nil && ctx.Err() == nil {
+				// Like a pod it is started again.
+				pause(ctx)
+			}
+		}
+	}()
+	stopped := false
+	stop := func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		<-ended
+		source.Close()
+		if err := packages.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Cleanup(stop)
+	return seen, stop
+}
+
+func pause(ctx context.Context) {
+	timer := time.NewTimer(time.Second)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// publish pushes a package, and gives its reference.
+func (s *stand) publish(t *testing.T, name, tag, stream string) string {
+	t.Helper()
+	return publish.Stream(t, s.registry, "bootstrap/"+name, tag, []byte(stream)).String()
+}
+
+// healthy waits until a package is healthy with a revision that fits.
+func (s *stand) healthy(t *testing.T, p v1.Package) {
+	t.Helper()
+	wait.Until(t, patience, p.GetName()+" is healthy", func() (string, bool) {
+		if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
+			return err.Error(), false
+		}
+		ready := p.GetCondition(v1.TypeReady)
+		return ready.Message, ready.Status == corev1.ConditionTrue && p.PackageStatus().ObservedGeneration == p.GetGeneration()
+	})
+}
+
+// change changes the spec of a package.
+func (s *stand) change(t *testing.T, p v1.Package, do func(*v1.PackageSpec)) {
+	t.Helper()
+	wait.Until(t, patience, p.GetName()+" is changed", func() (string, bool) {
+		if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
+			return err.Error(), false
+		}
+		do(p.PackageSpec())
+		err := s.client.Update(t.Context(), p)
+		return fmt.Sprint(err), err == nil
+	})
+	s.healthy(t, p)
+}
+
+// stream is a package of a kind with objects.
+func stream(kind, name string, objects ...string) string {
+	return fmt.Sprintf("apiVersion: meta.pkg.crossplane.io/v1\nkind: %s\nmetadata:\n  name: %s\nspec:\n  crossplane:\n    version: \">=1.0.0\"\n---\n%s", kind, name, strings.Join(objects, "---\n"))
+}
