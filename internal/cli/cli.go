@@ -85,6 +85,7 @@ type grammar struct {
 	Status    statusCmd    `cmd:"" group:"plane" help:"Show the state of the control plane of this machine."`
 	Logs      logsCmd      `cmd:"" group:"plane" help:"Print the log of a package's program."`
 	Manager   managerCmd   `cmd:"" group:"plane" help:"Run the package manager against a cluster."`
+	Bootstrap bootstrapCmd `cmd:"" group:"plane" help:"Print what a cluster needs to run the package manager in it."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`
 
 	RuntimeInit runtimeInitCmd `cmd:"" hidden:""`

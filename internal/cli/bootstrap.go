@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/xpkg-dev/xpkg/internal/bootstrap"
+)
+
+type bootstrapCmd struct {
+	Namespace       string        `default:"crossplane-system" help:"Namespace of the manager, and of the programs of packages."`
+	Image           string        `placeholder:"IMAGE" help:"Image of the manager. Default is that of this version."`
+	ImagePullSecret []string      `placeholder:"NAME" help:"Secret of the namespace with credentials for the image. Can be given more than once."`
+	Replicas        int32         `default:"2" help:"How many managers there are: one works, the others stand by."`
+	CacheClaim      string        `placeholder:"NAME" help:"PersistentVolumeClaim for the package cache. Default is a volume that goes with the pod."`
+	ManagerArg      []string      `placeholder:"ARG" help:"Further argument of xpkg manager, for example --manager-arg=--poll-interval=5m. Can be given more than once."`
+	NetworkPolicy   bool          `default:"true" negatable:"" help:"Let nobody reach the manager, but for its metrics."`
+	Apply           bool          `help:"Apply the manifests to the cluster instead of printing them."`
+	TakeOver        bool          `help:"With --apply, replace the package API of another package manager, which must not run any more."`
+	Wait            time.Duration `short:"w" placeholder:"2m" help:"With --apply, wait this long for the manager to be available."`
+	Output          string        `short:"o" enum:"yaml,json" default:"yaml" placeholder:"yaml|json" help:"How to print the manifests: yaml or json."`
+	clusterFlags
+}
+
+// Run prints or applies what a cluster needs for the manager.
+func (c *bootstrapCmd) Run(env *Env) error {
+	objects, err := bootstrap.Manifests(bootstrap.Options{
+		Namespace: c.Namespace, Image: c.Image, Version: Version, ImagePullSecrets: c.ImagePullSecret, Replicas: c.Replicas,
+		CacheClaim: c.CacheClaim, Args: c.ManagerArg, NoNetworkPolicy: !c.NetworkPolicy,
+	})
+	if err != nil {
+		return err
+	}
+	plain := make([]map[string]any, len(objects))
+	for i, o := range objects {
+		if plain[i], err = bootstrap.Plain(o); err != nil {
+			return err
+		}
+	}
+	if c.Apply {
+		return c.apply(env, plain)
+	}
+	return printManifests(env.Stdout, c.Output, plain)
+}
+
+// printManifests prints objects so that kubectl takes them: a stream of YAML, or a
+// list in JSON.
+func printManifests(w io.Writer, layout string, objects []map[string]any) error {
+	if layout == "json" {
+		enc := json.NewEncoder(w)
+		enc.SetIndent("", "  ")
+		return enc.Encode(map[string]any{"apiVersion": "v1", "kind": "List", "items": objects})
+	}
+	for _, o := range objects {
+		raw, err := yaml.Marshal(o)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(w, "---\n%s", raw); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/xpkg-dev/xpkg/apis/crds"
+	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/internal/manager"
+	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
+)
+
+// bootstrapped runs xpkg bootstrap.
+func bootstrapped(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = Main(t.Context(), append([]string{"xpkg", "bootstrap"}, args...), &Env{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs})
+	return code, out.String(), errs.String()
+}
+
+func TestBootstrapPrints(t *testing.T) {
+	code, out, errs := bootstrapped(t, "--namespace", "ns", "--image", "example.org/xpkg@sha256:1", "--manager-arg=--verbose", "--no-network-policy")
+	if code != 0 {
+		t.Fatal(errs)
+	}
+	var kinds []string
+	for _, document := range strings.Split("\n"+out, "\n---\n")[1:] {
+		var o metav1.PartialObjectMetadata
+		if err := yaml.Unmarshal([]byte(document), &o); err != nil {
+			t.Fatal(err)
+		}
+		if len(kinds) == 0 || kinds[len(kinds)-1] != o.Kind {
+			kinds = append(kinds, o.Kind)
+		}
+	}
+	want := "Namespace CustomResourceDefinition ServiceAccount ClusterRole ClusterRoleBinding Role RoleBinding Role RoleBinding Service PodDisruptionBudget Deployment"
+	if got := strings.Join(kinds, " "); got != want {
+		t.Errorf("printed:\n%s\nwant:\n%s", got, want)
+	}
+	for _, part := range []string{"image: example.org/xpkg@sha256:1\n", "- --verbose\n", "namespace: ns\n"} {
+		if !strings.Contains(out, part) {
+			t.Errorf("%q is missing", part)
+		}
+	}
+	_, asJSON, _ := bootstrapped(t, "-o", "json")
+	var list struct {
+		Kind  string
+		Items []json.RawMessage
+	}
+	if err := json.Unmarshal([]byte(asJSON), &list); err != nil || list.Kind != "List" || len(list.Items) < 20 {
+		t.Errorf("JSON: a %s of %d items, %v", list.Kind, len(list.Items), err)
+	}
+}
+
+// It can be applied again, it corrects what was changed, and it leaves a cluster of
+// somebody else alone.
+func TestBootstrapApplies(t *testing.T) {
+	cfg, kubeconfig := cluster.Start(t), cluster.Kubeconfig(t)
+	c, err := client.New(cfg, client.Options{Scheme: bootstrapScheme(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"--apply", "--kubeconfig", kubeconfig, "--namespace", "applied"}
+	foreign := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "providers.pkg.crossplane.io"}}
+	ours := c.Get(t.Context(), client.ObjectKeyFromObject(foreign), foreign) == nil
+	if !ours {
+		definitions, err := crds.Packages()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range definitions {
+			if d.Name == foreign.Name {
+				foreign = d
+			}
+		}
+		if err := c.Create(t.Context(), foreign); err != nil {
+			t.Fatal(err)
+		}
+		if code, _, errs := bootstrapped(t, args...); code != failure.Conflict.Exit || !strings.Contains(errs, manager.ErrForeignControlPlane.Name) {
+			t.Errorf("a cluster of somebody else: exit code %d, %s", code, errs)
+		}
+		args = append(args, "--take-over")
+	}
+	for range 2 {
+		if code, _, errs := bootstrapped(t, args...); code != 0 {
+			t.Fatalf("exit code %d: %s", code, errs)
+		}
+	}
+	d := &appsv1.Deployment{}
+	key := client.ObjectKey{Namespace: "applied", Name: "xpkg"}
+	if err := c.Get(t.Context(), key, d); err != nil {
+		t.Fatal(err)
+	}
+	d.Spec.Template.Spec.Containers[0].Image = "somebody/else"
+	if err := c.Update(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, errs := bootstrapped(t, args...); code != 0 {
+		t.Fatalf("exit code %d: %s", code, errs)
+	}
+	if err := c.Get(t.Context(), key, d); err != nil || strings.Contains(d.Spec.Template.Spec.Containers[0].Image, "somebody") {
+		t.Errorf("image %s, %v", d.Spec.Template.Spec.Containers[0].Image, err)
+	}
+	// There is no node for the manager here.
+	if code, _, errs := bootstrapped(t, append(args, "--wait", "1s")...); code != failure.Timeout.Exit || !strings.Contains(errs, ErrManagerNotReady.Name) {
+		t.Errorf("waited for a manager that does not come: exit code %d, %s", code, errs)
+	}
+}
+
+func bootstrapScheme(t *testing.T) *runtime.Scheme {
+	t.Helper()
+	s := runtime.NewScheme()
+	if err := errors.Join(appsv1.AddToScheme(s), apiextensionsv1.AddToScheme(s)); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
