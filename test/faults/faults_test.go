@@ -101,6 +101,7 @@ func (p *play) measure(t *testing.T) {
 	p.until(t, "nothing happens to the package", rounds, p.scenario.act.then)
 	p.quiet(t)
 	p.calls = p.network.Calls(rounds[0].name)
+	t.Logf("%s: %d calls where nothing happens", p.scenario.name, len(p.calls))
 	p.putBack(t, rounds)
 }
 

@@ -2,11 +2,10 @@ package faults_test
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -77,7 +76,8 @@ func (p *play) strikeProcess(t *testing.T, f fault.Fault) (struck bool) {
 	return struck
 }
 
-// wrongWithLock says what differs, in the package or in the Lock.
+// wrongWithLock says what differs, in the package or in the Lock. The packages of
+// the rounds before were deleted while no process ran, and must leave the Lock.
 func (s *stand) wrongWithLock(ctx context.Context, r *round) []string {
 	if wrong := s.wrong([]*round{r}, r.scenario.end(), s.witness.view); len(wrong) > 0 {
 		return wrong
@@ -86,10 +86,14 @@ func (s *stand) wrongWithLock(ctx context.Context, r *round) []string {
 	if err := s.client.Get(ctx, client.ObjectKey{Name: v1beta1.LockName}, lock); err != nil {
 		return []string{err.Error()}
 	}
+	var locked []string
 	for _, entry := range lock.Packages {
-		if strings.HasPrefix(entry.Name, r.name+"-") && entry.Source == r.host+r.repository() {
-			return nil
+		if tokens.MatchString(entry.Name) {
+			locked = append(locked, entry.Source)
 		}
 	}
-	return []string{fmt.Sprintf("%s is not in the Lock: %+v", r.name, lock.Packages)}
+	if diff := gocmp.Diff([]string{r.host + r.repository()}, locked); diff != "" {
+		return []string{"the packages in the Lock:\n" + diff}
+	}
+	return nil
 }

@@ -66,6 +66,8 @@ type round struct {
 	scenario *scenario
 	// base is what is added to the numbers of revisions.
 	base int64
+	// contents are the versions of the objects that were looked at.
+	contents map[string]string
 }
 
 func (r *round) group() string { return r.name + ".test" }

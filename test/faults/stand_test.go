@@ -90,7 +90,7 @@ func (s *stand) rounds(t testing.TB, sc *scenario, n int) []*round {
 	var out []*round
 	for range n {
 		lastRound++
-		r := &round{name: fmt.Sprintf("r%05d", lastRound), host: aliasOf(s.registry, lastRound), scenario: sc}
+		r := &round{name: fmt.Sprintf("r%05d", lastRound), host: aliasOf(s.registry, lastRound), scenario: sc, contents: map[string]string{}}
 		for _, v := range sc.versions {
 			push(t, s.registry+strings.TrimPrefix(r.ref(v), r.host), stream(t, sc.kind, r.name, things(sc.kind, r.group(), v)))
 		}

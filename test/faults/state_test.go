@@ -222,11 +222,22 @@ func owners(refs []metav1.OwnerReference, names map[types.UID]string) []string {
 }
 
 // content says of which version the spec of an object is; of none when it is empty.
+// It remembers what it said: an object is looked at many times.
 func (r *round) content(o *unstructured.Unstructured) string {
+	key := string(o.GetUID()) + " " + o.GetResourceVersion()
+	version, known := r.contents[key]
+	if !known {
+		version = r.compare(o)
+		r.contents[key] = version
+	}
+	return version
+}
+
+func (r *round) compare(o *unstructured.Unstructured) string {
 	spec, _, _ := unstructured.NestedMap(o.Object, "spec")
 	// The API server adds how versions are converted.
 	delete(spec, "conversion")
-	for _, version := range []string{"v1", "v2", "v3"} {
+	for _, version := range r.scenario.versions {
 		for _, t := range things(r.scenario.kind, r.group(), version) {
 			if t.kind == o.GetKind() && t.name == o.GetName() && reflect.DeepEqual(plain(t.spec), plain(spec)) {
 				return version
