@@ -51,12 +51,12 @@ lint: ## Formatting, vet and staticcheck
 	cd controlplane && $(GO) vet ./...
 	$(LINT) staticcheck ./...
 
-generate: ## Generate deepcopy, CRDs and the reference documentation
+generate: ## Generate deepcopy, CRDs, the reference documentation and the Helm chart
 	$(GO) generate ./...
 
 check-generated: generate ## Fail when a generated file is not up to date
-	@git diff --exit-code -- apis docs || { echo "generated files are not up to date: run make generate and commit" >&2; exit 1; }
-	@test -z "$$(git status --porcelain -- apis docs)" || { git status --porcelain -- apis docs; exit 1; }
+	@git diff --exit-code -- apis charts docs || { echo "generated files are not up to date: run make generate and commit" >&2; exit 1; }
+	@test -z "$$(git status --porcelain -- apis charts docs)" || { git status --porcelain -- apis charts docs; exit 1; }
 
 fuzz: ## Run every fuzz target for FUZZTIME, five seconds by default
 	@sh hack/fuzz.sh $(FUZZTIME)

@@ -1,0 +1,100 @@
+// Package chart makes the Helm chart of the manager out of the manifests that `xpkg
+// bootstrap` prints, so that both say the same.
+//
+// The manifests are made once, for options that stand out, and what stands out is
+// then replaced with the words of Helm's templates. What cannot be found is an error:
+// a change of the manifests that the chart would miss is seen when it is generated.
+package chart
+
+import (
+	"bytes"
+	"fmt"
+	"path"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/xpkg-dev/xpkg/internal/bootstrap"
+)
+
+//go:generate go run ./generate ../../../charts/xpkg
+
+// Folders are those of a chart that are generated, and hold nothing else.
+func Folders() []string { return []string{"crds", "templates"} }
+
+// Files gives the generated files of the chart, by their path in it. The definitions
+// are where Helm installs them before all else and never deletes them; the manager
+// keeps them up to date.
+func Files() (map[string][]byte, error) {
+	objects, err := bootstrap.Manifests(markers())
+	if err != nil {
+		return nil, err
+	}
+	out := map[string][]byte{}
+	for _, o := range objects {
+		name := fileOf(o)
+		if name == "" {
+			continue
+		}
+		plain, err := bootstrap.Plain(o)
+		if err != nil {
+			return nil, err
+		}
+		raw, err := yaml.Marshal(plain)
+		if err != nil {
+			return nil, err
+		}
+		if len(out[name]) > 0 {
+			out[name] = append(out[name], "---\n"...)
+		}
+		out[name] = append(out[name], raw...)
+	}
+	for name, raw := range out {
+		if out[name], err = template(name, raw); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// fileOf is where an object is, or nothing: the namespace is Helm's to make.
+func fileOf(o bootstrap.Object) string {
+	kind := o.GetObjectKind().GroupVersionKind().Kind
+	switch {
+	case kind == "Namespace":
+		return ""
+	case kind == "CustomResourceDefinition":
+		return path.Join("crds", o.GetName()+".yaml")
+	case strings.Contains(kind, "Role"):
+		return "templates/rbac.yaml"
+	}
+	return path.Join("templates", strings.ToLower(kind)+".yaml")
+}
+
+const generated = "# Generated from internal/bootstrap by `make generate`. Do not edit.\n"
+
+// template replaces what stands out.
+func template(name string, raw []byte) ([]byte, error) {
+	if path.Dir(name) == "crds" {
+		return append([]byte(generated), raw...), nil
+	}
+	out := string(raw)
+	for _, r := range replacements[name] {
+		if n := strings.Count(out, r.marker); n != 1 {
+			return nil, fmt.Errorf("%s: %d times %q, and it should be there once", name, n, r.marker)
+		}
+		out = strings.Replace(out, r.marker, r.with, 1)
+	}
+	out = strings.ReplaceAll(out, namespace, "{{ .Release.Namespace }}")
+	if strings.Contains(out, marker) {
+		return nil, fmt.Errorf("%s: a marker is left:\n%s", name, out)
+	}
+	var b bytes.Buffer
+	b.WriteString(generated)
+	if condition := conditions[name]; condition != "" {
+		fmt.Fprintf(&b, "{{- if %s }}\n%s{{- end }}\n", condition, out)
+		return b.Bytes(), nil
+	}
+	b.WriteString(out)
+	return b.Bytes(), nil
+}

@@ -1,0 +1,212 @@
+package chart_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/xpkg-dev/xpkg/internal/bootstrap"
+	"github.com/xpkg-dev/xpkg/internal/bootstrap/chart"
+)
+
+var (
+	root   = filepath.Join("..", "..", "..")
+	folder = filepath.Join(root, "charts", "xpkg")
+)
+
+func TestTheChartIsUpToDate(t *testing.T) {
+	files, err := chart.Files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var there []string
+	for _, dir := range chart.Folders() {
+		entries, err := os.ReadDir(filepath.Join(folder, dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			there = append(there, dir+"/"+e.Name())
+		}
+	}
+	if diff := cmp.Diff(slices.Sorted(maps.Keys(files)), there); diff != "" {
+		t.Fatalf("files of the chart; run make generate (-want +got):\n%s", diff)
+	}
+	for name, want := range files {
+		got, err := os.ReadFile(filepath.Join(folder, filepath.FromSlash(name)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(want, got) {
+			t.Errorf("%s is not up to date: run make generate", name)
+		}
+	}
+}
+
+// version is that of the program in Chart.yaml.
+const version = "v0.1.0-dev"
+
+// With the same wishes the chart renders the objects that the command prints.
+func TestTheChartIsWhatBootstrapPrints(t *testing.T) {
+	cases := map[string]struct {
+		options bootstrap.Options
+		values  string
+	}{
+		"Defaults": {bootstrap.Options{Version: version}, "{}"},
+		"CacheThatStays": {
+			bootstrap.Options{
+				Version: version, Namespace: "packages", Replicas: 1, CacheClaim: "cache", CacheLimit: "20Gi",
+				Args: []string{"--poll-interval=5m", "--verbose"},
+			},
+			`{"replicas": 1, "packageCache": {"pvc": "cache", "limit": "20Gi"}, "args": ["--poll-interval=5m", "--verbose"]}`,
+		},
+		"PrivateImage": {
+			bootstrap.Options{
+				Image: "registry.example.org/xpkg:v2@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", ImagePullSecrets: []string{"a", "b"},
+				NoNetworkPolicy: true, CacheSize: "8Gi", CacheLimit: "4Gi",
+			},
+			`{"image": {"repository": "registry.example.org/xpkg", "tag": "v2@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+			  "imagePullSecrets": ["a", "b"], "networkPolicy": {"enabled": false}, "packageCache": {"sizeLimit": "8Gi", "limit": "4Gi"}}`,
+		},
+		"Scheduled": {
+			bootstrap.Options{
+				Version: version, PriorityClassName: "system-cluster-critical", NodeSelector: map[string]string{"kubernetes.io/os": "linux"},
+				Tolerations: []corev1.Toleration{{Key: "dedicated", Operator: corev1.TolerationOpExists}},
+				Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+					NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}}}}},
+				}}},
+				Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("2Gi")}},
+			},
+			`{"priorityClassName": "system-cluster-critical", "nodeSelector": {"kubernetes.io/os": "linux"},
+			  "tolerations": [{"key": "dedicated", "operator": "Exists"}],
+			  "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}]}}},
+			  "resources": {"requests": null, "limits": {"memory": "2Gi"}}}`,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			namespace := tc.options.Namespace
+			if namespace == "" {
+				namespace = bootstrap.DefaultNamespace
+			}
+			values := filepath.Join(t.TempDir(), "values.yaml")
+			if err := os.WriteFile(values, []byte(tc.values), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			helm(t, "lint", "--strict", "--namespace", namespace, "-f", values, folder)
+			got := parse(t, helm(t, "template", "xpkg", folder, "--namespace", namespace, "--kube-version", "v1.31.0", "--include-crds", "-f", values))
+			if diff := cmp.Diff(printed(t, tc.options), got, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("the chart differs (-bootstrap +chart):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A mistake in the values is told, and not taken for nothing.
+func TestValuesAreChecked(t *testing.T) {
+	values := filepath.Join(t.TempDir(), "values.yaml")
+	if err := os.WriteFile(values, []byte(`{"replica": 3}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := command(t, "template", "xpkg", folder, "--kube-version", "v1.31.0", "-f", values)
+	if out, err := cmd.CombinedOutput(); err == nil || !bytes.Contains(out, []byte("replica")) {
+		t.Errorf("a value that does not exist: %v\n%s", err, out)
+	}
+}
+
+// command is Helm, of the version that the tools are pinned to.
+func command(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("builds Helm: skipped with -short")
+	}
+	cmd := exec.CommandContext(t.Context(), "go", append([]string{"tool", "-modfile=" + filepath.Join(root, "tools", "helm", "go.mod"), "helm"}, args...)...)
+	dir := t.TempDir()
+	cmd.Env = append(os.Environ(), "HELM_CACHE_HOME="+dir, "HELM_CONFIG_HOME="+dir, "HELM_DATA_HOME="+dir)
+	return cmd
+}
+
+func helm(t *testing.T, args ...string) []byte {
+	t.Helper()
+	cmd := command(t, args...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("helm %v: %v\n%s%s", args, err, out, stderr.Bytes())
+	}
+	return out
+}
+
+// printed are the objects of the command by their kind and name, without the
+// namespace, which is Helm's to make.
+func printed(t *testing.T, o bootstrap.Options) map[string]any {
+	t.Helper()
+	objects, err := bootstrap.Manifests(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]any{}
+	for _, o := range objects {
+		plain, err := bootstrap.Plain(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o.GetObjectKind().GroupVersionKind().Kind != "Namespace" {
+			put(t, out, plain)
+		}
+	}
+	return out
+}
+
+func parse(t *testing.T, stream []byte) map[string]any {
+	t.Helper()
+	out := map[string]any{}
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(stream), 4096)
+	for {
+		var object map[string]any
+		err := decoder.Decode(&object)
+		if errors.Is(err, io.EOF) {
+			return out
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(object) > 0 {
+			put(t, out, object)
+		}
+	}
+}
+
+// put adds an object in the types of JSON, so that numbers are alike.
+func put(t *testing.T, all map[string]any, object map[string]any) {
+	t.Helper()
+	raw, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plain map[string]any
+	if err := json.Unmarshal(raw, &plain); err != nil {
+		t.Fatal(err)
+	}
+	u := unstructured.Unstructured{Object: plain}
+	key := u.GetKind() + " " + u.GetNamespace() + "/" + u.GetName()
+	if all[key] != nil {
+		t.Errorf("%s is there twice", key)
+	}
+	all[key] = plain
+}

@@ -1,0 +1,68 @@
+package chart
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/xpkg-dev/xpkg/internal/bootstrap"
+)
+
+const (
+	// marker begins every word that stands out, and number is the number that does.
+	marker = "xpkgchart"
+	number = 424242
+
+	namespace = marker + "namespace"
+)
+
+// markers are options of which each can be found again.
+func markers() bootstrap.Options {
+	return bootstrap.Options{
+		Namespace: namespace, Image: marker + "image", ImagePullSecrets: []string{marker + "secret"}, Replicas: number,
+		Resources:  corev1.ResourceRequirements{Limits: corev1.ResourceList{marker + "/resources": resource.MustParse("1")}},
+		CacheClaim: marker + "claim", CacheLimit: "424242Gi",
+		NodeSelector: map[string]string{marker: "x"}, Tolerations: []corev1.Toleration{{Key: marker + "toleration"}},
+		Affinity: &corev1.Affinity{PodAffinity: &corev1.PodAffinity{}}, PriorityClassName: marker + "priority",
+		Args: []string{marker + "args"},
+	}
+}
+
+// conditions are those under which a file is there.
+var conditions = map[string]string{"templates/networkpolicy.yaml": ".Values.networkPolicy.enabled"}
+
+// replacement puts words of a template in the place of a marker.
+type replacement struct{ marker, with string }
+
+var replacements = map[string][]replacement{
+	"templates/deployment.yaml": {
+		{"  replicas: 424242\n", "  replicas: {{ .Values.replicas }}\n"},
+		{"        image: xpkgchartimage\n", `        image: "{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}"` + "\n"},
+		{"        - --cache-limit=424242Gi\n", "        - --cache-limit={{ .Values.packageCache.limit }}\n"},
+		{"        - xpkgchartargs\n", "        {{- range .Values.args }}\n        - {{ . | quote }}\n        {{- end }}\n"},
+		{
+			"        resources:\n          limits:\n            xpkgchart/resources: \"1\"\n",
+			"        {{- with .Values.resources }}\n        resources:\n          {{- toYaml . | nindent 10 }}\n        {{- end }}\n",
+		},
+		{
+			"      imagePullSecrets:\n      - name: xpkgchartsecret\n",
+			"      {{- with .Values.imagePullSecrets }}\n      imagePullSecrets:\n      {{- range . }}\n      - name: {{ . | quote }}\n      {{- end }}\n      {{- end }}\n",
+		},
+		{"      affinity:\n        podAffinity: {}\n", given("affinity")},
+		{"      nodeSelector:\n        xpkgchart: x\n", given("nodeSelector")},
+		{"      tolerations:\n      - key: xpkgcharttoleration\n", given("tolerations")},
+		{
+			"      priorityClassName: xpkgchartpriority\n",
+			"      {{- with .Values.priorityClassName }}\n      priorityClassName: {{ . | quote }}\n      {{- end }}\n",
+		},
+		{
+			"        persistentVolumeClaim:\n          claimName: xpkgchartclaim\n",
+			"        {{- if .Values.packageCache.pvc }}\n        persistentVolumeClaim:\n          claimName: {{ .Values.packageCache.pvc | quote }}\n" +
+				"        {{- else }}\n        emptyDir:\n          sizeLimit: {{ .Values.packageCache.sizeLimit }}\n        {{- end }}\n",
+		},
+	},
+}
+
+// given takes over a field of the pod as it is in the values, where it is.
+func given(field string) string {
+	return "      {{- with .Values." + field + " }}\n      " + field + ":\n        {{- toYaml . | nindent 8 }}\n      {{- end }}\n"
+}
