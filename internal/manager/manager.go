@@ -208,7 +208,7 @@ func newWorld(ctx context.Context, o Options, mgr ctrl.Manager, cluster *apply.C
 		return nil, fmt.Errorf("tell the cluster from others: %w", err)
 	}
 	return &world{
-		client: mgr.GetClient(), cluster: cluster, content: o.Content, events: mgr.GetEventRecorder("xpkg"),
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), cluster: cluster, content: o.Content, events: mgr.GetEventRecorder("xpkg"),
 		origins: origin.Finder{Reader: mgr.GetClient(), Secrets: mgr.GetAPIReader(), Namespace: namespace(o)},
 		log:     o.Log, metrics: newMetrics(), claims: newClaims(),
 		core: &crossplane{configured: o.CrossplaneVersion, reader: mgr.GetAPIReader(), namespace: namespace(o), now: time.Now},

@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -70,6 +71,13 @@ func (r *packageReconciler) reconcile(ctx context.Context, p v1.Package) (ctrl.R
 		return ctrl.Result{}, verdict{}, err
 	}
 	name := oci.FriendlyID(p.GetName(), revision.Key(p, pin.digest.String()))
+	if !slices.ContainsFunc(revisions, func(rev v1.PackageRevision) bool { return rev.GetName() == name }) {
+		// The cache may be behind. Before a revision is made, all others have to be
+		// known, so that two are never active at once.
+		if revisions, err = r.revisionsFrom(ctx, r.live, p); err != nil {
+			return ctrl.Result{}, verdict{}, err
+		}
+	}
 	decision := revision.Decide(name, revision.States(revisions, name), revision.PolicyOf(p))
 	if err := r.carryOut(ctx, p, pkg.Meta, pin.digest, name, revisions, decision); err != nil {
 		return ctrl.Result{}, verdict{}, err
@@ -104,8 +112,12 @@ func (r *packageReconciler) next(p v1.Package, pin pinned) ctrl.Result {
 
 // revisions lists the revisions of p.
 func (w *world) revisions(ctx context.Context, p v1.Package) ([]v1.PackageRevision, error) {
+	return w.revisionsFrom(ctx, w.client, p)
+}
+
+func (w *world) revisionsFrom(ctx context.Context, reader client.Reader, p v1.Package) ([]v1.PackageRevision, error) {
 	list := p.NewRevisionList()
-	if err := w.client.List(ctx, list, client.MatchingLabels{v1.LabelPackage: p.GetName()}); err != nil {
+	if err := reader.List(ctx, list, client.MatchingLabels{v1.LabelPackage: p.GetName()}); err != nil {
 		return nil, fmt.Errorf("list revisions: %w", err)
 	}
 	return list.Revisions(), nil

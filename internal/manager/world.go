@@ -46,7 +46,9 @@ type origins interface {
 
 // world is what the controllers share.
 type world struct {
-	client  client.Client
+	client client.Client
+	// live reads from the API server itself, and not from what was watched of it.
+	live    client.Reader
 	cluster *apply.Cluster
 	content Content
 	origins origins

@@ -1,6 +1,7 @@
 package preview_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -155,8 +157,31 @@ func TestPlanIsWhatTheManagerDoes(t *testing.T) {
 			change(t, c, p, update.how)
 			settled(t, c, p)
 			wantWrites(t, seen, planned)
+			handedOver(t, c)
 		})
 	}
+}
+
+// handedOver waits until no definition of the test is controlled by a revision that
+// is not active: what was cut off by a conflict is tried again after a pause.
+func handedOver(t *testing.T, c client.Client) {
+	t.Helper()
+	wait.Until(t, limit, "inactive revisions control nothing", func() (string, bool) {
+		var revisions v1.ProviderRevisionList
+		var definitions apiextensionsv1.CustomResourceDefinitionList
+		if err := errors.Join(c.List(t.Context(), &revisions), c.List(t.Context(), &definitions)); err != nil {
+			return err.Error(), false
+		}
+		for _, d := range definitions.Items {
+			owner := metav1.GetControllerOf(&d)
+			for _, r := range revisions.Items {
+				if owner != nil && owner.UID == r.UID && r.Spec.DesiredState != v1.RevisionActive {
+					return d.Name + " is controlled by " + r.Name, false
+				}
+			}
+		}
+		return "", true
+	})
 }
 
 // A package whose object belongs to somebody else: the plan says who, and nothing
