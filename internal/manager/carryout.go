@@ -34,9 +34,11 @@ func (r *packageReconciler) carryOut(ctx context.Context, p v1.Package, meta for
 			return fmt.Errorf("deactivate %s: %w", n, err)
 		}
 	}
-	if err := r.ensure(ctx, p, meta, digest, byName[name], name, d); err != nil {
+	current := revision.Current(p, meta, digest.String(), name, byName[name], d)
+	if err := r.ensure(ctx, p, byName[name], current); err != nil {
 		return err
 	}
+	byName[name] = current
 	if d.Activate != "" && d.Activate != name {
 		if err := r.activate(ctx, byName[d.Activate], d.Number); err != nil {
 			return err
@@ -95,30 +97,20 @@ func (r *packageReconciler) activate(ctx context.Context, rev v1.PackageRevision
 	return nil
 }
 
-// ensure creates the current revision, or brings its spec up to the package's.
-func (r *packageReconciler) ensure(ctx context.Context, p v1.Package, meta format.Meta, digest oci.Digest, rev v1.PackageRevision, name string, d revision.Decision) error {
-	fresh := rev == nil
-	if fresh {
-		rev = p.NewRevision()
-		rev.SetName(name)
-		rev.RevisionSpec().DesiredState = v1.RevisionInactive
-	}
-	before := rev.DeepCopyObject()
-	revision.Mirror(p, meta, digest.String(), rev)
-	if d.Activate == name {
-		rev.RevisionSpec().DesiredState, rev.RevisionSpec().Revision = v1.RevisionActive, d.Number
-	}
+// ensure creates the current revision, or brings the one that exists up to it.
+func (r *packageReconciler) ensure(ctx context.Context, p v1.Package, existing, current v1.PackageRevision) error {
+	name := current.GetName()
 	switch {
-	case fresh:
-		err := r.client.Create(ctx, rev)
+	case existing == nil:
+		err := r.client.Create(ctx, current)
 		if apierrors.IsAlreadyExists(err) && r.unseen(ctx, p, name) {
 			return errStale
 		}
 		if err != nil {
 			return fmt.Errorf("create revision %s: %w", name, err)
 		}
-	case !equality.Semantic.DeepEqual(before, rev.(any)):
-		if err := r.client.Update(ctx, rev); err != nil {
+	case !equality.Semantic.DeepEqual(existing, current):
+		if err := r.client.Update(ctx, current); err != nil {
 			return fmt.Errorf("update revision %s: %w", name, err)
 		}
 	}

@@ -83,27 +83,15 @@ func (w *world) onDrift(kind, of string) handler.Funcs {
 
 // establishedBy gives the active revisions of a kind that list an object.
 func (w *world) establishedBy(ctx context.Context, kind, of, name string) []v1.PackageRevision {
-	list := v1.NewPackage(kind).NewRevisionList()
-	if w.client.List(ctx, list, client.MatchingFields{byObject: of + "/" + name}) != nil {
-		return nil
-	}
-	var out []v1.PackageRevision
-	for _, rev := range list.Revisions() {
-		if active(rev) && rev.GetDeletionTimestamp() == nil {
-			out = append(out, rev)
-		}
-	}
-	return out
+	return slices.DeleteFunc(w.revisionsOf(ctx, kind, client.MatchingFields{byObject: of + "/" + name}), func(rev v1.PackageRevision) bool {
+		return !active(rev) || rev.GetDeletionTimestamp() != nil
+	})
 }
 
 // refused gives the revisions of a kind that wait for an object of somebody else.
 // One that is deleted may be what they wait for.
 func (w *world) refused(ctx context.Context, kind string) []v1.PackageRevision {
-	list := v1.NewPackage(kind).NewRevisionList()
-	if w.client.List(ctx, list) != nil {
-		return nil
-	}
-	return slices.DeleteFunc(list.Revisions(), func(rev v1.PackageRevision) bool {
+	return slices.DeleteFunc(w.revisionsOf(ctx, kind), func(rev v1.PackageRevision) bool {
 		return string(rev.GetCondition(v1.TypeReady).Reason) != apply.ErrRefused.Name
 	})
 }

@@ -22,9 +22,9 @@ func request(o client.Object) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Name: o.GetName()}}
 }
 
-// onImageConfig maps an ImageConfig to the packages of a kind whose image it says
-// something about: as it was asked for, as it was rewritten, or as a mirror has it.
-func (w *world) onImageConfig(kind string) handler.EventHandler {
+// toPackages maps an object to the packages of a kind that have to be looked at
+// because of it.
+func (w *world) toPackages(kind string, concerns func(context.Context, client.Object, v1.Package) bool) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 		list := v1.NewPackageList(kind)
 		if w.client.List(ctx, list) != nil {
@@ -32,7 +32,7 @@ func (w *world) onImageConfig(kind string) handler.EventHandler {
 		}
 		var out []reconcile.Request
 		for _, p := range list.Packages() {
-			if imageconfig.Concerns(o.(*v1beta1.ImageConfig), w.images(ctx, p)...) {
+			if concerns(ctx, o, p) {
 				out = append(out, request(p))
 			}
 		}
@@ -40,16 +40,13 @@ func (w *world) onImageConfig(kind string) handler.EventHandler {
 	})
 }
 
-// onRevisionImageConfig does the same for revisions.
-func (w *world) onRevisionImageConfig(kind string) handler.EventHandler {
+// toRevisions maps an object to the revisions of a kind that have to be looked at
+// because of it.
+func (w *world) toRevisions(kind string, concerns func(client.Object, v1.PackageRevision) bool) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-		list := v1.NewPackage(kind).NewRevisionList()
-		if w.client.List(ctx, list) != nil {
-			return nil
-		}
 		var out []reconcile.Request
-		for _, rev := range list.Revisions() {
-			if imageconfig.Concerns(o.(*v1beta1.ImageConfig), rev.RevisionSpec().Image, rev.RevisionStatus().ResolvedImage) {
+		for _, rev := range w.revisionsOf(ctx, kind) {
+			if concerns(o, rev) {
 				out = append(out, request(rev))
 			}
 		}
@@ -57,21 +54,36 @@ func (w *world) onRevisionImageConfig(kind string) handler.EventHandler {
 	})
 }
 
+// revisionsOf lists revisions of a kind for whoever looks for work: none when they
+// cannot be read.
+func (w *world) revisionsOf(ctx context.Context, kind string, opts ...client.ListOption) []v1.PackageRevision {
+	list := v1.NewPackage(kind).NewRevisionList()
+	if w.client.List(ctx, list, opts...) != nil {
+		return nil
+	}
+	return list.Revisions()
+}
+
+// onImageConfig maps an ImageConfig to the packages of a kind whose image it says
+// something about: as it was asked for, as it was rewritten, or as a mirror has it.
+func (w *world) onImageConfig(kind string) handler.EventHandler {
+	return w.toPackages(kind, func(ctx context.Context, o client.Object, p v1.Package) bool {
+		return imageconfig.Concerns(o.(*v1beta1.ImageConfig), w.images(ctx, p)...)
+	})
+}
+
+// onRevisionImageConfig does the same for revisions.
+func (w *world) onRevisionImageConfig(kind string) handler.EventHandler {
+	return w.toRevisions(kind, func(o client.Object, rev v1.PackageRevision) bool {
+		return imageconfig.Concerns(o.(*v1beta1.ImageConfig), rev.RevisionSpec().Image, rev.RevisionStatus().ResolvedImage)
+	})
+}
+
 // onSecret maps a secret to the packages of a kind that are not ready and could be
 // pulled with it.
 func (w *world) onSecret(kind string) handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-		list := v1.NewPackageList(kind)
-		if w.client.List(ctx, list) != nil {
-			return nil
-		}
-		var out []reconcile.Request
-		for _, p := range list.Packages() {
-			if p.GetCondition(v1.TypeReady).Status != corev1.ConditionTrue && w.pulls(ctx, p, o.GetName()) {
-				out = append(out, request(p))
-			}
-		}
-		return out
+	return w.toPackages(kind, func(ctx context.Context, o client.Object, p v1.Package) bool {
+		return p.GetCondition(v1.TypeReady).Status != corev1.ConditionTrue && w.pulls(ctx, p, o.GetName())
 	})
 }
 
@@ -117,12 +129,8 @@ func (w *world) inNamespace() builder.WatchesOption {
 // siblings, which let go of what is left now.
 func (w *world) onHandOver(kind string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-		list := v1.NewPackage(kind).NewRevisionList()
-		if w.client.List(ctx, list, client.MatchingLabels{v1.LabelPackage: o.GetLabels()[v1.LabelPackage]}) != nil {
-			return nil
-		}
 		var out []reconcile.Request
-		for _, rev := range list.Revisions() {
+		for _, rev := range w.revisionsOf(ctx, kind, client.MatchingLabels{v1.LabelPackage: o.GetLabels()[v1.LabelPackage]}) {
 			if !active(rev) {
 				out = append(out, request(rev))
 			}
@@ -159,17 +167,5 @@ func secretMetadata() *metav1.PartialObjectMetadata {
 // dependents maps a package that changed to the revisions of a kind that wait
 // for a dependency. No other revision has work because of it.
 func (w *world) dependents(kind string) handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
-		list := v1.NewPackage(kind).NewRevisionList()
-		if w.client.List(ctx, list) != nil {
-			return nil
-		}
-		var out []reconcile.Request
-		for _, rev := range list.Revisions() {
-			if waitsForDependencies(rev) {
-				out = append(out, request(rev))
-			}
-		}
-		return out
-	})
+	return w.toRevisions(kind, func(_ client.Object, rev v1.PackageRevision) bool { return waitsForDependencies(rev) })
 }

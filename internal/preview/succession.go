@@ -55,23 +55,14 @@ func next(p v1.Package, meta format.Meta, digest string, revisions []v1.PackageR
 // ensure makes the current revision what it has to be.
 func (n *succession) ensure(p v1.Package, meta format.Meta, digest, name string) {
 	before := n.find(name)
-	action := UpdateRevision
-	if before == nil {
+	n.current = revision.Current(p, meta, digest, name, before, n.decision)
+	spec, action := n.current.RevisionSpec(), UpdateRevision
+	switch {
+	case before == nil:
 		action = CreateRevision
-		n.current = p.NewRevision()
-		n.current.SetName(name)
-		n.current.RevisionSpec().DesiredState = v1.RevisionInactive
 		n.siblings = append(n.siblings, n.current)
-	} else {
-		n.current = before.DeepCopyObject().(v1.PackageRevision)
-	}
-	revision.Mirror(p, meta, digest, n.current)
-	spec := n.current.RevisionSpec()
-	if n.decision.Activate == name {
-		if before != nil && spec.DesiredState != v1.RevisionActive {
-			action = ActivateRevision
-		}
-		spec.DesiredState, spec.Revision = v1.RevisionActive, n.decision.Number
+	case n.decision.Activate == name && before.RevisionSpec().DesiredState != v1.RevisionActive:
+		action = ActivateRevision
 	}
 	if n.touched = before == nil || !equality.Semantic.DeepEqual(before, n.current); n.touched {
 		n.add(action, n.current, spec.DesiredState)

@@ -25,9 +25,7 @@ func succeeding(active string, how func(v1.Package)) (v1.Package, []v1.PackageRe
 	}
 	var all []v1.PackageRevision
 	for i, digest := range []string{digestA, digestB} {
-		rev := p.NewRevision()
-		rev.SetName(named12(p, digest))
-		revision.Mirror(p, format.Meta{}, digest, rev)
+		rev := revision.Current(p, format.Meta{}, digest, named12(p, digest), nil, revision.Decision{})
 		rev.RevisionSpec().Revision, rev.RevisionSpec().DesiredState = int64(i+1), v1.RevisionInactive
 		if digest == active {
 			rev.RevisionSpec().DesiredState = v1.RevisionActive

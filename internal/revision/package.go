@@ -48,9 +48,27 @@ func States(revisions []v1.PackageRevision, current string) []State {
 	return out
 }
 
-// Mirror copies to the revision of the content with a digest what its package
+// Current is the revision of the content with a digest as it has to be: a new one
+// when there is none of that name yet, and otherwise a copy of the one that exists.
+func Current(p v1.Package, meta format.Meta, digest, name string, existing v1.PackageRevision, d Decision) v1.PackageRevision {
+	var rev v1.PackageRevision
+	if existing == nil {
+		rev = p.NewRevision()
+		rev.SetName(name)
+		rev.RevisionSpec().DesiredState = v1.RevisionInactive
+	} else {
+		rev = existing.DeepCopyObject().(v1.PackageRevision)
+	}
+	mirror(p, meta, digest, rev)
+	if d.Activate == name {
+		rev.RevisionSpec().DesiredState, rev.RevisionSpec().Revision = v1.RevisionActive, d.Number
+	}
+	return rev
+}
+
+// mirror copies to the revision of the content with a digest what its package
 // says. Which state it has and which number, Decide says.
-func Mirror(p v1.Package, meta format.Meta, digest string, rev v1.PackageRevision) {
+func mirror(p v1.Package, meta format.Meta, digest string, rev v1.PackageRevision) {
 	from, to := p.PackageSpec(), rev.RevisionSpec()
 	to.Image, to.Digest = from.Package, digest
 	to.PackagePullPolicy, to.PackagePullSecrets = from.PackagePullPolicy, from.PackagePullSecrets
