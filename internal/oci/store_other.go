@@ -16,6 +16,15 @@ const noWait = 0
 // tryLock has nothing to do: an open file cannot be removed here.
 func tryLock(*os.File, bool) bool { return true }
 
+// settle closes a file and gives it its name, in this order: an open file cannot be
+// renamed here.
+func settle(f *os.File, path string) error {
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
 // checkOwner has nothing to compare: the directory's access list decides.
 func checkOwner(fs.FileInfo) error { return nil }
 

@@ -34,6 +34,15 @@ func tryLock(f *os.File, alone bool) bool {
 	}
 }
 
+// settle closes a file and gives it its name. It has that before it loses its lock:
+// until then it could be taken for one that a killed process left behind.
+func settle(f *os.File, path string) error {
+	if err := os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	return f.Close()
+}
+
 // checkOwner fails when a file does not belong to the user of this process.
 func checkOwner(info fs.FileInfo) error {
 	stat, ok := info.Sys().(*syscall.Stat_t)

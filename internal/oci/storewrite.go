@@ -99,9 +99,8 @@ func (s *Store) fill(f *os.File, path string, r io.Reader) (err error) {
 	}{
 		{"write", func() error { _, err := io.Copy(f, r); return err }},
 		{"sync", f.Sync},
-		{"close", f.Close},
 		{"make a folder", func() error { return os.MkdirAll(filepath.Dir(path), dirMode) }},
-		{"rename", func() error { return os.Rename(f.Name(), path) }},
+		{"rename", func() error { return settle(f, path) }},
 		{"sync a folder", func() error { return syncDir(filepath.Dir(path)) }},
 	}
 	for _, step := range steps {
