@@ -92,8 +92,17 @@ func (b bench) must(t *testing.T, code int, args ...string) ended {
 // push publishes a provider with a definition of each of these kinds.
 func (b bench) push(t *testing.T, repository, tag string, kinds ...string) string {
 	t.Helper()
+	return b.pushNeedy(t, repository, tag, "", kinds...)
+}
+
+// pushNeedy publishes a provider that depends on another one, if it is named.
+func (b bench) pushNeedy(t *testing.T, repository, tag, needs string, kinds ...string) string {
+	t.Helper()
 	group := strings.ReplaceAll(repository, "/", "-") + ".apply.test"
 	stream := "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata:\n  name: p\n"
+	if needs != "" {
+		stream += "spec:\n  dependsOn:\n  - provider: " + needs + "\n    version: \">=v0.0.0\"\n"
+	}
 	for _, kind := range kinds {
 		stream += fmt.Sprintf(`---
 apiVersion: apiextensions.k8s.io/v1
@@ -207,7 +216,10 @@ func TestApplyRefusesWhatMoved(t *testing.T) {
 			}
 			t.Cleanup(func() { _ = b.client.Delete(t.Context(), rev) })
 		}, "-000000000000 was absent and is Inactive with number 0\n"},
-		"neighbor": {update, func(t *testing.T, name string) {
+		"neighbor": {func(t *testing.T, name string) []string {
+			b.pushNeedy(t, name, "v2", b.registry+"/other", "Kept", "Added")
+			return update(t, name)
+		}, func(t *testing.T, name string) {
 			b.must(t, 0, "install", "provider", other, "visitor", "--wait", "1m")
 			t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "provider", "visitor") })
 		}, "moved: the installed provider/visitor was absent and is "},
@@ -243,6 +255,19 @@ func TestApplyRefusesWhatMoved(t *testing.T) {
 				t.Errorf("something was written: the package was %s and is %s", before, after)
 			}
 		})
+	}
+}
+
+// What becomes of packages that have nothing to do with it is nothing to a plan.
+func TestApplyIgnoresStrangers(t *testing.T) {
+	b := newBench(t)
+	stranger, asked := b.push(t, "stranger", "v1", "Kept"), b.push(t, "asked", "v1", "Kept")
+	file := filepath.Join(t.TempDir(), "plan.json")
+	b.must(t, 2, "plan", "install", "provider", asked, "asked", "--out", file)
+	b.must(t, 0, "install", "provider", stranger, "stranger", "--wait", "1m")
+	b.must(t, 0, "apply", file, "--wait", "1m")
+	for _, name := range []string{"stranger", "asked"} {
+		b.must(t, 0, "uninstall", "provider", name, "--yes", "--wait", "1m")
 	}
 }
 

@@ -1,9 +1,11 @@
 package preview
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/dependency"
 	"github.com/xpkg-dev/xpkg/internal/desired"
 	"github.com/xpkg-dev/xpkg/internal/format"
+	"github.com/xpkg-dev/xpkg/internal/oci"
 	"github.com/xpkg-dev/xpkg/internal/plan"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 )
@@ -54,6 +57,7 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 	n := next(p, pkg.Meta, f.digest.String(), s.revisions)
 	out.Revisions = n.changes
 	out.Dependencies = s.dependencies(p, pkg.Meta)
+	out.Preconditions.Installed = s.restsOn(out.Dependencies)
 	pl.compatible(ctx, p, pkg.Meta, out)
 	if err := pl.objects(ctx, p, pkg, n, out); err != nil {
 		return nil, err
@@ -149,6 +153,25 @@ func (s *situation) dependencies(p v1.Package, meta format.Meta) []Dependency {
 		}
 		out = append(out, x)
 	}
+	return out
+}
+
+// restsOn names the packages that a plan with these dependencies was made from. What
+// becomes of any other package is no reason to plan again.
+func (s *situation) restsOn(needs []Dependency) []Installed {
+	var out []Installed
+	for _, x := range s.others {
+		ref, err := oci.ParseReference(x.PackageSpec().Package, oci.ParseOptions{})
+		if err != nil || !slices.ContainsFunc(needs, func(d Dependency) bool { return dependency.Repository(d.Package) == ref.Name() }) {
+			continue
+		}
+		out = append(out, Installed{
+			Kind: x.PackageKind(), Name: x.GetName(), Reference: x.PackageSpec().Package, Digest: x.PackageStatus().ResolvedDigest,
+		})
+	}
+	slices.SortFunc(out, func(a, b Installed) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
 	return out
 }
 

@@ -151,7 +151,7 @@ type Preconditions struct {
 	Spec       json.RawMessage `json:"spec,omitempty"`
 	// Revisions are those of the package, by name.
 	Revisions []Revision `json:"revisions,omitempty"`
-	// Installed are all other packages, by kind and name.
+	// Installed are the packages that the package depends on, by kind and name.
 	Installed []Installed `json:"installed,omitempty"`
 }
 
@@ -164,7 +164,7 @@ type Revision struct {
 	Digest string           `json:"digest,omitempty"`
 }
 
-// Installed is another package.
+// Installed is a package that another one depends on.
 type Installed struct {
 	Kind      string `json:"kind"`
 	Name      string `json:"name"`

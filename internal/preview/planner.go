@@ -102,14 +102,6 @@ func (s *situation) start(op Operation, p v1.Package) (*Plan, error) {
 		APIVersion: APIVersion, Kind: Kind, Operation: op, Cluster: s.cluster,
 		Package: Package{Kind: p.PackageKind(), Name: p.GetName()},
 	}
-	for _, x := range s.others {
-		out.Preconditions.Installed = append(out.Preconditions.Installed, Installed{
-			Kind: x.PackageKind(), Name: x.GetName(), Reference: x.PackageSpec().Package, Digest: x.PackageStatus().ResolvedDigest,
-		})
-	}
-	slices.SortFunc(out.Preconditions.Installed, func(a, b Installed) int {
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
-	})
 	for _, r := range s.revisions {
 		out.Preconditions.Revisions = append(out.Preconditions.Revisions, Revision{
 			Name: r.GetName(), UID: r.GetUID(), Number: r.RevisionSpec().Revision,
