@@ -12,7 +12,7 @@ CONTROLPLANE := $(BIN)/xpkg-controlplane
 KUBECTL      := $(BIN)/kubectl
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-xpkg build-controlplane build-kubectl demo test test-short lint generate check-generated bench clean fuzz
+.PHONY: help build build-xpkg build-controlplane build-kubectl image demo test test-short lint generate check-generated bench clean fuzz
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -34,21 +34,27 @@ build-kubectl:
 	@mkdir -p $(BIN)
 	@sh controlplane/build.sh $(KUBECTL) k8s.io/kubernetes/cmd/kubectl
 
+image: ## Build the image of the manager for two architectures into dist/image; IMAGE=REFERENCE pushes it too
+	@mkdir -p dist
+	cd tools/image && $(GO) run . -out ../../dist/image -version $(VERSION) $(if $(IMAGE),-push $(IMAGE))
+
 demo: build ## The main job: build, push and install the examples on a control plane of its own
 	@sh hack/demo.sh
 
 test: build build-kubectl ## Everything that must pass
 	$(GO) test $(TEST_FLAGS) -timeout 40m ./...
 	cd controlplane && $(GO) test $(TEST_FLAGS) ./...
+	cd tools/image && $(GO) test $(TEST_FLAGS) ./...
 	sh hack/demo.sh
 
 test-short: ## The short loop: no control plane, no corpus of hundreds of megabytes
 	$(GO) test -short $(TEST_FLAGS) ./...
 
 lint: ## Formatting, vet and staticcheck
-	@test -z "$$(gofmt -l apis cmd controlplane examples internal test)" || { gofmt -l apis cmd controlplane examples internal test; echo "run gofmt -w on these files" >&2; exit 1; }
+	@test -z "$$(gofmt -l apis cmd controlplane examples internal test tools)" || { gofmt -l apis cmd controlplane examples internal test tools; echo "run gofmt -w on these files" >&2; exit 1; }
 	$(GO) vet ./...
 	cd controlplane && $(GO) vet ./...
+	cd tools/image && $(GO) vet ./...
 	$(LINT) staticcheck ./...
 
 generate: ## Generate deepcopy, CRDs, the reference documentation and the Helm chart

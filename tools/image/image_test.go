@@ -1,0 +1,194 @@
+package main
+
+import (
+	"archive/tar"
+	"context"
+	"crypto/x509"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
+)
+
+const version = "v1.2.3"
+
+func digestOf(t *testing.T, i interface{ Digest() (v1.Hash, error) }) string {
+	t.Helper()
+	d, err := i.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.String()
+}
+
+// The same sources give the same image, wherever they are and however often it is
+// built, for both architectures.
+func TestTheSameDigestTwice(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the program: skipped with -short")
+	}
+	root := filepath.Join("..", "..")
+	architectures := []string{"amd64", "arm64"}
+	first, err := build(t.Context(), root, version, architectures)
+	if err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
+	copySources(t, root, elsewhere)
+	second, err := build(t.Context(), elsewhere, version, architectures)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b := digestOf(t, first), digestOf(t, second); a != b {
+		t.Errorf("built in two folders: %s and %s", a, b)
+	}
+	dir := filepath.Join(t.TempDir(), "layout")
+	for range 2 {
+		if err := write(dir, first); err != nil {
+			t.Fatal(err)
+		}
+	}
+	written, err := layout.ImageIndexFromPath(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := written.IndexManifest()
+	if err != nil || len(m.Manifests) != 1 || m.Manifests[0].Digest.String() != digestOf(t, first) {
+		t.Errorf("the layout holds %+v, %v", m, err)
+	}
+	if err := validate.Index(written); err != nil {
+		t.Error(err)
+	}
+	runs(t, first)
+}
+
+// runs unpacks the program for this machine, and runs it with nothing in its
+// environment.
+func runs(t *testing.T, index v1.ImageIndex) {
+	t.Helper()
+	m, err := index.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(m.Manifests, func(d v1.Descriptor) bool { return d.Platform.Architecture == runtime.GOARCH })
+	if i < 0 || runtime.GOOS != "linux" {
+		t.Skipf("there is no image for %s/%s", runtime.GOOS, runtime.GOARCH)
+	}
+	image, err := index.Image(m.Manifests[i].Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "xpkg")
+	if err := os.WriteFile(path, contents(t, image)[entrypoint[1:]].data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), path, "version")
+	cmd.Env = []string{}
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), version) {
+		t.Errorf("xpkg version: %v\n%s", err, out)
+	}
+}
+
+// copySources copies what git knows of the sources, with changes that are not
+// committed.
+func copySources(t *testing.T, from, to string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "git", "ls-files", "--", "*.go", "go.mod", "go.sum", "apis", "internal")
+	cmd.Dir = from
+	list, err := cmd.Output()
+	if err != nil {
+		t.Skipf("git does not know the sources: %v", err)
+	}
+	for _, name := range strings.Fields(string(list)) {
+		if strings.HasPrefix(name, "controlplane/") || strings.HasSuffix(name, "_test.go") || strings.Contains(name, "testdata/") {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(from, name))
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		path := filepath.Join(to, name)
+		if err := errors.Join(err, os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, data, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+type entry struct {
+	mode int64
+	data []byte
+}
+
+// contents are the files of an image.
+func contents(t *testing.T, image v1.Image) map[string]entry {
+	t.Helper()
+	r := mutate.Extract(image)
+	defer r.Close()
+	out := map[string]entry{}
+	for tr := tar.NewReader(r); ; {
+		h, err := tr.Next()
+		if errors.Is(err, io.EOF) {
+			return out
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.Uid != 0 || h.Gid != 0 || !h.ModTime.Equal(h.ModTime.Truncate(1)) || h.ModTime.Unix() != 0 {
+			t.Errorf("%s belongs to %d:%d and is of %s", h.Name, h.Uid, h.Gid, h.ModTime)
+		}
+		data, err := io.ReadAll(tr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[h.Name] = entry{h.Mode, data}
+	}
+}
+
+// The image holds the program and what it needs, belongs to root, and runs as nobody.
+func TestWhatIsInTheImage(t *testing.T) {
+	program := []byte("the program")
+	image, err := assemble(program, version, "arm64")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := contents(t, image)
+	if got := files[entrypoint[1:]]; string(got.data) != string(program) || got.mode != 0o755 {
+		t.Errorf("program: %d bytes, mode %o", len(got.data), got.mode)
+	}
+	if got := files["tmp"]; got.mode != 0o1777 {
+		t.Errorf("/tmp has the mode %o", got.mode)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(files["etc/ssl/certs/ca-certificates.crt"].data) {
+		t.Error("there are no certificates of authorities")
+	}
+	config, err := image.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config.Config.User != user || !slices.Equal(config.Config.Entrypoint, []string{entrypoint}) || config.Architecture != "arm64" || config.OS != "linux" {
+		t.Errorf("configuration %+v", config)
+	}
+	again, err := assemble(program, version, "arm64")
+	if err != nil || digestOf(t, image) != digestOf(t, again) {
+		t.Errorf("assembled twice: %s and %s, %v", digestOf(t, image), digestOf(t, again), err)
+	}
+}
+
+func TestABuildThatFailsSaysWhy(t *testing.T) {
+	_, err := compile(context.Background(), t.TempDir(), version, "amd64")
+	if err == nil || !strings.Contains(err.Error(), "go.mod") {
+		t.Errorf("got %v, want what the compiler says", err)
+	}
+}
