@@ -6,6 +6,8 @@ import (
 	"crypto/x509"
 	"errors"
 	"io"
+	"log"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,9 +16,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
@@ -52,6 +58,9 @@ func TestTheSameDigestTwice(t *testing.T) {
 	if a, b := digestOf(t, first), digestOf(t, second); a != b {
 		t.Errorf("built in two folders: %s and %s", a, b)
 	}
+	for i, arch := range architectures {
+		isFor(t, first, i, arch)
+	}
 	dir := filepath.Join(t.TempDir(), "layout")
 	for range 2 {
 		if err := write(dir, first); err != nil {
@@ -70,6 +79,57 @@ func TestTheSameDigestTwice(t *testing.T) {
 		t.Error(err)
 	}
 	runs(t, first)
+}
+
+// isFor checks that a manifest of an index says which architecture it is for, that the
+// image behind it is, and that it runs as nobody.
+func isFor(t *testing.T, index v1.ImageIndex, at int, arch string) {
+	t.Helper()
+	m, err := index.IndexManifest()
+	if err != nil || len(m.Manifests) <= at {
+		t.Fatalf("manifests %+v, %v; want one for %s", m, err, arch)
+	}
+	d := m.Manifests[at]
+	image, err := index.Image(d.Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := image.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Platform.String() != "linux/"+arch || config.Platform().String() != "linux/"+arch || config.Config.User != user {
+		t.Errorf("the image for %s is for %s, runs on %s as %q", arch, d.Platform, config.Platform(), config.Config.User)
+	}
+}
+
+// What is pushed is what the layout holds.
+func TestPush(t *testing.T) {
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	defer server.Close()
+	image, err := assemble([]byte("the program"), version, "amd64")
+	if err != nil {
+		t.Fatal(err)
+	}
+	index := mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: image})
+	ref := strings.TrimPrefix(server.URL, "http://") + "/xpkg/xpkg:" + version
+	if err := pushTo(t.Context(), ref, index); err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := name.ParseReference(ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pushed, err := remote.Index(parsed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b := digestOf(t, index), digestOf(t, pushed); a != b {
+		t.Errorf("pushed %s, and the registry has %s", a, b)
+	}
+	if err := pushTo(t.Context(), "not a reference", index); err == nil {
+		t.Error("pushed to something that is no reference")
+	}
 }
 
 // runs unpacks the program for this machine, and runs it with nothing in its

@@ -47,11 +47,7 @@ func run(ctx context.Context, root, out, push, version string, architectures []s
 		}
 	}
 	if push != "" {
-		ref, err := name.ParseReference(push)
-		if err != nil {
-			return err
-		}
-		if err := remote.WriteIndex(ref, index, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)); err != nil {
+		if err := pushTo(ctx, push, index); err != nil {
 			return err
 		}
 	}
@@ -61,6 +57,15 @@ func run(ctx context.Context, root, out, push, version string, architectures []s
 	}
 	fmt.Println(digest)
 	return nil
+}
+
+// pushTo pushes an image with the credentials of docker.
+func pushTo(ctx context.Context, reference string, index v1.ImageIndex) error {
+	ref, err := name.ParseReference(reference)
+	if err != nil {
+		return err
+	}
+	return remote.WriteIndex(ref, index, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain))
 }
 
 // write makes a layout of one image, in the place of a former one.
