@@ -49,10 +49,12 @@ func packageHealth(rev v1.PackageRevision) v1.Condition {
 		return v1.UnknownHealth("The revision " + rev.GetName() + " is being established.")
 	case objects.Status == corev1.ConditionFalse:
 		return v1.Unhealthy(objects.Message)
-	case objects.Status != corev1.ConditionTrue:
-		return v1.UnknownHealth("Package revision health is not known yet.")
 	case runtime.Status == corev1.ConditionFalse:
 		return v1.Unhealthy(runtime.Message)
+	case objects.Status != corev1.ConditionTrue:
+		return v1.UnknownHealth("Package revision health is not known yet.")
+	case runtime.Message != "" && runtime.Status != corev1.ConditionTrue:
+		return v1.UnknownHealth(runtime.Message)
 	}
 	return v1.Healthy()
 }
@@ -69,14 +71,14 @@ func verdictOn(rev v1.PackageRevision) verdict {
 	switch {
 	case !looked(rev):
 		return verdict{reason: v1.ReasonProgressing}
-	case rev.GetCondition(v1.TypeRuntimeHealthy).Status == corev1.ConditionFalse:
-		return verdict{reason: v1.ReasonUnhealthy, message: rev.GetCondition(v1.TypeRuntimeHealthy).Message}
-	case ready.Status == corev1.ConditionTrue:
-		return verdict{ready: true, reason: v1.ReasonHealthy}
 	case ready.Status == corev1.ConditionFalse:
 		return verdict{
 			stalled: rev.GetCondition(v1.TypeStalled).Status == corev1.ConditionTrue, reason: ready.Reason, message: ready.Message,
 		}
+	case rev.GetCondition(v1.TypeRuntimeHealthy).Status == corev1.ConditionFalse:
+		return verdict{reason: v1.ReasonUnhealthy, message: rev.GetCondition(v1.TypeRuntimeHealthy).Message}
+	case ready.Status == corev1.ConditionTrue:
+		return verdict{ready: true, reason: v1.ReasonHealthy}
 	}
 	return verdict{reason: v1.ReasonProgressing}
 }

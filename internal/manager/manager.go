@@ -33,6 +33,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/oci"
 	"github.com/xpkg-dev/xpkg/internal/origin"
+	"github.com/xpkg-dev/xpkg/internal/runtime"
 )
 
 // Options configure a manager.
@@ -72,6 +73,9 @@ type Options struct {
 	Log *slog.Logger
 	// LeaderElection, when it is set, lets several managers stand by while one works.
 	LeaderElection *LeaderElection
+	// Runtimes says who runs the programs of packages. The zero value is nobody, and a
+	// package is healthy without its program.
+	Runtimes runtime.Choice
 	// Ready is called each time that the controllers begin to run.
 	Ready func()
 }
@@ -210,7 +214,7 @@ func newWorld(ctx context.Context, o Options, mgr ctrl.Manager, cluster *apply.C
 	return &world{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), cluster: cluster, content: o.Content, events: mgr.GetEventRecorder("xpkg"),
 		origins: origin.Finder{Reader: mgr.GetClient(), Secrets: mgr.GetAPIReader(), Namespace: namespace(o)},
-		log:     o.Log, metrics: newMetrics(), claims: newClaims(),
+		log:     o.Log, metrics: newMetrics(), claims: newClaims(), programs: newPrograms(o, mgr),
 		core: &crossplane{configured: o.CrossplaneVersion, reader: mgr.GetAPIReader(), namespace: namespace(o), now: time.Now},
 		now:  time.Now, poll: cmp.Or(o.Poll, defaultPoll), gate: gate{deadline(o), time.Now}, namespace: namespace(o),
 		inUse: func(contents []oci.Digest) error {
@@ -253,17 +257,17 @@ func (w *world) setup(ctx context.Context, mgr ctrl.Manager) error {
 
 // changed lets through changes of what people and other controllers write, and
 // the regular look at everything. A status that a controller wrote itself is no
-// reason for it to look again. An owner is one: a revision that is restored before
+// reason for it to look again, unless more lets it through. An owner is one: a revision that is restored before
 // its package waits for that.
-func changed() builder.ForOption {
+func changed(more ...predicate.Predicate) builder.ForOption {
 	regular := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion()
 	}}
 	owned := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return !equality.Semantic.DeepEqual(e.ObjectOld.GetOwnerReferences(), e.ObjectNew.GetOwnerReferences())
 	}}
-	return builder.WithPredicates(predicate.Or(regular, owned,
-		predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}))
+	return builder.WithPredicates(predicate.Or(append(more, regular, owned,
+		predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})...))
 }
 
 func (w *world) setupPackage(mgr ctrl.Manager, kind string) error {
@@ -285,7 +289,7 @@ func (w *world) setupRevision(ctx context.Context, mgr ctrl.Manager, kind string
 	rev := v1.NewPackage(kind).NewRevision()
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("revision/"+lower(kind)).
-		For(rev, changed()).
+		For(rev, changed(w.reported(kind))).
 		Watches(rev, w.onHandOver(kind), handedOver()).
 		Watches(&v1beta1.ImageConfig{}, w.onRevisionImageConfig(kind)).
 		WithOptions(options())

@@ -31,7 +31,7 @@ func (r *packageReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	err := r.client.Get(ctx, req.NamespacedName, p)
 	if apierrors.IsNotFound(err) {
 		r.claims.release(packageKey{r.kind, req.Name})
-		return ctrl.Result{}, nil
+		return ctrl.Result{}, r.programs.endAll(ctx, packageKey{r.kind, req.Name})
 	}
 	if err != nil {
 		return ctrl.Result{}, err

@@ -6,14 +6,16 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/content"
 	"github.com/xpkg-dev/xpkg/internal/desired"
 	"github.com/xpkg-dev/xpkg/internal/format"
+	"github.com/xpkg-dev/xpkg/internal/imageconfig"
 	"github.com/xpkg-dev/xpkg/internal/oci"
 	"github.com/xpkg-dev/xpkg/internal/plan"
 	"github.com/xpkg-dev/xpkg/internal/revision"
@@ -30,8 +32,12 @@ type revisionReconciler struct {
 // Reconcile brings one revision up to date.
 func (r *revisionReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	rev := v1.NewPackage(r.kind).NewRevision()
-	if err := r.client.Get(ctx, req.NamespacedName, rev); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	err := r.client.Get(ctx, req.NamespacedName, rev)
+	if apierrors.IsNotFound(err) {
+		return ctrl.Result{}, r.programs.end(ctx, r.kind, req.Name)
+	}
+	if err != nil {
+		return ctrl.Result{}, err
 	}
 	p, err := r.revisionOwner(ctx, rev)
 	if err != nil || p == nil || p.GetDeletionTimestamp() != nil || rev.GetDeletionTimestamp() != nil {
@@ -41,10 +47,15 @@ func (r *revisionReconciler) Reconcile(ctx context.Context, req ctrl.Request) (c
 	}
 	spec := rev.RevisionSpec()
 	log := r.log.With("kind", r.kind, "package", p.GetName(), "revision", rev.GetName(), "reference", spec.Image, "digest", spec.Digest)
+	about := v1.RevisionUnhealthy
 	return r.report(ctx, log, rev, func() (ctrl.Result, verdict, error) {
-		return r.reconcile(ctx, log, p, rev)
+		result, v, err := r.reconcile(ctx, log, p, rev)
+		if ofProgram(err) {
+			about = v1.RuntimeUnhealthy
+		}
+		return result, v, err
 	}, func(message string) []v1.Condition {
-		return []v1.Condition{v1.RevisionUnhealthy(message)}
+		return []v1.Condition{about(message)}
 	})
 }
 
@@ -89,7 +100,7 @@ func takingOver(p v1.Package, siblings []v1.PackageRevision) bool {
 
 // establish makes the revision the controller of all its objects, or of none.
 func (r *revisionReconciler) establish(ctx context.Context, log *slog.Logger, f family) (ctrl.Result, verdict, error) {
-	pkg, err := r.obtain(ctx, f.rev)
+	pkg, source, err := r.obtain(ctx, f.rev)
 	if err != nil {
 		return ctrl.Result{}, verdict{}, err
 	}
@@ -101,10 +112,20 @@ func (r *revisionReconciler) establish(ctx context.Context, log *slog.Logger, f 
 	if err != nil {
 		return ctrl.Result{}, verdict{}, err
 	}
+	// Everything that the program needs and that can be had without it is had before
+	// anything is written, so that what is installed stays whole when it cannot.
+	job, err := r.prepare(ctx, f, pkg.Meta, source)
+	if err != nil {
+		return ctrl.Result{}, verdict{}, err
+	}
 	if err := r.write(ctx, log, f, objects); err != nil {
 		return ctrl.Result{}, verdict{}, err
 	}
-	return r.established(ctx, f.rev, objects)
+	result, v, err := r.established(ctx, f.rev, objects)
+	if err != nil || !v.ready {
+		return result, v, err
+	}
+	return r.operate(ctx, log, f, job)
 }
 
 // write plans the objects and carries the plan out.
@@ -151,12 +172,19 @@ func (r *revisionReconciler) admit(ctx context.Context, rev v1.PackageRevision, 
 	return r.dependencies(ctx, rev, meta)
 }
 
+// source is where the content of a revision is.
+type source struct {
+	origin content.Origin
+	digest oci.Digest
+	route  imageconfig.Route
+}
+
 // obtain gives the content of a revision by the digest that it was made for.
-func (r *revisionReconciler) obtain(ctx context.Context, rev v1.PackageRevision) (*format.Package, error) {
+func (r *revisionReconciler) obtain(ctx context.Context, rev v1.PackageRevision) (*format.Package, source, error) {
 	spec, status := rev.RevisionSpec(), rev.RevisionStatus()
 	origin, route, err := r.origins.Locate(ctx, spec.Image, spec.PackagePullSecrets, spec.PackagePullPolicy)
 	if err != nil {
-		return nil, err
+		return nil, source{}, err
 	}
 	digest := origin.Ref.Digest
 	if spec.Digest != "" {
@@ -167,10 +195,11 @@ func (r *revisionReconciler) obtain(ctx context.Context, rev v1.PackageRevision)
 		digest, err = r.content.Resolve(ctx, origin, 0)
 	}
 	if err != nil {
-		return nil, err
+		return nil, source{}, err
 	}
 	status.AppliedImageConfigRefs, status.ResolvedImage = route.Applied, origin.Ref.WithDigest(digest).String()
-	return r.read(ctx, origin, digest, spec.Image, spec.PackagePullPolicy)
+	pkg, err := r.read(ctx, origin, digest, spec.Image, spec.PackagePullPolicy)
+	return pkg, source{origin, digest, route}, err
 }
 
 // describe copies what the package says of itself to the status.
@@ -222,7 +251,7 @@ func (r *revisionReconciler) brings(ctx context.Context, rev v1.PackageRevision)
 	if refs := revision.Objects(rev); len(refs) > 0 {
 		return refs, nil
 	}
-	pkg, err := r.obtain(ctx, rev)
+	pkg, _, err := r.obtain(ctx, rev)
 	if err != nil {
 		return nil, err
 	}

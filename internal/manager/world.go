@@ -56,10 +56,12 @@ type world struct {
 	log     *slog.Logger
 	metrics *metrics
 	claims  *claims
-	core    *crossplane
-	now     func() time.Time
-	poll    time.Duration
-	gate    gate
+	// programs are who runs the programs of packages.
+	programs *programs
+	core     *crossplane
+	now      func() time.Time
+	poll     time.Duration
+	gate     gate
 	// namespace is where the programs of packages run.
 	namespace string
 	// inUse tells the package cache what the packages of this cluster need.
@@ -138,6 +140,21 @@ func again(ctx context.Context, log *slog.Logger, err error) (ctrl.Result, error
 // stay together.
 func spread(d time.Duration) time.Duration {
 	return d + time.Duration(rand.Int64N(int64(d)/10+1))
+}
+
+// say writes down what is under way, in the middle of a reconciliation and before
+// something that takes its time. It is for people, so that it may fail. What has
+// failed before keeps saying so while it is tried again.
+func (w *world) say(ctx context.Context, o object, message string) {
+	if reason := o.GetCondition(v1.TypeReady).Reason; reason != "" && reason != v1.ReasonProgressing {
+		return
+	}
+	interim := o.DeepCopyObject().(object)
+	settle(interim, metav1.NewTime(w.now()), verdict{reason: v1.ReasonProgressing, message: message})
+	*statusOf(interim).observed = *statusOf(o).observed
+	if w.client.Status().Update(ctx, interim) == nil {
+		o.SetResourceVersion(interim.GetResourceVersion())
+	}
 }
 
 // tell makes an event of what has changed since the last time, and of nothing

@@ -60,4 +60,8 @@ type PackageRevisionRuntimeStatus struct {
 	// the runtime shows to others, once it exists.
 	// +optional
 	TLSClientSecretName *string `json:"tlsClientSecretName,omitempty"`
+	// ProgramImage is the image that the runtime runs, with the digest that was
+	// resolved when the revision was first looked at.
+	// +optional
+	ProgramImage string `json:"programImage,omitempty"`
 }

@@ -1,0 +1,141 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/plan"
+	"github.com/xpkg-dev/xpkg/internal/runtime"
+)
+
+// leavingPoll is how often one looks whether a program has ended.
+const leavingPoll = time.Second
+
+// operate has the program of an active revision run, and those of the other revisions
+// of the package end: of a Provider before the new one starts, so that two never work
+// on the same resources; of a Function when the new one answers, so that there always
+// is one.
+func (r *revisionReconciler) operate(ctx context.Context, log *slog.Logger, f family, j *job) (ctrl.Result, verdict, error) {
+	if j == nil {
+		return ctrl.Result{}, healthy, nil
+	}
+	leave, err := r.programs.turns.take(ctx, keyOf(f.pkg))
+	if err != nil {
+		return ctrl.Result{}, verdict{}, err
+	}
+	defer leave()
+	if err := r.stillWanted(ctx, f); err != nil {
+		return ctrl.Result{}, verdict{}, err
+	}
+	state, err := r.handOver(ctx, f, j)
+	if err != nil {
+		return ctrl.Result{}, verdict{}, failedProgram(err)
+	}
+	return r.operated(ctx, log, f, j, state)
+}
+
+// handOver takes one step from the programs that run to the one that should.
+func (r *revisionReconciler) handOver(ctx context.Context, f family, j *job) (runtime.State, error) {
+	who := j.program.Owner
+	if left, err := r.stopElsewhere(ctx, j); left != "" || err != nil {
+		return leaving(left), err
+	}
+	if r.kind == v1.ProviderKind {
+		if left, err := stopOthers(ctx, j.runtime, who); left != "" || err != nil {
+			return leaving(left), err
+		}
+		return j.runtime.Run(ctx, j.program)
+	}
+	state, err := j.runtime.Run(ctx, j.program)
+	if err != nil || !state.Available && state.HeldBy == "" {
+		return state, err
+	}
+	if left, err := stopOthers(ctx, j.runtime, who); left != "" || err != nil {
+		state.Again = leavingPoll
+		return state, err
+	}
+	return state, nil
+}
+
+// stopElsewhere ends programs of the package that another runtime runs, as it does
+// after the administrator has chosen another one.
+func (r *revisionReconciler) stopElsewhere(ctx context.Context, j *job) (left string, err error) {
+	all := plan.Requester{Package: j.program.Owner.Package}
+	for _, name := range r.programs.used() {
+		if other := r.programs.runtimes[name]; other != j.runtime {
+			if left, err := stopOthers(ctx, other, all); left != "" || err != nil {
+				return left, err
+			}
+		}
+	}
+	return "", nil
+}
+
+// leaving is the state of a program that waits for another one to end.
+func leaving(other string) runtime.State {
+	return runtime.State{
+		Reason: "Waiting", Message: fmt.Sprintf("the program of %s has to end before this one may start", other), Again: leavingPoll,
+	}
+}
+
+// stillWanted looks at the cluster itself, and not at what was watched of it: only the
+// program of a revision that is active now may be started.
+func (r *revisionReconciler) stillWanted(ctx context.Context, f family) error {
+	rev, pkg := v1.NewPackage(r.kind).NewRevision(), v1.NewPackage(r.kind)
+	for _, o := range []struct{ live, seen client.Object }{{rev, f.rev}, {pkg, f.pkg}} {
+		err := r.live.Get(ctx, client.ObjectKeyFromObject(o.seen), o.live)
+		if apierrors.IsNotFound(err) {
+			return errStale
+		}
+		if err != nil {
+			return fmt.Errorf("look at %s again: %w", o.seen.GetName(), err)
+		}
+		if o.live.GetUID() != o.seen.GetUID() || o.live.GetDeletionTimestamp() != nil {
+			return errStale
+		}
+	}
+	if !active(rev) {
+		return errStale
+	}
+	return nil
+}
+
+// operated writes down how the program does.
+func (r *revisionReconciler) operated(ctx context.Context, log *slog.Logger, f family, j *job, state runtime.State) (ctrl.Result, verdict, error) {
+	now := metav1.NewTime(r.now())
+	result := ctrl.Result{RequeueAfter: state.Again}
+	if j.program.AwaitingActivation {
+		f.rev.SetConditions(now, v1.RuntimeAwaitingActivation())
+	} else {
+		f.rev.SetConditions(now, v1.RuntimeActive())
+	}
+	was := f.rev.GetCondition(v1.TypeRuntimeHealthy)
+	if fn, ok := f.rev.(*v1.FunctionRevision); ok && state.Available {
+		fn.Status.Endpoint = state.Endpoint
+	}
+	if state.Available {
+		if was.Status != "True" {
+			log.InfoContext(ctx, "the program runs", "image", j.program.Image())
+		}
+		if !state.Reported {
+			f.rev.SetConditions(now, v1.RuntimeHealthy())
+		}
+		return result, healthy, nil
+	}
+	switch {
+	case state.Reported && was.Status == "False":
+	case state.Reported:
+		f.rev.SetConditions(now, v1.RuntimeUnknownHealth(state.Message))
+	default:
+		f.rev.SetConditions(now, v1.RuntimeUnhealthy(state.Message))
+	}
+	return result, verdict{reason: v1.ConditionReason(state.Reason), message: state.Message}, nil
+}

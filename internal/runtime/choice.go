@@ -1,0 +1,112 @@
+package runtime
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+)
+
+// Name names a way to run programs.
+type Name string
+
+// The ways to run programs.
+const (
+	// Deployment runs them as Deployments of the cluster.
+	Deployment Name = "Deployment"
+	// Process runs them as child processes, on Linux.
+	Process Name = "Process"
+	// External leaves them to somebody else, who reports how they do.
+	External Name = "External"
+	// None leaves them to nobody: a package is healthy without its program.
+	None Name = "None"
+)
+
+// Names are all ways to run programs.
+func Names() []Name { return []Name{Deployment, Process, External, None} }
+
+// Choice says who runs the program of which package. The zero value is nobody, for
+// all packages.
+type Choice struct {
+	// all is for packages that nothing else is said about.
+	all Name
+	// some are for all packages of a kind, "Provider", or for one, "Provider/NAME".
+	some map[string]Name
+}
+
+// Everywhere chooses the same for all packages.
+func Everywhere(n Name) Choice { return Choice{all: n} }
+
+// ParseChoice reads a choice: a name for all packages, or pairs that are separated by
+// semicolons, as in "Provider=External;Function=Deployment". The left side of a pair is
+// a kind, or a kind and the name of a package, as in "Provider/hello=Process". What no
+// pair speaks of is left to the name otherwise.
+func ParseChoice(s string, otherwise Name) (Choice, error) {
+	out := Choice{all: otherwise}
+	if !strings.Contains(s, "=") {
+		n, err := parseName(s)
+		return Everywhere(n), err
+	}
+	out.some = map[string]Name{}
+	for pair := range strings.SplitSeq(s, ";") {
+		if strings.TrimSpace(pair) == "" {
+			continue
+		}
+		left, right, ok := strings.Cut(pair, "=")
+		left = strings.TrimSpace(left)
+		if !ok {
+			return Choice{}, fmt.Errorf("%q is not of the form KIND=RUNTIME", pair)
+		}
+		n, err := parseName(strings.TrimSpace(right))
+		if err != nil {
+			return Choice{}, err
+		}
+		kind, name, one := strings.Cut(left, "/")
+		if kind != v1.ProviderKind && kind != v1.FunctionKind || one && name == "" {
+			return Choice{}, fmt.Errorf("%q is neither a kind of package with a program, Provider or Function, nor one such package", left)
+		}
+		if _, twice := out.some[left]; twice {
+			return Choice{}, fmt.Errorf("%s is named twice", left)
+		}
+		out.some[left] = n
+	}
+	return out, nil
+}
+
+func parseName(s string) (Name, error) {
+	if n := Name(s); slices.Contains(Names(), n) {
+		return n, nil
+	}
+	return "", fmt.Errorf("%q is none of %v", s, Names())
+}
+
+// Of is who runs the program of a package. Nobody runs anything for a kind that has no
+// program.
+func (c Choice) Of(kind, name string) Name {
+	if kind != v1.ProviderKind && kind != v1.FunctionKind {
+		return None
+	}
+	for _, key := range []string{kind + "/" + name, kind} {
+		if n, ok := c.some[key]; ok {
+			return n
+		}
+	}
+	if c.all == "" {
+		return None
+	}
+	return c.all
+}
+
+// Uses reports whether any package may be run in a way.
+func (c Choice) Uses(n Name) bool {
+	if c.all == n {
+		return true
+	}
+	for _, other := range c.some {
+		if other == n {
+			return true
+		}
+	}
+	return false
+}
