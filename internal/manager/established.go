@@ -13,17 +13,19 @@ import (
 )
 
 const (
-	// establishedPoll is how often the API server is asked whether it serves
-	// the new kinds, and establishedWait for how long one attempt waits before
-	// it reports how far it has come.
-	establishedPoll = 250 * time.Millisecond
-	establishedWait = 10 * time.Second
+	// establishedPoll and establishedPause are the shortest and the longest pause
+	// between two looks at whether the API server serves the new kinds, and
+	// establishedWait is for how long one attempt looks before it reports how far it
+	// has come.
+	establishedPoll  = 250 * time.Millisecond
+	establishedPause = 2 * time.Second
+	establishedWait  = 20 * time.Second
 )
 
 // established waits until the API server serves every kind that the package
 // defines: a revision whose kinds cannot be used yet is not healthy.
 func (r *revisionReconciler) established(ctx context.Context, rev v1.PackageRevision, objects *desired.Objects) (ctrl.Result, verdict, error) {
-	deadline, stall := r.now().Add(establishedWait), stall{}
+	deadline, stall, pace := r.now().Add(establishedWait), stall{}, pace{}
 	for {
 		missing, err := r.missing(ctx, objects)
 		if err != nil {
@@ -44,7 +46,7 @@ func (r *revisionReconciler) established(ctx context.Context, rev v1.PackageRevi
 		select {
 		case <-ctx.Done():
 			return ctrl.Result{}, verdict{}, ctx.Err()
-		case <-time.After(establishedPoll):
+		case <-time.After(pace.pause(len(missing), r.now())):
 		}
 	}
 }

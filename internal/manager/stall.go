@@ -35,6 +35,27 @@ func (s *stall) lasts(left int, now time.Time) bool {
 	return true
 }
 
+// pace is how fast the API server establishes definitions.
+type pace struct {
+	left  int
+	since time.Time
+}
+
+// pause is how long to wait before the next look, when so many definitions are left:
+// until half of them could be there, so that a large package costs a few looks more
+// than a small one, and its end is not missed.
+func (p *pace) pause(left int, now time.Time) time.Duration {
+	if p.since.IsZero() {
+		p.left, p.since = left, now
+	}
+	done := p.left - left
+	if done <= 0 {
+		return establishedPoll
+	}
+	half := now.Sub(p.since) * time.Duration(left) / time.Duration(2*done)
+	return min(max(half, establishedPoll), establishedPause)
+}
+
 // wake makes the API server go on with definitions that it left half established.
 func (r *revisionReconciler) wake(ctx context.Context, missing []string) error {
 	for _, name := range missing[:min(wakeAtOnce, len(missing))] {

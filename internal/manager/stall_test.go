@@ -28,3 +28,27 @@ func TestStall(t *testing.T) {
 		}
 	}
 }
+
+func TestPace(t *testing.T) {
+	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	steps := []struct {
+		after time.Duration
+		left  int
+		want  time.Duration
+	}{
+		{0, 500, establishedPoll},
+		{250 * time.Millisecond, 500, establishedPoll},
+		{500 * time.Millisecond, 490, establishedPause}, // 20 in a second: 12 s for half
+		{20 * time.Second, 100, establishedPause},       // still 20 in a second
+		{22 * time.Second, 60, 1500 * time.Millisecond},
+		{24 * time.Second, 20, 500 * time.Millisecond},
+		{24500 * time.Millisecond, 10, establishedPoll},
+		{24750 * time.Millisecond, 600, establishedPoll}, // more than at first: some were removed
+	}
+	var p pace
+	for _, step := range steps {
+		if got := p.pause(step.left, begin.Add(step.after)); got != step.want {
+			t.Errorf("%d left after %s: got %s, want %s", step.left, step.after, got, step.want)
+		}
+	}
+}
