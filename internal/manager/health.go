@@ -7,7 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/failure"
 )
 
 // health copies what the active revision reports, in upstream's words, and gives
@@ -81,16 +80,4 @@ func verdictOn(rev v1.PackageRevision) verdict {
 		return verdict{ready: true, reason: v1.ReasonHealthy}
 	}
 	return verdict{reason: v1.ReasonProgressing}
-}
-
-// reportLookup says that a package could not be looked up, without calling what
-// is installed unhealthy.
-func (r *packageReconciler) reportLookup(p v1.Package, err error) {
-	now := metav1.NewTime(r.now())
-	switch {
-	case err != nil:
-		p.SetConditions(now, v1.LookupFailed(failure.Message(err)))
-	case p.GetCondition(v1.TypeSynced).Reason == v1.ReasonLookupFailed:
-		p.SetConditions(now, v1.Synced())
-	}
 }

@@ -63,14 +63,14 @@ func (r *packageReconciler) reconcile(ctx context.Context, p v1.Package) (ctrl.R
 		return ctrl.Result{}, verdict{}, err
 	}
 	spec := p.PackageSpec()
+	name := oci.FriendlyID(p.GetName(), revision.Key(p, pin.digest.String()))
 	pkg, err := r.read(ctx, pin.origin, pin.digest, spec.Package, spec.PackagePullPolicy)
 	if err != nil {
-		return ctrl.Result{}, verdict{}, err
+		return r.without(p, pin, name, revisions, err)
 	}
 	if err := revision.SameKind(p, pkg.Meta); err != nil {
 		return ctrl.Result{}, verdict{}, err
 	}
-	name := oci.FriendlyID(p.GetName(), revision.Key(p, pin.digest.String()))
 	if !slices.ContainsFunc(revisions, func(rev v1.PackageRevision) bool { return rev.GetName() == name }) {
 		// The cache may be behind. Before a revision is made, all others have to be
 		// known, so that two are never active at once.
@@ -91,23 +91,21 @@ func (r *packageReconciler) reconcile(ctx context.Context, p v1.Package) (ctrl.R
 }
 
 // next says when a package is looked at again by itself: when an activation has
-// to be done; with the policy Always after the interval, or when a registry that
-// wants fewer requests says so (packages guide, "spec.packagePullPolicy"). A digest
-// never changes its content.
+// to be done; with the policy Always, or after a failure, when a registry is to be
+// asked again (packages guide, "spec.packagePullPolicy"). A digest never changes its
+// content.
 func (r *packageReconciler) next(p v1.Package, pin pinned) ctrl.Result {
 	r.reportLookup(p, pin.lookup)
-	left := r.gate.left(p)
-	if p.PackageSpec().PackagePullPolicy != corev1.PullAlways || !pin.origin.Ref.Digest.IsZero() {
-		return ctrl.Result{RequeueAfter: max(0, left)}
+	left := max(0, r.gate.left(p))
+	follows := p.PackageSpec().PackagePullPolicy == corev1.PullAlways && pin.origin.Ref.Digest.IsZero()
+	if !follows && pin.lookup == nil {
+		return ctrl.Result{RequeueAfter: left}
 	}
-	pause := r.poll
-	if at, ok := oci.RetryAt(pin.lookup); ok {
-		pause = max(pause, at.Sub(r.now()))
-	}
+	pause := r.lookAgain(pin.lookup)
 	if left > 0 {
-		return ctrl.Result{RequeueAfter: min(left, pause)}
+		pause = min(left, pause)
 	}
-	return ctrl.Result{RequeueAfter: spread(pause)}
+	return ctrl.Result{RequeueAfter: pause}
 }
 
 // revisions lists the revisions of p.

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cache"
@@ -179,7 +181,8 @@ func TestPullPolicies(t *testing.T) {
 	for _, c := range all {
 		if c.policy == corev1.PullNever {
 			c.quiet(t, s, "when the cache was lost")
-			untilCondition(t, s.client, c.p, v1.TypeInstalled, corev1.ConditionFalse, "NotCached")
+			untilCondition(t, s.client, c.p, v1.TypeSynced, corev1.ConditionFalse, "NotCached")
+			c.still(t, s, c.first, "after the cache was lost")
 			continue
 		}
 		want := c.first
@@ -211,8 +214,36 @@ func TestPullPolicies(t *testing.T) {
 	for _, c := range all {
 		c.quiet(t, s, "when it was told to wait an hour")
 	}
+
+	stop()
+	if err := os.RemoveAll(s.folder); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range all {
+		c.registry.does(down)
+	}
+	stop = s.start(t)
+	lookAgain(t, s, all)
+	for _, c := range all {
+		untilCondition(t, s.client, c.p, v1.TypeSynced, corev1.ConditionFalse, "")
+		untilHealthy(t, s.client, c.p)
+	}
+	// What is gone cannot be brought back now, and is not called healthy.
+	lost := all[0]
+	if err := s.client.Delete(t.Context(), &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "things." + lost.name + ".test"}}); err != nil {
+		t.Fatal(err)
+	}
+	untilCondition(t, s.client, lost.p, v1.TypeHealthy, corev1.ConditionFalse, "")
 	for _, c := range all {
 		c.registry.does(nil)
+		if c.policy == corev1.PullNever {
+			c.sideload(t, s)
+		}
+	}
+	lookAgain(t, s, all)
+	for _, c := range all {
+		untilCondition(t, s.client, c.p, v1.TypeSynced, corev1.ConditionTrue, "")
+		untilHealthy(t, s.client, c.p)
 	}
 	stop()
 }

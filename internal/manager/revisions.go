@@ -102,8 +102,9 @@ func takingOver(p v1.Package, siblings []v1.PackageRevision) bool {
 func (r *revisionReconciler) establish(ctx context.Context, log *slog.Logger, f family) (ctrl.Result, verdict, error) {
 	pkg, source, err := r.obtain(ctx, f.rev)
 	if err != nil {
-		return ctrl.Result{}, verdict{}, err
+		return r.without(ctx, f, err)
 	}
+	r.reportLookup(f.rev, nil)
 	describe(f.rev, pkg.Meta)
 	if err := r.admit(ctx, f.rev, pkg.Meta); err != nil {
 		return ctrl.Result{}, verdict{}, err

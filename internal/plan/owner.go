@@ -81,3 +81,9 @@ func equalOwners(a, b []metav1.OwnerReference) bool {
 		return x.APIVersion == y.APIVersion && x.Kind == y.Kind && x.Name == y.Name && x.UID == y.UID && isController(x) == isController(y)
 	})
 }
+
+// Controls reports whether the revision is the controller of an object that exists.
+func (who Requester) Controls(l Live) bool {
+	c := controller(l.Owners)
+	return c != nil && who.Revision.same(*c)
+}
