@@ -68,7 +68,7 @@ func (r *packageReconciler) reconcile(ctx context.Context, p v1.Package) (ctrl.R
 	if err != nil {
 		return r.without(p, pin, name, revisions, err)
 	}
-	if err := revision.SameKind(p, pkg.Meta); err != nil {
+	if err := revision.Installable(p, pkg.Meta); err != nil {
 		return ctrl.Result{}, verdict{}, err
 	}
 	if !slices.ContainsFunc(revisions, func(rev v1.PackageRevision) bool { return rev.GetName() == name }) {

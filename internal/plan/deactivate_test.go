@@ -23,6 +23,7 @@ func TestDeactivateKeepsThePackage(t *testing.T) {
 	}
 	sibling := Owner{APIVersion: "pkg.crossplane.io/v1", Kind: "ProviderRevision", Name: "x-2", UID: "other"}
 	stranger := Owner{APIVersion: "pkg.crossplane.io/v1", Kind: "ProviderRevision", Name: "y-1", UID: "stranger"}
+	ours := map[string]string{ContentAnnotation: "sha256:1"}
 	for name, c := range map[string]struct{ live, want []metav1.OwnerReference }{
 		"Lost":     {nil, []metav1.OwnerReference{who.Revision.reference(false), who.Package.reference(false)}},
 		"Stale":    {[]metav1.OwnerReference{old(who.Revision, false), old(who.Package, false)}, []metav1.OwnerReference{who.Revision.reference(false), who.Package.reference(false)}},
@@ -31,17 +32,42 @@ func TestDeactivateKeepsThePackage(t *testing.T) {
 		"Stranger": {[]metav1.OwnerReference{stranger.reference(true)}, []metav1.OwnerReference{stranger.reference(true), who.Revision.reference(false)}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := Deactivate([]Ref{ref}, map[Ref]Live{ref: {Ref: ref, Owners: c.live}}, who)
+			p := Deactivate([]Ref{ref}, map[Ref]Live{ref: {Ref: ref, Owners: c.live, Annotations: ours}}, who)
 			if len(p.Changes) != 1 {
 				t.Fatalf("the plan is %+v", p)
 			}
 			if diff := cmp.Diff(c.want, p.Changes[0].Owners); diff != "" {
 				t.Errorf("owners (-want +got):\n%s", diff)
 			}
-			again := Deactivate([]Ref{ref}, map[Ref]Live{ref: {Ref: ref, Owners: c.want}}, who)
+			again := Deactivate([]Ref{ref}, map[Ref]Live{ref: {Ref: ref, Owners: c.want, Annotations: ours}}, who)
 			if len(again.Changes) > 0 || again.Unchanged != 1 {
 				t.Errorf("the plan after that is %+v", again)
 			}
 		})
+	}
+}
+
+// An object that a person made before there was any package is not given to a
+// revision that was never active: it would be removed with the package.
+func TestDeactivateLeavesWhatAPersonMade(t *testing.T) {
+	ref := Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: "things.example.org"}
+	who := Requester{
+		Revision: Owner{APIVersion: "pkg.crossplane.io/v1", Kind: "ProviderRevision", Name: "x-1", UID: "revision"},
+		Package:  Owner{APIVersion: "pkg.crossplane.io/v1", Kind: "Provider", Name: "x", UID: "package"},
+		Siblings: []string{"x-1"},
+	}
+	team := metav1.OwnerReference{APIVersion: "example.org/v1", Kind: "Team", Name: "a", UID: "team"}
+	for name, c := range map[string]struct {
+		owners []metav1.OwnerReference
+		left   bool
+	}{
+		"nobody's":      {nil, true},
+		"a team's":      {[]metav1.OwnerReference{team}, true},
+		"the package's": {[]metav1.OwnerReference{who.Package.reference(false)}, false},
+	} {
+		p := Deactivate([]Ref{ref}, map[Ref]Live{ref: {Ref: ref, Owners: c.owners}}, who)
+		if left := len(p.Changes) == 0 && p.Unchanged == 1; left != c.left {
+			t.Errorf("%s: the plan is %+v", name, p)
+		}
 	}
 }

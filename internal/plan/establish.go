@@ -74,6 +74,13 @@ func (who Requester) refuse(l Live) (Refusal, bool) {
 	return Refusal{Ref: l.Ref, Holder: holder, Reason: fmt.Sprintf("%s %s belongs to %s", l.Ref.Kind, l.Ref.Name, holder)}, true
 }
 
+// somebodysOwn reports whether an object came from no package: a person made it. A
+// revision that was never active leaves it alone, since what it owned would go with
+// the package.
+func (who Requester) somebodysOwn(l Live) bool {
+	return l.Annotations[ContentAnnotation] == "" && controller(l.Owners) == nil && !slices.ContainsFunc(l.Owners, who.family)
+}
+
 // family reports whether a reference names a revision of the same package, or
 // the package.
 func (who Requester) family(r metav1.OwnerReference) bool {
@@ -170,6 +177,10 @@ func Deactivate(refs []Ref, live map[Ref]Live, who Requester) Plan {
 	for _, ref := range refs {
 		l, exists := live[ref]
 		if !exists || l.Deleting {
+			continue
+		}
+		if who.somebodysOwn(l) {
+			p.Unchanged++
 			continue
 		}
 		owners, action, c := set(l.Owners, who.Revision, false), Own, controller(l.Owners)

@@ -43,7 +43,7 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 	if err != nil {
 		return nil, err
 	}
-	if err := revision.SameKind(p, pkg.Meta); err != nil {
+	if err := revision.Installable(p, pkg.Meta); err != nil {
 		return nil, err
 	}
 	pinned := pl.pin(s.live, p, f)

@@ -6,9 +6,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/desired"
+	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/plan"
 )
@@ -178,9 +180,19 @@ func Written(revisions []v1.PackageRevision) map[plan.Ref]plan.Written {
 	return out
 }
 
-// SameKind fails when the content of a package is of another kind than the package
-// that asks for it.
-func SameKind(p v1.Package, meta format.Meta) error {
+// ErrNameTooLong is the failure of a package that cannot have revisions.
+var ErrNameTooLong = failure.Register(failure.Code{
+	Name: "PackageNameTooLong", Class: failure.Invalid,
+	Cause: "The name of a package is the value of a label on its revisions, and a label has at most 63 characters.",
+	Fix:   "Install the package under a shorter name.",
+})
+
+// Installable fails when a package cannot be installed with the content that it asks
+// for: with WrongKind when that is of another kind, and with PackageNameTooLong.
+func Installable(p v1.Package, meta format.Meta) error {
+	if n := len(p.GetName()); n > validation.LabelValueMaxLength {
+		return ErrNameTooLong.New(nil, "the name of the %s %s has %d characters", strings.ToLower(p.PackageKind()), p.GetName(), n)
+	}
 	if string(meta.Kind) == p.PackageKind() {
 		return nil
 	}
