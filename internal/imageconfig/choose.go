@@ -20,6 +20,14 @@ var ErrImageConfigInvalid = failure.Register(failure.Code{
 	Fix:   "Correct the ImageConfig that is named. It takes effect at once.",
 })
 
+// ErrVerificationUnsupported is the failure of an ImageConfig that wants more than is
+// done.
+var ErrVerificationUnsupported = failure.Register(failure.Code{
+	Name: "VerificationUnsupported", Class: failure.Unsupported,
+	Cause: "An ImageConfig wants the signatures of the image to be verified, which this version of xpkg does not do. Nothing is installed without it.",
+	Fix:   "Take the verification out of the ImageConfig for this image, or verify the image elsewhere and mirror it.",
+})
+
 // Source is a reference that an image can be pulled by, and how.
 type Source struct {
 	Image string
@@ -125,13 +133,17 @@ func (c *chooser) rewrite() error {
 	return nil
 }
 
-// verification refuses what could never be verified.
+// verification refuses what is to be verified: signatures are not looked at, and to
+// install without that would be less than what was asked for.
 func (c *chooser) verification() error {
 	m, ok := best(c.route.Image, c.configs, verifies)
-	if ok && m.config.Spec.Verification.Cosign == nil {
+	switch {
+	case !ok:
+		return nil
+	case m.config.Spec.Verification.Cosign == nil:
 		return ErrImageConfigInvalid.New(nil, "the ImageConfig %s wants images to be verified and has no cosign configuration", m.config.Name)
 	}
-	return nil
+	return ErrVerificationUnsupported.New(nil, "the ImageConfig %s wants the signature of %s to be verified", m.config.Name, c.route.Image)
 }
 
 func (c *chooser) mirrors() error {

@@ -154,10 +154,6 @@ func TestChoose(t *testing.T) {
 			}},
 			applied: "a:RewriteImage b:UseMirror",
 		},
-		"VerificationIsNotAppliedYet": {
-			configs: []v1beta1.ImageConfig{config("a", "xpkg.io", verify(&v1beta1.CosignVerification{}))},
-			want:    Route{Image: image, Sources: own()},
-		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -189,13 +185,26 @@ func TestChooseRefuses(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 			better := config("good", image, rewrite("y.io"), mirror("m.io"), verify(&v1beta1.CosignVerification{}))
-			if _, err := Choose(image, nil, []v1beta1.ImageConfig{c, better}); err != nil {
+			if _, err := Choose(image, nil, []v1beta1.ImageConfig{c, better}); ErrImageConfigInvalid.Is(err) {
 				t.Errorf("with a better one: %v", err)
 			}
 			if _, err := Choose("other.io/acme/x:v1", nil, []v1beta1.ImageConfig{c}); err != nil {
 				t.Errorf("for another image: %v", err)
 			}
 		})
+	}
+}
+
+// What cannot be verified is refused: after a rewrite, it is the rewritten image that
+// counts.
+func TestChooseRefusesToVerify(t *testing.T) {
+	signed := config("signed", "y.io", verify(&v1beta1.CosignVerification{}))
+	if _, err := Choose(image, nil, []v1beta1.ImageConfig{signed}); err != nil {
+		t.Errorf("for another image: %v", err)
+	}
+	_, err := Choose(image, nil, []v1beta1.ImageConfig{signed, config("moved", image, rewrite("y.io"))})
+	if !ErrVerificationUnsupported.Is(err) || !strings.Contains(err.Error(), "the ImageConfig signed ") {
+		t.Errorf("got %v", err)
 	}
 }
 

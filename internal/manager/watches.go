@@ -42,11 +42,11 @@ func (w *world) toPackages(kind string, concerns func(context.Context, client.Ob
 
 // toRevisions maps an object to the revisions of a kind that have to be looked at
 // because of it.
-func (w *world) toRevisions(kind string, concerns func(client.Object, v1.PackageRevision) bool) handler.EventHandler {
+func (w *world) toRevisions(kind string, concerns func(context.Context, client.Object, v1.PackageRevision) bool) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 		var out []reconcile.Request
 		for _, rev := range w.revisionsOf(ctx, kind) {
-			if concerns(o, rev) {
+			if concerns(ctx, o, rev) {
 				out = append(out, request(rev))
 			}
 		}
@@ -68,14 +68,16 @@ func (w *world) revisionsOf(ctx context.Context, kind string, opts ...client.Lis
 // something about: as it was asked for, as it was rewritten, or as a mirror has it.
 func (w *world) onImageConfig(kind string) handler.EventHandler {
 	return w.toPackages(kind, func(ctx context.Context, o client.Object, p v1.Package) bool {
-		return imageconfig.Concerns(o.(*v1beta1.ImageConfig), w.images(ctx, p)...)
+		return imageconfig.Concerns(o.(*v1beta1.ImageConfig), w.imagesOf(ctx, p)...)
 	})
 }
 
 // onRevisionImageConfig does the same for revisions.
 func (w *world) onRevisionImageConfig(kind string) handler.EventHandler {
-	return w.toRevisions(kind, func(o client.Object, rev v1.PackageRevision) bool {
-		return imageconfig.Concerns(o.(*v1beta1.ImageConfig), rev.RevisionSpec().Image, rev.RevisionStatus().ResolvedImage)
+	return w.toRevisions(kind, func(ctx context.Context, o client.Object, rev v1.PackageRevision) bool {
+		spec := rev.RevisionSpec()
+		images := w.images(ctx, spec.Image, rev.RevisionStatus().ResolvedImage, spec.PackagePullSecrets, spec.PackagePullPolicy)
+		return imageconfig.Concerns(o.(*v1beta1.ImageConfig), images...)
 	})
 }
 
@@ -102,19 +104,23 @@ func (w *world) pulls(ctx context.Context, p v1.Package, secret string) bool {
 	for i := range configs.Items {
 		c := &configs.Items[i]
 		if r := c.Spec.Registry; r != nil && r.Authentication != nil && r.Authentication.PullSecretRef.Name == secret &&
-			imageconfig.Concerns(c, w.images(ctx, p)...) {
+			imageconfig.Concerns(c, w.imagesOf(ctx, p)...) {
 			return true
 		}
 	}
 	return false
 }
 
-// images are all the references under which the content of a package is, or was,
-// asked for.
-func (w *world) images(ctx context.Context, p v1.Package) []string {
+// imagesOf are the images of a package.
+func (w *world) imagesOf(ctx context.Context, p v1.Package) []string {
 	spec := p.PackageSpec()
-	all := []string{spec.Package, p.PackageStatus().ResolvedPackage}
-	if _, route, err := w.origins.Locate(ctx, spec.Package, spec.PackagePullSecrets, spec.PackagePullPolicy); err == nil {
+	return w.images(ctx, spec.Package, p.PackageStatus().ResolvedPackage, spec.PackagePullSecrets, spec.PackagePullPolicy)
+}
+
+// images are all the references under which an image is, or was, asked for.
+func (w *world) images(ctx context.Context, image, resolved string, secrets []corev1.LocalObjectReference, policy corev1.PullPolicy) []string {
+	all := []string{image, resolved}
+	if _, route, err := w.origins.Locate(ctx, image, secrets, policy); err == nil {
 		all = append(all, route.Images()...)
 	}
 	return all
@@ -167,5 +173,5 @@ func secretMetadata() *metav1.PartialObjectMetadata {
 // dependents maps a package that changed to the revisions of a kind that wait
 // for a dependency. No other revision has work because of it.
 func (w *world) dependents(kind string) handler.EventHandler {
-	return w.toRevisions(kind, func(_ client.Object, rev v1.PackageRevision) bool { return waitsForDependencies(rev) })
+	return w.toRevisions(kind, func(_ context.Context, _ client.Object, rev v1.PackageRevision) bool { return waitsForDependencies(rev) })
 }
