@@ -18,7 +18,7 @@ var (
 	})
 	// ErrCacheFull is the failure of a write for which no room can be made.
 	ErrCacheFull = failure.Register(failure.Code{
-		Name: "CacheFull", Class: failure.Limit,
+		Name: "CacheFull", Class: failure.Unavailable,
 		Cause: "The limit of the package cache leaves no room for a package, and everything in the cache is in use or was added by name.",
 		Fix:   "Raise --cache-limit, or see with `xpkg cache ls` what could go and remove it with `xpkg cache prune --all`.",
 	})

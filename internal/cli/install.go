@@ -133,7 +133,11 @@ func waitInstalled(env *Env, cluster client.Client, p v1.Package, limit time.Dur
 	defer cancel()
 	progress := newProgress(env.Stderr)
 	defer progress.end()
-	progress.say("installing %s from %s", shortName(p), p.PackageSpec().Package)
+	doing := "installing"
+	if !created {
+		doing = "waiting for"
+	}
+	progress.say("%s %s from %s", doing, shortName(p), p.PackageSpec().Package)
 	err := waitHealthy(ctx, cluster, p, progress)
 	progress.end()
 	if err == nil || env.Context.Err() != nil {

@@ -173,5 +173,7 @@ func secretMetadata() *metav1.PartialObjectMetadata {
 // dependents maps a package that changed to the revisions of a kind that wait
 // for a dependency. No other revision has work because of it.
 func (w *world) dependents(kind string) handler.EventHandler {
-	return w.toRevisions(kind, func(_ context.Context, _ client.Object, rev v1.PackageRevision) bool { return waitsForDependencies(rev) })
+	return w.toRevisions(kind, func(_ context.Context, _ client.Object, rev v1.PackageRevision) bool {
+		return waitsForDependencies(rev)
+	})
 }
