@@ -16,13 +16,9 @@ const discoveryDocument = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGro
 // among them exactly when its definition is Established, so that one cheap call
 // answers for thousands of definitions whose own objects are large.
 func (c *Cluster) Served(ctx context.Context) (map[schema.GroupResource]bool, error) {
-	raw, err := c.get(ctx, discoveryDocument, nil, "/apis")
+	doc, err := c.discover(ctx, "/apis")
 	if err != nil {
-		return nil, classify(err, "list what the API server serves")
-	}
-	var doc apidiscovery.APIGroupDiscoveryList
-	if err := json.Unmarshal(raw, &doc); err != nil {
-		return nil, classify(err, "list what the API server serves")
+		return nil, err
 	}
 	served := map[schema.GroupResource]bool{}
 	for _, group := range doc.Items {
@@ -52,4 +48,36 @@ func (c *Cluster) WhyNotEstablished(ctx context.Context, name string) (string, e
 		}
 	}
 	return "the API server has not established it yet", nil
+}
+
+// ClusterScoped tells of every resource that the API server serves, those of the core
+// group among them, whether it lies in no namespace.
+func (c *Cluster) ClusterScoped(ctx context.Context) (map[schema.GroupResource]bool, error) {
+	out := map[schema.GroupResource]bool{}
+	for _, path := range []string{"/api", "/apis"} {
+		doc, err := c.discover(ctx, path)
+		if err != nil {
+			return nil, err
+		}
+		for _, group := range doc.Items {
+			for _, version := range group.Versions {
+				for _, r := range version.Resources {
+					out[schema.GroupResource{Group: group.Name, Resource: r.Resource}] = r.Scope == apidiscovery.ScopeCluster
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
+func (c *Cluster) discover(ctx context.Context, path string) (*apidiscovery.APIGroupDiscoveryList, error) {
+	raw, err := c.get(ctx, discoveryDocument, nil, path)
+	if err != nil {
+		return nil, classify(err, "list what the API server serves")
+	}
+	doc := &apidiscovery.APIGroupDiscoveryList{}
+	if err := json.Unmarshal(raw, doc); err != nil {
+		return nil, classify(err, "list what the API server serves")
+	}
+	return doc, nil
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/plan"
 )
 
-// resources are the kinds that packages install, with their plural names. They
+// resources are the kinds that packages install, and those of the rights of their
+// programs, with their plural names. They
 // are mapped here once, so that no discovery of a cluster with thousands of
 // kinds is ever needed to write a handful of them.
 var resources = map[schema.GroupKind]string{
@@ -22,9 +23,13 @@ var resources = map[schema.GroupKind]string{
 	{Group: "ops.crossplane.io", Kind: "WatchOperation"}:                            "watchoperations",
 	{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}: "validatingwebhookconfigurations",
 	{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:   "mutatingwebhookconfigurations",
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}:                       "clusterroles",
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}:                "clusterrolebindings",
+	{Group: "rbac.authorization.k8s.io", Kind: "Role"}:                              "roles",
+	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}:                       "rolebindings",
 }
 
-// collection is the path of all objects of the kind of ref.
+// collection is the path of all objects of the kind of ref, in its namespace.
 func collection(ref plan.Ref) (string, error) {
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	if err != nil {
@@ -33,6 +38,9 @@ func collection(ref plan.Ref) (string, error) {
 	plural, ok := resources[schema.GroupKind{Group: gv.Group, Kind: ref.Kind}]
 	if !ok {
 		return "", ErrKindUnknown.New(nil, "%s %s is of the kind %s", ref.Kind, ref.Name, kind(ref))
+	}
+	if ref.Namespace != "" {
+		return path.Join("/apis", gv.Group, gv.Version, "namespaces", ref.Namespace, plural), nil
 	}
 	return path.Join("/apis", gv.Group, gv.Version, plural), nil
 }

@@ -84,10 +84,29 @@ func (o *Objects) put(d plan.Desired, content func() ([]byte, error)) {
 	o.want = append(o.want, d)
 	o.content[d.Ref] = content
 	if d.Ref.Kind == definitionKind {
-		// The name of a definition is always "<plural>.<group>".
-		plural, group, _ := strings.Cut(d.Ref.Name, ".")
-		o.definitions[d.Ref.Name] = schema.GroupResource{Group: group, Resource: plural}
+		o.definitions[d.Ref.Name] = resourceOf(d.Ref.Name)
 	}
+}
+
+// resourceOf is what a definition defines: its name is always "<plural>.<group>".
+func resourceOf(definition string) schema.GroupResource {
+	plural, group, _ := strings.Cut(definition, ".")
+	return schema.GroupResource{Group: group, Resource: plural}
+}
+
+// Defined are the resources of all definitions among the objects, whoever makes the
+// API server serve them.
+func (o *Objects) Defined() []schema.GroupResource { return Defined(o.Refs()) }
+
+// Defined are the resources of the definitions among objects.
+func Defined(refs []plan.Ref) []schema.GroupResource {
+	var out []schema.GroupResource
+	for _, ref := range refs {
+		if ref.Kind == definitionKind || ref.Kind == managedKind {
+			out = append(out, resourceOf(ref.Name))
+		}
+	}
+	return out
 }
 
 // derivation is the version of what is done to an object before it is installed.
@@ -118,6 +137,7 @@ func refOf(object format.Object) plan.Ref {
 const (
 	definitionGroup = "apiextensions.k8s.io"
 	definitionKind  = "CustomResourceDefinition"
+	managedKind     = "ManagedResourceDefinition"
 )
 
 func isDefinition(gk schema.GroupKind) bool {

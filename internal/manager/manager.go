@@ -10,7 +10,10 @@ import (
 
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -69,6 +72,9 @@ type Options struct {
 	InUse func(cluster string, contents []oci.Digest) error
 	// TakeOver replaces the package API of another package manager.
 	TakeOver bool
+	// Permissions, when they are set, make the manager give programs of packages their
+	// rights.
+	Permissions *Permissions
 	// Log receives what the manager has to say.
 	Log *slog.Logger
 	// LeaderElection, when it is set, lets several managers stand by while one works.
@@ -177,7 +183,7 @@ func newControllers(ctx context.Context, o Options, detail logr.Logger) (ctrl.Ma
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), rbacv1.AddToScheme(scheme), authenticationv1.AddToScheme(scheme), authorizationv1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	cfg := rest.CopyConfig(o.Config)
@@ -192,7 +198,7 @@ func newControllers(ctx context.Context, o Options, detail logr.Logger) (ctrl.Ma
 		NewCache:               endWith(ctx),
 		Cache: cache.Options{
 			ReaderFailOnMissingInformer: true, SyncPeriod: &resync, DefaultTransform: cache.TransformStripManagedFields(),
-			ByObject: map[client.Object]cache.ByObject{secretMetadata(): {Namespaces: map[string]cache.Config{namespace(o): {}}}},
+			ByObject: watched(o),
 		},
 	})
 	if err != nil {
@@ -217,6 +223,7 @@ func newWorld(ctx context.Context, o Options, mgr ctrl.Manager, cluster *apply.C
 		log:     o.Log, metrics: newMetrics(), claims: newClaims(), programs: newPrograms(o, mgr),
 		core: &crossplane{configured: o.CrossplaneVersion, reader: mgr.GetAPIReader(), namespace: namespace(o), now: time.Now},
 		now:  time.Now, poll: cmp.Or(o.Poll, defaultPoll), gate: gate{deadline(o), time.Now}, namespace: namespace(o),
+		permissions: o.Permissions, held: &held{client: mgr.GetClient(), log: o.Log},
 		inUse: func(contents []oci.Digest) error {
 			if o.InUse == nil {
 				return nil
@@ -296,7 +303,7 @@ func (w *world) setupRevision(ctx context.Context, mgr ctrl.Manager, kind string
 	for _, dependency := range v1.PackageKinds() {
 		b = b.Watches(v1.NewPackage(dependency), w.dependents(kind))
 	}
-	return w.watchObjects(b, kind).Complete(&revisionReconciler{world: w, kind: kind})
+	return w.watchCeiling(w.watchObjects(b, kind), kind).Complete(&revisionReconciler{world: w, kind: kind})
 }
 
 func options() controller.Options {

@@ -113,6 +113,9 @@ func (r *revisionReconciler) establish(ctx context.Context, log *slog.Logger, f 
 	if err != nil {
 		return ctrl.Result{}, verdict{}, err
 	}
+	if err := r.permitted(ctx, f, pkg, objects); err != nil {
+		return ctrl.Result{}, verdict{}, err
+	}
 	// Everything that the program needs and that can be had without it is had before
 	// anything is written, so that what is installed stays whole when it cannot.
 	job, err := r.prepare(ctx, f, pkg.Meta, source)
@@ -125,6 +128,9 @@ func (r *revisionReconciler) establish(ctx context.Context, log *slog.Logger, f 
 	result, v, err := r.established(ctx, f.rev, objects)
 	if err != nil || !v.ready {
 		return result, v, err
+	}
+	if err := r.grant(ctx, f, pkg, objects, job); err != nil {
+		return ctrl.Result{}, verdict{}, err
 	}
 	return r.operate(ctx, log, f, job)
 }
@@ -238,6 +244,9 @@ func (r *revisionReconciler) deactivate(ctx context.Context, f family) error {
 	written, err := r.cluster.Run(ctx, p, nil)
 	r.metrics.wrote(p, written)
 	if err != nil {
+		return err
+	}
+	if err := r.revoke(ctx, f); err != nil {
 		return err
 	}
 	if !slices.ContainsFunc(f.siblings, active) {

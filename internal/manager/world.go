@@ -64,6 +64,9 @@ type world struct {
 	gate     gate
 	// namespace is where the programs of packages run.
 	namespace string
+	// permissions say how rights are given; nil when somebody else gives them.
+	permissions *Permissions
+	held        *held
 	// inUse tells the package cache what the packages of this cluster need.
 	inUse func(contents []oci.Digest) error
 }

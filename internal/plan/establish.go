@@ -13,7 +13,8 @@ type Requester struct {
 	// Revision becomes the controller of the objects while it is active.
 	Revision Owner
 	// Package owns every object beside its revisions, so that an object that a
-	// new version dropped lives until the package itself goes.
+	// new version dropped lives until the package itself goes. Objects that go with
+	// their revision have none.
 	Package Owner
 	// Siblings are the names of all revisions of the same package. Control
 	// moves freely between them.
@@ -48,8 +49,19 @@ func Establish(desired []Desired, live map[Ref]Live, known map[Ref]Written, who 
 func create(d Desired, who Requester) Change {
 	return Change{
 		Action: Create, Ref: d.Ref, Labels: d.Labels, Annotations: withDigest(d.Annotations, d.Digest),
-		Owners: []metav1.OwnerReference{who.Revision.reference(true), who.Package.reference(false)},
+		Owners: who.owners(nil),
 	}
+}
+
+// owners gives the owners of an object of an active revision.
+func (who Requester) owners(live []metav1.OwnerReference) []metav1.OwnerReference {
+	switch {
+	case who.Package == Owner{}:
+		return set(live, who.Revision, true)
+	case len(live) == 0:
+		return []metav1.OwnerReference{who.Revision.reference(true), who.Package.reference(false)}
+	}
+	return set(set(live, who.Package, false), who.Revision, true)
 }
 
 func withDigest(annotations map[string]string, digest string) map[string]string {
@@ -106,7 +118,7 @@ func drifted(l Live, known map[Ref]Written) bool {
 func (who Requester) control(d Desired, l Live, drifted bool) (Change, bool) {
 	c := Change{
 		Action: who.action(d, l, drifted), Ref: d.Ref, UID: l.UID, ResourceVersion: l.ResourceVersion,
-		Owners: set(set(l.Owners, who.Package, false), who.Revision, true),
+		Owners: who.owners(l.Owners),
 	}
 	annotations := withDigest(d.Annotations, d.Digest)
 	if drifted || l.Annotations[ContentAnnotation] != d.Digest {

@@ -28,16 +28,18 @@ const (
 	FieldManager = "xpkg"
 )
 
-// Ref names one cluster-scoped object.
+// Ref names one object. Namespace is empty for one that lies in none, as all objects
+// of packages do.
 type Ref struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace,omitempty"`
 	Name       string `json:"name"`
 }
 
-// Compare orders references by kind, version and name.
+// Compare orders references by kind, version, namespace and name.
 func (r Ref) Compare(o Ref) int {
-	return cmp.Or(cmp.Compare(r.Kind, o.Kind), cmp.Compare(r.APIVersion, o.APIVersion), cmp.Compare(r.Name, o.Name))
+	return cmp.Or(cmp.Compare(r.Kind, o.Kind), cmp.Compare(r.APIVersion, o.APIVersion), cmp.Compare(r.Namespace, o.Namespace), cmp.Compare(r.Name, o.Name))
 }
 
 // Desired is what a package says about one object.
@@ -153,6 +155,9 @@ func rank(kind string) int {
 	case "CompositeResourceDefinition", "ManagedResourceDefinition":
 		return 1
 	case "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration":
+		return 3
+	case "ClusterRoleBinding", "RoleBinding":
+		// A role has to be there before it is bound.
 		return 3
 	}
 	return 2

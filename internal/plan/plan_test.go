@@ -12,7 +12,7 @@ import (
 const pkgV1 = "pkg.crossplane.io/v1"
 
 var (
-	crd = Ref{"apiextensions.k8s.io/v1", "CustomResourceDefinition", "buckets.example.org"}
+	crd = Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: "buckets.example.org"}
 	pkg = Owner{pkgV1, "Provider", "aws", "uid-aws"}
 	old = Owner{pkgV1, "ProviderRevision", "aws-1", "uid-1"}
 	cur = Owner{pkgV1, "ProviderRevision", "aws-2", "uid-2"}

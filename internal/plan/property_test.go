@@ -59,7 +59,7 @@ func recorded(live map[Ref]Live) map[Ref]Written {
 
 func refGen() *rapid.Generator[Ref] {
 	return rapid.Custom(func(t *rapid.T) Ref {
-		return Ref{crd.APIVersion, crd.Kind, fmt.Sprintf("things%d.example.org", rapid.IntRange(0, 5).Draw(t, "object"))}
+		return Ref{APIVersion: crd.APIVersion, Kind: crd.Kind, Name: fmt.Sprintf("things%d.example.org", rapid.IntRange(0, 5).Draw(t, "object"))}
 	})
 }
 

@@ -31,17 +31,13 @@ func (s *Set) bindNamespace(in Input, rules []rbacv1.PolicyRule) {
 	if len(rules) == 0 {
 		return
 	}
-	name := in.name(suffixSystem)
-	s.Roles = append(s.Roles, rbacv1.Role{
-		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace, Name: name, Labels: map[string]string{LabelSystem: in.Revision}},
-		Rules:      rules,
-	})
+	role := in.role(suffixSystem, map[string]string{LabelSystem: in.Revision}, rules)
+	s.Roles = append(s.Roles, role)
 	if subjects := in.subjects(); len(subjects) > 0 {
 		s.RoleBindings = append(s.RoleBindings, rbacv1.RoleBinding{
 			TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "RoleBinding"},
-			ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace, Name: name},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+			ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace, Name: role.Name},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
 			Subjects:   subjects,
 		})
 	}

@@ -188,7 +188,7 @@ func TestCeilingAgainstEveryAttempt(t *testing.T) {
 			refused++
 		}
 	})
-	if passed == 0 || refused == 0 {
+	if !testing.Short() && (passed == 0 || refused == 0) {
 		t.Errorf("%d passed and %d were refused: the property shows nothing", passed, refused)
 	}
 }

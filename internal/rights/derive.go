@@ -53,31 +53,71 @@ func Derive(in Input) Set {
 		return Set{}
 	}
 	var set Set
-	if len(types) > 0 {
-		set.ClusterRoles = append(set.ClusterRoles, in.edit(types), in.view(types))
-	}
+	set.forPeople(in, types)
 	everywhere, within := in.system(types)
 	set.bindCluster(in, everywhere)
 	set.bindNamespace(in, within)
 	return set
 }
 
-// edit and view are for people. They give nothing until a role that collects them
-// is bound.
-func (in Input) edit(types []schema.GroupResource) rbacv1.ClusterRole {
-	return in.clusterRole(suffixEdit, map[string]string{
-		LabelAggregateToCrossplane: "true", LabelAggregateToAdmin: "true", LabelAggregateToEdit: "true",
-	}, typeRules(types, verbsAll))
+// Program gives the rules of a revision's program: those for the whole cluster, and
+// those for the namespace in which it runs.
+func Program(in Input) (everywhere, within []rbacv1.PolicyRule) {
+	set := Derive(in)
+	for _, r := range set.ClusterRoles {
+		if r.Name == in.name(suffixSystem) {
+			everywhere = r.Rules
+		}
+	}
+	for _, r := range set.Roles {
+		if r.Name == in.name(suffixSystem) {
+			within = r.Rules
+		}
+	}
+	return everywhere, within
 }
 
-func (in Input) view(types []schema.GroupResource) rbacv1.ClusterRole {
-	return in.clusterRole(suffixView, map[string]string{LabelAggregateToView: "true"}, typeRules(types, verbsView))
+// Names are those of all roles and bindings that a revision can have, in the whole
+// cluster or in a namespace.
+func Names(kind, revision string) (roles, bindings []string) {
+	in := Input{Kind: kind, Revision: revision}
+	return []string{in.name(suffixEdit), in.name(suffixView), in.name(suffixSystem)}, []string{in.name(suffixSystem)}
+}
+
+// forPeople adds the roles of people, which give nothing until a role that collects
+// them is bound. Roles of a namespace are not collected; there they are bound by
+// themselves.
+func (s *Set) forPeople(in Input, types []schema.GroupResource) {
+	local, global := in.divide(types)
+	for _, role := range []struct {
+		suffix string
+		labels map[string]string
+		verbs  []string
+	}{
+		{suffixEdit, map[string]string{LabelAggregateToCrossplane: "true", LabelAggregateToAdmin: "true", LabelAggregateToEdit: "true"}, verbsAll},
+		{suffixView, map[string]string{LabelAggregateToView: "true"}, verbsView},
+	} {
+		if len(global) > 0 {
+			s.ClusterRoles = append(s.ClusterRoles, in.clusterRole(role.suffix, role.labels, typeRules(global, role.verbs)))
+		}
+		if len(local) > 0 {
+			s.Roles = append(s.Roles, in.role(role.suffix, nil, typeRules(local, role.verbs)))
+		}
+	}
 }
 
 func (in Input) clusterRole(suffix string, labels map[string]string, rules []rbacv1.PolicyRule) rbacv1.ClusterRole {
 	return rbacv1.ClusterRole{
 		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
 		ObjectMeta: metav1.ObjectMeta{Name: in.name(suffix), Labels: labels},
+		Rules:      rules,
+	}
+}
+
+func (in Input) role(suffix string, labels map[string]string, rules []rbacv1.PolicyRule) rbacv1.Role {
+	return rbacv1.Role{
+		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "Role"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: in.Namespace, Name: in.name(suffix), Labels: labels},
 		Rules:      rules,
 	}
 }

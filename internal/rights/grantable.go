@@ -22,20 +22,31 @@ var (
 	})
 )
 
-// Grantable fails with PermissionMissing when whoever has the rules of have may not
-// create roles with those of want.
-func Grantable(have, want []rbacv1.PolicyRule) error {
-	if missing := Missing(have, want); len(missing) > 0 {
-		return ErrPermissionMissing.New(errors.New("it lacks "+describeAll(missing)), "xpkg may not give what the package needs")
+// shownYAML is how much of what is to be applied a message holds, in bytes. There is
+// room for some hundreds of resources.
+const shownYAML = 16 << 10
+
+// Err is PermissionMissing, with what an administrator can apply for subjects; nil
+// when nothing lacks.
+func (l Lack) Err(subjects ...rbacv1.Subject) error {
+	missing := l.Rules()
+	if len(missing) == 0 {
+		return nil
 	}
-	return nil
+	err := ErrPermissionMissing.New(errors.New("it lacks "+describeAll(missing)), "xpkg may not give what the package needs")
+	text, yamlErr := l.YAML(subjects...)
+	if yamlErr != nil || len(text) > shownYAML {
+		return err
+	}
+	return err.WithDo("Have an administrator apply this; the install then continues by itself.\n\n%s", text)
 }
 
-// NotMore fails with PermissionIncrease when the rules of after allow anything that
-// those of before do not.
-func NotMore(before, after []rbacv1.PolicyRule) error {
-	if added, _ := Diff(before, after); len(added) > 0 {
-		return ErrPermissionIncrease.New(errors.New("it adds "+describeAll(added)), "the new version asks for more permissions")
+// Increase is PermissionIncrease for rules that a version adds, with how somebody
+// approves them; nil when there are none.
+func Increase(added []rbacv1.PolicyRule, approval string) error {
+	if len(added) == 0 {
+		return nil
 	}
-	return nil
+	return ErrPermissionIncrease.New(errors.New("it adds "+describeAll(added)), "the new version asks for more permissions").
+		WithDo("Look at what it adds, and approve that with %s, or stay with the version that runs.", approval)
 }

@@ -52,8 +52,16 @@ func covered(have []rbacv1.PolicyRule, byGroup map[string][]rbacv1.PolicyRule, g
 	return slices.ContainsFunc(byGroup[g.group], by) || slices.ContainsFunc(byGroup[star], by)
 }
 
-// Diff compares the rules of two versions by what they allow, however they are
-// written: added is what only the second allows, removed what only the first does.
-func Diff(before, after []rbacv1.PolicyRule) (added, removed []rbacv1.PolicyRule) {
-	return Missing(before, after), Missing(after, before)
+// Changes compares the rights of the programs of two versions by what they allow,
+// however they are written: added is what only the second has, removed what only the
+// first does. What held in one namespace and holds everywhere now is added.
+func Changes(before, after Input) (added, removed []rbacv1.PolicyRule) {
+	return beyond(before, after), beyond(after, before)
+}
+
+// beyond are the rules of b that a does not have where they hold.
+func beyond(a, b Input) []rbacv1.PolicyRule {
+	everywhere, within := Program(a)
+	wantEverywhere, wantWithin := Program(b)
+	return canonical(slices.Concat(Missing(everywhere, wantEverywhere), Missing(slices.Concat(everywhere, within), wantWithin)))
 }

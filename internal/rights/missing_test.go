@@ -106,32 +106,48 @@ func TestMissing(t *testing.T) {
 			if diff := cmp.Diff(tc.missing, Missing(tc.have, tc.want)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
-			if err := Grantable(tc.have, tc.want); (err != nil) != (len(tc.missing) > 0) || err != nil && !ErrPermissionMissing.Is(err) {
+			if err := (Lack{Everywhere: Missing(tc.have, tc.want)}).Err(); (err != nil) != (len(tc.missing) > 0) || err != nil && !ErrPermissionMissing.Is(err) {
 				t.Errorf("grantable: %v", err)
 			}
 		})
 	}
 }
 
-func TestDiff(t *testing.T) {
-	before := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list"}}}
-	same := []rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}},
-		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}},
+func TestChanges(t *testing.T) {
+	asks := func(resources, verbs string) Input {
+		return Input{Kind: Function, Revision: "f-1", Requests: []rbacv1.PolicyRule{{
+			APIGroups: []string{""}, Resources: strings.Split(resources, ","), Verbs: strings.Split(verbs, ","),
+		}}}
 	}
-	if added, removed := Diff(before, same); added != nil || removed != nil || NotMore(before, same) != nil {
+	before, same := asks("pods", "get,list"), asks("pods", "get")
+	same.Requests = append(same.Requests, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}})
+	if added, removed := Changes(before, same); added != nil || removed != nil || Increase(added, "") != nil || Fingerprint(before.Requests) != Fingerprint(same.Requests) {
 		t.Errorf("another way to write the same: added %v, removed %v", added, removed)
 	}
-	after := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods", "secrets"}, Verbs: []string{"get"}}}
-	added, removed := Diff(before, after)
+	added, removed := Changes(before, asks("pods,secrets", "get"))
 	if diff := cmp.Diff([]rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}}}, added); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}}}, removed); diff != "" {
 		t.Error(diff)
 	}
-	if err := NotMore(before, after); !ErrPermissionIncrease.Is(err) || !strings.Contains(err.Error(), "get secrets in the core group") {
+	if err := Increase(added, "a word"); !ErrPermissionIncrease.Is(err) || !strings.Contains(err.Error(), "get secrets in the core group") {
 		t.Errorf("an increase: %v", err)
+	}
+}
+
+// The same rules in more places are more rights.
+func TestRightsThatHoldInMorePlaces(t *testing.T) {
+	narrow := provider()
+	narrow.Needs = Needs{Secrets: OwnNamespace, ConfigMaps: Nothing}
+	wide := provider()
+	wide.Needs = Needs{Secrets: Everything, ConfigMaps: Nothing}
+	added, _ := Changes(narrow, wide)
+	if len(Missing(added, []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"*"}}})) > 0 {
+		t.Errorf("secrets of all namespaces instead of one: added %v", added)
+	}
+	if added, _ := Changes(wide, narrow); added != nil {
+		t.Errorf("secrets of one namespace instead of all: added %v", added)
 	}
 }
 

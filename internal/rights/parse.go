@@ -17,6 +17,14 @@ const CeilingKey = "ceiling.yaml"
 // maxCeilingBytes is what a ConfigMap holds at most.
 const maxCeilingBytes = 1 << 20
 
+// ErrCeilingUnreadable is the failure of a package manager that does not know the
+// ceiling that it was told of. It gives nobody anything then.
+var ErrCeilingUnreadable = failure.Register(failure.Code{
+	Name: "CeilingUnreadable", Class: failure.NotFound,
+	Cause: "The ceiling over what packages may request cannot be read, so no package is given any permission.",
+	Fix:   "Bring back the file or ConfigMap that the message names, or correct it.",
+})
+
 // ErrInvalidCeiling is the failure of a ceiling that cannot be read. Nothing is
 // allowed until it can.
 var ErrInvalidCeiling = failure.Register(failure.Code{
@@ -36,6 +44,23 @@ func Parse(raw []byte) (Ceiling, error) {
 	return c, nil
 }
 
+// ParseData reads the ceiling in the data of a ConfigMap, like [Parse].
+func ParseData(data map[string]string) (Ceiling, error) {
+	c, err := parseData(data)
+	if err != nil {
+		return Ceiling{}, ErrInvalidCeiling.New(err, "cannot read the ceiling over permissions")
+	}
+	return c, nil
+}
+
+func parseData(data map[string]string) (Ceiling, error) {
+	text, ok := data[CeilingKey]
+	if !ok {
+		return Ceiling{}, fmt.Errorf("the ConfigMap has no key %s", CeilingKey)
+	}
+	return parse([]byte(text))
+}
+
 func parse(raw []byte) (Ceiling, error) {
 	if len(raw) > maxCeilingBytes {
 		return Ceiling{}, fmt.Errorf("it has %d bytes, %d are allowed", len(raw), maxCeilingBytes)
@@ -48,11 +73,7 @@ func parse(raw []byte) (Ceiling, error) {
 		Data map[string]string `json:"data"`
 	}
 	if err := yaml.Unmarshal(raw, &outer); err == nil && outer.Kind == "ConfigMap" {
-		inner, ok := outer.Data[CeilingKey]
-		if !ok {
-			return Ceiling{}, fmt.Errorf("the ConfigMap has no key %s", CeilingKey)
-		}
-		return parse([]byte(inner))
+		return parseData(outer.Data)
 	}
 	var c Ceiling
 	if err := yaml.UnmarshalStrict(raw, &c); err != nil {

@@ -114,7 +114,7 @@ func TestYAML(t *testing.T) {
 		{APIGroups: []string{"b", "a"}, Resources: []string{"r"}, Verbs: []string{"get"}},
 		{APIGroups: []string{"a"}, Resources: []string{"r"}, Verbs: []string{"get"}},
 	}
-	text, err := YAML(missing, account("crossplane-system", "crossplane"))
+	text, err := Lack{Everywhere: missing}.YAML(account("crossplane-system", "crossplane"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ rules:
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
 metadata:
-  name: xpkg:granted:NAME
+  name: xpkg:granted:NAME:WHO
 roleRef:
   apiGroup: rbac.authorization.k8s.io
   kind: ClusterRole
@@ -146,16 +146,21 @@ subjects:
 `
 	_, name, _ := strings.Cut(string(text), "xpkg:granted:")
 	name, _, _ = strings.Cut(name, "\n")
-	if diff := cmp.Diff(want, strings.ReplaceAll(string(text), name, "NAME")); diff != "" {
+	who := bindingName("", []rbacv1.Subject{account("crossplane-system", "crossplane")})[1:]
+	if diff := cmp.Diff(want, strings.NewReplacer(name, "NAME", who, "WHO").Replace(string(text))); diff != "" {
 		t.Error(diff)
 	}
-	if again, _ := YAML(missing[:1]); !strings.Contains(string(again), name) {
+	if again, _ := (Lack{Everywhere: missing[:1]}).YAML(); !strings.Contains(string(again), name) {
 		t.Error("the same rules have another name")
 	}
-	if other, _ := YAML(missing[1:]); strings.Contains(string(other), name) {
+	if other, _ := (Lack{Everywhere: missing[1:]}).YAML(); strings.Contains(string(other), name) {
 		t.Error("other rules have the same name")
 	}
-	if none, err := YAML(nil); none != nil || err != nil {
+	within, err := Lack{Within: missing[1:], Namespace: "here"}.YAML(account("crossplane-system", "crossplane"))
+	if err != nil || strings.Contains(string(within), "ClusterRole") || strings.Count(string(within), "namespace: here") != 2 {
+		t.Errorf("what lacks in a namespace: %v\n%s", err, within)
+	}
+	if none, err := (Lack{}).YAML(); none != nil || err != nil {
 		t.Errorf("%s, %v", none, err)
 	}
 }

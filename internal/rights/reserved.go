@@ -1,11 +1,21 @@
 package rights
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/xpkg-dev/xpkg/internal/failure"
 )
+
+// ErrReservedDefinition is the failure of a package that defines what is not its own.
+var ErrReservedDefinition = failure.Register(failure.Code{
+	Name: "ReservedDefinition", Class: failure.Invalid,
+	Cause: "The package defines a resource in a group that belongs to Kubernetes or to the package manager.",
+	Fix:   "Give the resource a group of your own, and publish the package again.",
+})
 
 // packageGroup is the API of packages. Rights on it are rights to install anything.
 const packageGroup = "pkg.crossplane.io"
@@ -28,4 +38,19 @@ var kubernetesGroups = []string{
 // were never its own; [Derive] leaves it out, and the package has to request them.
 func Reserved(resource schema.GroupResource) bool {
 	return !strings.Contains(resource.Group, ".") || resource.Group == packageGroup || slices.Contains(kubernetesGroups, resource.Group)
+}
+
+// CheckDefined fails with ReservedDefinition when one of the resources that a package
+// defines is reserved.
+func CheckDefined(defined []schema.GroupResource) error {
+	var reserved []string
+	for _, r := range defined {
+		if Reserved(r) {
+			reserved = append(reserved, r.String())
+		}
+	}
+	if len(reserved) == 0 {
+		return nil
+	}
+	return ErrReservedDefinition.New(errors.New(list(reserved)), "the package defines resources that are not its own")
 }

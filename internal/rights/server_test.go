@@ -1,7 +1,6 @@
 package rights
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"regexp"
@@ -354,7 +353,7 @@ func (s server) as(t *testing.T, user string) client.Client {
 // apply creates what YAML gives, as kubectl would.
 func (s server) apply(t *testing.T, missing []rbacv1.PolicyRule, who rbacv1.Subject) {
 	t.Helper()
-	text, err := YAML(missing, who)
+	text, err := Lack{Everywhere: missing}.YAML(who)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -364,11 +363,7 @@ func (s server) apply(t *testing.T, missing []rbacv1.PolicyRule, who rbacv1.Subj
 			t.Fatal(err)
 		}
 		// Two identities may lack the same; then the role is there already.
-		err := s.Create(context.WithoutCancel(t.Context()), object)
-		if apierrors.IsAlreadyExists(err) && object.GetKind() == "ClusterRoleBinding" {
-			object.SetName(object.GetName() + "-" + who.Name)
-			err = s.Create(t.Context(), object)
-		}
+		err := s.Create(t.Context(), object)
 		if err != nil && !apierrors.IsAlreadyExists(err) {
 			t.Fatal(err)
 		}

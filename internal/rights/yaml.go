@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,28 +14,57 @@ import (
 // nameDigits is how many hexadecimal digits of a role's content are in its name.
 const nameDigits = 12
 
-// YAML gives a ClusterRole with the rules that somebody can apply, and with subjects
-// a binding of it to them. Its name follows from the rules, so that applying one
-// takes nothing back that another one gave. Nil without rules.
-func YAML(missing []rbacv1.PolicyRule, subjects ...rbacv1.Subject) ([]byte, error) {
-	if len(missing) == 0 {
+// Lack is what somebody may not do, and would have to be able to.
+type Lack struct {
+	// Everywhere are rules for the whole cluster.
+	Everywhere []rbacv1.PolicyRule
+	// Within are rules for the namespace.
+	Within    []rbacv1.PolicyRule
+	Namespace string
+}
+
+// Rules are all rules, wherever they have to hold.
+func (l Lack) Rules() []rbacv1.PolicyRule {
+	return append(l.Everywhere[:len(l.Everywhere):len(l.Everywhere)], l.Within...)
+}
+
+// YAML gives roles with the rules that somebody can apply, and with subjects bindings
+// of them. Their names follow from the rules, so that applying some takes nothing
+// back that others gave. Nil when nothing lacks.
+func (l Lack) YAML(subjects ...rbacv1.Subject) ([]byte, error) {
+	var objects []any
+	if len(l.Everywhere) > 0 {
+		rules := canonical(l.Everywhere)
+		role := rbacv1.ClusterRole{
+			TypeMeta:   typeMeta("ClusterRole"),
+			ObjectMeta: metav1.ObjectMeta{Name: grantedName(rules)},
+			Rules:      rules,
+		}
+		objects = append(objects, role)
+		if len(subjects) > 0 {
+			objects = append(objects, rbacv1.ClusterRoleBinding{
+				TypeMeta: typeMeta("ClusterRoleBinding"), ObjectMeta: metav1.ObjectMeta{Name: bindingName(role.Name, subjects)},
+				RoleRef: roleRef(role.Kind, role.Name), Subjects: subjects,
+			})
+		}
+	}
+	if len(l.Within) > 0 {
+		rules := canonical(l.Within)
+		role := rbacv1.Role{
+			TypeMeta:   typeMeta("Role"),
+			ObjectMeta: metav1.ObjectMeta{Namespace: l.Namespace, Name: grantedName(rules)},
+			Rules:      rules,
+		}
+		objects = append(objects, role)
+		if len(subjects) > 0 {
+			objects = append(objects, rbacv1.RoleBinding{
+				TypeMeta: typeMeta("RoleBinding"), ObjectMeta: metav1.ObjectMeta{Namespace: l.Namespace, Name: bindingName(role.Name, subjects)},
+				RoleRef: roleRef(role.Kind, role.Name), Subjects: subjects,
+			})
+		}
+	}
+	if len(objects) == 0 {
 		return nil, nil
-	}
-	rules := canonical(missing)
-	sum := sha256.Sum256([]byte(rulesKey(rules)))
-	role := rbacv1.ClusterRole{
-		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
-		ObjectMeta: metav1.ObjectMeta{Name: "xpkg:granted:" + hex.EncodeToString(sum[:])[:nameDigits]},
-		Rules:      rules,
-	}
-	objects := []any{role}
-	if len(subjects) > 0 {
-		objects = append(objects, rbacv1.ClusterRoleBinding{
-			TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRoleBinding"},
-			ObjectMeta: metav1.ObjectMeta{Name: role.Name},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-			Subjects:   subjects,
-		})
 	}
 	documents := make([][]byte, len(objects))
 	for i, o := range objects {
@@ -47,10 +77,37 @@ func YAML(missing []rbacv1.PolicyRule, subjects ...rbacv1.Subject) ([]byte, erro
 	return bytes.Join(documents, []byte("---\n")), nil
 }
 
-func rulesKey(rules []rbacv1.PolicyRule) string {
+func typeMeta(kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}
+}
+
+func roleRef(kind, name string) rbacv1.RoleRef {
+	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}
+}
+
+func grantedName(rules []rbacv1.PolicyRule) string {
+	return "xpkg:granted:" + digest(rules)[:nameDigits]
+}
+
+// bindingName differs for other subjects, so that two who lack the same can both be
+// given it.
+func bindingName(role string, subjects []rbacv1.Subject) string {
+	h := sha256.New()
+	for _, s := range subjects {
+		fmt.Fprintf(h, "%s\x00%s\x00%s\x00%s\x01", s.APIGroup, s.Kind, s.Namespace, s.Name)
+	}
+	return role + ":" + hex.EncodeToString(h.Sum(nil))[:nameDigits]
+}
+
+// Fingerprint names rules by what they allow: rules that are merely written
+// differently have the same one. It is what an approval says that it approves.
+func Fingerprint(rules []rbacv1.PolicyRule) string { return "sha256:" + digest(canonical(rules)) }
+
+func digest(canonical []rbacv1.PolicyRule) string {
 	var key string
-	for _, r := range rules {
+	for _, r := range canonical {
 		key += ruleKey(r) + "\x02"
 	}
-	return key
+	sum := sha256.Sum256([]byte(key))
+	return hex.EncodeToString(sum[:])
 }

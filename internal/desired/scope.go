@@ -1,0 +1,34 @@
+package desired
+
+import (
+	"encoding/json"
+	"fmt"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// ClusterScoped tells of the resources that the objects define whether they lie in no
+// namespace. It reads every definition whole.
+func (o *Objects) ClusterScoped() (map[schema.GroupResource]bool, error) {
+	out := map[schema.GroupResource]bool{}
+	for _, d := range o.want {
+		if d.Ref.Kind != definitionKind && d.Ref.Kind != managedKind {
+			continue
+		}
+		raw, err := o.Content(d.Ref)
+		if err != nil {
+			return nil, err
+		}
+		var definition struct {
+			Spec struct {
+				Scope apiextensionsv1.ResourceScope `json:"scope"`
+			} `json:"spec"`
+		}
+		if err := json.Unmarshal(raw, &definition); err != nil {
+			return nil, fmt.Errorf("%s %s: %w", d.Ref.Kind, d.Ref.Name, err)
+		}
+		out[resourceOf(d.Ref.Name)] = definition.Spec.Scope == apiextensionsv1.ClusterScoped
+	}
+	return out, nil
+}

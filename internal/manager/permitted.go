@@ -1,0 +1,140 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/desired"
+	"github.com/xpkg-dev/xpkg/internal/format"
+	"github.com/xpkg-dev/xpkg/internal/permission"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/rights"
+)
+
+// permitted fails, before anything of a revision is written, when its program may not
+// have the rights that it needs: ReservedDefinition, PermissionDenied for requests
+// over the ceiling, PermissionIncrease for more rights than the version before it has,
+// as long as nobody has approved them, and PermissionMissing for those that the
+// manager may not give.
+func (r *revisionReconciler) permitted(ctx context.Context, f family, pkg *format.Package, objects *desired.Objects) error {
+	if err := rights.CheckDefined(objects.Defined()); err != nil {
+		return err
+	}
+	if r.permissions == nil {
+		return nil
+	}
+	in, err := r.rightsOf(ctx, f.rev, pkg, objects)
+	if err != nil {
+		return err
+	}
+	if err := r.underCeiling(ctx, f, in); err != nil {
+		return err
+	}
+	if err := r.approved(ctx, f, in); err != nil {
+		return err
+	}
+	change, err := r.planRights(ctx, f, in)
+	if err != nil || !change.gives() {
+		return err
+	}
+	return r.held.check(ctx, change.rights, r.namespace)
+}
+
+// rightsOf gives what the rights of a revision follow from.
+func (r *revisionReconciler) rightsOf(ctx context.Context, rev v1.PackageRevision, pkg *format.Package, objects *desired.Objects) (rights.Input, error) {
+	mode := permission.Mode{Namespace: r.namespace, Namespaced: r.permissions.Namespaced}
+	if mode.Namespaced {
+		var err error
+		if mode.ClusterScoped, err = r.cluster.ClusterScoped(ctx); err != nil {
+			return rights.Input{}, err
+		}
+	}
+	list := v1.NewPackage(r.kind).NewRevisionList()
+	if pkg.Meta.Labels[v1.LabelProviderFamily] != "" {
+		if err := r.client.List(ctx, list, client.MatchingLabels{v1.LabelProviderFamily: pkg.Meta.Labels[v1.LabelProviderFamily]}); err != nil {
+			return rights.Input{}, fmt.Errorf("list the family: %w", err)
+		}
+	}
+	return permission.Input(rev, pkg, objects, list.Revisions(), mode)
+}
+
+// underCeiling checks what a revision requests. When the ceiling was lowered, what
+// the revision was given before for its requests is taken back.
+func (r *revisionReconciler) underCeiling(ctx context.Context, f family, in rights.Input) error {
+	if len(in.Requests) == 0 {
+		return nil
+	}
+	ceiling, err := r.permissions.Ceiling.read(ctx, r.live, r.namespace)
+	if err != nil {
+		return err
+	}
+	denied := ceiling.Check(in.Requests)
+	if denied == nil {
+		return nil
+	}
+	if err := r.withdraw(ctx, f, in); err != nil {
+		return err
+	}
+	return denied
+}
+
+// approved checks that somebody has approved what a revision has more than the one
+// before it, where the policy wants that. What it was given already stays.
+func (r *revisionReconciler) approved(ctx context.Context, f family, in rights.Input) error {
+	if !r.permissions.approves(f.pkg) {
+		return nil
+	}
+	name := revision.Previous(f.rev.GetName(), revision.States(f.siblings, f.rev.GetName()))
+	for _, before := range f.siblings {
+		if before.GetName() != name {
+			continue
+		}
+		was, err := r.rightsBefore(ctx, before.DeepCopyObject().(v1.PackageRevision))
+		if err != nil {
+			return err
+		}
+		added, _ := rights.Changes(was, in)
+		if unapproved := permission.Unapproved(f.rev, added); unapproved != nil {
+			return r.unlessGiven(ctx, in, added, unapproved)
+		}
+	}
+	return nil
+}
+
+// rightsBefore gives what the rights of an earlier revision follow from, by its
+// content.
+func (r *revisionReconciler) rightsBefore(ctx context.Context, rev v1.PackageRevision) (rights.Input, error) {
+	pkg, _, err := r.obtain(ctx, rev)
+	if err != nil {
+		return rights.Input{}, fmt.Errorf("compare with the revision %s: %w", rev.GetName(), err)
+	}
+	objects, err := desired.Of(pkg, revision.Additions(rev, r.namespace))
+	if err != nil {
+		return rights.Input{}, err
+	}
+	return r.rightsOf(ctx, rev, pkg, objects)
+}
+
+// unlessGiven takes a refusal back when the role of the revision has the rights
+// already: they were given when the policy was another one.
+func (r *revisionReconciler) unlessGiven(ctx context.Context, in rights.Input, added []rbacv1.PolicyRule, refusal error) error {
+	_, names := rights.Names(in.Kind, in.Revision)
+	var everywhere rbacv1.ClusterRole
+	var within rbacv1.Role
+	for _, name := range names {
+		if err := r.live.Get(ctx, client.ObjectKey{Name: name}, &everywhere); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		if err := r.live.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: name}, &within); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+	}
+	if len(rights.Missing(append(everywhere.Rules, within.Rules...), added)) == 0 {
+		return nil
+	}
+	return refusal
+}
