@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -34,11 +33,11 @@ func (r *revisionReconciler) permitted(ctx context.Context, f family, pkg *forma
 	if err := r.underCeiling(ctx, f, in); err != nil {
 		return err
 	}
-	if err := r.approved(ctx, f, in); err != nil {
-		return err
-	}
 	change, err := r.planRights(ctx, f, in)
 	if err != nil || !change.gives() {
+		return err
+	}
+	if err := r.approved(ctx, f, in); err != nil {
 		return err
 	}
 	return r.held.check(ctx, change.rights, r.namespace)
@@ -83,7 +82,7 @@ func (r *revisionReconciler) underCeiling(ctx context.Context, f family, in righ
 }
 
 // approved checks that somebody has approved what a revision has more than the one
-// before it, where the policy wants that. What it was given already stays.
+// before it, where the policy wants that.
 func (r *revisionReconciler) approved(ctx context.Context, f family, in rights.Input) error {
 	if !r.permissions.approves(f.pkg) {
 		return nil
@@ -98,9 +97,7 @@ func (r *revisionReconciler) approved(ctx context.Context, f family, in rights.I
 			return err
 		}
 		added, _ := rights.Changes(was, in)
-		if unapproved := permission.Unapproved(f.rev, added); unapproved != nil {
-			return r.unlessGiven(ctx, in, added, unapproved)
-		}
+		return permission.Unapproved(f.rev, added)
 	}
 	return nil
 }
@@ -117,24 +114,4 @@ func (r *revisionReconciler) rightsBefore(ctx context.Context, rev v1.PackageRev
 		return rights.Input{}, err
 	}
 	return r.rightsOf(ctx, rev, pkg, objects)
-}
-
-// unlessGiven takes a refusal back when the role of the revision has the rights
-// already: they were given when the policy was another one.
-func (r *revisionReconciler) unlessGiven(ctx context.Context, in rights.Input, added []rbacv1.PolicyRule, refusal error) error {
-	_, names := rights.Names(in.Kind, in.Revision)
-	var everywhere rbacv1.ClusterRole
-	var within rbacv1.Role
-	for _, name := range names {
-		if err := r.live.Get(ctx, client.ObjectKey{Name: name}, &everywhere); client.IgnoreNotFound(err) != nil {
-			return err
-		}
-		if err := r.live.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: name}, &within); client.IgnoreNotFound(err) != nil {
-			return err
-		}
-	}
-	if len(rights.Missing(append(everywhere.Rules, within.Rules...), added)) == 0 {
-		return nil
-	}
-	return refusal
 }
