@@ -12,8 +12,9 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/oci"
 )
 
-// thing is one object of a package. Its name says what becomes of it: kept and
-// dropped are of the first version, kept and added of the second.
+// thing is one object of a package. Its name says what becomes of it: what is kept
+// is of every version, what is dropped of the first, what is added of the second,
+// and the newest of the fourth. The third is one that is refused.
 type thing struct {
 	kind string
 	name string
@@ -67,7 +68,7 @@ func composition(group, what, text string) thing {
 
 // things are the objects of one version of the package of a round.
 func things(kind, group, version string) []thing {
-	other := map[string]string{"v1": "dropped", "v2": "added", "v3": "added"}[version]
+	other := map[string]string{"v1": "dropped", "v2": "added", "v3": "added", "v4": "newest"}[version]
 	if kind == v1.ConfigurationKind {
 		return []thing{composite(group, version), composition(group, "kept", version), composition(group, other, version)}
 	}

@@ -20,7 +20,7 @@ const everyone = "everyone"
 // open watches, and those that write the Lock. The whole process is struck at each
 // of them, and at those at which a package is installed.
 func TestFaultAtEveryCallOfAProcess(t *testing.T) {
-	s := newStand(t, fault.Whole(everyone))
+	s := newStand(t, fault.Whole(everyone), 10_001)
 	s.process.stop()
 	sc := &scenario{name: "start and install", kind: v1.ConfigurationKind, versions: one, act: toInstalled}
 	for _, f := range []fault.Fault{

@@ -34,8 +34,9 @@ type scenario struct {
 	meanwhile *stage
 	// bothActive says that the act itself makes two revisions active.
 	bothActive bool
-	// removes says that objects are taken away.
-	removes bool
+	// collects says that an old revision is taken away, and removes that everything
+	// is.
+	collects, removes bool
 	// never are the objects that may at no time exist.
 	never []string
 }
@@ -138,6 +139,8 @@ type part struct {
 	// never says that the revision was not active yet: it owns what is there and
 	// brings nothing.
 	never bool
+	// collected says that the revision is gone. What it brought stays.
+	collected bool
 }
 
 // inactive is a package whose newest revision a person is to activate.
@@ -173,16 +176,28 @@ func (r *round) whole(wanted string, parts ...part) state {
 				o.Content = p.version
 				rev.Objects = append(rev.Objects, what)
 			}
-			o.Owners = append(o.Owners, p.version)
-			if p.active {
-				o.Owners[len(o.Owners)-1] += "*"
+			if owner := p.owner(); owner != "" {
+				o.Owners = append(o.Owners, owner)
+				slices.Sort(o.Owners)
 			}
-			slices.Sort(o.Owners)
 			s.Objects[what] = o
 		}
-		s.Revisions[p.version] = rev
+		if !p.collected {
+			s.Revisions[p.version] = rev
+		}
 	}
 	return s
+}
+
+// owner is the revision among the owners of its objects.
+func (p part) owner() string {
+	switch {
+	case p.collected:
+		return ""
+	case p.active:
+		return p.version + "*"
+	}
+	return p.version
 }
 
 // brings lists the objects of a version, without those that another package holds.

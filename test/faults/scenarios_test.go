@@ -12,6 +12,13 @@ func upgraded(r *round) []state {
 	return []state{r.whole("v2", part{version: "v1", number: 1}, part{version: "v2", number: 2, active: true})}
 }
 
+// collected is one that was upgraded twice: of the first version there is only what
+// it brought.
+func collected(r *round) []state {
+	return []state{r.whole("v4",
+		part{version: "v1", collected: true}, part{version: "v2", number: 2}, part{version: "v4", number: 3, active: true})}
+}
+
 // waiting is a package whose first version nobody has activated.
 func waiting(r *round) []state {
 	return []state{r.whole("v1", part{version: "v1", never: true})}
@@ -100,6 +107,10 @@ var scenarios = []*scenario{
 	{name: "install of a Configuration", kind: v1.ConfigurationKind, versions: one, act: toInstalled},
 	{name: "upgrade of a Provider", kind: v1.ProviderKind, versions: two, pulls: true, prepare: []stage{toInstalled}, act: toUpgraded},
 	{name: "upgrade of a Configuration", kind: v1.ConfigurationKind, versions: two, prepare: []stage{toInstalled}, act: toUpgraded},
+	{
+		name: "upgrade that collects", kind: v1.ConfigurationKind, versions: []string{"v1", "v2", "v4"}, prepare: []stage{toInstalled, toUpgraded},
+		act: stage{upgrade("v4"), collected}, collects: true,
+	},
 	{
 		name: "upgrade that is refused", kind: v1.ProviderKind, versions: []string{"v1", "v3"}, prepare: []stage{toInstalled},
 		act: stage{upgrade("v3"), refused}, never: []string{"addeds"},

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -38,9 +37,13 @@ type stand struct {
 	journal  *journal
 	witness  *witness
 	process  *process
+	// next is the number of the next round.
+	next int
 }
 
-func newStand(t testing.TB, who fault.Subjects) *stand {
+// newStand starts a package manager. The stands of a test binary share an API
+// server, so each numbers its rounds from a place of its own.
+func newStand(t testing.TB, who fault.Subjects, first int) *stand {
 	t.Helper()
 	cfg := cluster.Start(t)
 	scheme, err := apis.NewScheme()
@@ -56,6 +59,7 @@ func newStand(t testing.TB, who fault.Subjects) *stand {
 	}
 	s := &stand{
 		cfg: cfg, client: c, registry: cluster.Registry(t), network: fault.New(who), store: t.TempDir() + "/store", journal: &journal{},
+		next: first,
 	}
 	// The first process installs the package API, without which nothing can be
 	// watched.
@@ -81,16 +85,13 @@ func (s *stand) restart(t testing.TB) {
 	s.start(t)
 }
 
-// lastRound numbers the rounds of the test binary.
-var lastRound int
-
 // rounds makes packages for a scenario and brings them to the state before.
 func (s *stand) rounds(t testing.TB, sc *scenario, n int) []*round {
 	t.Helper()
 	var out []*round
 	for range n {
-		lastRound++
-		r := &round{name: fmt.Sprintf("r%05d", lastRound), host: aliasOf(s.registry, lastRound), scenario: sc, contents: map[string]string{}}
+		r := &round{name: fmt.Sprintf("r%05d", s.next), host: aliasOf(s.registry, s.next), scenario: sc, contents: map[string]string{}}
+		s.next++
 		for _, v := range sc.versions {
 			push(t, s.registry+strings.TrimPrefix(r.ref(v), r.host), stream(t, sc.kind, r.name, things(sc.kind, r.group(), v)))
 		}
@@ -164,23 +165,6 @@ func (s *stand) history(r *round) string {
 	}
 	return "not struck"
 }
-
-// is compares a state with one that is wanted.
-func (got state) is(want state) bool { return gocmp.Equal(want, got, conditionsOfInterest) }
-
-// differ says how a state differs from the one of the right ones that it is most
-// like.
-func differ(right []state, got state) string {
-	var least string
-	for i, want := range right {
-		if diff := gocmp.Diff(want, got, conditionsOfInterest); i == 0 || len(diff) < len(least) {
-			least = diff
-		}
-	}
-	return least
-}
-
-var conditionsOfInterest = gocmp.Comparer(func(a, b condition) bool { return a == b || a == anything || b == anything })
 
 // quiet waits until nobody makes a call any more.
 func (s *stand) quiet(t testing.TB) {

@@ -161,7 +161,7 @@ func (w *witness) object(r *round, e apiwatch.EventType, o client.Object) {
 func (w *witness) revision(r *round, e apiwatch.EventType, rev v1.PackageRevision) {
 	active := slices.DeleteFunc(w.active[r.name], func(n string) bool { return n == rev.GetName() })
 	if e == apiwatch.Deleted || rev.GetDeletionTimestamp() != nil {
-		if !r.scenario.removes {
+		if !r.scenario.removes && !r.scenario.collects {
 			w.say(r, "revision %s goes away", rev.GetName())
 		}
 	} else if rev.RevisionSpec().DesiredState == v1.RevisionActive {
