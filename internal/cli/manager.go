@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"runtime/debug"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -112,6 +113,7 @@ type managerOptions struct {
 
 // runManager runs a manager with a package cache in a folder of this machine.
 func runManager(ctx context.Context, o managerOptions) (err error) {
+	beThrifty()
 	packages, err := cache.Open(o.cacheDir, cache.Options{Limit: int64(o.cacheLimit), LimitForAll: true})
 	if err != nil {
 		return err
@@ -147,4 +149,12 @@ func newLog(w io.Writer, layout string, verbose bool) *slog.Logger {
 		return slog.New(slog.NewJSONHandler(w, opts))
 	}
 	return slog.New(slog.NewTextHandler(w, opts))
+}
+
+// beThrifty trades some processor time for memory: a manager works rarely, and is
+// there for months. Whoever sets GOGC knows better.
+func beThrifty() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(50)
+	}
 }
