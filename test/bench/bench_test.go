@@ -151,7 +151,7 @@ func (s *suite) size(b *testing.B, definitions [][]byte) []row {
 		ends = append(ends, i.end(b))
 	}
 	floor, read, install := fastest(floors), fastest(reads), fastest(installs)
-	install.goals = fresh(install, floor.wall, read.wall, n)
+	install.goals = fresh(install, floor, read, n)
 	rows := append([]row{floor, read, install}, append(after, fastest(ends))...)
 	for i := range rows {
 		rows[i].floor = floor.wall

@@ -12,15 +12,22 @@ const (
 	freshFactor = 1.15
 	// callsPerObject bounds the calls for each object that changes.
 	callsPerObject = 1.1
+	// mostNoise is up to which part of the machine other processes may use while a
+	// time is measured that is judged. Beyond it the time tells more of how the
+	// processors were shared out than of what was measured.
+	mostNoise = 0.1
 	// mostMemory bounds what the manager holds beside what it installed, in bytes.
 	mostMemory = 100 << 20
 )
 
 // fresh judges an install of n definitions.
-func fresh(r row, floor, coldRead time.Duration, n int) []goal {
-	most := time.Duration(freshFactor*float64(floor)) + coldRead
+func fresh(r, floor, coldRead row, n int) []goal {
+	most := time.Duration(freshFactor*float64(floor.wall)) + coldRead.wall
 	return []goal{
-		{fmt.Sprintf("wall at most %.2f × floor + cold read = %s", freshFactor, round(most)), r.wall <= most},
+		{
+			what: fmt.Sprintf("wall at most %.2f × floor + cold read = %s", freshFactor, round(most)),
+			met:  r.wall <= most, noise: max(r.noise, floor.noise, coldRead.noise),
+		},
 		perObject(r, n, "object"),
 	}
 }
@@ -31,16 +38,17 @@ func perObject(r row, n int, what string) goal {
 	calls := float64(r.calls.requests()) / float64(n)
 	objects := r.calls.count(func(c call) bool { return c.verb != verbWatch && c.about() == aboutObjects })
 	return goal{
-		fmt.Sprintf("at most %.1f calls for each %s: %.2f (%.2f of them to objects)", callsPerObject, what, calls, float64(objects)/float64(n)),
-		calls <= callsPerObject,
+		what: fmt.Sprintf("at most %.1f calls for each %s: %.2f (%.2f of them to objects)", callsPerObject, what, calls, float64(objects)/float64(n)),
+		met:  calls <= callsPerObject,
 	}
 }
 
-// unchanged judges a reconcile in which there is nothing to do.
-func unchanged(r row) []goal {
+// unchanged judges a reconcile in which there is nothing to do, and which may read so
+// many lists of metadata.
+func unchanged(r row, most int) []goal {
 	lists := r.calls.count(func(c call) bool { return c.verb == verbList && !c.page && c.about() == aboutObjects })
 	return []goal{
-		{fmt.Sprintf("at most one metadata list and no write: %d and %d", lists, r.calls.writes()), lists <= 1 && r.calls.writes() == 0},
+		{what: fmt.Sprintf("at most %d metadata lists and no write: %d and %d", most, lists, r.calls.writes()), met: lists <= most && r.calls.writes() == 0},
 		memory(r),
 	}
 }
@@ -48,7 +56,7 @@ func unchanged(r row) []goal {
 // undisturbed judges what a bundle costs when another package changes.
 func undisturbed(r row, b bundle) []goal {
 	n := r.calls.count(func(c call) bool { return c.verb != verbWatch && c.concerns(b) })
-	return []goal{{fmt.Sprintf("no call for what is not changed: %d", n), n == 0}, memory(r)}
+	return []goal{{what: fmt.Sprintf("no call for what is not changed: %d", n), met: n == 0}, memory(r)}
 }
 
 // upgraded judges an upgrade of n definitions, some of which changed. All of them
@@ -62,5 +70,5 @@ func upgraded(r row, n, changed int) []goal {
 }
 
 func memory(r row) goal {
-	return goal{fmt.Sprintf("manager under %d MiB: %d", mostMemory>>20, r.peak>>20), r.peak < mostMemory}
+	return goal{what: fmt.Sprintf("manager under %d MiB: %d", mostMemory>>20, r.peak>>20), met: r.peak < mostMemory}
 }
