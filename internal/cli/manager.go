@@ -17,6 +17,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/content"
 	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/manager"
+	programs "github.com/xpkg-dev/xpkg/internal/runtime"
 )
 
 type managerCmd struct {
@@ -31,6 +32,7 @@ type managerCmd struct {
 	MetricsAddress     string        `placeholder:"HOST:PORT" help:"Serve Prometheus metrics here."`
 	HealthAddress      string        `placeholder:"HOST:PORT" help:"Serve /healthz and /readyz here."`
 	ActivationDeadline time.Duration `default:"10m" placeholder:"DURATION" help:"How long a new revision may take to become healthy before the one before it is brought back. Below zero, nothing is ever brought back."`
+	PackageRuntime     string        `placeholder:"RUNTIME" help:"Who runs the programs of packages: Deployment, Process, External or None, or pairs such as Provider=External;Function=Deployment. Default is Deployment."`
 	CrossplaneVersion  string        `placeholder:"VERSION" help:"Version of Crossplane that packages must fit. Default is that of the Crossplane in the namespace; where there is none, every package fits."`
 	LeaderElection     bool          `help:"Stand by while another manager with the same namespace works."`
 	LeaseDuration      time.Duration `default:"10s" help:"How long a manager that stands by waits for a sign of the one that works."`
@@ -53,6 +55,10 @@ func (c *managerCmd) Run(env *Env) error {
 	if err != nil {
 		return err
 	}
+	choice, err := choose(c.PackageRuntime, programs.Deployment)
+	if err != nil {
+		return err
+	}
 	dir := c.CacheDir
 	if dir == "" {
 		if dir, err = defaultCacheDir(); err != nil {
@@ -66,6 +72,7 @@ func (c *managerCmd) Run(env *Env) error {
 			Namespace: c.Namespace, Poll: c.PollInterval, Resync: c.SyncInterval, CrossplaneVersion: c.CrossplaneVersion,
 			ActivationDeadline: c.ActivationDeadline,
 			MetricsAddress:     c.MetricsAddress, HealthAddress: c.HealthAddress, TakeOver: c.TakeOver, LeaderElection: election,
+			Runtimes: choice,
 		},
 	})
 }
@@ -127,7 +134,7 @@ func runManager(ctx context.Context, o managerOptions) (err error) {
 	defer source.Close()
 	opts := o.options
 	opts.Config = rest.AddUserAgent(rest.CopyConfig(o.config), "xpkg/"+Version)
-	opts.Content = source
+	opts.Content, opts.Images = source, source
 	opts.InUse, opts.Log = packages.Use, o.log
 	err = manager.Run(ctx, opts)
 	var known *failure.Error

@@ -44,7 +44,10 @@ func (w *world) watchCeiling(b *builder.Builder, kind string) *builder.Builder {
 // watched narrows what is kept of kinds that others have many objects of.
 func watched(o Options) map[client.Object]cache.ByObject {
 	within := map[string]cache.Config{namespace(o): {}}
-	out := map[client.Object]cache.ByObject{secretMetadata(): {Namespaces: within}}
+	out := map[client.Object]cache.ByObject{}
+	for _, kind := range append(programObjects(), secretMetadata()) {
+		out[kind] = cache.ByObject{Namespaces: within}
+	}
 	if o.Permissions != nil && o.Permissions.Ceiling.ConfigMap != "" {
 		out[ceilingMetadata()] = cache.ByObject{Namespaces: within, Field: fields.OneTermEqualSelector("metadata.name", o.Permissions.Ceiling.ConfigMap)}
 	}

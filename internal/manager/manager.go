@@ -37,6 +37,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/oci"
 	"github.com/xpkg-dev/xpkg/internal/origin"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
+	"github.com/xpkg-dev/xpkg/internal/runtime/deployment"
 )
 
 // Options configure a manager.
@@ -82,6 +83,8 @@ type Options struct {
 	// Runtimes says who runs the programs of packages. The zero value is nobody, and a
 	// package is healthy without its program.
 	Runtimes runtime.Choice
+	// Images knows the images of programs. It is needed where Deployments run them.
+	Images deployment.Images
 	// Ready is called each time that the controllers begin to run.
 	Ready func()
 }
@@ -163,7 +166,7 @@ func work(ctx context.Context, o Options, e *endpoints, detail logr.Logger) erro
 	if err := w.setup(ctx, mgr); err != nil {
 		return err
 	}
-	if err := openCaches(ctx, mgr); err != nil {
+	if err := openCaches(ctx, mgr, w.programs); err != nil {
 		return err
 	}
 	go func() {
@@ -235,8 +238,14 @@ func newWorld(ctx context.Context, o Options, mgr ctrl.Manager, cluster *apply.C
 
 // openCaches names everything that the controllers watch before they start, so
 // that waiting for the caches waits for all of it.
-func openCaches(ctx context.Context, mgr ctrl.Manager) error {
+func openCaches(ctx context.Context, mgr ctrl.Manager, p *programs) error {
 	watched := []client.Object{&v1beta1.Lock{}, &v1beta1.ImageConfig{}}
+	if len(p.used()) > 0 {
+		watched = append(watched, runtimeConfigs()...)
+	}
+	if p.runtimes[runtime.Deployment] != nil {
+		watched = append(watched, programObjects()...)
+	}
 	for _, kind := range v1.PackageKinds() {
 		p := v1.NewPackage(kind)
 		watched = append(watched, p, p.NewRevision())
@@ -303,7 +312,7 @@ func (w *world) setupRevision(ctx context.Context, mgr ctrl.Manager, kind string
 	for _, dependency := range v1.PackageKinds() {
 		b = b.Watches(v1.NewPackage(dependency), w.dependents(kind))
 	}
-	return w.watchCeiling(w.watchObjects(b, kind), kind).Complete(&revisionReconciler{world: w, kind: kind})
+	return w.watchPrograms(w.watchCeiling(w.watchObjects(b, kind), kind), kind).Complete(&revisionReconciler{world: w, kind: kind})
 }
 
 func options() controller.Options {

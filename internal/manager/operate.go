@@ -1,11 +1,13 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -111,31 +113,48 @@ func (r *revisionReconciler) stillWanted(ctx context.Context, f family) error {
 // operated writes down how the program does.
 func (r *revisionReconciler) operated(ctx context.Context, log *slog.Logger, f family, j *job, state runtime.State) (ctrl.Result, verdict, error) {
 	now := metav1.NewTime(r.now())
-	result := ctrl.Result{RequeueAfter: state.Again}
-	if j.program.AwaitingActivation {
-		f.rev.SetConditions(now, v1.RuntimeAwaitingActivation())
-	} else {
-		f.rev.SetConditions(now, v1.RuntimeActive())
-	}
 	was := f.rev.GetCondition(v1.TypeRuntimeHealthy)
+	f.rev.SetConditions(now, activity(j.program))
 	if fn, ok := f.rev.(*v1.FunctionRevision); ok && state.Available {
 		fn.Status.Endpoint = state.Endpoint
 	}
+	if c, ours := runtimeHealth(state, was); ours {
+		f.rev.SetConditions(now, c)
+	}
 	if state.Available {
-		if was.Status != "True" {
+		if was.Status != corev1.ConditionTrue {
 			log.InfoContext(ctx, "the program runs", "image", j.program.Image())
 		}
-		if !state.Reported {
-			f.rev.SetConditions(now, v1.RuntimeHealthy())
-		}
-		return result, healthy, nil
+		return ctrl.Result{RequeueAfter: state.Again}, healthy, nil
 	}
-	switch {
-	case state.Reported && was.Status == "False":
-	case state.Reported:
-		f.rev.SetConditions(now, v1.RuntimeUnknownHealth(state.Message))
-	default:
-		f.rev.SetConditions(now, v1.RuntimeUnhealthy(state.Message))
-	}
+	result := ctrl.Result{RequeueAfter: cmp.Or(state.Again, r.patience(f.rev))}
 	return result, verdict{reason: v1.ConditionReason(state.Reason), message: state.Message}, nil
+}
+
+// patience is when to look again at a program that is not available. What its pods say
+// is not watched. The longer it has been so, the less often one looks.
+func (r *revisionReconciler) patience(rev v1.PackageRevision) time.Duration {
+	const first, last = 2 * time.Second, time.Minute
+	since := rev.GetCondition(v1.TypeRuntimeHealthy).LastTransitionTime
+	return spread(min(last, max(first, r.now().Sub(since.Time)/4)))
+}
+
+func activity(p runtime.Program) v1.Condition {
+	if p.AwaitingActivation {
+		return v1.RuntimeAwaitingActivation()
+	}
+	return v1.RuntimeActive()
+}
+
+// runtimeHealth is the condition for a state. What somebody else has reported is his.
+func runtimeHealth(s runtime.State, was v1.Condition) (c v1.Condition, ours bool) {
+	switch {
+	case s.Reported && s.Reason == runtime.ReasonNotReported && !s.Available:
+		return v1.RuntimeUnknownHealth(s.Message), true
+	case s.Reported:
+		return was, false
+	case s.Available:
+		return v1.RuntimeHealthy(), true
+	}
+	return v1.RuntimeUnhealthy(s.Message), true
 }

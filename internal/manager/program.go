@@ -79,7 +79,9 @@ func (r *revisionReconciler) program(ctx context.Context, f family, meta format.
 		Owner: f.requester(), Namespace: r.namespace, Config: config, PullPolicy: f.rev.RevisionSpec().PackagePullPolicy,
 		ServerSecret: value(spec.TLSServerSecretName), ClientSecret: value(spec.TLSClientSecretName),
 	}
-	if image := cmp.Or(shape.ConfiguredImage(config), meta.ControllerImage); image != "" {
+	image := cmp.Or(shape.ConfiguredImage(config), meta.ControllerImage)
+	p.OfPackage = image == ""
+	if !p.OfPackage {
 		if source, err = r.pinProgram(ctx, f.rev, image); err != nil {
 			return runtime.Program{}, err
 		}

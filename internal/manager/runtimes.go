@@ -1,12 +1,17 @@
 package manager
 
 import (
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"context"
 
-	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1alpha1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
+	"github.com/xpkg-dev/xpkg/internal/runtime/deployment"
 )
 
 // newPrograms makes those who run the programs of packages.
@@ -15,16 +20,38 @@ func newPrograms(o Options, mgr ctrl.Manager) *programs {
 	if o.Runtimes.Uses(runtime.External) {
 		out.runtimes[runtime.External] = runtime.ExternalRuntime{Reader: mgr.GetClient()}
 	}
+	if o.Runtimes.Uses(runtime.Deployment) {
+		out.runtimes[runtime.Deployment] = deployment.Programs{Images: o.Images, Runtime: &deployment.Runtime{
+			Client: freshGets{mgr.GetClient(), mgr.GetAPIReader()}, Pods: mgr.GetAPIReader(), Namespace: namespace(o),
+		}}
+	}
 	return out
 }
 
-// reported lets through what somebody else says of a program that he runs.
-func (w *world) reported(kind string) predicate.Predicate {
-	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		if w.programs.choice.Of(kind, e.ObjectNew.GetLabels()[v1.LabelPackage]) != runtime.External {
-			return false
-		}
-		was, is := e.ObjectOld.(v1.PackageRevision).GetCondition(v1.TypeRuntimeHealthy), e.ObjectNew.(v1.PackageRevision).GetCondition(v1.TypeRuntimeHealthy)
-		return was != is
-	}}
+// freshGets reads single objects from the API server itself, so that what was just
+// written is not taken for what somebody else has changed, and lists from what was
+// watched.
+type freshGets struct {
+	client.Client
+	live client.Reader
+}
+
+// Get reads an object from the API server.
+func (c freshGets) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	return c.live.Get(ctx, key, o, opts...)
+}
+
+// programObjects are what programs consist of in a cluster, as far as they are
+// watched.
+func programObjects() []client.Object {
+	return []client.Object{
+		&appsv1.Deployment{},
+		metadataOf(corev1.SchemeGroupVersion.WithKind("ServiceAccount")),
+		metadataOf(corev1.SchemeGroupVersion.WithKind("Service")),
+	}
+}
+
+// runtimeConfigs are what configures programs.
+func runtimeConfigs() []client.Object {
+	return []client.Object{&v1beta1.DeploymentRuntimeConfig{}, &v1alpha1.ControllerConfig{}}
 }

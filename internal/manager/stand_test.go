@@ -101,7 +101,7 @@ func (s *stand) run() (end func() error, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	o := s.options
-	o.Config, o.Content, o.InUse, o.Ready = s.audited(), source, packages.Use, func() { close(ready) }
+	o.Config, o.Content, o.Images, o.InUse, o.Ready = s.audited(), source, source, packages.Use, func() { close(ready) }
 	o.Log = slog.New(slog.DiscardHandler)
 	if s.log != nil {
 		o.Log = slog.New(s.log)

@@ -59,6 +59,16 @@ func (r *Remote) Resolve(ctx context.Context, ref Reference) (Descriptor, error)
 	return d, err
 }
 
+// Exists proves that a registry has the manifest of a reference with a digest, and
+// fetches nothing else. It fails with ManifestNotFound where it has not.
+func (r *Remote) Exists(ctx context.Context, ref Reference) error {
+	if ref.Digest.IsZero() {
+		return ErrInvalidReference.New(nil, "reference %s has no digest to look for", ref)
+	}
+	_, _, err := r.getManifest(ctx, ref)
+	return err
+}
+
 // headDescriptor reads the answer to a HEAD; false when it does not say enough.
 func headDescriptor(h http.Header) (Descriptor, bool) {
 	digest, err := ParseDigest(h.Get("Docker-Content-Digest"))

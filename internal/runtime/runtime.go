@@ -28,6 +28,9 @@ type Program struct {
 	Origin content.Origin
 	// Digest is the image. It was resolved before; a tag never decides what runs.
 	Digest oci.Digest
+	// OfPackage says that the image is that of the package, whose content was fetched
+	// from it and verified.
+	OfPackage bool
 	// PullPolicy is that of the package.
 	PullPolicy corev1.PullPolicy
 	// PullSecrets are names of secrets with credentials for the image.

@@ -127,11 +127,11 @@ type manager struct {
 	log *buffer
 }
 
-// manager starts a manager and waits until it says that it is ready.
+// manager starts a manager that runs no programs of packages, and waits until it says that it is ready.
 func (w workshop) manager(t *testing.T, kubeconfig string, args ...string) manager {
 	t.Helper()
 	address := freeAddress(t)
-	args = append([]string{"manager", "--kubeconfig", kubeconfig, "--health-address", address}, args...)
+	args = append([]string{"manager", "--kubeconfig", kubeconfig, "--health-address", address, "--package-runtime", "None"}, args...)
 	m := manager{cmd: exec.Command(w.program(), args...), log: &buffer{}}
 	m.cmd.Env, m.cmd.Stderr = w.env, m.log
 	if err := m.cmd.Start(); err != nil {

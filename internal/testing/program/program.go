@@ -45,12 +45,12 @@ type Manager struct {
 const readyLimit = 2 * time.Minute
 
 // Start runs the manager of a program with further arguments, and returns when it
-// is ready. The folder cache holds its packages and all else that it keeps. The
+// is ready. Unless the arguments say otherwise it runs no programs of packages. The folder cache holds its packages and all else that it keeps. The
 // process ends with the test at the latest.
 func Start(t testing.TB, program, kubeconfig, cache string, args ...string) *Manager {
 	t.Helper()
 	address := freeAddress(t)
-	args = append([]string{"manager", "--kubeconfig", kubeconfig, "--cache-dir", filepath.Join(cache, "packages"), "--health-address", address}, args...)
+	args = append([]string{"manager", "--kubeconfig", kubeconfig, "--cache-dir", filepath.Join(cache, "packages"), "--health-address", address, "--package-runtime", "None"}, args...)
 	m := &Manager{cmd: exec.Command(program, args...), done: make(chan struct{})}
 	m.cmd.Env = append(os.Environ(), "HOME="+cache, "XDG_CACHE_HOME="+cache, "KUBECONFIG=", "DOCKER_CONFIG="+filepath.Join(cache, "docker"))
 	m.cmd.Stderr = &m.log

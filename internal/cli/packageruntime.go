@@ -1,0 +1,18 @@
+package cli
+
+import (
+	programs "github.com/xpkg-dev/xpkg/internal/runtime"
+)
+
+// choose reads the flag --package-runtime. What it leaves open is as without the flag.
+func choose(flag string, standard programs.Name) (programs.Choice, error) {
+	if flag == "" {
+		return programs.Everywhere(standard), nil
+	}
+	choice, err := programs.ParseChoice(flag, standard)
+	if err != nil {
+		return programs.Choice{}, ErrUsage.New(err, "cannot use --package-runtime %q", flag).
+			WithDo("Give one of Deployment, Process, External and None, or pairs such as Provider=External;Function/greet=None.")
+	}
+	return choice, nil
+}

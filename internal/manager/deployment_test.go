@@ -1,0 +1,190 @@
+package manager_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/manager"
+	"github.com/xpkg-dev/xpkg/internal/runtime"
+)
+
+// deploying is a stand whose manager runs programs as Deployments.
+func deploying(t *testing.T) (*stand, *kubelet, *registry) {
+	t.Helper()
+	s := alone(t)
+	s.options.Runtimes = runtime.Everywhere(runtime.Deployment)
+	s.options.ActivationDeadline = 15 * time.Second
+	k := startKubelet(t, s)
+	s.start(t)
+	return s, k, newRegistry(t)
+}
+
+// A provider is healthy when its program is, and its versions follow one another
+// without two ever running: a good one, one whose program ends at once, and one
+// whose image does not exist.
+func TestProgramsOfAProvider(t *testing.T) {
+	s, k, r := deploying(t)
+	kind := func(text string) string { return crd("program.test", "Thing", text) }
+	v1ref, one := r.push(t, "program/provider:v1", provider("program", kind("one")))
+	v2ref, two := r.push(t, "program/provider:v2", provider("program", kind("two")))
+	v3ref, bad := r.push(t, "program/provider:v3", provider("program", kind("three")))
+	absent := "spec:\n  controller:\n    image: " + r.address + "/program/absent:v4\n"
+	v4ref, _ := r.push(t, "program/provider:v4", meta("Provider", "program", absent)+kind("four"))
+	k.fail(bad.String(), true)
+
+	p := newProvider("program", v1ref)
+	create(t, s.client, p)
+	untilSettled(t, s, p)
+	untilRuns(t, s, p, one.String())
+
+	upgradeTo(t, s, p, v2ref)
+	untilRuns(t, s, p, two.String())
+	good := activeOf(t, s, p)
+
+	change(t, s.client, p, func(p *v1.Provider) { p.Spec.Package = v3ref })
+	untilRolledBack(t, s, p)
+	if b := p.Status.Rollback; b.To != good || !strings.Contains(b.Message, "code 7") {
+		t.Errorf("rolled back: %+v", b)
+	}
+	untilRuns(t, s, p, two.String())
+	untilCondition(t, s.client, p, v1.TypeHealthy, corev1.ConditionFalse, "code 7")
+
+	s.audit.reset("things.program.test")
+	change(t, s.client, p, func(p *v1.Provider) { p.Spec.Package = v4ref })
+	until(t, s.client, p, "is rolled back from the last version", func(p *v1.Provider) bool {
+		return p.Status.Rollback != nil && p.Status.Rollback.From == p.Status.CurrentRevision && p.Status.CurrentIdentifier == v4ref && rolledBack(p)
+	})
+	if b := p.Status.Rollback; b.To != good || !strings.Contains(b.Message, "program/absent") {
+		t.Errorf("rolled back: %+v", b)
+	}
+	untilRuns(t, s, p, two.String())
+	if got := s.audit.writes("things.program.test"); len(got) > 0 {
+		t.Errorf("objects of a version whose image does not exist were written: %v", got)
+	}
+	if both := k.both("program"); both != "" {
+		t.Errorf("two versions ran at once: %s", both)
+	}
+	remove(t, s, p)
+	eventually(t, "nothing of the program is left", func() bool { return len(deployments(t, s, p)) == 0 })
+}
+
+// Of a function the old version runs until the new one answers.
+func TestProgramsOfAFunction(t *testing.T) {
+	s, k, r := deploying(t)
+	v1ref, one := r.push(t, "program/function:v1", meta("Function", "fn", ""))
+	v2ref, two := r.push(t, "program/function:v2", meta("Function", "fn", "spec: {capabilities: [composition, operation]}\n"))
+	f := &v1.Function{ObjectMeta: metav1.ObjectMeta{Name: "fn"}, Spec: v1.FunctionSpec{PackageSpec: v1.PackageSpec{Package: v1ref}}}
+	create(t, s.client, f)
+	untilSettled(t, s, f)
+	untilRuns(t, s, f, one.String())
+	rev := &v1.FunctionRevision{}
+	if err := s.client.Get(t.Context(), client.ObjectKey{Name: activeOf(t, s, f)}, rev); err != nil {
+		t.Fatal(err)
+	}
+	if rev.Status.Endpoint != "dns:///fn.crossplane-system:9443" {
+		t.Errorf("endpoint %s", rev.Status.Endpoint)
+	}
+	change(t, s.client, f, func(f *v1.Function) { f.Spec.Package = v2ref })
+	untilSettled(t, s, f)
+	untilRuns(t, s, f, two.String())
+	if k.both("fn") == "" {
+		t.Error("the old version ended before the new one answered")
+	}
+	remove(t, s, f)
+}
+
+// What configures a program is followed: it is waited for, taken over when it changes,
+// and an ImageConfig may name another.
+func TestRuntimeConfigs(t *testing.T) {
+	s, _, r := deploying(t)
+	ref, one := r.push(t, "program/configured:v1", provider("configured", crd("configured.test", "Thing", "one")))
+	p := newProvider("configured", ref)
+	p.Spec.RuntimeConfigRef = &v1.RuntimeConfigReference{Name: "configured"}
+	create(t, s.client, p)
+	untilCondition(t, s.client, p, v1.TypeHealthy, corev1.ConditionFalse, "RuntimeConfigNotFound")
+	account := "of-configured"
+	config := &v1beta1.DeploymentRuntimeConfig{
+		ObjectMeta: metav1.ObjectMeta{Name: "configured"},
+		Spec: v1beta1.DeploymentRuntimeConfigSpec{
+			ServiceAccountTemplate: &v1beta1.ServiceAccountTemplate{Metadata: &v1beta1.ObjectMeta{Name: &account}},
+		},
+	}
+	create(t, s.client, config)
+	untilSettled(t, s, p)
+	untilRuns(t, s, p, one.String())
+	untilAccount := func(name string) {
+		eventually(t, name+" exists", func() bool {
+			return s.client.Get(t.Context(), client.ObjectKey{Namespace: manager.DefaultNamespace, Name: name}, &corev1.ServiceAccount{}) == nil
+		})
+	}
+	untilAccount(account)
+	account = "of-configured-2"
+	config.Spec.ServiceAccountTemplate.Metadata.Name = &account
+	if err := s.client.Update(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	untilAccount(account)
+	// What somebody deletes comes back.
+	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: manager.DefaultNamespace, Name: account}}
+	if err := s.client.Delete(t.Context(), sa); err != nil && !apierrors.IsNotFound(err) {
+		t.Fatal(err)
+	}
+	untilAccount(account)
+	remove(t, s, p)
+}
+
+// A program that somebody else runs counts as he reports it, and about the revision
+// as it is now.
+func TestExternalPrograms(t *testing.T) {
+	s := alone(t)
+	s.options.Runtimes = runtime.Everywhere(runtime.External)
+	s.options.ActivationDeadline = 4 * time.Second
+	s.start(t)
+	r := newRegistry(t)
+	ref, _ := r.push(t, "program/external:v1", provider("external", crd("external.test", "Thing", "one")))
+	next, _ := r.push(t, "program/external:v2", provider("external", crd("external.test", "Thing", "two")))
+	p := newProvider("external", ref)
+	create(t, s.client, p)
+	untilCondition(t, s.client, p, v1.TypeHealthy, corev1.ConditionUnknown, "somebody else runs the program")
+	report := func(status corev1.ConditionStatus, message string) {
+		t.Helper()
+		eventually(t, "the report is written", func() bool {
+			rev := &v1.ProviderRevision{}
+			if err := s.client.Get(t.Context(), client.ObjectKey{Name: activeOf(t, s, p)}, rev); err != nil {
+				return false
+			}
+			rev.SetConditions(metav1.Now(), v1.Condition{Type: v1.TypeRuntimeHealthy, Status: status, Reason: "Mine", Message: message})
+			return s.client.Status().Update(t.Context(), rev) == nil
+		})
+	}
+	report(corev1.ConditionTrue, "runs elsewhere")
+	untilSettled(t, s, p)
+	rev := &v1.ProviderRevision{}
+	if err := s.client.Get(t.Context(), client.ObjectKey{Name: activeOf(t, s, p)}, rev); err != nil {
+		t.Fatal(err)
+	}
+	if c := rev.GetCondition(v1.TypeRuntimeHealthy); c.Reason != "Mine" || c.Message != "runs elsewhere" {
+		t.Errorf("the report was overwritten: %+v", c)
+	}
+	report(corev1.ConditionFalse, "the machine burns")
+	untilCondition(t, s.client, p, v1.TypeHealthy, corev1.ConditionFalse, "the machine burns")
+	report(corev1.ConditionTrue, "")
+	untilSettled(t, s, p)
+
+	// Nobody reports on the new version, so the old one is brought back; its report is
+	// about another time.
+	change(t, s.client, p, func(p *v1.Provider) { p.Spec.Package = next })
+	untilRolledBack(t, s, p)
+	if !strings.Contains(p.Status.Rollback.Message, "has not reported") {
+		t.Errorf("rolled back: %+v", p.Status.Rollback)
+	}
+	remove(t, s, p)
+}

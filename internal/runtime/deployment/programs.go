@@ -1,0 +1,139 @@
+package deployment
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/content"
+	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/internal/plan"
+	"github.com/xpkg-dev/xpkg/internal/runtime"
+)
+
+// Images knows the images of programs.
+type Images interface {
+	// Exists proves that the image with a digest can be had.
+	Exists(ctx context.Context, o content.Origin, d oci.Digest) error
+}
+
+// Programs runs programs as Deployments. It is a [runtime.Runtime].
+type Programs struct {
+	*Runtime
+	Images Images
+}
+
+var _ runtime.Runtime = Programs{}
+
+// Obtain proves that the image can be had. That of the package was had already, and
+// one that is never pulled is a matter of the nodes.
+func (p Programs) Obtain(ctx context.Context, program runtime.Program) error {
+	if program.OfPackage || program.PullPolicy == corev1.PullNever {
+		return nil
+	}
+	return p.Images.Exists(ctx, program.Origin, program.Digest)
+}
+
+// ServiceAccount implements [runtime.Runtime].
+func (Programs) ServiceAccount(program runtime.Program) (string, error) {
+	return runtime.AccountName(program)
+}
+
+// Run implements [runtime.Runtime].
+func (p Programs) Run(ctx context.Context, program runtime.Program) (runtime.State, error) {
+	objects, err := runtime.Shape(program)
+	if err != nil {
+		return runtime.State{}, err
+	}
+	state, err := p.Ensure(ctx, objects)
+	return runtime.State{
+		Available: state.Available, Reason: state.Reason, Message: state.Message, HeldBy: state.HeldBy, Endpoint: objects.Endpoint,
+	}, err
+}
+
+// Others gives the revisions of the package that have a Deployment. For a revision
+// that has none yet, which is about to be the first or to take over, it looks at the
+// cluster itself: at the Deployments of the other revisions, and at the pods that are
+// left of any.
+func (p Programs) Others(ctx context.Context, who plan.Requester) ([]plan.Owner, error) {
+	found, err := p.running(ctx, who)
+	if err != nil || slices.Contains(found, who.Revision.Name) || who.Revision.Name == "" {
+		return others(who, found), err
+	}
+	for _, name := range who.Siblings {
+		d := &appsv1.Deployment{}
+		err := p.Client.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: name}, d)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, classify(err, "read", d)
+		}
+		if c := holderOf(d); !apierrors.IsNotFound(err) && c != nil && isSibling(*c, who) {
+			found = append(found, c.Name)
+		}
+	}
+	pods, err := p.podsOfPackage(ctx, who)
+	return others(who, append(found, pods...)), err
+}
+
+// running names the revisions of a package that have a Deployment, as far as is known.
+func (p Programs) running(ctx context.Context, who plan.Requester) ([]string, error) {
+	var all appsv1.DeploymentList
+	if err := p.Client.List(ctx, &all, client.InNamespace(p.Namespace)); err != nil {
+		return nil, apply.ErrServer.New(err, "list the Deployments of %s", p.Namespace)
+	}
+	var out []string
+	for i := range all.Items {
+		d := &all.Items[i]
+		c := holderOf(d)
+		if c != nil && c.Kind == v1.RevisionKind(who.Package.Kind) && groupOf(c.APIVersion) == groupOf(who.Package.APIVersion) &&
+			d.Spec.Template.Labels[packageLabel(who)] == who.Package.Name {
+			out = append(out, c.Name)
+		}
+	}
+	return out, nil
+}
+
+// podsOfPackage names the revisions of a package that have pods.
+func (p Programs) podsOfPackage(ctx context.Context, who plan.Requester) ([]string, error) {
+	var pods corev1.PodList
+	err := p.Pods.List(ctx, &pods, client.InNamespace(p.Namespace), client.MatchingLabels{packageLabel(who): who.Package.Name}, client.HasLabels{v1.LabelRevision})
+	if err != nil {
+		return nil, apply.ErrServer.New(err, "list the pods of %s", who.Package.Name)
+	}
+	var out []string
+	for i := range pods.Items {
+		out = append(out, pods.Items[i].Labels[v1.LabelRevision])
+	}
+	return out, nil
+}
+
+func packageLabel(who plan.Requester) string {
+	if who.Package.Kind == v1.FunctionKind {
+		return v1.LabelFunction
+	}
+	return v1.LabelProvider
+}
+
+// others makes owners of names, each once, but for that of the revision itself.
+func others(who plan.Requester, names []string) []plan.Owner {
+	var out []plan.Owner
+	for _, name := range names {
+		o := plan.Owner{APIVersion: who.Package.APIVersion, Kind: v1.RevisionKind(who.Package.Kind), Name: name}
+		if name != who.Revision.Name && !slices.Contains(out, o) {
+			out = append(out, o)
+		}
+	}
+	slices.SortFunc(out, func(a, b plan.Owner) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+// Stop deletes the Deployment of a revision.
+func (p Programs) Stop(ctx context.Context, revision plan.Owner) (gone bool, err error) {
+	return p.Remove(ctx, revision)
+}
