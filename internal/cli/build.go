@@ -9,6 +9,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/format"
+	"github.com/xpkg-dev/xpkg/internal/indexlayer"
 	"github.com/xpkg-dev/xpkg/internal/oci"
 )
 
@@ -35,7 +36,7 @@ func (c *buildCmd) Run(env *Env) (err error) {
 		return err
 	}
 	stream := folder.Stream()
-	index, err := indexLayer(stream, c.streamLimits())
+	index, err := indexlayer.Build(stream, c.streamLimits())
 	if err != nil {
 		return err
 	}

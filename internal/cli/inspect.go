@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/xpkg-dev/xpkg/internal/format"
+	"github.com/xpkg-dev/xpkg/internal/indexlayer"
 	"github.com/xpkg-dev/xpkg/internal/oci"
 )
 
@@ -68,15 +69,15 @@ func (c *inspectCmd) describe(env *Env, m mover, o *opened, manifest oci.Manifes
 // content tells what is in the package: from its index layer, if that was once
 // proven on this machine or is to be believed, and from package.yaml otherwise.
 func (c *inspectCmd) content(ctx context.Context, a oci.Artifact, m oci.Manifest) (contentView, error) {
-	layer := findIndexLayer(m)
+	layer := indexlayer.Find(m)
 	if layer == nil {
 		return c.fromYAML(ctx, a, m, nil)
 	}
 	proofs := openProofs(c.CacheDir)
 	defer proofs.close()
 	proven := proofs.has(ctx, m.Digest, layer.Digest)
-	index, err := readIndexLayer(ctx, a, *layer)
-	if err != nil && !ErrIndexMismatch.Is(err) && !format.ErrDamagedIndex.Is(err) {
+	index, err := indexlayer.Read(ctx, a, *layer)
+	if err != nil && !indexlayer.ErrMismatch.Is(err) && !format.ErrDamagedIndex.Is(err) {
 		return contentView{}, err
 	}
 	if index != nil && (proven || c.TrustIndex) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/format"
+	"github.com/xpkg-dev/xpkg/internal/indexlayer"
 	"github.com/xpkg-dev/xpkg/internal/oci"
 )
 
@@ -188,17 +189,17 @@ func (c *lintCmd) lintImage(env *Env, at place) (_ []format.Finding, err error) 
 // lintIndex compares the index layer with the package, if there is one and the
 // package can be read.
 func (c *lintCmd) lintIndex(env *Env, a oci.Artifact, m oci.Manifest, stream []byte) *format.Finding {
-	layer := findIndexLayer(m)
+	layer := indexlayer.Find(m)
 	pkg, err := format.Read(stream, format.ReadOptions{Limits: c.streamLimits()})
 	if layer == nil || err != nil {
 		return nil
 	}
-	index, err := readIndexLayer(env.Context, a, *layer)
+	index, err := indexlayer.Read(env.Context, a, *layer)
 	if err == nil {
 		err = index.Matches(pkg)
 	}
 	if err == nil {
 		return nil
 	}
-	return &format.Finding{Code: ErrIndexMismatch, Severity: format.Error, Message: "the index layer is not that of the package: " + err.Error(), Fix: ErrIndexMismatch.Fix}
+	return &format.Finding{Code: indexlayer.ErrMismatch, Severity: format.Error, Message: "the index layer is not that of the package: " + err.Error(), Fix: indexlayer.ErrMismatch.Fix}
 }

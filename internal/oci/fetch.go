@@ -22,20 +22,36 @@ func (r *Remote) Fetch(ctx context.Context, ref Reference, store *Store, opts Fe
 	if ref.Digest.IsZero() {
 		return Manifest{}, ErrInvalidReference.New(nil, "reference %s has no digest to fetch", ref)
 	}
-	a, err := r.into(ctx, ref, store)
-	if err != nil {
-		return Manifest{}, err
-	}
-	m, err := FindManifest(ctx, a, opts.Platform, r.opts.Limits)
+	m, err := r.FetchManifest(ctx, ref, store, opts)
 	if err != nil {
 		return Manifest{}, err
 	}
 	if m.Base != nil {
-		return m, a.fetchLayer(ctx, *m.Base, newBudget(m, r.opts.Limits))
+		return m, r.FetchLayer(ctx, ref, m, *m.Base, store)
 	}
+	a := &fetched{remote: r, ref: ref, store: store, root: Descriptor{Digest: m.Root}}
 	// Reading the file is what tells how many layers are needed.
 	_, err = packageYAML(ctx, a, m, r.opts.Limits)
 	return m, err
+}
+
+// FetchManifest brings into the store the manifests on the way to the image of a
+// package, and none of its layers. A reference with nothing but a tag is resolved
+// by the request that gets its manifest: for an image that is one request, where
+// [Remote.Resolve] and [Remote.Fetch] make two.
+func (r *Remote) FetchManifest(ctx context.Context, ref Reference, store *Store, opts FetchOptions) (Manifest, error) {
+	a, err := r.into(ctx, ref, store)
+	if err != nil {
+		return Manifest{}, err
+	}
+	return FindManifest(ctx, a, opts.Platform, r.opts.Limits)
+}
+
+// FetchLayer brings one layer of a manifest into the store, unless it is there. The
+// layer may have as many bytes as the annotated layer of a package.
+func (r *Remote) FetchLayer(ctx context.Context, ref Reference, m Manifest, layer Descriptor, store *Store) error {
+	a := &fetched{remote: r, ref: ref, store: store}
+	return a.fetchLayer(ctx, layer, newBudget(m, r.opts.Limits))
 }
 
 // fetched is an artifact of a registry whose content goes through a store.
@@ -46,12 +62,14 @@ type fetched struct {
 	root   Descriptor
 }
 
-// into gives the artifact at a digest. Its root is in the store afterwards.
+// into gives the artifact at a digest or tag. Its root is in the store afterwards.
 func (r *Remote) into(ctx context.Context, ref Reference, store *Store) (*fetched, error) {
 	a := &fetched{remote: r, ref: ref, store: store}
-	if kept, err := store.Artifact(ctx, ref.Digest, r.opts.Limits); err == nil {
-		a.root = kept.Root()
-		return a, nil
+	if !ref.Digest.IsZero() {
+		if kept, err := store.Artifact(ctx, ref.Digest, r.opts.Limits); err == nil {
+			a.root = kept.Root()
+			return a, nil
+		}
 	}
 	raw, d, err := r.getManifest(ctx, ref)
 	if err != nil {

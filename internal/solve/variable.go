@@ -138,15 +138,7 @@ func (v *variable) fitting(text string, c *constraint) set {
 	return s
 }
 
-func (v *variable) fits(candidate *candidate, c *constraint) bool {
-	switch {
-	case c.pin != nil:
-		return c.pin.names(candidate.pin)
-	case c.any:
-		return true
-	}
-	return c.accepts(&candidate.version)
-}
+func (v *variable) fits(candidate *candidate, c *constraint) bool { return Constraint{*c}.fits(candidate) }
 
 // prefer sets the order in which versions of an installed package are tried.
 func (v *variable) prefer(nearest bool) {

@@ -1,0 +1,179 @@
+package content
+
+import (
+	"context"
+
+	"github.com/xpkg-dev/xpkg/internal/format"
+	"github.com/xpkg-dev/xpkg/internal/indexlayer"
+	"github.com/xpkg-dev/xpkg/internal/oci"
+)
+
+// smallLayer is the size of a base layer, in bytes, up to which it is fetched
+// rather than a layer that only claims to say what is in it.
+const smallLayer = 256 << 10
+
+// Description is what a package says about itself, for somebody who does not
+// install it.
+type Description struct {
+	// Digest is the content that was described.
+	Digest oci.Digest
+	Meta   format.Meta
+	// Claimed says that nobody has compared the metadata with package.yaml: it
+	// comes from a small layer of the package beside it.
+	Claimed bool
+}
+
+// The two entries that are kept of a description: from package.yaml, and claimed.
+func metaKey(d oci.Digest) oci.DerivedKey {
+	return oci.DerivedKey{Digest: d, Name: "meta", Version: format.IndexVersion}
+}
+
+func claimKey(d oci.Digest) oci.DerivedKey {
+	return oci.DerivedKey{Digest: d, Name: "meta-claim", Version: format.IndexVersion}
+}
+
+// Tags lists the tags of the repository of an origin.
+func (s *Source) Tags(ctx context.Context, o Origin) ([]string, error) {
+	return first(ctx, o, func(p Place) ([]string, error) {
+		c, err := s.clients.get(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		return c.remote.Tags(ctx, p.Ref)
+	})
+}
+
+// Describe tells what the package at an origin says about itself. The digest of the
+// origin, or else d, names the content, and otherwise what its tag stands for now;
+// then the request for the manifest is what resolves it. What was once read of a
+// digest is kept, and costs no request.
+//
+// Objects are neither fetched nor checked, as far as that can be avoided: a large
+// package that brings a list of what is in it is not downloaded. [Source.Prove]
+// does so.
+func (s *Source) Describe(ctx context.Context, o Origin, d oci.Digest) (Description, error) {
+	if d.IsZero() {
+		d = o.Ref.Digest
+	}
+	if known, ok := s.described(ctx, o, d); ok {
+		return known, nil
+	}
+	return first(ctx, o, func(p Place) (Description, error) { return s.describe(ctx, o, p, d, smallLayer) })
+}
+
+// Prove describes content by its package.yaml, which is fetched unless the store
+// has it.
+func (s *Source) Prove(ctx context.Context, o Origin, d oci.Digest) (Description, error) {
+	if known, ok := s.described(ctx, o, d); ok && !known.Claimed {
+		return known, nil
+	}
+	return first(ctx, o, func(p Place) (Description, error) { return s.describe(ctx, o, p, d, noClaims) })
+}
+
+// noClaims is a size up to which every base layer is fetched.
+const noClaims = 1 << 62
+
+// described gives what was kept of a digest.
+func (s *Source) described(ctx context.Context, o Origin, d oci.Digest) (Description, bool) {
+	if d.IsZero() {
+		return Description{}, false
+	}
+	for _, kept := range []struct {
+		key     oci.DerivedKey
+		claimed bool
+	}{{metaKey(d), false}, {indexKey(d), false}, {claimKey(d), true}} {
+		raw, err := s.opts.Store.GetDerived(ctx, kept.key)
+		if err != nil {
+			continue
+		}
+		index, err := format.DecodeIndex(raw)
+		if err != nil {
+			continue
+		}
+		index.File = o.at(d)
+		if meta, err := index.ReadMeta(s.opts.FormatLimits); err == nil {
+			return Description{d, meta, kept.claimed}, true
+		}
+	}
+	return Description{}, false
+}
+
+// describe asks one place. A claim is believed for base layers that are larger than
+// small, in bytes.
+func (s *Source) describe(ctx context.Context, o Origin, p Place, d oci.Digest, small int64) (Description, error) {
+	c, err := s.clients.get(ctx, p)
+	if err != nil {
+		return Description{}, err
+	}
+	ref := p.Ref
+	if !d.IsZero() {
+		ref = ref.WithDigest(d)
+	}
+	m, err := c.remote.FetchManifest(ctx, ref, s.opts.Store, oci.FetchOptions{})
+	if err != nil {
+		return Description{}, err
+	}
+	ref = ref.WithDigest(m.Root)
+	if known, ok := s.described(ctx, o, m.Root); ok && (small < noClaims || !known.Claimed) {
+		return known, nil
+	}
+	if m.Base != nil && m.Base.Size > small {
+		if layer := indexlayer.Find(m); layer != nil && layer.Size < m.Base.Size && c.remote.FetchLayer(ctx, ref, m, *layer, s.opts.Store) == nil {
+			if claim, err := s.claim(ctx, o, m, *layer); err == nil {
+				return claim, nil
+			}
+		}
+	}
+	if _, err := c.remote.Fetch(ctx, ref, s.opts.Store, oci.FetchOptions{}); err != nil {
+		return Description{}, err
+	}
+	return s.readMeta(ctx, o, m)
+}
+
+// claim reads the small layer.
+func (s *Source) claim(ctx context.Context, o Origin, m oci.Manifest, layer oci.Descriptor) (Description, error) {
+	a, err := s.opts.Store.Artifact(ctx, m.Root, s.opts.Limits)
+	if err != nil {
+		return Description{}, err
+	}
+	index, err := indexlayer.Read(ctx, a, layer)
+	if err != nil {
+		return Description{}, err
+	}
+	index.File = o.at(m.Root)
+	meta, err := index.ReadMeta(s.opts.FormatLimits)
+	if err != nil {
+		return Description{}, err
+	}
+	return s.remember(ctx, claimKey(m.Root), Description{m.Root, meta, true}), nil
+}
+
+// readMeta reads the metadata in package.yaml, which is in the store.
+func (s *Source) readMeta(ctx context.Context, o Origin, m oci.Manifest) (Description, error) {
+	room := &room{memory: s.memory, all: s.opts.ParseBytes}
+	defer room.leave()
+	stream, err := oci.PackageYAMLWithin(ctx, s.opts.Store, m, s.opts.Limits, func(bytes int64) error { return room.take(ctx, bytes) })
+	if err != nil {
+		return Description{}, err
+	}
+	meta, err := format.ReadMeta(stream, format.ReadOptions{File: o.at(m.Root), Limits: s.opts.FormatLimits})
+	if err != nil {
+		return Description{}, err
+	}
+	return s.remember(ctx, metaKey(m.Root), Description{m.Root, meta, false}), nil
+}
+
+// remember keeps a description, if that is possible. What it gives does not hold on
+// to the stream.
+func (s *Source) remember(ctx context.Context, key oci.DerivedKey, d Description) Description {
+	index, err := format.NewMetaIndex(d.Meta)
+	if err != nil {
+		return d
+	}
+	// A cache that cannot be written costs time and nothing else.
+	_ = s.opts.Store.PutDerived(ctx, key, format.EncodeIndex(index))
+	if meta, err := index.ReadMeta(s.opts.FormatLimits); err == nil {
+		d.Meta = meta
+	}
+	return d
+}

@@ -1,0 +1,69 @@
+package format
+
+import "bytes"
+
+// ReadMeta reads nothing but the metadata object of a package.yaml: what a package
+// needs, for somebody who does not install it. Whether the package is valid
+// otherwise, [Read] says.
+//
+// The error is a failure of the class Invalid, or of the class Limit when the
+// stream breaks a limit.
+func ReadMeta(stream []byte, opts ReadOptions) (Meta, error) {
+	docs, err := opts.split(stream)
+	if err != nil {
+		return Meta{}, err
+	}
+	found, ok := findMeta(docs)
+	if !ok {
+		return Meta{}, refuse([]Finding{placed(&fault{code: ErrNoMeta, what: "no metadata object"}, opts.File)}, "the package is refused")
+	}
+	return checkedMeta(found, opts)
+}
+
+// findMeta looks first at the documents that name the group, so that a large
+// package does not have to be parsed for its smallest document.
+func findMeta(docs []Document) (entry, bool) {
+	for _, likely := range []bool{true, false} {
+		for _, d := range docs {
+			if bytes.Contains(d.Raw, []byte("meta.pkg.")) != likely {
+				continue
+			}
+			if e := readEntry(d); e.err == nil && isMetaGroup(e.header.gvk().Group) {
+				return e, true
+			}
+		}
+	}
+	return entry{}, false
+}
+
+func checkedMeta(e entry, opts ReadOptions) (Meta, error) {
+	limits := opts.Limits.withDefaults()
+	meta, faults := readMeta(e.doc, e.header, &limits)
+	var findings []Finding
+	for _, f := range faults {
+		findings = append(findings, e.doc.finding(f))
+	}
+	findings = opts.Policy.apply(findings)
+	if len(errorsOf(findings)) > 0 {
+		return Meta{}, refuse(findings, "the package is refused")
+	}
+	return meta, nil
+}
+
+// NewMetaIndex makes an index of nothing but the metadata.
+func NewMetaIndex(meta Meta) (*Index, error) {
+	text, err := meta.Raw.JSON()
+	if err != nil {
+		return nil, err
+	}
+	return &Index{Version: IndexVersion, File: meta.Raw.File, Meta: text, MetaLine: meta.Raw.Line}, nil
+}
+
+// ReadMeta gives the metadata of the index.
+func (x *Index) ReadMeta(limits Limits) (Meta, error) {
+	pkg, err := (&Index{Version: x.Version, File: x.File, Meta: x.Meta, MetaLine: x.MetaLine}).Package(nil, limits)
+	if err != nil {
+		return Meta{}, err
+	}
+	return pkg.Meta, nil
+}
