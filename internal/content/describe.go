@@ -58,7 +58,26 @@ func (s *Source) Describe(ctx context.Context, o Origin, d oci.Digest) (Descript
 	if known, ok := s.described(ctx, o, d); ok {
 		return known, nil
 	}
+	if known, err := s.atHand(ctx, o, d); err == nil {
+		return known, nil
+	}
 	return first(ctx, o, func(p Place) (Description, error) { return s.describe(ctx, o, p, d, smallLayer) })
+}
+
+// atHand reads a package that is in the store. No pull secret is needed for it.
+func (s *Source) atHand(ctx context.Context, o Origin, d oci.Digest) (Description, error) {
+	if d.IsZero() {
+		return Description{}, oci.ErrBlobNotFound.New(nil, "no digest is known")
+	}
+	a, err := s.opts.Store.Artifact(ctx, d, s.opts.Limits)
+	if err != nil {
+		return Description{}, err
+	}
+	m, err := oci.FindManifest(ctx, a, oci.Platform{}, s.opts.Limits)
+	if err != nil {
+		return Description{}, err
+	}
+	return s.readMeta(ctx, o, m)
 }
 
 // Prove describes content by its package.yaml, which is fetched unless the store
@@ -160,8 +179,16 @@ func (s *Source) readMeta(ctx context.Context, o Origin, m oci.Manifest) (Descri
 	if err != nil {
 		return Description{}, err
 	}
-	return s.remember(ctx, metaKey(m.Root), Description{m.Root, meta, false}), nil
+	d := Description{m.Root, meta, false}
+	if len(stream) <= cheapStream {
+		return d, nil
+	}
+	return s.remember(ctx, metaKey(m.Root), d), nil
 }
+
+// cheapStream is the size of package.yaml, in bytes, up to which it is read again
+// in less time than it takes to keep what was found in it.
+const cheapStream = 64 << 10
 
 // remember keeps a description, if that is possible. What it gives does not hold on
 // to the stream.

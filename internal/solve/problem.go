@@ -71,6 +71,9 @@ type Problem struct {
 	// Budget limits the work, in words of 64 bits that are looked at. Zero means
 	// DefaultBudget. The same problem always takes the same work.
 	Budget int
+	// Unexplained leaves out why there is no solution, which can take longer than to
+	// find out: for a try after which there will be another.
+	Unexplained bool
 }
 
 // DefaultBudget ends a search that does not come to an end by itself within a

@@ -43,6 +43,8 @@ func Solve(p Problem) (Solution, error) {
 	s, err := m.solve(&p)
 	var none *unsolvable
 	switch {
+	case errors.As(err, &none) && p.Unexplained:
+		return Solution{}, ErrUnsolvable.New(nil, "no versions go together")
 	case errors.As(err, &none):
 		return Solution{}, m.conflict(&p, s, none.proof)
 	case errors.Is(err, errBudget):

@@ -138,7 +138,9 @@ func (v *variable) fitting(text string, c *constraint) set {
 	return s
 }
 
-func (v *variable) fits(candidate *candidate, c *constraint) bool { return Constraint{*c}.fits(candidate) }
+func (v *variable) fits(candidate *candidate, c *constraint) bool {
+	return Constraint{*c}.fits(candidate)
+}
 
 // prefer sets the order in which versions of an installed package are tried.
 func (v *variable) prefer(nearest bool) {

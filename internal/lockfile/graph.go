@@ -1,0 +1,186 @@
+package lockfile
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Order gives the packages so that each comes after what it needs, as far as there
+// is no circle, and otherwise in the order of their repositories.
+func (f *File) Order() []Package {
+	var out []Package
+	seen := map[string]bool{}
+	var visit func(p Package)
+	visit = func(p Package) {
+		if seen[p.Package] {
+			return
+		}
+		seen[p.Package] = true
+		for _, d := range p.Dependencies {
+			if to, ok := f.Find(d.Package); ok {
+				visit(to)
+			}
+		}
+		out = append(out, p)
+	}
+	for _, p := range f.Packages {
+		visit(p)
+	}
+	return out
+}
+
+// Requirer is somebody who asks for a package.
+type Requirer struct {
+	// Package is the repository of the one who asks; empty for a root.
+	Package string
+	// By names a root's asker, and is "you" for a person.
+	By         string
+	Constraint string
+}
+
+// Requirers are all who ask for a package, roots first.
+func (f *File) Requirers(repository string) []Requirer {
+	var out []Requirer
+	for _, r := range f.Roots {
+		if r.Package == repository {
+			out = append(out, Requirer{By: cmp.Or(r.By, "you"), Constraint: r.Constraint})
+		}
+	}
+	for _, p := range f.Packages {
+		for _, d := range p.Dependencies {
+			if d.Package == repository {
+				out = append(out, Requirer{Package: p.Package, Constraint: d.Constraint})
+			}
+		}
+	}
+	return out
+}
+
+// Check says what keeps the file from being the closure of some roots: a root that
+// was added, taken away or changed, and every version that does not satisfy a
+// constraint. It is empty when the file fits. Nothing but the file is looked at.
+func (f *File) Check(roots []Root) []string {
+	want := File{Roots: slices.Clone(roots)}
+	want.sort()
+	var out []string
+	for _, r := range want.Roots {
+		if !slices.Contains(f.Roots, r) {
+			out = append(out, fmt.Sprintf("%s asks for %s %s, which is not locked", cmp.Or(r.By, "you"), r.Package, r.Constraint))
+		}
+	}
+	for _, r := range f.Roots {
+		if !slices.Contains(want.Roots, r) {
+			out = append(out, fmt.Sprintf("it is locked that %s asks for %s %s, which nobody does", cmp.Or(r.By, "you"), r.Package, r.Constraint))
+		}
+	}
+	return append(out, f.Unsatisfied()...)
+}
+
+// Unsatisfied lists the constraints that the versions of the file do not satisfy,
+// and the packages that nobody needs.
+func (f *File) Unsatisfied() []string {
+	var out []string
+	for _, r := range f.Roots {
+		if p, _ := f.Find(r.Package); !r.Accepts(p) {
+			out = append(out, fmt.Sprintf("%s asks for %s %s, and %s is locked", cmp.Or(r.By, "you"), r.Package, r.Constraint, p.Name()))
+		}
+	}
+	needed := f.reached()
+	for _, p := range f.Packages {
+		if !needed[p.Package] {
+			out = append(out, fmt.Sprintf("nobody needs %s", p.Package))
+		}
+		for _, d := range p.Dependencies {
+			if to, _ := f.Find(d.Package); !(Root{Constraint: d.Constraint}).Accepts(to) {
+				out = append(out, fmt.Sprintf("%s %s needs %s %s, and %s is locked", p.Package, p.Name(), d.Package, d.Constraint, to.Name()))
+			}
+		}
+	}
+	return out
+}
+
+// reached are the packages that a root needs, directly or not.
+func (f *File) reached() map[string]bool {
+	seen := map[string]bool{}
+	var visit func(repository string)
+	visit = func(repository string) {
+		if seen[repository] {
+			return
+		}
+		seen[repository] = true
+		p, _ := f.Find(repository)
+		for _, d := range p.Dependencies {
+			visit(d.Package)
+		}
+	}
+	for _, r := range f.Roots {
+		visit(r.Package)
+	}
+	return seen
+}
+
+// Match gives the packages that a person may mean by a name: a repository, or the
+// end of one behind a slash.
+func (f *File) Match(name string) []Package {
+	if p, ok := f.Find(name); ok {
+		return []Package{p}
+	}
+	var out []Package
+	for _, p := range f.Packages {
+		if strings.HasSuffix(p.Package, "/"+name) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// Paths are the ways from the roots to a package, each a list of repositories that
+// begins with a root and ends with the package: one way through each of those that
+// need it directly, the shortest there is.
+func (f *File) Paths(repository string) [][]string {
+	var out [][]string
+	for _, by := range f.Requirers(repository) {
+		if by.Package == "" {
+			out = append(out, []string{repository})
+			continue
+		}
+		if path := f.shortest(by.Package, repository); path != nil {
+			out = append(out, append(path, repository))
+		}
+	}
+	slices.SortFunc(out, slices.Compare)
+	return slices.CompactFunc(out, slices.Equal)
+}
+
+// shortest is the shortest way from a root to a package that does not lead through
+// another one.
+func (f *File) shortest(to, around string) []string {
+	from := map[string]string{}
+	var queue []string
+	for _, r := range f.Roots {
+		if _, seen := from[r.Package]; !seen && r.Package != around {
+			from[r.Package] = ""
+			queue = append(queue, r.Package)
+		}
+	}
+	for ; len(queue) > 0; queue = queue[1:] {
+		if queue[0] == to {
+			var path []string
+			for at := to; at != ""; at = from[at] {
+				path = append(path, at)
+			}
+			slices.Reverse(path)
+			return path
+		}
+		p, _ := f.Find(queue[0])
+		for _, d := range p.Dependencies {
+			if _, seen := from[d.Package]; !seen && d.Package != around {
+				from[d.Package] = p.Package
+				queue = append(queue, d.Package)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+package lockfile
+
+import (
+	"errors"
+	"fmt"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/internal/format"
+	"github.com/xpkg-dev/xpkg/internal/oci"
+)
+
+// Failures of a lock file.
+var (
+	ErrInvalid = failure.Register(failure.Code{
+		Name: "LockInvalid", Class: failure.Invalid,
+		Cause: "The lock file is not one that xpkg has written: it is no YAML, or holds something that cannot be.",
+		Fix:   "Take the file of the last commit, or remove it, and run xpkg resolve --lock again.",
+	})
+	ErrVersion = failure.Register(failure.Code{
+		Name: "LockVersion", Class: failure.Unsupported,
+		Cause: "The lock file is of a format that this version of xpkg does not know.",
+		Fix:   "Use a newer xpkg, or write the file again with xpkg resolve --lock.",
+	})
+)
+
+const (
+	maxBytes    = 16 << 20
+	maxPackages = 10_000
+)
+
+// Parse reads a lock file. What it gives holds together: every package is there
+// once, with its digest, and everything that is needed is there. Whether the
+// versions satisfy the constraints, [File.Check] says.
+func Parse(data []byte) (File, error) {
+	if len(data) > maxBytes {
+		return File{}, ErrInvalid.New(nil, "the lock file has %d bytes and may have %d", len(data), maxBytes)
+	}
+	var head struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+	}
+	if err := yaml.Unmarshal(data, &head); err != nil {
+		return File{}, ErrInvalid.New(err, "cannot read the lock file")
+	}
+	if head.Kind != Kind {
+		return File{}, ErrInvalid.New(fmt.Errorf("its kind is %.40q and not %s", head.Kind, Kind), "cannot read the lock file")
+	}
+	if head.APIVersion != APIVersion {
+		return File{}, ErrVersion.New(nil, "the lock file is %.80q and not %s", head.APIVersion, APIVersion)
+	}
+	var doc struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		File       `json:",inline"`
+	}
+	if err := yaml.UnmarshalStrict(data, &doc); err != nil {
+		return File{}, ErrInvalid.New(err, "cannot read the lock file")
+	}
+	f := doc.File
+	f.sort()
+	if err := f.verify(); err != nil {
+		return File{}, ErrInvalid.New(err, "the lock file does not hold together")
+	}
+	return f, nil
+}
+
+// verify finds what cannot be.
+func (f *File) verify() error {
+	if len(f.Packages) > maxPackages {
+		return fmt.Errorf("it has %d packages and may have %d", len(f.Packages), maxPackages)
+	}
+	for i, p := range f.Packages {
+		if i > 0 && f.Packages[i-1].Package == p.Package {
+			return fmt.Errorf("%s is there twice", p.Package)
+		}
+		if err := f.verifyPackage(p); err != nil {
+			return err
+		}
+	}
+	for _, r := range f.Roots {
+		if err := f.present(r.Package); err != nil {
+			return fmt.Errorf("a root names %w", err)
+		}
+	}
+	return nil
+}
+
+func (f *File) verifyPackage(p Package) error {
+	ref, err := oci.ParseReference(p.Package, oci.ParseOptions{AllowUntagged: true})
+	switch {
+	case err != nil:
+		return err
+	case ref.Name() != p.Package:
+		return fmt.Errorf("%q is not the repository of a package, as %s is", p.Package, ref.Name())
+	case p.Digest.IsZero():
+		return fmt.Errorf("%s has no digest", p.Package)
+	}
+	if again, err := oci.ParseReference(p.Reference().String(), oci.ParseOptions{}); err != nil || again != p.Reference() {
+		return errors.Join(fmt.Errorf("%s cannot have the version %q", p.Package, p.Version), err)
+	}
+	switch p.Kind {
+	case format.Provider, format.Configuration, format.Function:
+	default:
+		return fmt.Errorf("%s cannot be of the kind %q", p.Package, p.Kind)
+	}
+	for _, d := range p.Dependencies {
+		if err := f.present(d.Package); err != nil {
+			return fmt.Errorf("%s needs %w", p.Package, err)
+		}
+	}
+	return nil
+}
+
+func (f *File) present(repository string) error {
+	if _, ok := f.Find(repository); !ok {
+		return fmt.Errorf("%q, which is not among the packages", repository)
+	}
+	return nil
+}

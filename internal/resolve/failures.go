@@ -1,0 +1,47 @@
+package resolve
+
+import (
+	"errors"
+
+	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/internal/oci"
+)
+
+// What can be wrong with what a package needs. All of these are of the class
+// NotFound: there may be another version with which they do not matter.
+var (
+	ErrUnqualified = failure.Register(failure.Code{
+		Name: "UnqualifiedDependency", Class: failure.NotFound,
+		Cause: "A package needs another one and does not say in which registry that is. Guessing would let anybody who owns the name in a public registry answer.",
+		Fix:   "Ask the author to name the registry, or say with --default-registry which one is meant.",
+	})
+	ErrTagMoved = failure.Register(failure.Code{
+		Name: "TagMoved", Class: failure.NotFound,
+		Cause: "A version is asked for by its tag and its digest. The tag stands for other content now, and what the digest names is gone.",
+		Fix:   "Find out why the tag was moved. To accept what it stands for now, ask for that digest.",
+	})
+	ErrUnusable = failure.Register(failure.Code{
+		Name: "UnusableVersion", Class: failure.NotFound,
+		Cause: "A version is no package that can be installed: its manifest or its metadata is not valid.",
+		Fix:   "Ask for another version, or ask its author to publish it again.",
+	})
+)
+
+func isNotFound(err error) bool {
+	return err != nil && failure.From(err).Code.Class.Name == failure.NotFound.Name
+}
+
+// unusable tells a version that is wrong in itself, and is set aside, from a failure
+// to read it, which ends everything: otherwise who keeps a version from being read
+// decides that an older one is installed.
+func unusable(err error) bool {
+	var f *failure.Error
+	if !errors.As(err, &f) {
+		return false
+	}
+	class := f.Code.Class.Name
+	return class == failure.Invalid.Name || class == failure.Unsupported.Name
+}
+
+// vanished reports whether a digest is not in its repository any more.
+func vanished(err error) bool { return oci.ErrManifestNotFound.Is(err) }

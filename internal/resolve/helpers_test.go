@@ -1,0 +1,217 @@
+package resolve_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/xpkg-dev/xpkg/internal/content"
+	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/internal/lockfile"
+	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/internal/resolve"
+	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
+)
+
+// registry is a registry that remembers what was asked of it, and takes its time.
+type registry struct {
+	*httptest.Server
+	address, backend string
+	delay            time.Duration
+
+	mu       sync.Mutex
+	names    map[string]bool
+	fault    func(w http.ResponseWriter, r *http.Request) bool
+	requests []string
+	now      int // requests under way
+	most     int // of them, at once
+}
+
+// newRegistry starts one whose requests take so long.
+func newRegistry(t testing.TB, delay time.Duration) *registry {
+	t.Helper()
+	r := &registry{backend: cluster.Registry(t), delay: delay, names: map[string]bool{}}
+	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: r.backend})
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.MaxIdleConnsPerHost = 64
+	t.Cleanup(transport.CloseIdleConnections)
+	proxy.Transport = transport
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		fault := r.begin(req)
+		defer r.end()
+		switch {
+		case !r.pause(req.Context()), fault != nil && fault(w, req):
+			return
+		case r.isMissing(req.URL.Path):
+			// The registry behind lists the tags of what it does not have.
+			http.NotFound(w, req)
+			return
+		}
+		proxy.ServeHTTP(w, req)
+	}))
+	r.address = r.Listener.Addr().String()
+	t.Cleanup(r.Close)
+	return r
+}
+
+// pause is the network between.
+func (r *registry) pause(ctx context.Context) bool {
+	if r.delay == 0 {
+		return true
+	}
+	timer := time.NewTimer(r.delay)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+func (r *registry) begin(req *http.Request) func(http.ResponseWriter, *http.Request) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.requests = append(r.requests, req.Method+" "+req.URL.Path)
+	r.now++
+	r.most = max(r.most, r.now)
+	return r.fault
+}
+
+func (r *registry) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.now--
+}
+
+func (r *registry) isMissing(path string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	name, ok := strings.CutSuffix(strings.TrimPrefix(path, "/v2/"), "/tags/list")
+	return ok && !r.names[name]
+}
+
+// does makes the registry answer in another way, from now on.
+func (r *registry) does(fault func(w http.ResponseWriter, r *http.Request) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.fault = fault
+}
+
+// asked gives the requests since the last call, sorted.
+func (r *registry) asked() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := r.requests
+	r.requests = nil
+	slices.Sort(out)
+	return out
+}
+
+// have publishes packages: lines "name version: dependency constraint; …". Names are
+// those of repositories of this registry; one with a capital letter is a Configuration.
+func (r *registry) have(t testing.TB, text string) {
+	t.Helper()
+	remote := oci.NewRemote(oci.RemoteOptions{})
+	defer remote.Close()
+	var wait sync.WaitGroup
+	room := make(chan struct{}, 8)
+	for line := range strings.Lines(text) {
+		head, needs, _ := strings.Cut(strings.TrimSpace(line), ":")
+		name, tag, ok := strings.Cut(head, " ")
+		if !ok {
+			continue
+		}
+		stream := r.stream(name, needs)
+		r.mu.Lock()
+		r.names[name] = true
+		r.mu.Unlock()
+		wait.Go(func() {
+			room <- struct{}{}
+			defer func() { <-room }()
+			r.push(t, remote, name, tag, stream)
+		})
+	}
+	wait.Wait()
+}
+
+func (r *registry) push(t testing.TB, remote *oci.Remote, name, tag, stream string) {
+	image, err := oci.BuildImage(t.Context(), oci.ImageInput{PackageYAML: []byte(stream)})
+	if err == nil {
+		ref := oci.MustParseReference(r.backend + "/" + name + ":" + tag)
+		_, err = remote.Push(t.Context(), ref, image)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// stream is a package.yaml.
+func (r *registry) stream(name, needs string) string {
+	kind := "Provider"
+	if needs != "" {
+		kind = "Configuration"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "apiVersion: meta.pkg.crossplane.io/v1\nkind: %s\nmetadata: {name: %s}\nspec:\n  dependsOn:\n", kind, filepath.Base(name))
+	for need := range strings.SplitSeq(needs, ";") {
+		to, constraint, _ := strings.Cut(strings.TrimSpace(need), " ")
+		switch {
+		case to == "":
+			continue
+		case !strings.Contains(to, ".") && !strings.HasPrefix(to, "short/"):
+			to = r.address + "/" + to
+		}
+		fmt.Fprintf(&b, "  - {apiVersion: pkg.crossplane.io/v1, kind: Provider, package: %q, version: %q}\n", to, constraint)
+	}
+	return b.String()
+}
+
+// root asks for a package of this registry.
+func (r *registry) root(name, constraint string) lockfile.Root {
+	return lockfile.Root{Package: r.address + "/" + name, Constraint: constraint}
+}
+
+// resolver is one with a cache of its own.
+func newResolver(t testing.TB, change func(*content.Options)) *resolve.Resolver {
+	t.Helper()
+	store, err := oci.OpenStore(filepath.Join(t.TempDir(), "store"), oci.StoreOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := content.Options{Store: store}
+	o.Remote.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+	if change != nil {
+		change(&o)
+	}
+	source := content.NewSource(o)
+	t.Cleanup(func() {
+		source.Close()
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &resolve.Resolver{Registry: source}
+}
+
+// summary is a closure in one line, without the address of the registry.
+func (r *registry) summary(f lockfile.File) string {
+	var out []string
+	for _, p := range f.Packages {
+		out = append(out, strings.TrimPrefix(p.Package, r.address+"/")+" "+p.Name())
+	}
+	return strings.Join(out, "; ")
+}
+
+func hasCode(err error, name string) bool {
+	return failure.From(err).Code.Name == name
+}

@@ -1,0 +1,203 @@
+package resolve_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/xpkg-dev/xpkg/internal/lockfile"
+	"github.com/xpkg-dev/xpkg/internal/resolve"
+)
+
+// tree is a package with so many children, each with so many of their own. All have
+// three versions, and the leaves, which share a dependency, need its highest.
+func tree(children, grandchildren int) (have string, packages int) {
+	var b strings.Builder
+	var top []string
+	for i := range children {
+		child := fmt.Sprintf("child%02d", i)
+		top = append(top, child+" >=v1")
+		var needs []string
+		for j := range grandchildren {
+			leaf := fmt.Sprintf("leaf%02d-%02d", i, j)
+			needs = append(needs, leaf+" >=v1, <v3")
+			for _, tag := range []string{"v1.0.0", "v2.0.0", "v3.0.0"} {
+				fmt.Fprintf(&b, "%s %s\n", leaf, tag)
+			}
+		}
+		for _, tag := range []string{"v1.0.0", "v1.1.0", "v2.0.0"} {
+			fmt.Fprintf(&b, "%s %s: %s\n", child, tag, strings.Join(needs, "; "))
+		}
+	}
+	fmt.Fprintf(&b, "top v1.0.0: %s\n", strings.Join(top, "; "))
+	return b.String(), 1 + children + children*grandchildren
+}
+
+// Each repository is listed once, and of each version that is looked at two things
+// are read: its manifest and its layer.
+func TestRequests(t *testing.T) {
+	r := newRegistry(t, 5*time.Millisecond)
+	have, packages := tree(8, 4)
+	r.have(t, have)
+	resolver := newResolver(t, nil)
+	q := resolve.Request{Roots: []lockfile.Root{r.root("top", "v1.0.0")}}
+	q.Roots[0].Exact = true
+	first, err := resolver.Resolve(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(first.Packages) != packages {
+		t.Fatalf("%d packages, want %d", len(first.Packages), packages)
+	}
+	asked := r.asked()
+	if twice := repeated(asked); twice != "" {
+		t.Errorf("asked twice: %s", twice)
+	}
+	lists := count(asked, "/tags/list")
+	if lists != packages-1 || count(asked, "/manifests/") != packages || count(asked, "") > lists+2*packages {
+		t.Errorf("%d requests for %d packages, %d of them for tags", len(asked), packages, lists)
+	}
+	if r.most > 32 {
+		t.Errorf("%d requests at once", r.most)
+	}
+
+	// What is in the cache is read from it: a tag is asked for what it stands for now.
+	if _, err := resolver.Resolve(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	if asked := r.asked(); count(asked, "/blobs/") != 0 || len(asked) != lists+packages {
+		t.Errorf("%d requests, %d of them for layers, with everything in the cache", len(asked), count(asked, "/blobs/"))
+	}
+
+	// What is kept needs nothing.
+	q.Kept = first.Packages
+	r.does(func(w http.ResponseWriter, _ *http.Request) bool {
+		w.WriteHeader(http.StatusTeapot)
+		return true
+	})
+	again, err := newResolver(t, nil).Resolve(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if asked := r.asked(); len(asked) != 0 || string(lockfile.Encode(again.File)) != string(lockfile.Encode(first.File)) {
+		t.Errorf("%q were asked for, and there is %s", asked, r.summary(again.File))
+	}
+}
+
+// A search that goes down through the versions of a package reads ahead, twice as far
+// each time, and never much more than it needs.
+func TestBacktrackingReadsAhead(t *testing.T) {
+	r := newRegistry(t, 0)
+	var b strings.Builder
+	const versions = 60
+	for i := range versions {
+		fmt.Fprintf(&b, "top v1.%d.0: base v%d\n", i, min(i, 20)+1)
+	}
+	fmt.Fprint(&b, "base v1.0.0\n")
+	r.have(t, b.String())
+	got, err := newResolver(t, nil).Resolve(t.Context(), resolve.Request{Roots: []lockfile.Root{r.root("top", "*")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := r.summary(got.File); s != "base v1.0.0; top v1.0.0" {
+		t.Fatal(s)
+	}
+	asked := r.asked()
+	if twice := repeated(asked); twice != "" {
+		t.Errorf("asked twice: %s", twice)
+	}
+	if n := count(asked, "/top/manifests/"); n != versions {
+		t.Errorf("%d versions were read", n)
+	}
+}
+
+// The same is asked for, whatever is quick and whatever is slow.
+func TestRequestsDoNotDependOnTime(t *testing.T) {
+	have := `top v1.0.0: a >=v1; b >=v1
+a v1.0.0: c v1
+a v1.1.0: c v2
+a v1.2.0: c v3
+a v1.3.0: c v4
+b v1.0.0: c v1; d >=v1
+c v1.0.0
+c v2.0.0
+c v3.0.0
+c v4.0.0
+d v1.0.0`
+	r := newRegistry(t, 0)
+	r.have(t, have)
+	var want []string
+	for i, slow := range []string{"", "/a/", "/b/", "/c/", "/d/", "/tags/"} {
+		r.does(func(_ http.ResponseWriter, req *http.Request) bool {
+			if slow != "" && strings.Contains(req.URL.Path, slow) {
+				time.Sleep(5 * time.Millisecond)
+			}
+			return false
+		})
+		got, err := newResolver(t, nil).Resolve(t.Context(), resolve.Request{Roots: []lockfile.Root{r.root("top", "*")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := append(r.asked(), string(lockfile.Encode(got.File)))
+		if i == 0 {
+			want = asked
+		}
+		if !slices.Equal(asked, want) {
+			t.Errorf("with a slow %s\n%q\nwant\n%q", slow, asked, want)
+		}
+	}
+}
+
+func count(asked []string, part string) int {
+	n := 0
+	for _, a := range asked {
+		if strings.Contains(a, part) {
+			n++
+		}
+	}
+	return n
+}
+
+func repeated(sorted []string) string {
+	for i := range sorted {
+		if i > 0 && sorted[i] == sorted[i-1] && !strings.Contains(sorted[i], "/blobs/") {
+			return sorted[i]
+		}
+	}
+	return ""
+}
+
+// The time of a tree is that of its depth. Beside it stands the time of its slowest
+// package alone, over the same network: a root that is named by a constraint.
+func BenchmarkDelayedRegistry(b *testing.B) {
+	const delay = 30 * time.Millisecond
+	for _, size := range []struct{ children, grandchildren int }{{4, 1}, {8, 4}, {16, 6}} {
+		have, packages := tree(size.children, size.grandchildren)
+		b.Run(fmt.Sprintf("%d packages", packages), func(b *testing.B) {
+			r := newRegistry(b, delay)
+			r.have(b, have)
+			var all, one time.Duration
+			for b.Loop() {
+				one += timed(b, r, r.root("leaf00-00", ">=v1"))
+				all += timed(b, r, lockfile.Root{Package: r.address + "/top", Constraint: "v1.0.0", Exact: true})
+			}
+			n := time.Duration(b.N)
+			b.ReportMetric(float64((all/n).Microseconds())/1000, "ms/tree")
+			b.ReportMetric(float64((one/n).Microseconds())/1000, "ms/package")
+			b.ReportMetric(float64(all)/float64(one), "ratio")
+			b.ReportMetric(float64(len(r.asked()))/float64(n), "requests/op")
+		})
+	}
+}
+
+func timed(b *testing.B, r *registry, root lockfile.Root) time.Duration {
+	resolver := newResolver(b, nil)
+	start := time.Now()
+	if _, err := resolver.Resolve(b.Context(), resolve.Request{Roots: []lockfile.Root{root}}); err != nil {
+		b.Fatal(err)
+	}
+	return time.Since(start)
+}
