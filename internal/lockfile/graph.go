@@ -67,12 +67,12 @@ func (f *File) Check(roots []Root) []string {
 	var out []string
 	for _, r := range want.Roots {
 		if !slices.Contains(f.Roots, r) {
-			out = append(out, fmt.Sprintf("%s asks for %s %s, which is not locked", cmp.Or(r.By, "you"), r.Package, r.Constraint))
+			out = append(out, r.wish()+", which is not locked")
 		}
 	}
 	for _, r := range f.Roots {
 		if !slices.Contains(want.Roots, r) {
-			out = append(out, fmt.Sprintf("it is locked that %s asks for %s %s, which nobody does", cmp.Or(r.By, "you"), r.Package, r.Constraint))
+			out = append(out, "it is locked that "+r.wish()+", which is not so")
 		}
 	}
 	return append(out, f.Unsatisfied()...)
@@ -84,7 +84,7 @@ func (f *File) Unsatisfied() []string {
 	var out []string
 	for _, r := range f.Roots {
 		if p, _ := f.Find(r.Package); !r.Accepts(p) {
-			out = append(out, fmt.Sprintf("%s asks for %s %s, and %s is locked", cmp.Or(r.By, "you"), r.Package, r.Constraint, p.Name()))
+			out = append(out, fmt.Sprintf("%s, and %s is locked", r.wish(), p.Name()))
 		}
 	}
 	needed := f.reached()
@@ -99,6 +99,15 @@ func (f *File) Unsatisfied() []string {
 		}
 	}
 	return out
+}
+
+// wish says what a root asks for.
+func (r Root) wish() string {
+	asks := "you ask"
+	if r.By != "" {
+		asks = r.By + " asks"
+	}
+	return asks + " for " + r.Package + " " + r.Constraint
 }
 
 // reached are the packages that a root needs, directly or not.
