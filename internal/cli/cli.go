@@ -72,6 +72,7 @@ type grammar struct {
 	Extract   extractCmd   `cmd:"" group:"move" help:"Print the package.yaml of a package."`
 	Login     loginCmd     `cmd:"" group:"move" help:"Log in to a registry."`
 	Logout    logoutCmd    `cmd:"" group:"move" help:"Log out of a registry."`
+	Resolve   resolveCmd   `cmd:"" group:"move" help:"Find one version, with its digest, of everything that packages need."`
 	Install   installCmd   `cmd:"" group:"use" help:"Install a package."`
 	Update    updateCmd    `cmd:"" group:"use" aliases:"upgrade" help:"Update a package that is installed."`
 	Uninstall uninstallCmd `cmd:"" group:"use" help:"Uninstall a package."`

@@ -17,9 +17,12 @@ const planCacheLimit = 10 << 30
 // lateSource gives packages, and opens the package cache with the first question:
 // a plan that needs no content needs no cache either. It is for one goroutine.
 type lateSource struct {
-	flags  planFlags
-	cache  *cache.Cache
-	source *content.Source
+	flags contentFlags
+	// patience bounds how long a registry can make a request wait; what plans have
+	// when it is zero.
+	patience time.Duration
+	cache    *cache.Cache
+	source   *content.Source
 }
 
 func (s *lateSource) open() (*content.Source, error) {
@@ -30,6 +33,7 @@ func (s *lateSource) open() (*content.Source, error) {
 	if err != nil {
 		return nil, err
 	}
+	registries.MaxRetryAfter = s.patience
 	if s.cache, err = s.flags.cacheFlags.open(planCacheLimit); err != nil {
 		return nil, err
 	}

@@ -11,12 +11,17 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/preview"
 )
 
+// contentFlags say how packages are read through the package cache.
+type contentFlags struct {
+	cacheFlags
+	Insecure []string `placeholder:"HOST" help:"Registry to speak to in plain HTTP, without TLS. Registries on this machine are spoken to that way anyhow."`
+	CAFile   []string `name:"ca-file" placeholder:"HOST=FILE" help:"Certificate authorities (PEM) to trust for a registry in place of the system's."`
+}
+
 // planFlags say how a plan reads content.
 type planFlags struct {
-	cacheFlags
-	Insecure  []string `placeholder:"HOST" help:"Registry to speak to in plain HTTP, without TLS. Registries on this machine are spoken to that way anyhow."`
-	CAFile    []string `name:"ca-file" placeholder:"HOST=FILE" help:"Certificate authorities (PEM) to trust for a registry in place of the system's."`
-	Namespace string   `default:"crossplane-system" help:"Namespace of the package manager, where pull secrets are."`
+	contentFlags
+	Namespace string `default:"crossplane-system" help:"Namespace of the package manager, where pull secrets are."`
 }
 
 // planner makes plans until it is closed.
@@ -40,7 +45,7 @@ func (f planFlags) open(c clusterFlags) (*planner, error) {
 	if err != nil {
 		return nil, ErrKubeconfig.New(err, "cannot use the kubeconfig")
 	}
-	source := &lateSource{flags: f}
+	source := &lateSource{flags: f.contentFlags}
 	return &planner{
 		Planner: &preview.Planner{Reader: cluster, Cluster: objects, Source: source, Namespace: f.Namespace},
 		client:  cluster, source: source,

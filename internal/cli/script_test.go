@@ -56,6 +56,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"digest": digest,
 			"tamper": tamper,
+			"expand": expand,
 
 			"runtime":     makeRuntime,
 			"pushruntime": pushRuntime,
@@ -136,4 +137,12 @@ func tamper(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	raw[len(raw)/2] ^= 1
 	ts.Check(os.WriteFile(name, raw, 0o600))
+}
+
+// expand replaces the variables in a file by their values: "expand FILE".
+func expand(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: expand FILE")
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(os.Expand(ts.ReadFile(args[0]), ts.Getenv)), 0o600))
 }

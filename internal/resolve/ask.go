@@ -54,6 +54,11 @@ func ask[T any](s *source, pkg, pin string, question func(content.Origin) (T, er
 	}
 	o := content.Plain(ref)
 	if s.resolver.Locate != nil {
+		if pin == "" {
+			// Prefixes are compared with whole references, and a list of tags does not
+			// depend on the tag.
+			ref.Tag = "latest"
+		}
 		if o, err = s.resolver.Locate(s.ctx, ref); err != nil {
 			return answer, err
 		}

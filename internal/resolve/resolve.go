@@ -67,8 +67,8 @@ type Result struct {
 	// SetAside says of each repository which tags that could have been expected were
 	// not chosen, and why.
 	SetAside map[string][]solve.SetAside
-	// Notes are what a person should know: a version that cannot be used, a tag that
-	// was moved. They are there for a failure, too, and in a fixed order.
+	// Notes are what a person should know: a version that cannot be used, a package
+	// under two names. They are there for a failure, too, and in a fixed order.
 	Notes []string
 }
 
@@ -165,7 +165,7 @@ func (s *source) result(q Request, solution solve.Solution) (Result, error) {
 		out.Why[p.Package], out.SetAside[p.Package] = pick.Why, pick.SetAside
 	}
 	slices.SortFunc(out.Packages, func(a, b lockfile.Package) int { return cmp.Compare(a.Package, b.Package) })
-	s.compare(q.Kept, out.Packages)
+	s.same(out.Packages)
 	s.kinds(solution.Picks, &out.File)
 	out.Notes = s.told()
 	return out, nil
@@ -202,21 +202,15 @@ func pin(pick solve.Pick) string {
 	return pick.Tag + "@" + pick.Digest
 }
 
-// compare notes what a person would like to know of a closure.
-func (s *source) compare(before, after []lockfile.Package) {
-	was := map[string]lockfile.Package{}
-	for _, p := range before {
-		was[p.Package] = p
-	}
-	same := map[oci.Digest]string{}
-	for _, p := range after {
-		if old, ok := was[p.Package]; ok && old.Version == p.Version && p.Version != "" && old.Digest != p.Digest {
-			s.note(fmt.Sprintf("the tag %s of %s has moved: it was %s and is %s", p.Version, p.Package, old.Digest, p.Digest))
-		}
-		if other, ok := same[p.Digest]; ok {
+// same notes where two packages are one under two names: a mirror, or a fork that was
+// not changed.
+func (s *source) same(packages []lockfile.Package) {
+	names := map[oci.Digest]string{}
+	for _, p := range packages {
+		if other, ok := names[p.Digest]; ok {
 			s.note(fmt.Sprintf("%s and %s are the same content, %s, under two names", other, p.Package, p.Digest.Short()))
 		}
-		same[p.Digest] = p.Package
+		names[p.Digest] = p.Package
 	}
 }
 

@@ -60,12 +60,19 @@ func (s *source) wait() { s.busy.Wait() }
 
 // Versions implements [solve.Source].
 func (s *source) Versions(pkg string) ([]string, error) {
-	if kept, ok := s.kept[pkg]; ok && s.held {
+	kept, ok := s.kept[pkg]
+	if ok && s.held {
 		return []string{kept.Pin()}, nil
 	}
 	t := s.list(pkg)
 	s.wait()
-	return t.get()
+	tags, err := t.get()
+	if at := slices.Index(tags, kept.Version); at >= 0 && ok {
+		// Of a tag that is kept there is one content, wherever the tag is now.
+		tags = slices.Clone(tags)
+		tags[at] = kept.Pin()
+	}
+	return tags, err
 }
 
 // Dependencies implements [solve.Source].

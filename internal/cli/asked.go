@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"path/filepath"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/internal/format"
+	"github.com/xpkg-dev/xpkg/internal/lockfile"
+	"github.com/xpkg-dev/xpkg/internal/oci"
+)
+
+// whatArgs say what is resolved.
+type whatArgs struct {
+	What []string `arg:"" optional:"" name:"what" help:"What is resolved: a folder with a crossplane.yaml, whose dependencies count; REPOSITORY:TAG, REPOSITORY@CONSTRAINT such as xpkg.crossplane.io/crossplane-contrib/provider-nop@>=v0.4.0, or REPOSITORY@sha256:DIGEST. Default is this folder and, where it is no package, what the lock file was made for."`
+}
+
+// roots read the arguments. There are none when nothing was named and this folder is
+// no package.
+func (a whatArgs) roots() ([]lockfile.Root, error) {
+	what := a.What
+	if len(what) == 0 {
+		if found, err := filepath.Glob("crossplane.yaml"); err != nil || len(found) == 0 {
+			return nil, err
+		}
+		what = []string{"."}
+	}
+	var out []lockfile.Root
+	for _, w := range what {
+		roots, err := rootsOf(w)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, roots...)
+	}
+	return out, nil
+}
+
+// rootsOf reads one argument. As with places, the text alone decides what it is.
+func rootsOf(s string) ([]lockfile.Root, error) {
+	if isPath(s) {
+		return folderRoots(s)
+	}
+	name, constraint, constrained := strings.Cut(s, "@")
+	if !constrained || strings.HasPrefix(constraint, "sha256:") {
+		ref, err := parseReference(s)
+		if err != nil {
+			return nil, err
+		}
+		root := lockfile.Root{Package: ref.Name(), Constraint: ref.Identifier()}
+		if ref.Tag != "" {
+			root.Constraint, root.Exact = strings.TrimPrefix(ref.String(), ref.Name()+":"), true
+		}
+		return []lockfile.Root{root}, nil
+	}
+	ref, err := oci.ParseReference(name, oci.ParseOptions{DefaultRegistry: defaultRegistry, AllowUntagged: true})
+	if err != nil {
+		return nil, err
+	}
+	if ref.Tag != "" {
+		return nil, ErrUsage.New(nil, "%s has both a tag and a constraint", s).WithDo("Leave one of them out.")
+	}
+	if err := format.CheckConstraint(constraint, false); err != nil {
+		return nil, format.ErrInvalidConstraint.New(err, "cannot read %q", constraint)
+	}
+	return []lockfile.Root{{Package: ref.Name(), Constraint: constraint}}, nil
+}
+
+// folderRoots are what the package in a folder depends on.
+func folderRoots(dir string) ([]lockfile.Root, error) {
+	folder, err := folderFlags{}.read(dir, format.Limits{})
+	if err != nil {
+		return nil, err
+	}
+	meta, err := format.ReadMeta(folder.Stream(), format.ReadOptions{File: filepath.Join(dir, "crossplane.yaml")})
+	if err != nil {
+		return nil, err
+	}
+	out := []lockfile.Root{}
+	for _, d := range meta.DependsOn {
+		ref, err := oci.ParseReference(d.Package, oci.ParseOptions{AllowUntagged: true, DefaultRegistry: defaultRegistry})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, lockfile.Root{Package: ref.Name(), Constraint: d.Constraint, By: meta.Name})
+	}
+	return out, nil
+}

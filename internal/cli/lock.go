@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/atomicfile"
+	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/internal/lockfile"
+)
+
+// Failures of lock files on the disk.
+var (
+	ErrLockNotFound = failure.Register(failure.Code{
+		Name: "LockNotFound", Class: failure.NotFound,
+		Cause: "The lock file that was named does not exist or cannot be read.",
+		Fix:   "Write it with xpkg resolve --lock FILE.",
+	})
+	ErrLockWrite = failure.Register(failure.Code{
+		Name: "LockWrite", Class: failure.Usage,
+		Cause: "The lock file cannot be written.",
+		Fix:   "Name a file in a folder that exists and that you may write to.",
+	})
+	ErrNotLocked = failure.Register(failure.Code{
+		Name: "NotLocked", Class: failure.NotFound,
+		Cause: "The package that was named is not among those of the closure, or several are called so.",
+		Fix:   "Name the whole repository; xpkg tree shows what there is.",
+	})
+)
+
+// readLock reads a lock file. Without a file, or with one that may be missing and is,
+// it is empty.
+func readLock(file string, maybe bool) (lockfile.File, error) {
+	if file == "" {
+		return lockfile.File{}, nil
+	}
+	raw, err := os.ReadFile(file)
+	switch {
+	case maybe && errors.Is(err, fs.ErrNotExist):
+		return lockfile.File{}, nil
+	case err != nil:
+		return lockfile.File{}, ErrLockNotFound.New(err, "cannot read the lock file")
+	}
+	f, err := lockfile.Parse(raw)
+	if err != nil {
+		x := failure.From(err)
+		return lockfile.File{}, x.Code.New(x.Why, "%s: %s", file, x.What)
+	}
+	return f, nil
+}
+
+// writeLock writes a lock file, unless it is there already.
+func writeLock(file string, f lockfile.File) error {
+	raw := lockfile.Encode(f)
+	if is, err := os.ReadFile(file); err == nil && string(is) == string(raw) {
+		return nil
+	}
+	err := atomicfile.Write(file, 0o644, func(w io.Writer) error {
+		_, err := w.Write(raw)
+		return err
+	})
+	if err != nil {
+		return ErrLockWrite.New(err, "cannot write %s", file)
+	}
+	return nil
+}
+
+// findLocked gives the one package that a person means.
+func findLocked(f lockfile.File, name string) (lockfile.Package, error) {
+	found := f.Match(name)
+	if len(found) == 1 {
+		return found[0], nil
+	}
+	if len(found) == 0 {
+		return lockfile.Package{}, ErrNotLocked.New(nil, "there is no package %s", name)
+	}
+	var names []string
+	for _, p := range found {
+		names = append(names, p.Package)
+	}
+	return lockfile.Package{}, ErrNotLocked.New(nil, "%s can be %s", name, strings.Join(names, " or "))
+}
+
+// writeLockChanges says what has changed in a lock file.
+func writeLockChanges(w io.Writer, file string, before, after lockfile.File) error {
+	changes := lockChanges(before, after)
+	for _, c := range changes {
+		fmt.Fprintln(w, safe(c))
+	}
+	word := "unchanged"
+	if len(changes) > 0 || string(lockfile.Encode(before)) != string(lockfile.Encode(after)) {
+		word = "written"
+	}
+	_, err := fmt.Fprintf(w, "%s %s: %s\n", safe(file), word, plural(len(after.Packages), "package"))
+	return err
+}
+
+// lockChanges are the differences of two files, one line for each package, in the
+// order of their repositories.
+func lockChanges(before, after lockfile.File) []string {
+	var out []string
+	for _, p := range after.Packages {
+		switch was, ok := before.Find(p.Package); {
+		case !ok:
+			out = append(out, fmt.Sprintf("added    %s %s", p.Package, p.Name()))
+		case was.Name() != p.Name():
+			out = append(out, fmt.Sprintf("changed  %s %s -> %s", p.Package, was.Name(), p.Name()))
+		case was.Digest != p.Digest:
+			out = append(out, fmt.Sprintf("moved    %s %s: the tag stood for %s and stands for %s", p.Package, p.Name(), was.Digest.Short(), p.Digest.Short()))
+		}
+	}
+	for _, p := range before.Packages {
+		if _, ok := after.Find(p.Package); !ok {
+			out = append(out, fmt.Sprintf("removed  %s %s", p.Package, p.Name()))
+		}
+	}
+	return out
+}

@@ -1,0 +1,165 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/internal/lockfile"
+	"github.com/xpkg-dev/xpkg/internal/resolve"
+)
+
+// ErrLockStale is the failure of a lock file that may not change, and has to.
+var ErrLockStale = failure.Register(failure.Code{
+	Name: "LockStale", Class: failure.Invalid,
+	Cause: "The lock file is not the closure of what is asked for: something was added, removed or changed since it was written.",
+	Fix:   "Run xpkg resolve --lock FILE without --frozen, look at what has changed, and commit the file.",
+})
+
+type resolveCmd struct {
+	whatArgs
+	Lock           string   `placeholder:"FILE" help:"Lock file to write. What is locked in it stays as long as it fits."`
+	Frozen         bool     `help:"Change nothing, and fail when the lock file does not fit. No registry is asked."`
+	Upgrade        bool     `help:"Let everything move to the highest version that fits."`
+	UpgradePackage []string `placeholder:"NAME" help:"Let this package move to the highest version that fits: a repository, or the end of one."`
+	resolverFlags
+	outputFlag
+}
+
+// resolution is what the command prints as an object.
+type resolution struct {
+	Roots    []lockfile.Root   `json:"roots"`
+	Packages []resolvedPackage `json:"packages"`
+	Notes    []string          `json:"notes,omitempty"`
+}
+
+type resolvedPackage struct {
+	lockfile.Package `json:",inline"`
+	Why              []string   `json:"why"`
+	SetAside         []setAside `json:"setAside,omitempty"`
+}
+
+// setAside is a tag that was not chosen.
+type setAside struct {
+	Tag    string `json:"tag"`
+	Reason string `json:"reason"`
+}
+
+// Run solves, and writes the lock file.
+func (c *resolveCmd) Run(env *Env) (err error) {
+	if c.Frozen && (c.Lock == "" || c.Upgrade || c.UpgradePackage != nil) {
+		return ErrUsage.New(nil, "--frozen is for a lock file that stays as it is").WithDo("Name it with --lock, and do not upgrade.")
+	}
+	before, err := readLock(c.Lock, !c.Frozen)
+	if err != nil {
+		return err
+	}
+	roots, err := c.roots()
+	if err != nil {
+		return err
+	}
+	if roots == nil {
+		roots = before.Roots
+	}
+	if roots == nil {
+		return ErrUsage.New(nil, "nothing to resolve is named, and this folder is no package").WithDo("Name a folder with a crossplane.yaml, or a package.")
+	}
+	if c.Frozen {
+		return c.frozen(env, before, roots)
+	}
+	q := resolve.Request{Roots: roots}
+	if q.Kept, err = c.kept(before); err != nil {
+		return err
+	}
+	r, err := c.resolverFlags.open(nil)
+	if err != nil {
+		return err
+	}
+	defer closing(&err, r)
+	got, err := r.resolve(env, q)
+	if err != nil {
+		return err
+	}
+	if c.Lock != "" {
+		if err := writeLock(c.Lock, got.File); err != nil {
+			return err
+		}
+	}
+	return c.show(env, before, got)
+}
+
+// frozen checks the lock file.
+func (c *resolveCmd) frozen(env *Env, f lockfile.File, roots []lockfile.Root) error {
+	if problems := f.Check(roots); len(problems) > 0 {
+		return ErrLockStale.New(errors.New(strings.Join(problems, "; ")), "%s does not fit", c.Lock)
+	}
+	return c.show(env, f, resolve.Result{File: f})
+}
+
+// kept are the packages that stay.
+func (c *resolveCmd) kept(f lockfile.File) ([]lockfile.Package, error) {
+	moving := map[string]bool{}
+	for _, name := range c.UpgradePackage {
+		p, err := findLocked(f, name)
+		if err != nil {
+			return nil, err
+		}
+		moving[p.Package] = true
+	}
+	var out []lockfile.Package
+	for _, p := range f.Packages {
+		if !c.Upgrade && !moving[p.Package] {
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
+// show prints what was found: a table, or with a lock file what has changed in it.
+func (c *resolveCmd) show(env *Env, before lockfile.File, got resolve.Result) error {
+	return c.print(env.Stdout, viewOf(got), func(w io.Writer) error {
+		if c.Lock == "" {
+			return writeClosure(w, got.File)
+		}
+		return writeLockChanges(w, c.Lock, before, got.File)
+	})
+}
+
+func viewOf(got resolve.Result) resolution {
+	out := resolution{Roots: got.Roots, Notes: got.Notes, Packages: []resolvedPackage{}}
+	for _, p := range got.Packages {
+		view := resolvedPackage{Package: p, Why: got.Why[p.Package]}
+		for _, s := range got.SetAside[p.Package] {
+			view.SetAside = append(view.SetAside, setAside(s))
+		}
+		out.Packages = append(out.Packages, view)
+	}
+	return out
+}
+
+func writeClosure(w io.Writer, f lockfile.File) error {
+	if len(f.Packages) == 0 {
+		_, err := io.WriteString(w, "Nothing is needed.\n")
+		return err
+	}
+	var rows [][]string
+	for _, p := range f.Packages {
+		rows = append(rows, []string{string(p.Kind), p.Package, p.Name(), p.Digest.Short(), neededBy(&f, p.Package)})
+	}
+	return writeTable(w, []string{"KIND", "PACKAGE", "VERSION", "DIGEST", "NEEDED BY"}, rows)
+}
+
+// neededBy names those who ask for a package.
+func neededBy(f *lockfile.File, repository string) string {
+	var out []string
+	for _, by := range f.Requirers(repository) {
+		out = append(out, fmt.Sprintf("%s (%s)", cmp.Or(by.By, lastPart(by.Package)), by.Constraint))
+	}
+	return strings.Join(out, ", ")
+}
+
+// lastPart is the end of a repository, as people call it.
+func lastPart(repository string) string { return repository[strings.LastIndexByte(repository, '/')+1:] }

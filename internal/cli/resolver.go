@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/content"
+	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/internal/imageconfig"
+	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/internal/origin"
+	"github.com/xpkg-dev/xpkg/internal/resolve"
+	"github.com/xpkg-dev/xpkg/internal/solve"
+)
+
+// resolverFlags say how dependencies are looked up.
+type resolverFlags struct {
+	contentFlags
+	DefaultRegistry string   `placeholder:"HOST" help:"Registry of dependencies that name none. Without it they are refused."`
+	ImageConfig     []string `placeholder:"FILE" help:"File with ImageConfigs (YAML): packages are looked up where a cluster with these would pull them, with the credentials of this machine."`
+}
+
+// throttle is how long a registry can make a person wait between two requests.
+const throttle = 20 * time.Second
+
+// resolver looks packages up until it is closed.
+type resolver struct {
+	*resolve.Resolver
+	content *content.Source
+	source  *lateSource
+}
+
+// open makes a resolver. Locate says where packages are; the flags do when it is nil.
+func (f resolverFlags) open(locate func(context.Context, oci.Reference) (content.Origin, error)) (*resolver, error) {
+	configs, err := readImageConfigs(f.ImageConfig)
+	if err != nil {
+		return nil, err
+	}
+	if locate == nil || len(configs) > 0 {
+		locate = func(_ context.Context, ref oci.Reference) (content.Origin, error) {
+			return origin.Without(configs, ref)
+		}
+	}
+	if f.DefaultRegistry != "" {
+		if f.DefaultRegistry, err = parseHost(f.DefaultRegistry); err != nil {
+			return nil, err
+		}
+	}
+	late := &lateSource{flags: f.contentFlags, patience: throttle}
+	source, err := late.open()
+	if err != nil {
+		return nil, err
+	}
+	r := &resolve.Resolver{Registry: source, Locate: locate, DefaultRegistry: f.DefaultRegistry}
+	return &resolver{Resolver: r, content: source, source: late}, nil
+}
+
+// Close implements io.Closer.
+func (r *resolver) Close() error { return r.source.close() }
+
+// resolve finds a closure, and says meanwhile that it does. The explanation of a
+// conflict is printed as it is.
+func (r *resolver) resolve(env *Env, q resolve.Request) (resolve.Result, error) {
+	p := begin(env.Stderr, "resolving dependencies")
+	defer p.end()
+	got, err := r.Resolve(env.Context, q)
+	p.end()
+	for _, note := range got.Notes {
+		fmt.Fprintf(env.Stderr, "note: %s\n", safe(note))
+	}
+	var conflict *solve.Conflict
+	if !errors.As(err, &conflict) {
+		return got, err
+	}
+	fmt.Fprintf(env.Stderr, "%s\n", safe(conflict.Explanation.String()))
+	f := failure.From(err)
+	return got, f.Code.New(nil, "%s", f.What).WithDo("%s", f.Do)
+}
+
+// readImageConfigs reads the ImageConfigs of files. Other objects in them are passed
+// over.
+func readImageConfigs(files []string) ([]v1beta1.ImageConfig, error) {
+	var out []v1beta1.ImageConfig
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			return nil, ErrUsage.New(err, "cannot read the ImageConfigs")
+		}
+		decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(raw), 4096)
+		for {
+			var c v1beta1.ImageConfig
+			err := decoder.Decode(&c)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				return nil, imageconfig.ErrImageConfigInvalid.New(err, "cannot read the ImageConfigs of %s", file)
+			}
+			if c.Kind == "ImageConfig" {
+				out = append(out, c)
+			}
+		}
+	}
+	return out, nil
+}
