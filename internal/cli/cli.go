@@ -73,6 +73,7 @@ type grammar struct {
 	Login     loginCmd     `cmd:"" group:"move" help:"Log in to a registry."`
 	Logout    logoutCmd    `cmd:"" group:"move" help:"Log out of a registry."`
 	Resolve   resolveCmd   `cmd:"" group:"move" help:"Find one version, with its digest, of everything that packages need."`
+	Deps      depsCmd      `cmd:"" group:"move" help:"Carry packages with everything that they need to another registry."`
 	Install   installCmd   `cmd:"" group:"use" help:"Install a package."`
 	Update    updateCmd    `cmd:"" group:"use" aliases:"upgrade" help:"Update a package that is installed."`
 	Uninstall uninstallCmd `cmd:"" group:"use" help:"Uninstall a package."`
@@ -80,6 +81,8 @@ type grammar struct {
 	Apply     applyCmd     `cmd:"" group:"use" help:"Apply a plan that was kept with xpkg plan --out."`
 	List      listCmd      `cmd:"" group:"use" aliases:"ls" help:"List the installed packages."`
 	Tree      treeCmd      `cmd:"" group:"use" help:"Show what a package needs and what it brought, as a tree."`
+	Why       whyCmd       `cmd:"" group:"use" help:"Say who needs a package, and who needs those."`
+	Outdated  outdatedCmd  `cmd:"" group:"use" help:"Compare what is installed with the versions that there are."`
 	Cache     cacheCmd     `cmd:"" group:"use" help:"Look after the package cache of this machine."`
 	Up        upCmd        `cmd:"" group:"plane" help:"Start a control plane on this machine."`
 	Down      downCmd      `cmd:"" group:"plane" help:"Stop the control plane that runs in the background."`

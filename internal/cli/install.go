@@ -34,6 +34,7 @@ var (
 
 type installCmd struct {
 	installArgs
+	Lock   string        `placeholder:"FILE" help:"Install everything that this lock file has, at its digests."`
 	Wait   time.Duration `short:"w" placeholder:"2m" help:"Wait this long for the package to become healthy."`
 	DryRun bool          `help:"Show what would change, and change nothing: the same as xpkg plan install."`
 	consentFlag
@@ -42,8 +43,11 @@ type installCmd struct {
 	outputFlag
 }
 
-// Run creates the object that installs a package.
+// Run creates the object that installs a package, or the objects for a lock file.
 func (c *installCmd) Run(env *Env) error {
+	if c.Lock != "" {
+		return c.runLock(env)
+	}
 	if c.DryRun {
 		plan := planInstallCmd{c.installArgs, planOutput{clusterFlags: c.clusterFlags, planFlags: c.planFlags, outputFlag: c.outputFlag}}
 		return plan.Run(env)

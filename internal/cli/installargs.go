@@ -16,8 +16,8 @@ import (
 
 // installArgs say what is installed, and how.
 type installArgs struct {
-	Kind string `arg:"" enum:"provider,configuration,function" help:"Kind of package: provider, configuration or function."`
-	Ref  string `arg:"" help:"Package to install, for example xpkg.crossplane.io/crossplane-contrib/provider-nop:v0.4.0."`
+	Kind string `arg:"" optional:"" enum:",provider,configuration,function" default:"" help:"Kind of package: provider, configuration or function."`
+	Ref  string `arg:"" optional:"" help:"Package to install, for example xpkg.crossplane.io/crossplane-contrib/provider-nop:v0.4.0."`
 	Name string `arg:"" optional:"" help:"Name of the package in the cluster. Default is made of the repository."`
 
 	ManualActivation         bool     `short:"m" help:"Do not activate new revisions: a person does it."`
@@ -34,14 +34,23 @@ const defaultRegistry = "docker.io"
 
 // object is the package as the arguments describe it.
 func (c *installArgs) object() (v1.Package, error) {
+	if err := c.needsPackage(); err != nil {
+		return nil, err
+	}
 	ref, err := oci.ParseReference(c.Ref, oci.ParseOptions{DefaultRegistry: defaultRegistry})
 	if err != nil {
 		return nil, err
 	}
 	p := v1.NewPackage(kindOf(c.Kind))
 	p.SetName(cmp.Or(c.Name, oci.ToDNSLabel(ref.Repository)))
+	p.PackageSpec().Package = ref.String()
+	c.configure(p)
+	return p, nil
+}
+
+// configure gives a package the settings of the arguments.
+func (c *installArgs) configure(p v1.Package) {
 	spec := p.PackageSpec()
-	spec.Package = ref.String()
 	spec.PackagePullPolicy = corev1.PullPolicy(c.PackagePullPolicy)
 	spec.RevisionHistoryLimit = c.RevisionHistoryLimit
 	spec.SkipDependencyResolution = c.SkipDependencyResolution
@@ -52,7 +61,6 @@ func (c *installArgs) object() (v1.Package, error) {
 	if r := p.RuntimeSpec(); r != nil && c.RuntimeConfig != "" {
 		r.RuntimeConfigRef = &v1.RuntimeConfigReference{Name: c.RuntimeConfig}
 	}
-	return p, nil
 }
 
 func secretRefs(names []string) []corev1.LocalObjectReference {
@@ -104,4 +112,12 @@ func readPackageObject(ctx context.Context, cluster client.Client, kind, name st
 	}
 	p.GetObjectKind().SetGroupVersionKind(gvk)
 	return p, nil
+}
+
+// needsPackage fails when no package is named.
+func (c *installArgs) needsPackage() error {
+	if c.Kind == "" || c.Ref == "" {
+		return ErrUsage.New(nil, "no package is named").WithDo("Write `KIND REFERENCE`, such as `%s xpkg.crossplane.io/crossplane-contrib/provider-nop:v0.4.0`.", strings.ToLower(v1.ProviderKind))
+	}
+	return nil
 }

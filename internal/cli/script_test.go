@@ -57,6 +57,7 @@ func TestScripts(t *testing.T) {
 			"digest": digest,
 			"tamper": tamper,
 			"expand": expand,
+			"forget": closeRegistry,
 
 			"runtime":     makeRuntime,
 			"pushruntime": pushRuntime,
@@ -77,7 +78,10 @@ func setUp(env *testscript.Env) error {
 	}
 	env.Setenv("HOME", home)
 	env.Setenv("XDG_CACHE_HOME", filepath.Join(home, ".cache"))
-	env.Setenv("REGISTRY", cluster.Registry(tb))
+	doors := &doors{}
+	env.Values[doorsKey{}] = doors
+	env.Setenv("REGISTRY", doors.registry(tb))
+	env.Setenv("OTHER", doors.registry(tb))
 	// Nobody listens on a port that needs root to be listened on.
 	env.Setenv("NOBODY", "127.0.0.1:1")
 	h := newHub(tb, home)
@@ -145,4 +149,35 @@ func expand(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: expand FILE")
 	}
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(os.Expand(ts.ReadFile(args[0]), ts.Getenv)), 0o600))
+}
+
+// doors are registries that can be closed.
+type doors struct{ servers []*httptest.Server }
+
+type doorsKey struct{}
+
+// registry opens one.
+func (d *doors) registry(tb testing.TB) string {
+	target, err := url.Parse("http://" + cluster.Registry(tb))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	server := httptest.NewServer(httputil.NewSingleHostReverseProxy(target))
+	tb.Cleanup(server.Close)
+	d.servers = append(d.servers, server)
+	return strings.TrimPrefix(server.URL, "http://")
+}
+
+// closeRegistry takes a registry off the network: "forget HOST".
+func closeRegistry(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: forget HOST")
+	}
+	for _, s := range ts.Value(doorsKey{}).(*doors).servers {
+		if s.URL == "http://"+args[0] {
+			s.Close()
+			return
+		}
+	}
+	ts.Fatalf("there is no registry %s", args[0])
 }

@@ -16,7 +16,8 @@ import (
 )
 
 type treeCmd struct {
-	Name string `arg:"" optional:"" help:"Package to show, as NAME or KIND/NAME. Default is every package that no other one needs."`
+	Name string `arg:"" optional:"" help:"Package to show, as NAME or KIND/NAME. Default is every package that no other one needs. Without a cluster: a folder that starts with . or /, or a package as xpkg resolve takes it."`
+	closureFlags
 	clusterFlags
 	outputFlag
 }
@@ -44,6 +45,9 @@ type dependencyNode struct {
 
 // Run prints what packages need and what they brought.
 func (c *treeCmd) Run(env *Env) error {
+	if c.Lock != "" || isClosure(c.Name) {
+		return c.runClosure(env)
+	}
 	cluster, err := c.client()
 	if err != nil {
 		return err
@@ -73,6 +77,31 @@ func (c *treeCmd) Run(env *Env) error {
 		for _, n := range nodes {
 			n.write(w, "", "")
 		}
+		return nil
+	})
+}
+
+// isClosure tells what can be resolved from the name of a package in a cluster.
+func isClosure(s string) bool {
+	return strings.ContainsAny(s, ":@") || strings.HasPrefix(s, ".") || strings.HasPrefix(s, "/")
+}
+
+// runClosure prints what is locked, or what would be installed.
+func (c *treeCmd) runClosure(env *Env) error {
+	f, err := c.of(env, []string{c.Name})
+	if err != nil {
+		return err
+	}
+	nodes := closureTree(f)
+	if c.Lock != "" && c.Name != "" {
+		p, err := findLocked(f, c.Name)
+		if err != nil {
+			return err
+		}
+		nodes = []*closureNode{growClosure(f, p.Package, "", map[string]bool{})}
+	}
+	return c.print(env.Stdout, nodes, func(w io.Writer) error {
+		writeClosureTree(w, f, nodes)
 		return nil
 	})
 }

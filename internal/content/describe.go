@@ -204,3 +204,15 @@ func (s *Source) remember(ctx context.Context, key oci.DerivedKey, d Description
 	}
 	return d
 }
+
+// Artifact gives everything at a digest for copying: other platforms and programs,
+// too. Nothing of it is kept; whoever reads verifies.
+func (s *Source) Artifact(ctx context.Context, o Origin, d oci.Digest) (oci.Artifact, error) {
+	return first(ctx, o, func(p Place) (oci.Artifact, error) {
+		c, err := s.clients.get(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		return c.remote.Artifact(ctx, p.Ref.WithDigest(d))
+	})
+}

@@ -217,6 +217,30 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+func TestMatches(t *testing.T) {
+	p := Package{Package: "xpkg.test/a/top", Version: "v1", Kind: format.Configuration, Dependencies: []Dependency{{"xpkg.test/a/left", "v1"}, {"docker.io/a/right", "v2"}}}
+	left, right := format.Dependency{Package: "XPKG.test/a/left:v9", Constraint: "v1", Kind: format.Provider}, format.Dependency{Package: "a/right", Constraint: "v2"}
+	for name, c := range map[string]struct {
+		kind  format.Kind
+		needs []format.Dependency
+		says  string
+	}{
+		"as it is":     {format.Configuration, []format.Dependency{right, left}, ""},
+		"another kind": {format.Provider, []format.Dependency{right, left}, "is a Provider, and locked as a Configuration"},
+		"less":         {format.Configuration, []format.Dependency{left}, "it does not need docker.io/a/right v2"},
+		"more":         {format.Configuration, []format.Dependency{left, right, {Package: "evil.test/a/right", Constraint: "v2"}}, "it needs evil.test/a/right v2, which is not locked"},
+		"else":         {format.Configuration, []format.Dependency{right, {Package: left.Package, Constraint: "v2"}}, "which is not locked; it does not need"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := p.Matches(c.kind, c.needs)
+			if c.says == "" && err == nil || err != nil && c.says != "" && ErrContradicted.Is(err) && strings.Contains(err.Error(), c.says) {
+				return
+			}
+			t.Errorf("%v", err)
+		})
+	}
+}
+
 // What can be read can be written, and is read back as the same.
 func FuzzParse(f *testing.F) {
 	f.Add(Encode(example()))

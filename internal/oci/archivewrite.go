@@ -91,7 +91,7 @@ func list(ctx context.Context, a Artifact, limits Limits) ([]Descriptor, error) 
 // layoutIndex is index.json, which names the root.
 func layoutIndex(root Descriptor, name string) ([]byte, error) {
 	if name != "" {
-		root.Annotations = map[string]string{"org.opencontainers.image.ref.name": tagOf(name)}
+		root.Annotations = map[string]string{refName: tagOf(name)}
 	}
 	data, err := json.Marshal(Document{SchemaVersion: 2, MediaType: MediaTypeOCIIndex, Manifests: []Descriptor{root}})
 	if err != nil {

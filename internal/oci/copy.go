@@ -117,7 +117,7 @@ func (d layoutFolder) file(name string, data []byte) error {
 
 // replaceFile writes a file beside its place and moves it there when it is whole.
 func replaceFile(path string, write func(io.Writer) error) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), ".xpkg-*")
+	f, err := os.CreateTemp(filepath.Dir(path), writingPrefix+"*")
 	if err != nil {
 		return ErrCannotWrite.New(err, "cannot write %s", path)
 	}

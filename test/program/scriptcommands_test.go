@@ -35,6 +35,8 @@ var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 	"flip":     flip,
 	"genuine":  genuine,
 	"datahome": dataHome,
+
+	"closeregistry": closeFirst,
 }
 
 // told is what a command may say before it fails: what it is doing, and warnings.

@@ -18,6 +18,7 @@ import (
 //	$KUBECONFIG   the kubeconfig of the control plane
 //	$DATA         its data directory
 //	$API_PORT, $REGISTRY_PORT
+//	$FIRST        another registry, that closeregistry closes
 //	hello/        a copy of the examples whose dependencies name $REGISTRY
 //
 // and the commands of scriptcommands_test.go.
@@ -42,6 +43,11 @@ func TestScripts(t *testing.T) {
 			e.Vars = append(e.Vars, p.env...)
 			e.Vars = append(e.Vars, "HOME="+filepath.Join(e.WorkDir, "home"), "KUBECONFIG="+p.Kubeconfig, "REGISTRY="+p.Registry,
 				"DATA="+p.DataDir, "API_PORT="+apiPort, "REGISTRY_PORT="+registryPort)
+			if tb, ok := e.T().(testing.TB); ok {
+				if err := openFirst(tb, e); err != nil {
+					return err
+				}
+			}
 			return copyExamples(filepath.Join(e.WorkDir, "hello"), p.Registry)
 		},
 	})

@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/xpkg-dev/xpkg/internal/format"
+	"github.com/xpkg-dev/xpkg/internal/lockfile"
+	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/internal/resolve"
+)
+
+// closureFlags name a closure that is not that of a cluster.
+type closureFlags struct {
+	Lock string `placeholder:"FILE" help:"Look at this lock file in place of the cluster."`
+	resolverFlags
+}
+
+// of gives a closure: of the lock file, or of what is resolved now.
+func (f closureFlags) of(env *Env, what []string) (_ lockfile.File, err error) {
+	if f.Lock != "" {
+		return readLock(f.Lock, false)
+	}
+	roots, err := whatArgs{what}.roots()
+	if err != nil {
+		return lockfile.File{}, err
+	}
+	r, err := f.open(nil)
+	if err != nil {
+		return lockfile.File{}, err
+	}
+	defer closing(&err, r)
+	got, err := r.resolve(env, resolve.Request{Roots: roots})
+	return got.File, err
+}
+
+// closure is what is installed, as a lock file would have it. Its roots are the
+// packages that no other one needs.
+func (i *installed) closure() lockfile.File {
+	var f lockfile.File
+	needs := map[string][]lockfile.Dependency{}
+	needed := map[string]bool{}
+	for _, e := range i.lock.Packages {
+		for _, d := range e.Dependencies {
+			needs[e.Name] = append(needs[e.Name], lockfile.Dependency{Package: d.Package, Constraint: d.Constraints})
+			needed[d.Package] = true
+		}
+	}
+	for _, x := range i.packages {
+		ref, err := oci.ParseReference(x.PackageSpec().Package, oci.ParseOptions{})
+		if err != nil {
+			continue
+		}
+		p := lockfile.Package{
+			Package: ref.Name(), Version: ref.Tag, Digest: ref.Digest, Kind: format.Kind(x.PackageKind()),
+			Dependencies: needs[x.PackageStatus().CurrentRevision],
+		}
+		if d, err := oci.ParseDigest(x.PackageStatus().ResolvedDigest); err == nil {
+			p.Digest = d
+		}
+		f.Packages = append(f.Packages, p)
+		if !needed[p.Package] {
+			f.Roots = append(f.Roots, lockfile.Root{Package: p.Package, Constraint: p.Name(), Exact: true})
+		}
+	}
+	slices.SortFunc(f.Packages, func(a, b lockfile.Package) int { return cmp.Compare(a.Package, b.Package) })
+	f.Packages = slices.CompactFunc(f.Packages, func(a, b lockfile.Package) bool { return a.Package == b.Package })
+	return f
+}

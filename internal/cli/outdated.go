@@ -1,0 +1,196 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	"golang.org/x/sync/errgroup"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/content"
+	"github.com/xpkg-dev/xpkg/internal/lockfile"
+	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/internal/origin"
+	"github.com/xpkg-dev/xpkg/internal/solve"
+)
+
+type outdatedCmd struct {
+	All       bool   `help:"Show what is at its newest version, too."`
+	Namespace string `default:"crossplane-system" help:"Namespace of the package manager, where pull secrets are."`
+	closureFlags
+	clusterFlags
+	outputFlag
+}
+
+// outdatedView is a package and the versions that there are of it.
+type outdatedView struct {
+	Package   string `json:"package"`
+	Installed string `json:"installed"`
+	// Fits is the newest version that everybody who needs the package accepts, and
+	// Newest the newest of all; both are releases, and empty where there is none.
+	Fits   string `json:"fits"`
+	Newest string `json:"newest"`
+	// HeldBy are those who do not accept the newest one.
+	HeldBy []string `json:"heldBy,omitempty"`
+	// Unknown says why there are no versions.
+	Unknown string `json:"unknown,omitempty"`
+}
+
+// Run compares what is installed, or locked, with what registries have.
+func (c *outdatedCmd) Run(env *Env) (err error) {
+	f, locate, err := c.closure(env)
+	if err != nil {
+		return err
+	}
+	r, err := c.resolverFlags.open(locate)
+	if err != nil {
+		return err
+	}
+	defer closing(&err, r)
+	rows := outdated(env, r, f)
+	var shown []outdatedView
+	for _, row := range rows {
+		if row.Unknown != "" {
+			fmt.Fprintf(env.Stderr, "note: the versions of %s are not known: %s\n", safe(row.Package), safe(row.Unknown))
+		}
+		if c.All || row.behind() {
+			shown = append(shown, row)
+		}
+	}
+	return c.print(env.Stdout, append([]outdatedView{}, shown...), func(w io.Writer) error {
+		if len(shown) == 0 {
+			_, err := io.WriteString(w, "Nothing newer is known.\n")
+			return err
+		}
+		var table [][]string
+		for _, x := range shown {
+			table = append(table, []string{x.Package, x.Installed, cmp.Or(x.Fits, "-"), cmp.Or(x.Newest, "-"), strings.Join(x.HeldBy, ", ")})
+		}
+		return writeTable(w, []string{"PACKAGE", "INSTALLED", "FITS", "NEWEST", "HELD BY"}, table)
+	})
+}
+
+// closure is what is compared, and where a cluster would look for newer versions.
+func (c *outdatedCmd) closure(env *Env) (lockfile.File, func(context.Context, oci.Reference) (content.Origin, error), error) {
+	if c.Lock != "" {
+		f, err := c.of(env, nil)
+		return f, nil, err
+	}
+	cluster, err := c.client()
+	if err != nil {
+		return lockfile.File{}, nil, err
+	}
+	all, err := load(env.Context, cluster)
+	if err != nil {
+		return lockfile.File{}, nil, err
+	}
+	f := all.closure()
+	f.Roots = nil // What people have installed, they let move.
+	finder := origin.Finder{Reader: cluster, Namespace: c.Namespace}
+	secrets := pullSecrets(all.packages)
+	return f, func(ctx context.Context, ref oci.Reference) (content.Origin, error) {
+		o, _, err := finder.Find(ctx, ref.String(), secrets[ref.Name()])
+		return o, err
+	}, nil
+}
+
+// pullSecrets are those of installed packages, by repository.
+func pullSecrets(packages []v1.Package) map[string][]string {
+	out := map[string][]string{}
+	for _, p := range packages {
+		for _, s := range p.PackageSpec().PackagePullSecrets {
+			out[repositoryOf(p)] = append(out[repositoryOf(p)], s.Name)
+		}
+	}
+	return out
+}
+
+// repositoryOf is the repository that a package is installed from.
+func repositoryOf(p v1.Package) string {
+	ref, err := oci.ParseReference(p.PackageSpec().Package, oci.ParseOptions{})
+	if err != nil {
+		return p.PackageSpec().Package
+	}
+	return ref.Name()
+}
+
+// lookups bounds how many repositories are listed at the same time.
+const lookups = 16
+
+// outdated looks every package of a closure up.
+func outdated(env *Env, r *resolver, f lockfile.File) []outdatedView {
+	p := begin(env.Stderr, "looking for newer versions of %s", plural(len(f.Packages), "package"))
+	defer p.end()
+	out := make([]outdatedView, len(f.Packages))
+	var group errgroup.Group
+	group.SetLimit(lookups)
+	for i, p := range f.Packages {
+		group.Go(func() error {
+			tags, err := r.tags(env.Context, p)
+			out[i] = compareVersions(&f, p, tags)
+			if err != nil {
+				out[i].Unknown = err.Error()
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // What cannot be looked up is told in its place.
+	return out
+}
+
+// tags lists the tags of a package's repository.
+func (r *resolver) tags(ctx context.Context, p lockfile.Package) ([]string, error) {
+	ref := p.Repository()
+	ref.Tag = cmp.Or(p.Version, "latest") // Prefixes are compared with whole references.
+	o, err := r.Locate(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	return r.content.Tags(ctx, o)
+}
+
+// compareVersions says which of the tags would do.
+func compareVersions(f *lockfile.File, p lockfile.Package, tags []string) outdatedView {
+	out := outdatedView{Package: p.Package, Installed: p.Name()}
+	releases := solve.ParseConstraint("*").Order(tags)
+	if len(releases) == 0 {
+		return out
+	}
+	out.Newest = releases[0]
+	for _, by := range f.Requirers(p.Package) {
+		if !solve.ParseConstraint(by.Constraint).Accepts(out.Newest) {
+			out.HeldBy = append(out.HeldBy, fmt.Sprintf("%s (%s)", cmp.Or(by.By, lastPart(by.Package)), by.Constraint))
+		}
+	}
+	for _, tag := range releases {
+		if acceptedByAll(f, p.Package, tag) {
+			out.Fits = tag
+			break
+		}
+	}
+	return out
+}
+
+func acceptedByAll(f *lockfile.File, repository, tag string) bool {
+	for _, by := range f.Requirers(repository) {
+		if !solve.ParseConstraint(by.Constraint).Accepts(tag) {
+			return false
+		}
+	}
+	return true
+}
+
+// behind reports whether there is something newer than what is installed. Of what is
+// installed without a version nobody can say.
+func (v outdatedView) behind() bool {
+	is, err := semver.NewVersion(v.Installed)
+	if err != nil {
+		return v.Newest != ""
+	}
+	newest, err := semver.NewVersion(v.Newest)
+	return err == nil && newest.GreaterThan(is)
+}

@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/internal/format"
+	"github.com/xpkg-dev/xpkg/internal/lockfile"
+)
+
+type whyCmd struct {
+	Name string   `arg:"" help:"Package: its repository or the end of it, or for a cluster its name, as NAME or KIND/NAME."`
+	What []string `arg:"" optional:"" name:"what" help:"What is looked at in place of a cluster: folders and packages, as xpkg resolve takes them."`
+	closureFlags
+	clusterFlags
+	outputFlag
+}
+
+// reasonView is why a package is there.
+type reasonView struct {
+	Package string      `json:"package"`
+	Version string      `json:"version,omitempty"`
+	Digest  string      `json:"digest"`
+	Kind    format.Kind `json:"kind"`
+	// Paths lead from somebody who asks for a package to this one.
+	Paths [][]askView `json:"paths"`
+}
+
+// askView is one step of a path.
+type askView struct {
+	// By is who asks: "you", the package of a folder, or a package of the closure.
+	By         string `json:"by"`
+	ByVersion  string `json:"byVersion,omitempty"`
+	Package    string `json:"package"`
+	Constraint string `json:"constraint"`
+}
+
+// Run prints who needs a package, and who needs those.
+func (c *whyCmd) Run(env *Env) error {
+	f, name, err := c.closure(env)
+	if err != nil {
+		return err
+	}
+	p, err := findLocked(f, name)
+	if err != nil {
+		return err
+	}
+	view := reasonView{Package: p.Package, Version: p.Version, Digest: p.Digest.String(), Kind: p.Kind, Paths: [][]askView{}}
+	for _, path := range f.Paths(p.Package) {
+		view.Paths = append(view.Paths, asksAlong(f, path)...)
+	}
+	return c.print(env.Stdout, view, func(w io.Writer) error {
+		fmt.Fprintf(w, "%s/%s  %s\n", strings.ToLower(string(p.Kind)), safe(p.Package), safe(p.Name()))
+		for _, path := range view.Paths {
+			writePath(w, path)
+		}
+		return nil
+	})
+}
+
+// closure is what is looked at, and the name of the package in it.
+func (c *whyCmd) closure(env *Env) (lockfile.File, string, error) {
+	if c.Lock != "" || len(c.What) > 0 {
+		f, err := c.of(env, c.What)
+		return f, c.Name, err
+	}
+	cluster, err := c.client()
+	if err != nil {
+		return lockfile.File{}, "", err
+	}
+	all, err := load(env.Context, cluster)
+	if err != nil {
+		return lockfile.File{}, "", err
+	}
+	name := c.Name
+	if p, err := all.find(name); err == nil {
+		name = repositoryOf(p)
+	}
+	return all.closure(), name, nil
+}
+
+// asksAlong says who asks for what on a path, once for each of those who ask for its
+// first package.
+func asksAlong(f lockfile.File, path []string) [][]askView {
+	var between []askView
+	for i := 1; i < len(path); i++ {
+		from, _ := f.Find(path[i-1])
+		for _, d := range from.Dependencies {
+			if d.Package == path[i] {
+				between = append(between, askView{By: from.Package, ByVersion: from.Version, Package: d.Package, Constraint: d.Constraint})
+			}
+		}
+	}
+	var out [][]askView
+	for _, r := range f.Roots {
+		if r.Package == path[0] {
+			out = append(out, append([]askView{{By: cmp.Or(r.By, "you"), Package: r.Package, Constraint: r.Constraint}}, between...))
+		}
+	}
+	return out
+}
+
+func writePath(w io.Writer, path []askView) {
+	indent := ""
+	for i, a := range path {
+		line := fmt.Sprintf("%s needs %s %s", strings.TrimSpace(a.By+" "+a.ByVersion), a.Package, a.Constraint)
+		if a.By == "you" {
+			line = fmt.Sprintf("you asked for %s %s", a.Package, a.Constraint)
+		}
+		if i == 0 {
+			fmt.Fprintf(w, "%s\n", safe(line))
+			continue
+		}
+		fmt.Fprintf(w, "%s└─ %s\n", indent, safe(line))
+		indent += "   "
+	}
+}

@@ -1,0 +1,49 @@
+package lockfile
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/internal/dependency"
+	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/internal/format"
+)
+
+// ErrContradicted is the failure of a lock file that says something else of a
+// package than the package itself.
+var ErrContradicted = failure.Register(failure.Code{
+	Name: "LockContradicted", Class: failure.Untrusted,
+	Cause: "The lock file says that a package needs something else, or is of another kind, than the package itself says. The file was changed by hand, or the package has lied when it was resolved.",
+	Fix:   "Find out how this came about, and write the file again with xpkg resolve --lock FILE --upgrade.",
+})
+
+// Matches says whether the file tells the truth about a package.
+func (p Package) Matches(kind format.Kind, needs []format.Dependency) error {
+	if kind != p.Kind {
+		return ErrContradicted.New(nil, "%s %s is a %s, and locked as a %s", p.Package, p.Name(), kind, p.Kind)
+	}
+	var problems []string
+	for _, d := range needs {
+		if !slices.ContainsFunc(p.Dependencies, func(l Dependency) bool { return l.is(d) }) {
+			problems = append(problems, fmt.Sprintf("it needs %s %s, which is not locked", d.Package, d.Constraint))
+		}
+	}
+	for _, l := range p.Dependencies {
+		if !slices.ContainsFunc(needs, l.is) {
+			problems = append(problems, fmt.Sprintf("it does not need %s %s", l.Package, l.Constraint))
+		}
+	}
+	if problems == nil {
+		return nil
+	}
+	return ErrContradicted.New(errors.New(strings.Join(problems, "; ")), "%s %s is not as it is locked", p.Package, p.Name())
+}
+
+// is reports whether a dependency of a package is this one. Where the package names
+// no registry, whoever has resolved it has said which one is meant.
+func (d Dependency) is(need format.Dependency) bool {
+	name := dependency.Repository(need.Package)
+	return d.Constraint == need.Constraint && (d.Package == name || strings.HasSuffix(d.Package, "/"+name))
+}
