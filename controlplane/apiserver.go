@@ -119,6 +119,9 @@ func (a apiServer) flags() []string {
 		"--authorization-mode=RBAC",
 		"--allow-privileged=true",
 		"--profiling=false",
+		// There is no kube-proxy, so that the address of a Service leads nowhere:
+		// webhooks are called where their endpoints are.
+		"--enable-aggregator-routing=true",
 		// Nobody else serves this API, so there is no list of servers to keep.
 		"--endpoint-reconciler-type=none",
 		// Both need a controller that does not run here: nothing would compute the

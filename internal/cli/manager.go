@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"time"
 
@@ -59,6 +60,10 @@ func (c *managerCmd) Run(env *Env) error {
 	if err != nil {
 		return err
 	}
+	if choice.Uses(programs.Process) && c.LeaderElection {
+		return ErrUsage.New(nil, "processes of one machine cannot be handed to a manager on another").
+			WithDo("Leave out --leader-election, or use the runtime Deployment.")
+	}
 	dir := c.CacheDir
 	if dir == "" {
 		if dir, err = defaultCacheDir(); err != nil {
@@ -66,7 +71,7 @@ func (c *managerCmd) Run(env *Env) error {
 		}
 	}
 	return runManager(env.Context, managerOptions{
-		config: cfg, cacheDir: dir, cacheLimit: c.CacheLimit, log: newLog(env.Stderr, c.LogFormat, c.Verbose), registries: c.registryFlags,
+		config: cfg, cacheDir: dir, programsDir: filepath.Join(filepath.Dir(filepath.Clean(dir)), "runtime"), cacheLimit: c.CacheLimit, log: newLog(env.Stderr, c.LogFormat, c.Verbose), registries: c.registryFlags,
 		limits: c.limitFlags,
 		options: manager.Options{
 			Namespace: c.Namespace, Poll: c.PollInterval, Resync: c.SyncInterval, CrossplaneVersion: c.CrossplaneVersion,
@@ -112,10 +117,12 @@ type managerOptions struct {
 	config     *rest.Config
 	cacheDir   string
 	cacheLimit amount
-	log        *slog.Logger
-	registries registryFlags
-	limits     limitFlags
-	options    manager.Options
+	// programsDir is where programs run as processes.
+	programsDir string
+	log         *slog.Logger
+	registries  registryFlags
+	limits      limitFlags
+	options     manager.Options
 }
 
 // runManager runs a manager with a package cache in a folder of this machine.
@@ -136,6 +143,14 @@ func runManager(ctx context.Context, o managerOptions) (err error) {
 	opts.Config = rest.AddUserAgent(rest.CopyConfig(o.config), "xpkg/"+Version)
 	opts.Content, opts.Images = source, source
 	opts.InUse, opts.Log = packages.Use, o.log
+	if opts.Runtimes.Uses(programs.Process) {
+		processes, roots, all, err := startProcesses(o.programsDir, source, o.log)
+		if err != nil {
+			return err
+		}
+		defer closing(&err, all)
+		opts.Processes, opts.InUse = processes, alsoPrune(packages.Use, roots)
+	}
 	err = manager.Run(ctx, opts)
 	var known *failure.Error
 	if apply.ErrServer.Is(err) {

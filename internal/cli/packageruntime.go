@@ -1,8 +1,18 @@
 package cli
 
 import (
+	"runtime"
+
 	programs "github.com/xpkg-dev/xpkg/internal/runtime"
 )
+
+// localRuntime is who runs programs on a control plane of this machine.
+func localRuntime() programs.Name {
+	if runtime.GOOS == "linux" {
+		return programs.Process
+	}
+	return programs.External
+}
 
 // choose reads the flag --package-runtime. What it leaves open is as without the flag.
 func choose(flag string, standard programs.Name) (programs.Choice, error) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/manager"
+	programs "github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/up"
 )
 
@@ -31,15 +32,20 @@ func (f dataDirFlag) dir() (string, error) {
 type upCmd struct {
 	dataDirFlag
 	cacheLimitFlag
-	Port         int  `default:"16443" help:"Port of the API server. 0 takes a free one, and the same again next time."`
-	RegistryPort int  `default:"15000" help:"Port of the registry. 0 takes a free one, and the same again next time."`
-	CRDOpenAPI   bool `name:"crd-openapi" help:"Publish the schemas of custom resources for kubectl explain, which costs memory."`
-	Detach       bool `short:"d" help:"Run in the background, and return when it is ready."`
+	Port           int    `default:"16443" help:"Port of the API server. 0 takes a free one, and the same again next time."`
+	RegistryPort   int    `default:"15000" help:"Port of the registry. 0 takes a free one, and the same again next time."`
+	CRDOpenAPI     bool   `name:"crd-openapi" help:"Publish the schemas of custom resources for kubectl explain, which costs memory."`
+	PackageRuntime string `placeholder:"RUNTIME" help:"Who runs the programs of packages: Process, External or None, or pairs such as Provider=Process;Function=External. Default is Process on Linux, and External elsewhere."`
+	Detach         bool   `short:"d" help:"Run in the background, and return when it is ready."`
 }
 
 // Run starts a control plane.
 func (c *upCmd) Run(env *Env) error {
 	dir, err := c.dir()
+	if err != nil {
+		return err
+	}
+	choice, err := choose(c.PackageRuntime, localRuntime())
 	if err != nil {
 		return err
 	}
@@ -50,7 +56,7 @@ func (c *upCmd) Run(env *Env) error {
 	defer progress.end()
 	return up.Run(env.Context, up.Options{
 		Dir: dir, Port: c.Port, RegistryPort: c.RegistryPort, CRDOpenAPI: c.CRDOpenAPI, Version: Version,
-		Manager: localManager(progress, c.CacheLimit),
+		Manager: localManager(progress, c.CacheLimit, programsDir(dir), choice),
 		Progress: func(e up.Event) {
 			c.tell(env, progress, e)
 		},
@@ -59,12 +65,12 @@ func (c *upCmd) Run(env *Env) error {
 
 // localManager is the package manager of a control plane on this machine. What
 // it has to say goes above the progress, as lines of their own.
-func localManager(progress *progress, limit amount) up.Manager {
+func localManager(progress *progress, limit amount, programsDir string, choice programs.Choice) up.Manager {
 	return func(ctx context.Context, e up.Env) error {
 		return runManager(ctx, managerOptions{
-			config: e.Config, cacheDir: filepath.Join(e.CacheDir, packagesDir), cacheLimit: limit,
+			config: e.Config, cacheDir: filepath.Join(e.CacheDir, packagesDir), cacheLimit: limit, programsDir: programsDir,
 			log:     slog.New(slog.NewTextHandler(progress, nil)),
-			options: manager.Options{Ready: e.Ready},
+			options: manager.Options{Ready: e.Ready, Runtimes: choice},
 		})
 	}
 }

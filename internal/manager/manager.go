@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	crmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -85,6 +86,9 @@ type Options struct {
 	Runtimes runtime.Choice
 	// Images knows the images of programs. It is needed where Deployments run them.
 	Images deployment.Images
+	// Processes runs programs as processes of this machine. It is needed where any are
+	// run so, and belongs to one run of the manager.
+	Processes *Processes
 	// Ready is called each time that the controllers begin to run.
 	Ready func()
 }
@@ -224,8 +228,9 @@ func newWorld(ctx context.Context, o Options, mgr ctrl.Manager, cluster *apply.C
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), cluster: cluster, content: o.Content, events: mgr.GetEventRecorder("xpkg"),
 		origins: origin.Finder{Reader: mgr.GetClient(), Secrets: mgr.GetAPIReader(), Namespace: namespace(o)},
 		log:     o.Log, metrics: newMetrics(), claims: newClaims(), programs: newPrograms(o, mgr),
-		core: &crossplane{configured: o.CrossplaneVersion, reader: mgr.GetAPIReader(), namespace: namespace(o), now: time.Now},
-		now:  time.Now, poll: cmp.Or(o.Poll, defaultPoll), gate: gate{deadline(o), time.Now}, namespace: namespace(o),
+		core:      &crossplane{configured: o.CrossplaneVersion, reader: mgr.GetAPIReader(), namespace: namespace(o), now: time.Now},
+		processes: map[string]chan event.GenericEvent{v1.ProviderKind: make(chan event.GenericEvent), v1.FunctionKind: make(chan event.GenericEvent)},
+		now:       time.Now, poll: cmp.Or(o.Poll, defaultPoll), gate: gate{deadline(o), time.Now}, namespace: namespace(o),
 		permissions: o.Permissions, held: &held{client: mgr.GetClient(), log: o.Log},
 		inUse: func(contents []oci.Digest) error {
 			if o.InUse == nil {
@@ -266,6 +271,11 @@ func (w *world) setup(ctx context.Context, mgr ctrl.Manager) error {
 		}
 		if err := w.setupRevision(ctx, mgr, kind); err != nil {
 			return fmt.Errorf("controller of %sRevision: %w", kind, err)
+		}
+	}
+	if w.programs.changes != nil {
+		if err := mgr.Add(crmanager.RunnableFunc(w.tellProcesses)); err != nil {
+			return fmt.Errorf("follow processes: %w", err)
 		}
 	}
 	return setupLock(mgr, w)

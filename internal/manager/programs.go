@@ -15,6 +15,9 @@ type programs struct {
 	// runtimes has an entry for each name that the choice uses, but for None.
 	runtimes map[runtime.Name]runtime.Runtime
 	turns    turns
+	// changes gives the names of revisions whose processes have changed; nil when there
+	// are no processes.
+	changes <-chan string
 }
 
 // hasProgram reports whether packages of a kind have a program.

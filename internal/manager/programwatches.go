@@ -5,7 +5,9 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	ctrlsource "sigs.k8s.io/controller-runtime/pkg/source"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1alpha1"
@@ -28,6 +31,10 @@ func (w *world) watchPrograms(b *builder.Builder, kind string) *builder.Builder 
 	for _, config := range runtimeConfigs() {
 		b = b.Watches(config, w.onRuntimeConfig(kind), builder.WithPredicates(predicate.GenerationChangedPredicate{}))
 	}
+	if w.programs.changes != nil {
+		b = b.WatchesRawSource(ctrlsource.Channel(w.processes[kind], w.onProcess(kind))).
+			WatchesMetadata(&corev1.Secret{}, w.onCertificate(kind), w.inNamespace())
+	}
 	if w.programs.runtimes[runtime.Deployment] == nil {
 		return b
 	}
@@ -35,6 +42,58 @@ func (w *world) watchPrograms(b *builder.Builder, kind string) *builder.Builder 
 		b = b.Watches(o, w.onProgramObject(kind), builder.WithPredicates(programChanged()))
 	}
 	return b
+}
+
+// tellProcesses passes changes of processes on to the controllers of both kinds of
+// revision with a program.
+func (w *world) tellProcesses(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case name, ok := <-w.programs.changes:
+			if !ok {
+				return nil
+			}
+			for _, to := range w.processes {
+				select {
+				case to <- event.GenericEvent{Object: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name}}}:
+				case <-ctx.Done():
+					return nil
+				}
+			}
+		}
+	}
+}
+
+// onProcess maps a process to its revision, if that is of the kind.
+func (w *world) onProcess(kind string) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+		rev := v1.NewPackage(kind).NewRevision()
+		if w.client.Get(ctx, client.ObjectKeyFromObject(o), rev) != nil {
+			return nil
+		}
+		return w.activeSiblings(ctx, kind, rev)
+	})
+}
+
+// onCertificate maps a Secret to the active revisions whose processes have files of
+// it. The volumes of pods follow by themselves.
+func (w *world) onCertificate(kind string) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+		list := v1.NewPackage(kind).NewRevisionList()
+		if w.client.List(ctx, list) != nil {
+			return nil
+		}
+		var out []reconcile.Request
+		for _, rev := range list.Revisions() {
+			spec := rev.RuntimeSpec()
+			if active(rev) && (value(spec.TLSServerSecretName) == o.GetName() || value(spec.TLSClientSecretName) == o.GetName()) {
+				out = append(out, request(rev))
+			}
+		}
+		return out
+	})
 }
 
 // programChanged lets through what changes how a program does: what the manager itself

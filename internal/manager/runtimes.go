@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,8 @@ import (
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/deployment"
+	"github.com/xpkg-dev/xpkg/internal/runtime/local"
+	"github.com/xpkg-dev/xpkg/internal/runtime/process"
 )
 
 // newPrograms makes those who run the programs of packages.
@@ -25,7 +28,23 @@ func newPrograms(o Options, mgr ctrl.Manager) *programs {
 			Client: freshGets{mgr.GetClient(), mgr.GetAPIReader()}, Pods: mgr.GetAPIReader(), Namespace: namespace(o),
 		}}
 	}
+	if o.Runtimes.Uses(runtime.Process) {
+		out.runtimes[runtime.Process] = local.New(local.Options{
+			Supervisor: o.Processes.Supervisor, Images: o.Processes.Images, Address: o.Processes.Address,
+			Client: freshGets{mgr.GetClient(), mgr.GetAPIReader()}, Config: o.Config, Namespace: namespace(o), Now: time.Now,
+		})
+		out.changes = o.Processes.Supervisor.Changes()
+	}
 	return out
+}
+
+// Processes are what runs programs as processes.
+type Processes struct {
+	Supervisor *process.Supervisor
+	Images     process.Images
+	// Address is one of this machine that the API server reaches it by; see
+	// [local.MachineAddress].
+	Address string
 }
 
 // freshGets reads single objects from the API server itself, so that what was just

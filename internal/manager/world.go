@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
@@ -58,10 +59,12 @@ type world struct {
 	claims  *claims
 	// programs are who runs the programs of packages.
 	programs *programs
-	core     *crossplane
-	now      func() time.Time
-	poll     time.Duration
-	gate     gate
+	// processes carry what is told of processes to the controllers, by kind.
+	processes map[string]chan event.GenericEvent
+	core      *crossplane
+	now       func() time.Time
+	poll      time.Duration
+	gate      gate
 	// namespace is where the programs of packages run.
 	namespace string
 	// permissions say how rights are given; nil when somebody else gives them.

@@ -69,6 +69,24 @@ func (r *Runtime) Ensure(ctx context.Context, o shape.Objects) (State, error) {
 	return r.explain(ctx, o.Owner.Revision.Name, state)
 }
 
+// EnsureAccount makes the ServiceAccount of a program that does not run as a
+// Deployment. One that is somebody else's is used and left alone.
+func (r *Runtime) EnsureAccount(ctx context.Context, o shape.Objects) error {
+	if o.ServiceAccount == nil {
+		return nil
+	}
+	return r.ensureAccount(ctx, o)
+}
+
+// EnsureService makes the Service of such a program, and gives it to the revision.
+func (r *Runtime) EnsureService(ctx context.Context, o shape.Objects) error {
+	live, err := r.readService(ctx, o)
+	if err != nil {
+		return err
+	}
+	return r.ensureService(ctx, o, live, true)
+}
+
 // readService reads the Service of the package, and fails when it is somebody
 // else's.
 func (r *Runtime) readService(ctx context.Context, o shape.Objects) (*corev1.Service, error) {

@@ -48,6 +48,13 @@ type command struct {
 	dir  string
 }
 
+// Check reports whether an image has the program that a spec starts. It fails with
+// NoProgram.
+func Check(root Root, spec Spec) error {
+	_, err := newCommand(root, spec)
+	return err
+}
+
 // newCommand joins the image with what the spec says about it. It fails with
 // NoProgram.
 func newCommand(root Root, spec Spec) (command, error) {

@@ -39,15 +39,21 @@ const (
 type RootsOptions struct {
 	// Dir keeps the unpacked roots. It is made where it is missing.
 	Dir string
-	// Store keeps the layers that they are made of.
-	Store *oci.Store
-	// Remote is how registries are reached when an origin says nothing else.
-	Remote oci.RemoteOptions
+	// Source fetches images, and keeps the layers that roots are made of.
+	Source Source
 	// Platform is what programs are built for; that of this machine when it is zero.
 	Platform oci.Platform
 	Limits   oci.UnpackLimits
 	// Now gives the time; the system clock when it is nil.
 	Now func() time.Time
+}
+
+// Source is where images come from.
+type Source interface {
+	// FetchProgram brings a whole image into the store.
+	FetchProgram(ctx context.Context, o content.Origin, d oci.Digest, platform oci.Platform, limits oci.UnpackLimits) (oci.ProgramImage, error)
+	// Store has the layers afterwards, until they are evicted.
+	Store() *oci.Store
 }
 
 // Roots unpacks images into a folder and gives them out. It implements [Images].
@@ -93,7 +99,7 @@ func (r *Roots) Image(ctx context.Context, origin content.Origin, digest oci.Dig
 		if !errors.Is(err, fs.ErrNotExist) {
 			return root, err
 		}
-		image, err := r.fetch(ctx, origin, digest)
+		image, err := r.opts.Source.FetchProgram(ctx, origin, digest, r.opts.Platform, r.opts.Limits)
 		if err != nil {
 			return Root{}, err
 		}
@@ -186,7 +192,7 @@ func (r *Roots) unpack(ctx context.Context, digest oci.Digest, image oci.Program
 	if err := os.Mkdir(root, 0o755); err != nil {
 		return ErrProgramFolder.New(err, "cannot make a folder in %s", making)
 	}
-	if _, err := oci.Unpack(ctx, r.opts.Store, image, root, r.opts.Limits); err != nil {
+	if _, err := oci.Unpack(ctx, r.opts.Source.Store(), image, root, r.opts.Limits); err != nil {
 		return err
 	}
 	err = errors.Join(os.Chmod(making, 0o755), os.Chmod(root, 0o755), writeComplete(making, image))

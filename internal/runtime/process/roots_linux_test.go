@@ -80,7 +80,9 @@ func newRoots(t testing.TB, dir string) *Roots {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
-	r, err := NewRoots(RootsOptions{Dir: dir, Store: store})
+	source := content.NewSource(content.Options{Store: store})
+	t.Cleanup(source.Close)
+	r, err := NewRoots(RootsOptions{Dir: dir, Source: source})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,12 +231,12 @@ func TestDamagedLayer(t *testing.T) {
 	registry := cluster.Registry(t)
 	roots := newRoots(t, filepath.Join(t.TempDir(), "images"))
 	origin, digest := pushImage(t, registry, "v1", v1.Config{Cmd: []string{"x"}}, runtime.GOARCH, map[string][]byte{"a": bytes.Repeat([]byte("abc"), 1000)})
-	image, err := roots.fetch(t.Context(), origin, digest)
+	image, err := roots.opts.Source.FetchProgram(t.Context(), origin, digest, roots.opts.Platform, roots.opts.Limits)
 	if err != nil {
 		t.Fatal(err)
 	}
 	hex := image.Layers[0].Digest.Hex()
-	blob := filepath.Join(roots.opts.Store.Dir(), "blobs", hex[:2], hex)
+	blob := filepath.Join(roots.opts.Source.Store().Dir(), "blobs", hex[:2], hex)
 	if err := os.WriteFile(blob, []byte(strings.Repeat("x", int(image.Layers[0].Size))), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,7 @@ func (in Input) certificates(pod *corev1.PodSpec) {
 // and of whatever is mounted at the same path.
 func mount(pod *corev1.PodSpec, volume, secret, path string) {
 	items := []corev1.KeyToPath{}
-	for _, key := range []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey, authorityKey} {
+	for _, key := range []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey, AuthorityKey} {
 		items = append(items, corev1.KeyToPath{Key: key, Path: key})
 	}
 	pod.Volumes = slices.DeleteFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == volume })

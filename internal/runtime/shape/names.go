@@ -26,7 +26,8 @@ const (
 	ServerCertificates = "/tls/server"
 	ClientCertificates = "/tls/client"
 
-	authorityKey = "ca.crt"
+	// AuthorityKey is the key of the authorities in a Secret with a certificate.
+	AuthorityKey = "ca.crt"
 
 	serverVariable  = "TLS_SERVER_CERTS_DIR"
 	clientVariable  = "TLS_CLIENT_CERTS_DIR"

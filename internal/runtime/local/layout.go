@@ -1,0 +1,112 @@
+package local
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/runtime"
+	"github.com/xpkg-dev/xpkg/internal/runtime/process"
+	"github.com/xpkg-dev/xpkg/internal/runtime/shape"
+)
+
+// layout is a program as a process.
+type layout struct {
+	spec  process.Spec
+	ports assigned
+	// renew is when the token has to be replaced.
+	renew time.Time
+	// lacks is what the program needs and is not there yet.
+	lacks string
+}
+
+// layOut derives the process from the Deployment of a program.
+func (p *Programs) layOut(ctx context.Context, program runtime.Program, o shape.Objects) (layout, error) {
+	pod := o.Deployment.Spec.Template
+	if err := refuse(pod.Spec); err != nil {
+		return layout{}, err
+	}
+	files, lacks, err := p.volumes(ctx, pod.Spec)
+	if err != nil || lacks != "" {
+		return layout{lacks: lacks}, err
+	}
+	who := program.Owner
+	t, err := p.tokens.of(ctx, who.Revision.Name, types.NamespacedName{Namespace: p.opts.Namespace, Name: o.ServiceAccountName})
+	if err != nil {
+		return layout{}, err
+	}
+	account, variables, err := p.identity(t)
+	if err != nil {
+		return layout{}, err
+	}
+	maps.Copy(files, account)
+	c := pod.Spec.Containers[0]
+	ports, err := p.ports.of(who)
+	if err != nil {
+		return layout{}, process.ErrProgramStart.New(err, "cannot find free ports for %s", who.Revision.Name)
+	}
+	ports.follow(&c, who.Package.Kind)
+	env, err := p.environment(ctx, c, p.fields(pod, who.Revision.Name, string(who.Revision.UID)), variables)
+	if err != nil {
+		return layout{}, err
+	}
+	return layout{ports: ports, renew: t.renew, spec: process.Spec{
+		Name: who.Revision.Name, Origin: program.Origin, Digest: program.Digest,
+		Command: expandAll(c.Command, env), Args: expandAll(c.Args, env), Env: env, Files: files,
+		Memory: c.Resources.Limits.Memory().Value(),
+	}}, nil
+}
+
+// follow tells a container its ports, and learns of those that its configuration has
+// chosen.
+func (a *assigned) follow(c *corev1.Container, kind string) {
+	for _, e := range a.environment(kind) {
+		i := slices.IndexFunc(c.Env, func(have corev1.EnvVar) bool { return have.Name == e.Name })
+		if i < 0 {
+			c.Env = append(c.Env, e)
+			continue
+		}
+		a.learn(c.Env[i])
+	}
+	named := shape.WebhookPort
+	if kind == v1.FunctionKind {
+		named = shape.GRPCPort
+	}
+	for _, port := range c.Ports {
+		if port.Name == named && port.ContainerPort != shape.ServiceNumber {
+			// Whoever moves the port of a pod tells the program so.
+			a.serving = int(port.ContainerPort)
+			return
+		}
+	}
+	if kind == v1.FunctionKind && a.serving != shape.ServiceNumber && !hasFlag(c.Args, addressFlag) {
+		c.Args = append(slices.Clone(c.Args), addressFlag+"=:"+strconv.Itoa(a.serving))
+	}
+}
+
+// learn takes over a port that the configuration gives a program.
+func (a *assigned) learn(e corev1.EnvVar) {
+	number, err := strconv.Atoi(e.Value[strings.LastIndex(e.Value, ":")+1:])
+	if err != nil {
+		number = 0
+	}
+	switch e.Name {
+	case metricsVariable:
+		a.metrics = number
+	case healthVariable:
+		a.health = number
+	case webhookVariable:
+		a.serving = number
+	}
+}
+
+func hasFlag(args []string, flag string) bool {
+	return slices.ContainsFunc(args, func(a string) bool { return a == flag || strings.HasPrefix(a, flag+"=") })
+}

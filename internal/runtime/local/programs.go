@@ -1,0 +1,181 @@
+package local
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xpkg-dev/xpkg/internal/plan"
+	"github.com/xpkg-dev/xpkg/internal/runtime"
+	"github.com/xpkg-dev/xpkg/internal/runtime/deployment"
+	"github.com/xpkg-dev/xpkg/internal/runtime/process"
+	"github.com/xpkg-dev/xpkg/internal/runtime/shape"
+)
+
+// Supervisor runs processes; a [process.Supervisor] is one.
+type Supervisor interface {
+	Ensure(ctx context.Context, spec process.Spec) error
+	Stop(ctx context.Context, name string) error
+	Status(name string) (process.Status, bool)
+}
+
+// Options make programs of processes.
+type Options struct {
+	Supervisor Supervisor
+	Images     process.Images
+	// Client reads and writes what a program has in the cluster. It reads single
+	// objects from the API server itself.
+	Client client.Client
+	// Config is how programs reach the API server. Its credentials are not passed on.
+	Config *rest.Config
+	// Namespace is where ServiceAccounts, Services and certificates are.
+	Namespace string
+	// Address is an address of this machine that others, and the API server, reach it
+	// by. Endpoints cannot have a loopback address. Without one, programs have no
+	// Services.
+	Address string
+	// Settle is how long a program runs before it counts; DefaultSettle when it is
+	// zero.
+	Settle time.Duration
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// DefaultSettle is how long a program runs before it counts as available.
+const DefaultSettle = 3 * time.Second
+
+// Programs runs programs as processes. It is a [runtime.Runtime].
+type Programs struct {
+	opts    Options
+	objects *deployment.Runtime
+	tokens  tokens
+	ports   ports
+
+	mu      sync.Mutex
+	started map[string]started
+	// atHome says that the namespace of the programs is there.
+	atHome bool
+}
+
+// started is a program that was started and not stopped since.
+type started struct{ revision, pkg plan.Owner }
+
+var _ runtime.Runtime = (*Programs)(nil)
+
+// New makes programs. Nothing runs yet: a supervisor begins without programs.
+func New(o Options) *Programs {
+	o.Settle = cmp.Or(o.Settle, DefaultSettle)
+	return &Programs{
+		opts: o, objects: &deployment.Runtime{Client: o.Client, Pods: o.Client, Namespace: o.Namespace},
+		tokens: tokens{client: o.Client, now: o.Now}, started: map[string]started{},
+	}
+}
+
+// Obtain unpacks the image, and looks whether it has a program that can be started.
+func (p *Programs) Obtain(ctx context.Context, program runtime.Program) error {
+	objects, err := runtime.Shape(program)
+	if err != nil {
+		return err
+	}
+	if err := refuse(objects.Deployment.Spec.Template.Spec); err != nil {
+		return err
+	}
+	root, err := p.opts.Images.Image(ctx, program.Origin, program.Digest)
+	if err != nil {
+		return err
+	}
+	if root.Release != nil {
+		defer root.Release()
+	}
+	c := objects.Deployment.Spec.Template.Spec.Containers[0]
+	return process.Check(root, process.Spec{Name: program.Owner.Revision.Name, Digest: program.Digest, Command: c.Command, Args: c.Args})
+}
+
+// ServiceAccount implements [runtime.Runtime].
+func (p *Programs) ServiceAccount(program runtime.Program) (string, error) {
+	return runtime.AccountName(program)
+}
+
+// Run implements [runtime.Runtime].
+func (p *Programs) Run(ctx context.Context, program runtime.Program) (runtime.State, error) {
+	objects, err := runtime.Shape(program)
+	if err != nil {
+		return runtime.State{}, err
+	}
+	if err := p.prepare(ctx, objects); err != nil {
+		return runtime.State{}, err
+	}
+	if *objects.Deployment.Spec.Replicas == 0 {
+		_, err := p.Stop(ctx, program.Owner.Revision)
+		return runtime.State{Available: err == nil}, err
+	}
+	l, err := p.layOut(ctx, program, objects)
+	if err != nil {
+		return runtime.State{}, err
+	}
+	if l.lacks != "" {
+		return runtime.State{Reason: ReasonCertificates, Message: l.lacks, Again: time.Second}, nil
+	}
+	p.remember(program.Owner)
+	if err := p.opts.Supervisor.Ensure(ctx, l.spec); err != nil && !process.ErrProgramStart.Is(err) {
+		return runtime.State{}, err
+	}
+	if err := p.publish(ctx, objects, l.ports); err != nil {
+		return runtime.State{}, err
+	}
+	return p.state(ctx, program, l), nil
+}
+
+// prepare makes what the program has in the cluster before it starts.
+func (p *Programs) prepare(ctx context.Context, o shape.Objects) error {
+	if err := p.home(ctx); err != nil {
+		return err
+	}
+	return p.objects.EnsureAccount(ctx, o)
+}
+
+func (p *Programs) remember(who plan.Requester) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.started[who.Revision.Name] = started{who.Revision, who.Package}
+}
+
+// Others implements [runtime.Runtime].
+func (p *Programs) Others(_ context.Context, who plan.Requester) ([]plan.Owner, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out []plan.Owner
+	for _, s := range p.started {
+		if s.pkg.Kind == who.Package.Kind && s.pkg.Name == who.Package.Name && s.revision.Name != who.Revision.Name {
+			out = append(out, s.revision)
+		}
+	}
+	slices.SortFunc(out, func(a, b plan.Owner) int { return cmp.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// Stop ends a program and waits until it is gone. One of another kind of package with
+// the same name is left alone.
+func (p *Programs) Stop(ctx context.Context, revision plan.Owner) (bool, error) {
+	p.mu.Lock()
+	s, known := p.started[revision.Name]
+	p.mu.Unlock()
+	if !known || s.revision.Kind != revision.Kind {
+		return true, nil
+	}
+	if err := p.opts.Supervisor.Stop(ctx, revision.Name); err != nil {
+		return false, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.started, revision.Name)
+	p.ports.release(revision.Name)
+	p.tokens.forget(revision.Name)
+	return true, nil
+}
+
