@@ -62,7 +62,7 @@ func (w workshop) newData(t testing.TB, name string) string {
 
 // upArgs start a control plane on free ports, or on those of its last start.
 func upArgs(dir string) []string {
-	return []string{"up", "--data-dir", dir, "--port", "0", "--registry-port", "0"}
+	return []string{"up", "--data-dir", dir, "--port", "0", "--registry-port", "0", "--package-runtime", "None"}
 }
 
 // detach starts a control plane in the background.

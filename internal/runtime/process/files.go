@@ -13,7 +13,7 @@ import (
 const (
 	// filesMount is where a program finds its files; each path that it was promised
 	// is a link into it.
-	filesMount = "/.xpkg"
+	filesMount = "/.xpkg-files"
 	// currentFiles is the link to the present generation, as in volumes of secrets:
 	// libraries that watch certificates know how it is replaced.
 	currentFiles = "..data"

@@ -119,7 +119,7 @@ func TestWhatAProgramMayWrite(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for _, name := range []string{"/.xpkg/..data/tls/tls.crt", "/.xpkg/x", "/dev/x", "/proc/sys/kernel/hostname", "/proc/sysrq-trigger"} {
+	for _, name := range []string{"/.xpkg-files/..data/tls/tls.crt", "/.xpkg-files/x", "/dev/x", "/proc/sys/kernel/hostname", "/proc/sysrq-trigger"} {
 		if _, err := ask(spec, "write", name); err == nil {
 			t.Errorf("%s can be written", name)
 		}

@@ -147,7 +147,9 @@ func (s setup) bindFiles() error {
 	if s.Files == "" {
 		return nil
 	}
-	if err := errors.Join(os.RemoveAll(filesMount), os.Mkdir(filesMount, 0o755)); err != nil {
+	// What the image has there is not seen: a folder of an overlay cannot always be
+	// removed.
+	if err := makeFolder(filesMount); err != nil {
 		return err
 	}
 	if err := unix.Mount(oldRoot+s.Files, filesMount, "", unix.MS_BIND, ""); err != nil {

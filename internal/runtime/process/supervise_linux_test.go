@@ -389,7 +389,7 @@ func TestEnsureRefuses(t *testing.T) {
 		"no digest":       {func(s *Spec) { s.Digest = oci.Digest{} }, ErrProgramSpec},
 		"file":            {func(s *Spec) { s.Files = map[string][]byte{"/a/../b": nil} }, ErrProgramSpec},
 		"file and folder": {func(s *Spec) { s.Files = map[string][]byte{"/a": nil, "/a/b": nil} }, ErrProgramSpec},
-		"our files":       {func(s *Spec) { s.Files = map[string][]byte{"/.xpkg/a": nil} }, ErrProgramSpec},
+		"our files":       {func(s *Spec) { s.Files = map[string][]byte{"/.xpkg-files/a": nil} }, ErrProgramSpec},
 		"variable":        {func(s *Spec) { s.Env = map[string]string{"A=B": ""} }, ErrProgramSpec},
 		"argument":        {func(s *Spec) { s.Args = []string{"a\x00b"} }, ErrProgramSpec},
 		"limit":           {func(s *Spec) { s.Memory = -1 }, ErrProgramSpec},
