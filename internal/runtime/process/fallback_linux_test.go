@@ -88,7 +88,7 @@ func TestWithoutNamespacesAsRoot(t *testing.T) {
 	if got.UID != outsideUser || got.GID != outsideUser || len(got.Groups) != 0 || got.Dir != "/work" {
 		t.Errorf("got %+v", got)
 	}
-	if list := mustAsk(t, spec, "list", "/"); list != ".xpkg bin dev etc tls tmp work" {
+	if list := mustAsk(t, spec, "list", "/"); list != ".xpkg-files bin dev etc tls tmp work" {
 		t.Errorf("it sees %s", list)
 	}
 	for _, name := range []string{"/tls/server/tls.crt", "/etc/hosts"} {
@@ -162,7 +162,7 @@ func TestNamespacesWithLess(t *testing.T) {
 			spec := spec(t, "less")
 			spec.Files = map[string][]byte{"/tls/tls.crt": []byte("certificate")}
 			begin(t, s, spec)
-			if list, want := mustAsk(t, spec, "list", "/"), ".xpkg bin dev etc proc tls tmp work"; list != want {
+			if list, want := mustAsk(t, spec, "list", "/"), ".xpkg-files bin dev etc proc tls tmp work"; list != want {
 				t.Errorf("it sees %s", list)
 			}
 			if data := mustAsk(t, spec, "read", "/tls/tls.crt"); data != "certificate" {

@@ -107,16 +107,16 @@ func (f folders) Image(_ context.Context, _ content.Origin, d oci.Digest) (Root,
 var imageDigest = oci.DigestOf([]byte("image"))
 
 // image is a folder with the test program as /bin/program, as an unpacked image has
-// it.
+// it. It also has something where the files go that a program is given.
 func image(t testing.TB) folders {
 	t.Helper()
 	root := filepath.Join(openTemp(t), "root")
-	for _, dir := range []string{root, filepath.Join(root, "bin"), filepath.Join(root, "etc"), filepath.Join(root, "work")} {
+	for _, dir := range []string{root, filepath.Join(root, "bin"), filepath.Join(root, "etc"), filepath.Join(root, "work"), filepath.Join(root, filesMount)} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for name, data := range map[string][]byte{"bin/program": buildProgram(t), "etc/mine": []byte("mine")} {
+	for name, data := range map[string][]byte{"bin/program": buildProgram(t), "etc/mine": []byte("mine"), filesMount + "/theirs": nil} {
 		if err := os.WriteFile(filepath.Join(root, name), data, 0o755); err != nil {
 			t.Fatal(err)
 		}

@@ -63,7 +63,7 @@ func TestWhatAProgramSeesInNamespaces(t *testing.T) {
 		t.Errorf("it has the groups %v", got.Groups)
 	}
 	for dir, want := range map[string]string{
-		"/": ".xpkg bin dev etc proc tls tmp work", "/dev": "fd full null random shm stderr stdin stdout urandom zero", "/tls/server": "tls.crt tls.key",
+		"/": ".xpkg-files bin dev etc proc tls tmp work", "/dev": "fd full null random shm stderr stdin stdout urandom zero", "/tls/server": "tls.crt tls.key",
 	} {
 		if list := mustAsk(t, spec, "list", dir); list != want {
 			t.Errorf("%s has %s, want %s", dir, list, want)
@@ -141,7 +141,7 @@ func TestWhatAProgramMayWrite(t *testing.T) {
 		t.Errorf("/tmp has %s", list)
 	}
 	entries, err := os.ReadDir(images[imageDigest].Path)
-	if err != nil || len(entries) != 3 {
+	if err != nil || len(entries) != 4 {
 		t.Errorf("the image was changed: %v, %v", entries, err)
 	}
 }

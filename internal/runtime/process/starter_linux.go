@@ -131,7 +131,8 @@ func (s *starter) furnish(what *setup, g *ground, r *run, private string) error 
 	}
 	if g.kind == inChroot {
 		// There are no mounts: what would be mounted is copied.
-		return errors.Join(copyMachineFiles(what.Root, machine), r.program.mirrorFiles(filepath.Join(what.Root, filesMount)))
+		given := filepath.Join(what.Root, filesMount)
+		return errors.Join(copyMachineFiles(what.Root, machine), discard(given), r.program.mirrorFiles(given))
 	}
 	return what.plain(r, private)
 }
