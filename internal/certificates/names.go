@@ -1,7 +1,5 @@
 package certificates
 
-import "strings"
-
 // RootSecret is the Secret of the authority.
 const RootSecret = "crossplane-root-ca"
 
@@ -37,22 +35,6 @@ const (
 	// annotationsOfCertManager begin so.
 	annotationsOfCertManager = "cert-manager.io/"
 )
-
-// maxName is the longest name of a Secret.
-const maxName = 253
-
-// ServerSecret is the name of the Secret with a package's server certificate.
-func ServerSecret(pkg string) string { return secretName(pkg, "-tls-server") }
-
-// ClientSecret is the name of the Secret with a package's client certificate.
-func ClientSecret(pkg string) string { return secretName(pkg, "-tls-client") }
-
-func secretName(pkg, suffix string) string {
-	if len(pkg) > maxName-len(suffix) {
-		pkg = strings.TrimRight(pkg[:maxName-len(suffix)], "-.")
-	}
-	return pkg + suffix
-}
 
 // clusterDomain is the usual domain of a cluster. Crossplane does not use it, so a
 // certificate that lacks names of it is not replaced for that.

@@ -55,11 +55,13 @@ type Policy struct {
 	Overlap time.Duration
 	// Settled says that everybody uses what the Secrets hold.
 	Settled bool
+	// LeavesOnly leaves changes of authorities to somebody else, who sees all leaves.
+	LeavesOnly bool
 }
 
 const (
 	// settleInterval is how often it is asked whether everybody uses what the
-	// Secrets hold.
+	// Secrets hold; more often where the overlap is shorter.
 	settleInterval = time.Minute
 	// foreignInterval is how often it is looked at what somebody else keeps.
 	foreignInterval = time.Hour
@@ -84,7 +86,11 @@ func Plan(now time.Time, ca CA, leaves []Leaf, policy Policy) ([]Step, time.Time
 	if ca.Foreign {
 		p.at(now.Add(foreignInterval))
 	}
-	for _, stage := range []func() []Step{p.authority, p.adopt, p.announce, p.secrets, p.exchange, p.retire} {
+	stages := []func() []Step{p.authority, p.adopt, p.announce, p.secrets, p.exchange, p.retire}
+	if policy.LeavesOnly {
+		stages = []func() []Step{p.authority, p.adopt, p.secrets}
+	}
+	for _, stage := range stages {
 		if steps := stage(); len(steps) > 0 {
 			return steps, now
 		}
@@ -258,7 +264,7 @@ func (p *planner) passed(m Mark) bool {
 		return false
 	}
 	if !p.policy.Settled {
-		p.at(p.now.Add(settleInterval))
+		p.at(p.now.Add(max(time.Second, min(settleInterval, p.policy.Overlap))))
 		return false
 	}
 	return true

@@ -71,6 +71,18 @@ func TestManagersStartAtOnceOnTheAPIServer(t *testing.T) {
 	}
 }
 
+// Where there is no namespace there can be no certificate, and it is said so.
+func TestWithoutANamespace(t *testing.T) {
+	api, err := client.New(cluster.Start(t), client.Options{Scheme: scheme.Scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Store{Client: api, Namespace: "certificates-nowhere", Now: time.Now, Random: rand.Reader}
+	if _, _, err := s.Issue(t.Context(), wanted[:1]); err == nil || !strings.Contains(err.Error(), `namespaces "certificates-nowhere" not found`) {
+		t.Errorf("got %v", err)
+	}
+}
+
 // hook is the program of a package that answers webhooks, with the certificate that
 // its Secret has at the moment.
 type hook struct {

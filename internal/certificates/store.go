@@ -49,16 +49,36 @@ type Store struct {
 // the time; and with AuthorityUnusable for an authority that cannot sign what is
 // wanted.
 func (s *Store) Ensure(ctx context.Context, want []Want) (map[string]Issued, time.Time, error) {
+	return s.ensure(ctx, turn{store: s, want: want, written: map[string]*corev1.Secret{}})
+}
+
+// Keep is Ensure for everything that is there: it takes a change of authorities as far
+// as it can go now, and brings what is trusted into every Secret, whoever asked for it.
+// It makes an authority where there is none. One list and what it writes is all that it
+// costs.
+func (s *Store) Keep(ctx context.Context) (time.Time, error) {
+	_, next, err := s.ensure(ctx, turn{store: s, all: true, written: map[string]*corev1.Secret{}})
+	return next, err
+}
+
+// Issue is Ensure for one of many: it leaves changes of authorities to Keep, and so
+// reads the wanted Secrets and that of the authority, and no others, however many there
+// are. Only where an authority was lost does it look at all of them. The time is zero
+// when nothing becomes due.
+func (s *Store) Issue(ctx context.Context, want []Want) (map[string]Issued, time.Time, error) {
+	return s.ensure(ctx, turn{store: s, want: want, leavesOnly: true, written: map[string]*corev1.Secret{}})
+}
+
+func (s *Store) ensure(ctx context.Context, work turn) (map[string]Issued, time.Time, error) {
 	// Who fills the Secrets at the same time wins or loses single writes; that
 	// takes a few turns, and a change of authorities some more.
 	const turns = 30
-	work := turn{store: s, want: want, written: map[string]*corev1.Secret{}}
 	for range turns {
 		v, err := work.read(ctx)
 		if err != nil {
 			return nil, time.Time{}, err
 		}
-		steps, next, err := s.plan(ctx, v)
+		steps, next, err := work.plan(ctx, v)
 		if err != nil {
 			return v.issued(), v.now.Add(settleInterval), err
 		}
@@ -94,10 +114,11 @@ func (s *Store) Bundle(ctx context.Context) ([]byte, error) {
 }
 
 // plan asks whether everybody has settled when nothing else is left to do.
-func (s *Store) plan(ctx context.Context, v *view) ([]Step, time.Time, error) {
-	policy := Policy{Overlap: orDefault(s.Overlap, DefaultOverlap), Settled: s.Settled == nil}
+func (t *turn) plan(ctx context.Context, v *view) ([]Step, time.Time, error) {
+	s := t.store
+	policy := Policy{Overlap: orDefault(s.Overlap, DefaultOverlap), Settled: s.Settled == nil, LeavesOnly: t.leavesOnly}
 	steps, next := Plan(v.now, v.ca, v.leaves, policy)
-	if len(steps) > 0 || policy.Settled || !v.whole {
+	if len(steps) > 0 || policy.Settled || policy.LeavesOnly || !v.whole || !v.changing() {
 		return steps, next, nil
 	}
 	var err error

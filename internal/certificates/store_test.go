@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
 func TestNewCertificates(t *testing.T) {
@@ -67,13 +69,6 @@ func TestNothingToDoCostsNoWrite(t *testing.T) {
 func TestNames(t *testing.T) {
 	if diff := cmp.Diff([]string{"svc", "svc.ns", "svc.ns.svc", "svc.ns.svc.cluster.local"}, ServerNames("svc", "ns")); diff != "" {
 		t.Error(diff)
-	}
-	long := string(bytes.Repeat([]byte("a"), 300))
-	if n := len(ServerSecret(long)); n != maxName {
-		t.Errorf("%d characters", n)
-	}
-	if ClientSecret("provider-x") != "provider-x-tls-client" {
-		t.Error(ClientSecret("provider-x"))
 	}
 }
 
@@ -285,7 +280,7 @@ func TestOthersGoAlong(t *testing.T) {
 // as much time as all others had.
 func TestLatecomersGetTheirTime(t *testing.T) {
 	w := crossplaneWorld(t)
-	late := Want{Secret: ClientSecret("late"), Usage: Client, DNSNames: []string{"late"}}
+	late := Want{Secret: v1.TLSClientSecretName("late"), Usage: Client, DNSNames: []string{"late"}}
 	w.ensure(wanted...)
 	w.askForRotation()
 	_, next := w.ensure(wanted...)

@@ -2,8 +2,11 @@ package certificates
 
 import (
 	"context"
+	"crypto/x509"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,12 +16,16 @@ import (
 type turn struct {
 	store *Store
 	want  []Want
+	// leavesOnly is that of [Policy].
+	leavesOnly bool
+	// all looks at all leaves in any case.
+	all bool
 	// written are the Secrets as this call wrote them: a cache may not have them yet.
 	written map[string]*corev1.Secret
 }
 
-// read looks at the authority and the wanted Secrets, and at all others only while
-// a change of authorities is under way.
+// read looks at the authority and the wanted Secrets, and at all others only where
+// they matter.
 func (t *turn) read(ctx context.Context) (*view, error) {
 	v := &view{now: t.store.Now(), secrets: map[string]*corev1.Secret{}}
 	names := []string{RootSecret}
@@ -38,7 +45,7 @@ func (t *turn) read(ctx context.Context) (*view, error) {
 	for i, w := range t.want {
 		v.leaves = append(v.leaves, readLeaf(w.Secret, v.secrets[w.Secret], &t.want[i], v.ca, v.now))
 	}
-	if v.changing() {
+	if t.all || v.lost() || !t.leavesOnly && v.changing() {
 		if err := t.readOthers(ctx, v); err != nil {
 			return nil, err
 		}
@@ -71,17 +78,26 @@ func (t *turn) newer(name string, read *corev1.Secret) *corev1.Secret {
 	return read
 }
 
-// changing reports whether all certificates matter, and not only the wanted.
-func (v *view) changing() bool {
-	if v.ca.Current == nil || v.ca.Next != nil || len(v.ca.retired(v.now)) > 0 {
+// lost reports whether an authority has to be made or found again: one that signs, or
+// one that has signed what is in use and that nobody trusts any more.
+func (v *view) lost() bool {
+	if v.ca.Current == nil {
 		return true
 	}
-	for _, l := range v.leaves {
-		if l.Certificate != nil && !l.Foreign && !l.Issuer.Equal(v.ca.Current.Certificate) {
-			return true
-		}
-	}
-	return false
+	trusted := v.ca.Bundle(v.now)
+	return v.some(func(issuer *x509.Certificate) bool { return !slices.ContainsFunc(trusted, issuer.Equal) })
+}
+
+// changing reports whether a change of authorities is under way.
+func (v *view) changing() bool {
+	return v.ca.Current == nil || v.ca.Next != nil || len(v.ca.retired(v.now)) > 0 ||
+		v.some(func(issuer *x509.Certificate) bool { return !issuer.Equal(v.ca.Current.Certificate) })
+}
+
+// some reports whether something is true of the issuer of a certificate that is not
+// somebody else's.
+func (v *view) some(is func(issuer *x509.Certificate) bool) bool {
+	return slices.ContainsFunc(v.leaves, func(l Leaf) bool { return l.Certificate != nil && !l.Foreign && is(l.Issuer) })
 }
 
 // readOthers adds the certificates that are in use and that nobody asked for now.
@@ -128,7 +144,7 @@ func (t *turn) carryOut(ctx context.Context, v *view, step Step) error {
 	switch {
 	case err == nil:
 		t.written[step.Secret] = secret
-	case moved(err):
+	case moved(err) && (existed || !apierrors.IsNotFound(err)): // There may be no namespace.
 		delete(t.written, step.Secret)
 	default:
 		return classify(err, "cannot write Secret %s/%s", t.store.Namespace, step.Secret)

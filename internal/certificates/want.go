@@ -34,7 +34,7 @@ func usageOf(c *x509.Certificate) Usage {
 
 // Want is a certificate that has to be there.
 type Want struct {
-	// Secret is the name of its Secret; see [ServerSecret] and [ClientSecret].
+	// Secret is the name of its Secret; see [v1.TLSServerSecretName] and [v1.TLSClientSecretName].
 	Secret string
 	Usage  Usage
 	// DNSNames are the names that the certificate has; see [ServerNames]. A client's

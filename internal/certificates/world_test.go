@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
 const ns = "crossplane-system"
@@ -27,10 +29,10 @@ const day = 24 * time.Hour
 
 // wanted are the certificates of a provider and of a function.
 var wanted = []Want{
-	{Secret: ServerSecret("provider-a"), Usage: Server, DNSNames: ServerNames("provider-a", ns)},
-	{Secret: ClientSecret("provider-a"), Usage: Client, DNSNames: []string{"provider-a-0123456789ab"}},
-	{Secret: ServerSecret("function-b"), Usage: Server, DNSNames: ServerNames("function-b", ns)},
-	{Secret: ClientSecret("crossplane"), Usage: Client, DNSNames: []string{"crossplane"}},
+	{Secret: v1.TLSServerSecretName("provider-a"), Usage: Server, DNSNames: ServerNames("provider-a", ns)},
+	{Secret: v1.TLSClientSecretName("provider-a"), Usage: Client, DNSNames: []string{"provider-a-0123456789ab"}},
+	{Secret: v1.TLSServerSecretName("function-b"), Usage: Server, DNSNames: ServerNames("function-b", ns)},
+	{Secret: v1.TLSClientSecretName("crossplane"), Usage: Client, DNSNames: []string{"crossplane"}},
 }
 
 // version is what a Secret held for a while.
@@ -52,6 +54,7 @@ type world struct {
 	now      time.Time
 	versions map[string][]version
 	reads    int
+	lists    int
 	writes   int
 	// fail is asked before and after each write is made.
 	fail func(write int, made bool) error
@@ -71,6 +74,12 @@ func newWorld(t testing.TB, secrets ...client.Object) *world {
 			w.reads++
 			w.mu.Unlock()
 			return c.Get(ctx, key, o, opts...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
+			w.mu.Lock()
+			w.lists++
+			w.mu.Unlock()
+			return c.List(ctx, l, opts...)
 		},
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			return w.write(o, func() error { return c.Create(ctx, o, opts...) })

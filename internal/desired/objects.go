@@ -21,6 +21,9 @@ type Options struct {
 	// Labels and Annotations are put on every object. Where the package gives the
 	// same key another value, these win.
 	Labels, Annotations map[string]string
+	// Package is the name of the package. Its webhook configurations are named after
+	// it.
+	Package string
 	// Webhooks is where the program of the package answers webhooks.
 	Webhooks Service
 }
@@ -32,6 +35,9 @@ type Objects struct {
 	// definitions are the resources that the definitions among the objects make
 	// the API server serve, by the name of the definition.
 	definitions map[string]schema.GroupResource
+	// authorities are those by which the API server knows the program of the package,
+	// in PEM.
+	authorities []byte
 }
 
 func newObjects() *Objects {
@@ -46,13 +52,9 @@ func Of(pkg *format.Package, opts Options) (*Objects, error) {
 	if pkg.Meta.Kind == format.Function {
 		return out, nil
 	}
+	names := webhookNames{prefix: "crossplane-" + strings.ToLower(string(pkg.Meta.Kind)) + "-" + opts.Package}
 	for _, o := range pkg.Objects {
-		if o.GVK.Group == "admissionregistration.k8s.io" {
-			// A webhook without a certificate and a program behind it would
-			// refuse every write; it is established with the runtime.
-			continue
-		}
-		if err := out.add(o, opts); err != nil {
+		if err := out.add(o, names.of(o), opts); err != nil {
 			return nil, fmt.Errorf("%s %s: %w", o.GVK.Kind, o.Name, err)
 		}
 	}
@@ -61,8 +63,8 @@ func Of(pkg *format.Package, opts Options) (*Objects, error) {
 
 // add takes up an object. Of one that comes from an index nothing is read but
 // what the index says, so that a package that is in place costs next to nothing.
-func (o *Objects) add(object format.Object, opts Options) error {
-	content := func() ([]byte, error) { return installable(object, opts.Webhooks) }
+func (o *Objects) add(object format.Object, name string, opts Options) error {
+	content := func() ([]byte, error) { return o.installable(object, opts.Webhooks) }
 	if isDefinition(object.GVK.GroupKind()) && object.GVK.Version != "v1" {
 		// What cannot be converted is refused before anything is written.
 		if _, err := content(); err != nil {
@@ -74,7 +76,7 @@ func (o *Objects) add(object format.Object, opts Options) error {
 		return err
 	}
 	o.put(plan.Desired{
-		Ref: refOf(object), Digest: digest(object, sum, opts.Webhooks),
+		Ref: refOf(object, name), Digest: digest(object, sum, opts.Webhooks), CallsProgram: object.CallsProgram(),
 		Labels: Overlay(object.Labels(), opts.Labels), Annotations: Overlay(object.Annotations(), opts.Annotations),
 	}, content)
 	return nil
@@ -114,24 +116,25 @@ func Defined(refs []plan.Ref) []schema.GroupResource {
 // digests of all objects.
 const derivation = "1"
 
-// digest covers all that an installed object is made of.
+// digest covers all that an installed object is made of, but for the authorities: only
+// objects that call the program have any, and those remember which.
 func digest(object format.Object, sum [sha256.Size]byte, webhooks Service) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n%x\n", derivation, sum)
-	if isDefinition(object.GVK.GroupKind()) {
+	if object.CallsProgram() {
 		fmt.Fprintf(h, "%s\n%s\n", webhooks.Namespace, webhooks.Name)
 	}
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
 // refOf names an object as it is installed.
-func refOf(object format.Object) plan.Ref {
+func refOf(object format.Object, name string) plan.Ref {
 	gvk := object.GVK
 	if isDefinition(gvk.GroupKind()) {
 		gvk.Version = "v1"
 	}
 	apiVersion, kind := gvk.ToAPIVersionAndKind()
-	return plan.Ref{APIVersion: apiVersion, Kind: kind, Name: object.Name}
+	return plan.Ref{APIVersion: apiVersion, Kind: kind, Name: name}
 }
 
 const (
@@ -142,6 +145,34 @@ const (
 
 func isDefinition(gk schema.GroupKind) bool {
 	return gk.Group == definitionGroup && gk.Kind == definitionKind
+}
+
+// Trust names the authorities, in PEM, by which the API server knows the program of
+// the package. Without any it cannot call the program, and no object remembers any.
+func (o *Objects) Trust(authorities []byte) {
+	o.authorities = authorities
+	trusts := Fingerprint(authorities)
+	for i := range o.want {
+		d := &o.want[i]
+		if d.CallsProgram = d.CallsProgram && trusts != ""; d.CallsProgram {
+			d.Trusts = trusts
+		}
+	}
+}
+
+// CallsProgram reports whether any of the objects makes the API server call the program
+// of the package.
+func (o *Objects) CallsProgram() bool {
+	return slices.ContainsFunc(o.want, func(d plan.Desired) bool { return d.CallsProgram })
+}
+
+// Fingerprint stands for authorities. Of none it is empty.
+func Fingerprint(authorities []byte) string {
+	if len(authorities) == 0 {
+		return ""
+	}
+	sum := sha256.Sum256(authorities)
+	return "sha256:" + hex.EncodeToString(sum[:16])
 }
 
 // Desired are the objects as a plan sees them.
@@ -182,19 +213,25 @@ func (o *Objects) Missing(served map[schema.GroupResource]bool) []string {
 }
 
 // installable is an object as API servers of today take it: definitions of the
-// version v1beta1 are written as v1, and a conversion webhook is told where the
-// program of the package answers.
-func installable(object format.Object, webhooks Service) ([]byte, error) {
+// version v1beta1 are written as v1, and what calls the program of the package is told
+// where that answers, and by which authorities it is known to be genuine.
+func (o *Objects) installable(object format.Object, webhooks Service) ([]byte, error) {
 	raw, err := object.JSON()
-	if err != nil || !isDefinition(object.GVK.GroupKind()) {
-		return raw, err
+	if err != nil {
+		return nil, err
 	}
-	if object.GVK.Version == "v1beta1" {
+	if isDefinition(object.GVK.GroupKind()) && object.GVK.Version == "v1beta1" {
 		if raw, err = format.ConvertV1Beta1CRD(raw); err != nil {
 			return nil, err
 		}
 	}
-	return withConversion(raw, webhooks)
+	switch {
+	case object.IsWebhookConfiguration():
+		return withWebhooks(raw, webhooks, o.authorities)
+	case object.CallsProgram():
+		return withConversion(raw, webhooks, o.authorities)
+	}
+	return raw, nil
 }
 
 // Overlay lays maps over each other: the later one wins. Nothing gives nil.

@@ -48,6 +48,9 @@ type IndexEntry struct {
 	// Labels and Annotations are those of the object that are text. An index of
 	// version 1 does not have them.
 	Labels, Annotations map[string]string
+	// CallsProgram says that the object makes the API server call the program of the
+	// package; see [Object.CallsProgram]. Indexes before version 3 do not have it.
+	CallsProgram bool
 	// Line and Document are the place in the stream; Line counts from 1, Document,
 	// among those with content, from 0.
 	Line, Document int
@@ -71,7 +74,8 @@ func NewIndex(pkg *Package) (*Index, error) {
 		t := readTags(text)
 		x.Objects[i] = IndexEntry{
 			GVK: o.GVK, Name: o.Name, Length: int64(len(text)), SHA256: sha256.Sum256(text), Labels: t.labels, Annotations: t.annotations,
-			Line: o.Line, Document: o.Index,
+			CallsProgram: callsProgram(o.GVK.GroupKind(), text),
+			Line:         o.Line, Document: o.Index,
 		}
 	})
 	offset := int64(0)
@@ -128,7 +132,7 @@ func (x *Index) Package(blob io.ReaderAt, limits Limits) (*Package, error) {
 		doc := Document{File: x.File, Line: e.Line, Index: e.Document, body: &body{again: true, read: func() ([]byte, error) { return e.read(blob, most) }}}
 		pkg.Objects[i] = Object{GVK: e.GVK, Name: e.Name, Document: doc}
 		if x.Version >= withTags {
-			pkg.Objects[i].entry = e
+			pkg.Objects[i].entry, pkg.Objects[i].callsKnown = e, x.Version >= withCalls
 		}
 	}
 	return pkg, nil
@@ -175,7 +179,8 @@ func (e *IndexEntry) readOnce(blob io.ReaderAt, most int64) ([]byte, *fault) {
 func (e *IndexEntry) same(other *IndexEntry, version int) bool {
 	return e.GVK == other.GVK && e.Name == other.Name && e.Offset == other.Offset && e.Length == other.Length &&
 		e.SHA256 == other.SHA256 && e.Line == other.Line && e.Document == other.Document &&
-		(version < withTags || maps.Equal(e.Labels, other.Labels) && maps.Equal(e.Annotations, other.Annotations))
+		(version < withTags || maps.Equal(e.Labels, other.Labels) && maps.Equal(e.Annotations, other.Annotations)) &&
+		(version < withCalls || e.CallsProgram == other.CallsProgram)
 }
 
 // Matches proves that the index is one of the package, object by object. An index

@@ -11,12 +11,16 @@ import (
 
 // IndexVersion is the version of what EncodeIndex writes, and of the canonical
 // JSON beside it. It grows when either changes.
-const IndexVersion = 2
+const IndexVersion = 3
 
 // withTags is the first version that has the labels and annotations of objects.
 // Packages were published with the version before it, whose indexes can be read
 // and proven still.
 const withTags = 2
+
+// withCalls is the first version that tells which objects make the API server call the
+// program of the package.
+const withCalls = 3
 
 const indexMagic = "xpkg index\n"
 
@@ -31,7 +35,8 @@ const maxIndexEntries = 1 << 20
 // metadata, metadata, number of types, the group, version and kind of each, number
 // of objects, and for each its type, name, length, hash (32 bytes), line, document,
 // labels and annotations: their number, and the key and value of each in the order
-// of the keys. Offsets are the sums of the lengths.
+// of the keys, and 1 when the object makes the API server call the program, 0 when
+// it does not. Offsets are the sums of the lengths.
 func EncodeIndex(x *Index) []byte {
 	types := indexTypes(x)
 	w := indexWriter{buf: []byte(indexMagic)}
@@ -57,6 +62,9 @@ func EncodeIndex(x *Index) []byte {
 			w.pairs(e.Labels)
 			w.pairs(e.Annotations)
 		}
+		if x.Version >= withCalls {
+			w.flag(e.CallsProgram)
+		}
 	}
 	return w.buf
 }
@@ -76,6 +84,14 @@ type indexWriter struct{ buf []byte }
 
 func (w *indexWriter) number(n int) {
 	w.buf = binary.AppendUvarint(w.buf, uint64(n)) //nolint:gosec // nothing in an index is negative
+}
+
+func (w *indexWriter) flag(b bool) {
+	if b {
+		w.number(1)
+		return
+	}
+	w.number(0)
 }
 
 func (w *indexWriter) text(s string) {
@@ -186,9 +202,19 @@ func (r *indexReader) entries(types []schema.GroupVersionKind, version int) []In
 		if version >= withTags {
 			e.Labels, e.Annotations = r.pairs(), r.pairs()
 		}
+		if version >= withCalls {
+			e.CallsProgram = r.flag()
+		}
 		offset += e.Length
 	}
 	return entries
+}
+
+// flag is 0 or 1; there is one way to write each index.
+func (r *indexReader) flag() bool {
+	n := r.number()
+	r.short = r.short || n > 1
+	return n == 1
 }
 
 func (r *indexReader) pairs() map[string]string {

@@ -37,6 +37,8 @@ type Object struct {
 
 	// entry is what an index says of the object; nil when there is none.
 	entry *IndexEntry
+	// callsKnown says that the entry tells whether the object calls the program.
+	callsKnown bool
 }
 
 // Meta is the metadata object of a package, whatever version it was written in.

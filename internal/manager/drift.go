@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -24,12 +25,18 @@ import (
 // changes or deletes is brought back at once. They are in every cluster that the
 // manager works with, at these versions. Objects of all other kinds are looked at
 // with the next reason to look at their revision.
-func guarded() []schema.GroupVersionKind {
-	return []schema.GroupVersionKind{
+func (w *world) guarded() []schema.GroupVersionKind {
+	all := []schema.GroupVersionKind{
 		apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"),
 		{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "CompositeResourceDefinition"},
 		{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "Composition"},
 	}
+	if len(w.programs.used()) > 0 {
+		// Without programs there are none.
+		all = append(all, admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"),
+			admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingWebhookConfiguration"))
+	}
+	return all
 }
 
 func metadataOf(gvk schema.GroupVersionKind) *metav1.PartialObjectMetadata {
@@ -56,7 +63,7 @@ func indexObjects(ctx context.Context, mgr ctrl.Manager, kind string) error {
 // watchObjects makes real drift of an object a reason to look at the active
 // revision that established it. What the manager itself writes is none.
 func (w *world) watchObjects(b *builder.Builder, kind string) *builder.Builder {
-	for _, gvk := range guarded() {
+	for _, gvk := range w.guarded() {
 		b = b.WatchesMetadata(metadataOf(gvk), w.onDrift(kind, gvk.Kind))
 	}
 	return b

@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"maps"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -29,7 +30,10 @@ func (l *lately) put(rev v1.PackageRevision, written map[plan.Ref]plan.Written) 
 	if l.written == nil {
 		l.written = map[types.UID]map[plan.Ref]plan.Written{}
 	}
-	l.written[rev.GetUID()] = written
+	if l.written[rev.GetUID()] == nil {
+		l.written[rev.GetUID()] = map[plan.Ref]plan.Written{}
+	}
+	maps.Copy(l.written[rev.GetUID()], written)
 }
 
 // known is what is recorded of the objects of a package, with what its revisions

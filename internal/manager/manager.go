@@ -90,6 +90,10 @@ type Options struct {
 	// Processes runs programs as processes of this machine. It is needed where any are
 	// run so, and belongs to one run of the manager.
 	Processes *Processes
+	// CertificateOverlap is how long a new authority of the programs' certificates is
+	// known everywhere before it signs, and an old one after nothing that it signed is
+	// left. Zero means a day.
+	CertificateOverlap time.Duration
 	// Ready is called each time that the controllers begin to run.
 	Ready func()
 }
@@ -204,6 +208,8 @@ func newControllers(ctx context.Context, o Options, detail logr.Logger) (ctrl.Ma
 		Metrics:                server.Options{BindAddress: "0"},
 		HealthProbeBindAddress: "0",
 		NewCache:               endWith(ctx),
+		// What is in Secrets is never kept in memory.
+		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 		Cache: cache.Options{
 			ReaderFailOnMissingInformer: true, SyncPeriod: &resync, DefaultTransform: cache.TransformStripManagedFields(),
 			ByObject: watched(o),
@@ -225,7 +231,7 @@ func newWorld(ctx context.Context, o Options, mgr ctrl.Manager, cluster *apply.C
 	if err := mgr.GetAPIReader().Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, &home); client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("tell the cluster from others: %w", err)
 	}
-	return &world{
+	w := &world{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), cluster: cluster, content: o.Content, events: mgr.GetEventRecorder("xpkg"),
 		origins: origin.Finder{Reader: mgr.GetClient(), Secrets: mgr.GetAPIReader(), Namespace: namespace(o)},
 		log:     o.Log, metrics: newMetrics(), claims: newClaims(), programs: newPrograms(o, mgr),
@@ -239,7 +245,9 @@ func newWorld(ctx context.Context, o Options, mgr ctrl.Manager, cluster *apply.C
 			}
 			return o.InUse(string(home.UID), contents)
 		},
-	}, nil
+	}
+	w.certificates = newCertificates(o, w)
+	return w, nil
 }
 
 // openCaches names everything that the controllers watch before they start, so
@@ -279,7 +287,7 @@ func (w *world) setup(ctx context.Context, mgr ctrl.Manager) error {
 			return fmt.Errorf("follow processes: %w", err)
 		}
 	}
-	return setupLock(mgr, w)
+	return errors.Join(setupLock(mgr, w), setupAuthority(mgr, w))
 }
 
 // changed lets through changes of what people and other controllers write, and
@@ -310,7 +318,7 @@ func (w *world) setupPackage(mgr ctrl.Manager, kind string) error {
 }
 
 func (w *world) setupRevision(ctx context.Context, mgr ctrl.Manager, kind string) error {
-	if err := indexObjects(ctx, mgr, kind); err != nil {
+	if err := errors.Join(indexObjects(ctx, mgr, kind), indexSecrets(ctx, mgr, kind)); err != nil {
 		return err
 	}
 	rev := v1.NewPackage(kind).NewRevision()
@@ -323,7 +331,7 @@ func (w *world) setupRevision(ctx context.Context, mgr ctrl.Manager, kind string
 	for _, dependency := range v1.PackageKinds() {
 		b = b.Watches(v1.NewPackage(dependency), w.dependents(kind))
 	}
-	return w.watchPrograms(w.watchCeiling(w.watchObjects(b, kind), kind), kind).Complete(&revisionReconciler{world: w, kind: kind})
+	return w.watchCertificates(w.watchPrograms(w.watchCeiling(w.watchObjects(b, kind), kind), kind), kind).Complete(&revisionReconciler{world: w, kind: kind})
 }
 
 func options() controller.Options {

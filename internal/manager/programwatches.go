@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -32,8 +31,7 @@ func (w *world) watchPrograms(b *builder.Builder, kind string) *builder.Builder 
 		b = b.Watches(config, w.onRuntimeConfig(kind), builder.WithPredicates(predicate.GenerationChangedPredicate{}))
 	}
 	if w.programs.changes != nil {
-		b = b.WatchesRawSource(ctrlsource.Channel(w.processes[kind], w.onProcess(kind))).
-			WatchesMetadata(&corev1.Secret{}, w.onCertificate(kind), w.inNamespace())
+		b = b.WatchesRawSource(ctrlsource.Channel(w.processes[kind], w.onProcess(kind)))
 	}
 	if w.programs.runtimes[runtime.Deployment] == nil {
 		return b
@@ -74,25 +72,6 @@ func (w *world) onProcess(kind string) handler.EventHandler {
 			return nil
 		}
 		return w.activeSiblings(ctx, kind, rev)
-	})
-}
-
-// onCertificate maps a Secret to the active revisions whose processes have files of
-// it. The volumes of pods follow by themselves.
-func (w *world) onCertificate(kind string) handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-		list := v1.NewPackage(kind).NewRevisionList()
-		if w.client.List(ctx, list) != nil {
-			return nil
-		}
-		var out []reconcile.Request
-		for _, rev := range list.Revisions() {
-			spec := rev.RuntimeSpec()
-			if active(rev) && (value(spec.TLSServerSecretName) == o.GetName() || value(spec.TLSClientSecretName) == o.GetName()) {
-				out = append(out, request(rev))
-			}
-		}
-		return out
 	})
 }
 

@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
@@ -122,7 +123,13 @@ func (r *revisionReconciler) establish(ctx context.Context, log *slog.Logger, f 
 	if err != nil {
 		return ctrl.Result{}, verdict{}, err
 	}
-	if err := r.write(ctx, log, f, objects); err != nil {
+	trust, err := r.certify(ctx, f, job)
+	if err != nil {
+		return ctrl.Result{}, verdict{}, err
+	}
+	objects.Trust(trust.authorities)
+	held, err := r.write(ctx, log, f, objects)
+	if err != nil {
 		return ctrl.Result{}, verdict{}, err
 	}
 	result, v, err := r.established(ctx, f.rev, objects)
@@ -132,33 +139,43 @@ func (r *revisionReconciler) establish(ctx context.Context, log *slog.Logger, f 
 	if err := r.grant(ctx, f, pkg, objects, job); err != nil {
 		return ctrl.Result{}, verdict{}, err
 	}
-	return r.operate(ctx, log, f, job)
+	result, v, err = r.operate(ctx, log, f, job)
+	if err != nil {
+		return result, v, err
+	}
+	return trust.sooner(result, r.now()), v, r.webhooks(ctx, log, f, objects, held, job, v.ready)
 }
 
-// write plans the objects and carries the plan out.
-func (r *revisionReconciler) write(ctx context.Context, log *slog.Logger, f family, objects *desired.Objects) error {
+// write plans the objects and carries the plan out, but for what is held until the
+// program answers.
+func (r *revisionReconciler) write(ctx context.Context, log *slog.Logger, f family, objects *desired.Objects) (held plan.Plan, err error) {
 	refs := objects.Refs()
 	claim := r.claims.of(f.pkg)
 	if err := claim.stake(refs); err != nil {
-		return err
+		return plan.Plan{}, err
 	}
 	live, err := r.cluster.Metadata(ctx, refs)
 	if err != nil {
-		return err
+		return plan.Plan{}, err
 	}
 	p := plan.Establish(objects.Desired(), live, r.lately.known(f.siblings), f.requester())
 	if err := claim.hold(p); err != nil {
-		return err
+		return plan.Plan{}, err
 	}
+	now, held := p.Hold(live, f.requester())
+	if len(p.Refusals) == 0 {
+		f.rev.RevisionStatus().ObjectRefs = objectRefs(refs, live, held)
+	}
+	return held, r.carry(ctx, log, f, objects, now)
+}
+
+// carry carries a plan out, or as much of it as can be, and records what was written.
+func (r *revisionReconciler) carry(ctx context.Context, log *slog.Logger, f family, objects *desired.Objects, p plan.Plan) error {
 	started := r.now()
 	written, err := r.cluster.Run(ctx, p, objects.Content)
 	r.metrics.wrote(p, written)
 	r.lately.put(f.rev, written)
-	if len(p.Refusals) == 0 {
-		// Also of a plan that was not carried out whole: what was written is known,
-		// and what the revision may have written is listed.
-		f.rev.RevisionStatus().ObjectRefs = objectRefs(refs, live, written)
-	}
+	record(f.rev.RevisionStatus(), written)
 	if err != nil {
 		return err
 	}
@@ -215,16 +232,37 @@ func describe(rev v1.PackageRevision, meta format.Meta) {
 	rev.RevisionStatus().PermissionRequests = meta.PermissionRequests
 }
 
-func objectRefs(refs []plan.Ref, live map[plan.Ref]plan.Live, written map[plan.Ref]plan.Written) []v1.TypedReference {
+// objectRefs lists what a revision may have written: also what is not carried out to
+// its end, but nothing that is not begun.
+func objectRefs(refs []plan.Ref, live map[plan.Ref]plan.Live, held plan.Plan) []v1.TypedReference {
 	out := make([]v1.TypedReference, 0, len(refs))
 	for _, ref := range refs {
-		w, ok := written[ref]
-		if !ok {
-			w = plan.Written{UID: live[ref].UID, Generation: live[ref].Generation}
+		l, exists := live[ref]
+		if !exists && slices.ContainsFunc(held.Changes, func(c plan.Change) bool { return c.Ref == ref }) {
+			continue
 		}
-		out = append(out, v1.TypedReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name, UID: w.UID, Generation: w.Generation})
+		out = append(out, reference(ref, plan.Written{UID: l.UID, Generation: l.Generation}))
 	}
 	return out
+}
+
+func reference(ref plan.Ref, w plan.Written) v1.TypedReference {
+	return v1.TypedReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name, UID: w.UID, Generation: w.Generation}
+}
+
+// record adds what was written to what a revision lists.
+func record(status *v1.PackageRevisionStatus, written map[plan.Ref]plan.Written) {
+	left := maps.Clone(written)
+	for i, r := range status.ObjectRefs {
+		ref := plan.Ref{APIVersion: r.APIVersion, Kind: r.Kind, Name: r.Name}
+		if w, ok := written[ref]; ok {
+			status.ObjectRefs[i] = reference(ref, w)
+			delete(left, ref)
+		}
+	}
+	for _, ref := range slices.SortedFunc(maps.Keys(left), plan.Ref.Compare) {
+		status.ObjectRefs = append(status.ObjectRefs, reference(ref, left[ref]))
+	}
 }
 
 // deactivate makes the revision a mere owner of its objects. What it once
@@ -251,6 +289,9 @@ func (r *revisionReconciler) deactivate(ctx context.Context, f family) error {
 	}
 	if !slices.ContainsFunc(f.siblings, active) {
 		r.claims.release(keyOf(f.pkg))
+		if err := r.unhook(ctx, r.log, f, nil); err != nil {
+			return err
+		}
 	}
 	f.rev.SetConditions(metav1.NewTime(r.now()), v1.RevisionHealthy())
 	return nil

@@ -21,6 +21,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/certificates"
 	"github.com/xpkg-dev/xpkg/internal/content"
 	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/format"
@@ -61,10 +62,12 @@ type world struct {
 	programs *programs
 	// processes carry what is told of processes to the controllers, by kind.
 	processes map[string]chan event.GenericEvent
-	core      *crossplane
-	now       func() time.Time
-	poll      time.Duration
-	gate      gate
+	// certificates are those of the programs.
+	certificates *certificates.Store
+	core         *crossplane
+	now          func() time.Time
+	poll         time.Duration
+	gate         gate
 	// namespace is where the programs of packages run.
 	namespace string
 	// permissions say how rights are given; nil when somebody else gives them.

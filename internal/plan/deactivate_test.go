@@ -17,7 +17,7 @@ func TestDeactivateKeepsThePackage(t *testing.T) {
 		Siblings: []string{"x-1", "x-2"},
 	}
 	old := func(o Owner, control bool) metav1.OwnerReference {
-		r := o.reference(control)
+		r := o.Reference(control)
 		r.UID = "old"
 		return r
 	}
@@ -25,11 +25,11 @@ func TestDeactivateKeepsThePackage(t *testing.T) {
 	stranger := Owner{APIVersion: "pkg.crossplane.io/v1", Kind: "ProviderRevision", Name: "y-1", UID: "stranger"}
 	ours := map[string]string{ContentAnnotation: "sha256:1"}
 	for name, c := range map[string]struct{ live, want []metav1.OwnerReference }{
-		"Lost":     {nil, []metav1.OwnerReference{who.Revision.reference(false), who.Package.reference(false)}},
-		"Stale":    {[]metav1.OwnerReference{old(who.Revision, false), old(who.Package, false)}, []metav1.OwnerReference{who.Revision.reference(false), who.Package.reference(false)}},
-		"Released": {[]metav1.OwnerReference{old(who.Revision, true)}, []metav1.OwnerReference{who.Revision.reference(false), who.Package.reference(false)}},
-		"Sibling":  {[]metav1.OwnerReference{sibling.reference(true)}, []metav1.OwnerReference{sibling.reference(true), who.Revision.reference(false), who.Package.reference(false)}},
-		"Stranger": {[]metav1.OwnerReference{stranger.reference(true)}, []metav1.OwnerReference{stranger.reference(true), who.Revision.reference(false)}},
+		"Lost":     {nil, []metav1.OwnerReference{who.Revision.Reference(false), who.Package.Reference(false)}},
+		"Stale":    {[]metav1.OwnerReference{old(who.Revision, false), old(who.Package, false)}, []metav1.OwnerReference{who.Revision.Reference(false), who.Package.Reference(false)}},
+		"Released": {[]metav1.OwnerReference{old(who.Revision, true)}, []metav1.OwnerReference{who.Revision.Reference(false), who.Package.Reference(false)}},
+		"Sibling":  {[]metav1.OwnerReference{sibling.Reference(true)}, []metav1.OwnerReference{sibling.Reference(true), who.Revision.Reference(false), who.Package.Reference(false)}},
+		"Stranger": {[]metav1.OwnerReference{stranger.Reference(true)}, []metav1.OwnerReference{stranger.Reference(true), who.Revision.Reference(false)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := Deactivate([]Ref{ref}, map[Ref]Live{ref: {Ref: ref, Owners: c.live, Annotations: ours}}, who)
@@ -63,7 +63,7 @@ func TestDeactivateLeavesWhatAPersonMade(t *testing.T) {
 	}{
 		"nobody's":      {nil, true},
 		"a team's":      {[]metav1.OwnerReference{team}, true},
-		"the package's": {[]metav1.OwnerReference{who.Package.reference(false)}, false},
+		"the package's": {[]metav1.OwnerReference{who.Package.Reference(false)}, false},
 	} {
 		p := Deactivate([]Ref{ref}, map[Ref]Live{ref: {Ref: ref, Owners: c.owners}}, who)
 		if left := len(p.Changes) == 0 && p.Unchanged == 1; left != c.left {

@@ -48,7 +48,7 @@ func Establish(desired []Desired, live map[Ref]Live, known map[Ref]Written, who 
 
 func create(d Desired, who Requester) Change {
 	return Change{
-		Action: Create, Ref: d.Ref, Labels: d.Labels, Annotations: withDigest(d.Annotations, d.Digest),
+		Action: Create, Ref: d.Ref, Labels: d.Labels, Annotations: d.annotations(),
 		Owners: who.owners(nil),
 	}
 }
@@ -59,18 +59,27 @@ func (who Requester) owners(live []metav1.OwnerReference) []metav1.OwnerReferenc
 	case who.Package == Owner{}:
 		return set(live, who.Revision, true)
 	case len(live) == 0:
-		return []metav1.OwnerReference{who.Revision.reference(true), who.Package.reference(false)}
+		return []metav1.OwnerReference{who.Revision.Reference(true), who.Package.Reference(false)}
 	}
 	return set(set(live, who.Package, false), who.Revision, true)
 }
 
-func withDigest(annotations map[string]string, digest string) map[string]string {
-	out := maps.Clone(annotations)
+// annotations are those of the package, and what is remembered on the object.
+func (d Desired) annotations() map[string]string {
+	out := maps.Clone(d.Annotations)
 	if out == nil {
 		out = map[string]string{}
 	}
-	out[ContentAnnotation] = digest
+	out[ContentAnnotation] = d.Digest
+	if d.Trusts != "" {
+		out[TrustsAnnotation] = d.Trusts
+	}
 	return out
+}
+
+// isWritten reports whether a live object has the content, and names the authorities.
+func (d Desired) isWritten(l Live) bool {
+	return l.Annotations[ContentAnnotation] == d.Digest && (d.Trusts == "" || l.Annotations[TrustsAnnotation] == d.Trusts)
 }
 
 // refuse says why a live object may not be touched.
@@ -120,13 +129,16 @@ func (who Requester) control(d Desired, l Live, drifted bool) (Change, bool) {
 		Action: who.action(d, l, drifted), Ref: d.Ref, UID: l.UID, ResourceVersion: l.ResourceVersion,
 		Owners: who.owners(l.Owners),
 	}
-	annotations := withDigest(d.Annotations, d.Digest)
-	if drifted || l.Annotations[ContentAnnotation] != d.Digest {
+	annotations := d.annotations()
+	if drifted || !d.isWritten(l) {
 		c.Labels = merge(l.Labels, l.ManagedLabels, d.Labels)
 		c.Annotations = merge(l.Annotations, l.ManagedAnnotations, annotations)
 		return c, true
 	}
 	c.MetadataOnly = true
+	if trusts, ok := l.Annotations[TrustsAnnotation]; ok && d.CallsProgram {
+		annotations[TrustsAnnotation] = trusts
+	}
 	c.Labels, c.RemoveLabels = difference(l.Labels, l.ManagedLabels, d.Labels)
 	c.Annotations, c.RemoveAnnotations = difference(l.Annotations, l.ManagedAnnotations, annotations)
 	changed := !equalOwners(c.Owners, l.Owners) || len(c.Labels)+len(c.RemoveLabels)+len(c.Annotations)+len(c.RemoveAnnotations) > 0

@@ -32,9 +32,9 @@ func group(apiVersion string) string {
 	return ""
 }
 
-// reference is the owner reference of o. Control blocks the deletion of the
+// Reference is the owner reference of o. Control blocks the deletion of the
 // owner in the foreground until the object is gone, as the field does.
-func (o Owner) reference(control bool) metav1.OwnerReference {
+func (o Owner) Reference(control bool) metav1.OwnerReference {
 	r := metav1.OwnerReference{APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name, UID: o.UID}
 	if control {
 		r.Controller, r.BlockOwnerDeletion = new(true), new(true)
@@ -53,7 +53,7 @@ func set(refs []metav1.OwnerReference, o Owner, control bool) []metav1.OwnerRefe
 		case o.same(r) && placed:
 			continue
 		case o.same(r):
-			out, placed = append(out, o.reference(control)), true
+			out, placed = append(out, o.Reference(control)), true
 			continue
 		case control && isController(r):
 			r.Controller, r.BlockOwnerDeletion = nil, nil
@@ -61,7 +61,7 @@ func set(refs []metav1.OwnerReference, o Owner, control bool) []metav1.OwnerRefe
 		out = append(out, r)
 	}
 	if !placed {
-		out = append(out, o.reference(control))
+		out = append(out, o.Reference(control))
 	}
 	return out
 }

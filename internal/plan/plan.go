@@ -17,6 +17,7 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -24,6 +25,9 @@ const (
 	// ContentAnnotation holds the digest of the content that was last written
 	// to an object, over everything that the package says about it.
 	ContentAnnotation = "xpkg.dev/content"
+	// TrustsAnnotation holds the fingerprint of the authorities that were last written
+	// to an object that calls the program of its package.
+	TrustsAnnotation = "xpkg.dev/trusts"
 	// FieldManager is the name under which every write is made.
 	FieldManager = "xpkg"
 )
@@ -37,6 +41,11 @@ type Ref struct {
 	Name       string `json:"name"`
 }
 
+// GroupVersionKind is the type of the object.
+func (r Ref) GroupVersionKind() schema.GroupVersionKind {
+	return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)
+}
+
 // Compare orders references by kind, version, namespace and name.
 func (r Ref) Compare(o Ref) int {
 	return cmp.Or(cmp.Compare(r.Kind, o.Kind), cmp.Compare(r.APIVersion, o.APIVersion), cmp.Compare(r.Namespace, o.Namespace), cmp.Compare(r.Name, o.Name))
@@ -47,8 +56,15 @@ type Desired struct {
 	Ref         Ref
 	Labels      map[string]string
 	Annotations map[string]string
-	// Digest is "sha256:…" over the canonical content of the object.
+	// Digest is "sha256:…" over the canonical content of the object, but for the
+	// authorities that it names.
 	Digest string
+	// CallsProgram says that the object makes the API server call the program of the
+	// package, and so names authorities.
+	CallsProgram bool
+	// Trusts is the fingerprint of the authorities. Who only looks does not know
+	// them and leaves it empty: those that the object names are taken for right.
+	Trusts string
 }
 
 // Live is the metadata of an object that exists.
@@ -146,6 +162,30 @@ type Plan struct {
 	Unchanged int `json:"unchanged"`
 }
 
+// Hold parts the plan in two: what can be carried out now, and what has to wait until
+// the program of the package answers. An API server that has to ask a program before it
+// writes, and gets no answer, refuses its users; so the first webhook configurations of
+// a revision come last. One that the revision controls already waits for nothing.
+func (p Plan) Hold(live map[Ref]Live, who Requester) (now, held Plan) {
+	now = Plan{Refusals: p.Refusals, Unchanged: p.Unchanged}
+	for _, c := range p.Changes {
+		r := controller(live[c.Ref].Owners)
+		if IsWebhookConfiguration(c.Ref) && (r == nil || !who.Revision.same(*r)) {
+			held.Changes = append(held.Changes, c)
+		} else {
+			now.Changes = append(now.Changes, c)
+		}
+	}
+	return now, held
+}
+
+// IsWebhookConfiguration reports whether an object makes the API server ask somebody
+// before it writes objects of others.
+func IsWebhookConfiguration(r Ref) bool { return rank(r.Kind) == webhookRank }
+
+// webhookRank is that of webhook configurations, the last one.
+const webhookRank = 4
+
 // rank orders kinds so that definitions come before what uses them, and what can
 // block writes of others comes last.
 func rank(kind string) int {
@@ -155,7 +195,7 @@ func rank(kind string) int {
 	case "CompositeResourceDefinition", "ManagedResourceDefinition":
 		return 1
 	case "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration":
-		return 3
+		return webhookRank
 	case "ClusterRoleBinding", "RoleBinding":
 		// A role has to be there before it is bound.
 		return 3

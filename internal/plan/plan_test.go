@@ -52,42 +52,42 @@ func TestEstablish(t *testing.T) {
 		live map[Ref]Live
 		want Plan
 	}{
-		"Absent":    {nil, change(Create, false, "d2", cur.reference(true), pkg.reference(false))},
-		"Unchanged": {live("d2", cur.reference(true), pkg.reference(false)), Plan{Unchanged: 1}},
+		"Absent":    {nil, change(Create, false, "d2", cur.Reference(true), pkg.Reference(false))},
+		"Unchanged": {live("d2", cur.Reference(true), pkg.Reference(false)), Plan{Unchanged: 1}},
 		"NewContent": {
-			live("d1", cur.reference(true), pkg.reference(false)),
-			change(Update, false, "d2", cur.reference(true), pkg.reference(false)),
+			live("d1", cur.Reference(true), pkg.Reference(false)),
+			change(Update, false, "d2", cur.Reference(true), pkg.Reference(false)),
 		},
 		"OtherRevisionOfThePackageHandsOverInOneWrite": {
-			live("d1", old.reference(true), pkg.reference(false)),
-			change(TakeOver, false, "d2", old.reference(false), pkg.reference(false), cur.reference(true)),
+			live("d1", old.Reference(true), pkg.Reference(false)),
+			change(TakeOver, false, "d2", old.Reference(false), pkg.Reference(false), cur.Reference(true)),
 		},
 		"SameContentMovesMetadataOnly": {
-			live("d2", old.reference(true), pkg.reference(false)),
-			change(TakeOver, true, "", old.reference(false), pkg.reference(false), cur.reference(true)),
+			live("d2", old.Reference(true), pkg.Reference(false)),
+			change(TakeOver, true, "", old.Reference(false), pkg.Reference(false), cur.Reference(true)),
 		},
 		"ReleasedByItsFormerController": {
-			live("d2", old.reference(false), pkg.reference(false)),
-			change(Update, true, "", old.reference(false), pkg.reference(false), cur.reference(true)),
+			live("d2", old.Reference(false), pkg.Reference(false)),
+			change(Update, true, "", old.Reference(false), pkg.Reference(false), cur.Reference(true)),
 		},
 		"RestoredFromBackupWithStaleUIDs": {
-			live("d2", stale(cur.reference(true), "before"), stale(pkg.reference(false), "before")),
-			change(Update, true, "", cur.reference(true), pkg.reference(false)),
+			live("d2", stale(cur.Reference(true), "before"), stale(pkg.Reference(false), "before")),
+			change(Update, true, "", cur.Reference(true), pkg.Reference(false)),
 		},
 		"OwnersOfOthersStay": {
-			live("d1", helm.reference(false), cur.reference(true), pkg.reference(false)),
-			change(Update, false, "d2", helm.reference(false), cur.reference(true), pkg.reference(false)),
+			live("d1", helm.Reference(false), cur.Reference(true), pkg.Reference(false)),
+			change(Update, false, "d2", helm.Reference(false), cur.Reference(true), pkg.Reference(false)),
 		},
 		"NobodyControlsIt": {
-			live("", helm.reference(false)),
-			change(Adopt, false, "d2", helm.reference(false), pkg.reference(false), cur.reference(true)),
+			live("", helm.Reference(false)),
+			change(Adopt, false, "d2", helm.Reference(false), pkg.Reference(false), cur.Reference(true)),
 		},
 		"AnotherPackageControlsIt": {
-			live("d2", foreign.reference(true)),
+			live("d2", foreign.Reference(true)),
 			Plan{Refusals: []Refusal{{crd, "ProviderRevision/gcp-1", "CustomResourceDefinition buckets.example.org belongs to ProviderRevision/gcp-1"}}},
 		},
 		"SomethingElseControlsIt": {
-			live("d2", helm.reference(true)),
+			live("d2", helm.Reference(true)),
 			Plan{Refusals: []Refusal{{crd, "Release/tools", "CustomResourceDefinition buckets.example.org belongs to Release/tools"}}},
 		},
 	}
@@ -102,7 +102,7 @@ func TestEstablish(t *testing.T) {
 }
 
 func TestEstablishCorrectsWhatOthersChanged(t *testing.T) {
-	ours := []metav1.OwnerReference{cur.reference(true), pkg.reference(false)}
+	ours := []metav1.OwnerReference{cur.Reference(true), pkg.Reference(false)}
 	content := change(Correct, false, "d2", ours...)
 	cases := map[string]struct {
 		live  Live
@@ -134,11 +134,11 @@ func TestEstablishCorrectsWhatOthersChanged(t *testing.T) {
 // Labels of others stay, ours follow the package, and neither costs a write of
 // the content.
 func TestEstablishPatchesMetadata(t *testing.T) {
-	l := live("d2", cur.reference(true), pkg.reference(false))[crd]
+	l := live("d2", cur.Reference(true), pkg.Reference(false))[crd]
 	l.Labels = map[string]string{"theirs": "stays", "dropped": "by the package", "kept": "old"}
 	l.ManagedLabels = []string{"dropped", "kept"}
 	got := Establish([]Desired{{Ref: crd, Digest: "d2", Labels: map[string]string{"kept": "new"}}}, map[Ref]Live{crd: l}, nil, who)
-	want := change(Update, true, "", cur.reference(true), pkg.reference(false))
+	want := change(Update, true, "", cur.Reference(true), pkg.Reference(false))
 	want.Changes[0].Labels, want.Changes[0].RemoveLabels = map[string]string{"kept": "new"}, []string{"dropped"}
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("plan (-want +got):\n%s", diff)
@@ -152,11 +152,11 @@ func TestUninstall(t *testing.T) {
 		want Plan
 	}{
 		"SolelyOwnedGoes": {
-			live("d2", cur.reference(true), old.reference(false), pkg.reference(false)),
+			live("d2", cur.Reference(true), old.Reference(false), pkg.Reference(false)),
 			Plan{Changes: []Change{{Action: Delete, Ref: crd, UID: "uid-crd", ResourceVersion: "7"}}},
 		},
-		"SharedStays":  {live("d2", cur.reference(true), helm.reference(false)), change(Leave, true, "", helm.reference(false))},
-		"NotOurs":      {live("d2", helm.reference(true)), Plan{Unchanged: 1}},
+		"SharedStays":  {live("d2", cur.Reference(true), helm.Reference(false)), change(Leave, true, "", helm.Reference(false))},
+		"NotOurs":      {live("d2", helm.Reference(true)), Plan{Unchanged: 1}},
 		"NobodyOwnsIt": {live("d2"), Plan{Unchanged: 1}},
 	}
 	for name, tc := range cases {
@@ -191,7 +191,7 @@ func TestStages(t *testing.T) {
 }
 
 func TestEstablishRefusesWhatIsBeingDeleted(t *testing.T) {
-	l := live("d2", cur.reference(true))
+	l := live("d2", cur.Reference(true))
 	going := l[crd]
 	going.Deleting = true
 	got := Establish(want("d2"), map[Ref]Live{crd: going}, nil, who)
@@ -201,7 +201,7 @@ func TestEstablishRefusesWhatIsBeingDeleted(t *testing.T) {
 }
 
 func TestEstablishMergesLabels(t *testing.T) {
-	l := live("d1", cur.reference(true), pkg.reference(false))
+	l := live("d1", cur.Reference(true), pkg.Reference(false))
 	object := l[crd]
 	object.Labels = map[string]string{"theirs": "stays", "dropped": "by the package", "kept": "old"}
 	object.ManagedLabels = []string{"dropped", "kept"}
@@ -219,13 +219,13 @@ func TestDeactivate(t *testing.T) {
 	}{
 		"AbsentIsNeverCreated": {nil, Plan{}},
 		"ControllerReleases": {
-			live("d2", cur.reference(true), pkg.reference(false)),
-			change(Release, true, "", cur.reference(false), pkg.reference(false)),
+			live("d2", cur.Reference(true), pkg.Reference(false)),
+			change(Release, true, "", cur.Reference(false), pkg.Reference(false)),
 		},
-		"AlreadyReleased": {live("d2", cur.reference(false), pkg.reference(false)), Plan{Unchanged: 1}},
+		"AlreadyReleased": {live("d2", cur.Reference(false), pkg.Reference(false)), Plan{Unchanged: 1}},
 		"NeverActiveBecomesOwner": {
-			live("d2", old.reference(true), pkg.reference(false)),
-			change(Own, true, "", old.reference(true), pkg.reference(false), cur.reference(false)),
+			live("d2", old.Reference(true), pkg.Reference(false)),
+			change(Own, true, "", old.Reference(true), pkg.Reference(false), cur.Reference(false)),
 		},
 	}
 	for name, tc := range cases {

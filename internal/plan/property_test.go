@@ -72,7 +72,7 @@ func ownersGen() *rapid.Generator[[]metav1.OwnerReference] {
 			control := !controlled && rapid.Bool().Draw(t, "control")
 			controlled = controlled || control
 			uid := types.UID(rapid.SampledFrom([]string{"now", "before"}).Draw(t, "uid"))
-			refs = append(refs, Owner{pkgV1, "ProviderRevision", n, uid}.reference(control))
+			refs = append(refs, Owner{pkgV1, "ProviderRevision", n, uid}.Reference(control))
 		}
 		return refs
 	})

@@ -79,10 +79,20 @@ func mirror(p v1.Package, meta format.Meta, digest string, rev v1.PackageRevisio
 	to.CommonLabels, to.CommonAnnotations = from.CommonLabels, from.CommonAnnotations
 	if runtime := p.RuntimeSpec(); runtime != nil {
 		rev.RuntimeSpec().PackageRuntimeSpec = *runtime.DeepCopy()
+		mirrorSecrets(p, rev.RuntimeSpec())
 	}
 	rev.SetLabels(desired.Overlay(rev.GetLabels(), meta.Labels, map[string]string{v1.LabelPackage: p.GetName()}))
 	rev.SetAnnotations(desired.Overlay(rev.GetAnnotations(), meta.Annotations))
 	Own(p, rev)
+}
+
+// mirrorSecrets names the Secrets of the program's certificates. A Function calls
+// nobody, and has no certificate to call with.
+func mirrorSecrets(p v1.Package, to *v1.PackageRevisionRuntimeSpec) {
+	to.TLSServerSecretName = new(v1.TLSServerSecretName(p.GetName()))
+	if p.PackageKind() == v1.ProviderKind {
+		to.TLSClientSecretName = new(v1.TLSClientSecretName(p.GetName()))
+	}
 }
 
 // Own makes a package the owner of one of its revisions, and reports whether it was
@@ -104,10 +114,10 @@ func Own(p v1.Package, rev v1.PackageRevision) (changed bool) {
 // Additions are what a revision adds to the objects of its package, whose program
 // runs in a namespace.
 func Additions(rev v1.PackageRevision, namespace string) desired.Options {
-	spec := rev.RevisionSpec()
+	spec, pkg := rev.RevisionSpec(), rev.GetLabels()[v1.LabelPackage]
 	return desired.Options{
 		Labels: spec.CommonLabels, Annotations: spec.CommonAnnotations,
-		Webhooks: desired.Service{Name: rev.GetLabels()[v1.LabelPackage], Namespace: namespace},
+		Package: pkg, Webhooks: desired.Service{Name: pkg, Namespace: namespace},
 	}
 }
 

@@ -1,5 +1,7 @@
 package v1
 
+import "strings"
+
 // Labels that connect the objects of one package.
 const (
 	// LabelPackage on a revision is the name of its package.
@@ -24,3 +26,21 @@ const FinalizerRevision = "revision.pkg.crossplane.io"
 // DefaultRuntimeConfigName is the name of the DeploymentRuntimeConfig that a
 // package uses when it names none.
 const DefaultRuntimeConfigName = "default"
+
+// maxSecretName is the longest name of a Secret.
+const maxSecretName = 253
+
+// TLSServerSecretName is the name of the Secret with the certificate that the program
+// of a package serves with. Crossplane uses the same.
+func TLSServerSecretName(pkg string) string { return secretName(pkg, "-tls-server") }
+
+// TLSClientSecretName is the name of the Secret with the certificate that the program
+// of a package calls others with. Programs of Functions call nobody.
+func TLSClientSecretName(pkg string) string { return secretName(pkg, "-tls-client") }
+
+func secretName(pkg, suffix string) string {
+	if len(pkg) > maxSecretName-len(suffix) {
+		pkg = strings.TrimRight(pkg[:maxSecretName-len(suffix)], "-.")
+	}
+	return pkg + suffix
+}

@@ -33,7 +33,7 @@ func Hold(live []metav1.OwnerReference, who plan.Requester, want []metav1.OwnerR
 // depends on it too: the package of who becomes one of its owners.
 func Join(live []metav1.OwnerReference, who plan.Requester) []metav1.OwnerReference {
 	owners := slices.DeleteFunc(slices.Clone(live), func(r metav1.OwnerReference) bool { return same(who.Package, r) })
-	return append(owners, reference(who.Package, false))
+	return append(owners, who.Package.Reference(false))
 }
 
 // belongs reports whether the controller c is one of the revisions of who. One that
@@ -80,16 +80,6 @@ func controller(refs []metav1.OwnerReference) *metav1.OwnerReference {
 }
 
 func isController(r metav1.OwnerReference) bool { return r.Controller != nil && *r.Controller }
-
-// reference is the owner reference of o. As the field does, a controller keeps its
-// deletion in the foreground waiting for the object.
-func reference(o plan.Owner, control bool) metav1.OwnerReference {
-	r := metav1.OwnerReference{APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name, UID: o.UID}
-	if control {
-		r.Controller, r.BlockOwnerDeletion = new(true), new(true)
-	}
-	return r
-}
 
 // EqualOwners reports whether both are the same owners, in whatever order.
 func EqualOwners(a, b []metav1.OwnerReference) bool {

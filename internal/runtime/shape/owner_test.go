@@ -12,7 +12,7 @@ import (
 
 func TestHold(t *testing.T) {
 	who, other := owner("Provider", "aws"), owner("Provider", "gcp")
-	want := []metav1.OwnerReference{reference(who.Revision, true), reference(who.Package, false)}
+	want := []metav1.OwnerReference{who.Revision.Reference(true), who.Package.Reference(false)}
 	sibling := plan.Owner{APIVersion: "pkg.crossplane.io/v1", Kind: "ProviderRevision", Name: "aws-ba9876543210", UID: "sibling"}
 	collected := sibling
 	collected.Name = "aws-cccccccccccc"
@@ -31,16 +31,16 @@ func TestHold(t *testing.T) {
 	}{
 		"Nobody":                   {nil, want, ""},
 		"Ours":                     {want, want, ""},
-		"OfASibling":               {refs(reference(sibling, true)), want, ""},
-		"OfASiblingAndThePackage":  {refs(reference(sibling, true), reference(who.Package, false)), want, ""},
-		"OfARevisionThatIsGone":    {refs(reference(collected, true), reference(who.Package, false)), want, ""},
+		"OfASibling":               {refs(sibling.Reference(true)), want, ""},
+		"OfASiblingAndThePackage":  {refs(sibling.Reference(true), who.Package.Reference(false)), want, ""},
+		"OfARevisionThatIsGone":    {refs(collected.Reference(true), who.Package.Reference(false)), want, ""},
 		"Restored":                 {refs(stale(want[0], "before"), stale(want[1], "before")), want, ""},
 		"OfAnOlderVersion":         {refs(beta(want[0])), want, ""},
-		"TwoControllers":           {refs(reference(sibling, true), want[0]), want, ""},
+		"TwoControllers":           {refs(sibling.Reference(true), want[0]), want, ""},
 		"OwnersOfOthersStay":       {refs(release, want[0]), refs(release, want[0], want[1]), ""},
-		"OfAnotherPackage":         {refs(reference(other.Revision, true), reference(other.Package, false)), nil, "ProviderRevision/gcp-0123456789ab"},
-		"SharedWithAnotherPackage": {refs(reference(other.Revision, true), reference(other.Package, false), reference(who.Package, false)), nil, "ProviderRevision/gcp-0123456789ab"},
-		"TheOtherPackageIsGone":    {refs(reference(who.Package, false)), want, ""},
+		"OfAnotherPackage":         {refs(other.Revision.Reference(true), other.Package.Reference(false)), nil, "ProviderRevision/gcp-0123456789ab"},
+		"SharedWithAnotherPackage": {refs(other.Revision.Reference(true), other.Package.Reference(false), who.Package.Reference(false)), nil, "ProviderRevision/gcp-0123456789ab"},
+		"TheOtherPackageIsGone":    {refs(who.Package.Reference(false)), want, ""},
 		"OfSomethingElse":          {refs(stale(metav1.OwnerReference{Kind: "Release", Name: "tools", Controller: new(true)}, "helm")), nil, "Release/tools"},
 	}
 	for name, tc := range cases {
@@ -63,7 +63,7 @@ func TestHold(t *testing.T) {
 func TestTwoPackagesShareWithoutAFight(t *testing.T) {
 	a, b := owner("Provider", "aws"), owner("Provider", "gcp")
 	step := func(live []metav1.OwnerReference, who plan.Requester) []metav1.OwnerReference {
-		owners, holder := Hold(live, who, []metav1.OwnerReference{reference(who.Revision, true), reference(who.Package, false)})
+		owners, holder := Hold(live, who, []metav1.OwnerReference{who.Revision.Reference(true), who.Package.Reference(false)})
 		if holder != "" {
 			return Join(live, who)
 		}

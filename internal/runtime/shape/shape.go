@@ -103,7 +103,7 @@ func (in Input) selector() map[string]string {
 // objects that revisions share belong to the package beside the revision, so that
 // they live as long as that.
 func (in Input) metadata(template *v1beta1.ObjectMeta, name string, shared bool) metav1.ObjectMeta {
-	out := metav1.ObjectMeta{Namespace: in.Namespace, Name: name, OwnerReferences: []metav1.OwnerReference{reference(in.Owner.Revision, true)}}
+	out := metav1.ObjectMeta{Namespace: in.Namespace, Name: name, OwnerReferences: []metav1.OwnerReference{in.Owner.Revision.Reference(true)}}
 	if template != nil {
 		out.Labels, out.Annotations = clone(template.Labels), clone(template.Annotations)
 		if template.Name != nil && *template.Name != "" {
@@ -111,7 +111,7 @@ func (in Input) metadata(template *v1beta1.ObjectMeta, name string, shared bool)
 		}
 	}
 	if shared {
-		out.OwnerReferences = append(out.OwnerReferences, reference(in.Owner.Package, false))
+		out.OwnerReferences = append(out.OwnerReferences, in.Owner.Package.Reference(false))
 	}
 	return out
 }

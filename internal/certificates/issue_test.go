@@ -1,0 +1,102 @@
+package certificates
+
+import (
+	"crypto/x509"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// issue must succeed.
+func (w *world) issue(want ...Want) (map[string]Issued, time.Time) {
+	w.t.Helper()
+	issued, next, err := w.store().Issue(w.t.Context(), want)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return issued, next
+}
+
+// What a package costs does not depend on how many others there are, also while
+// authorities change.
+func TestIssueReadsNoOthers(t *testing.T) {
+	w := ourWorld(t)
+	check := func(when string) {
+		t.Helper()
+		w.reads, w.lists, w.writes = 0, 0, 0
+		issued, _ := w.issue(wanted[0], wanted[1])
+		if w.reads != 3 || w.lists != 0 || w.writes != 0 || len(issued) != 2 {
+			t.Errorf("%s: %d reads, %d lists, %d writes, %d certificates", when, w.reads, w.lists, w.writes, len(issued))
+		}
+	}
+	check("nothing changes")
+	w.edit(RootSecret, func(s *corev1.Secret) { metav1.SetMetaDataAnnotation(&s.ObjectMeta, AnnotationRotate, "") })
+	before := w.secret(RootSecret).Data[KeyCertificate]
+	for turns := 0; ; turns++ {
+		next := w.keep()
+		check(next.String())
+		w.everybodyTalks(wanted)
+		if root := w.secret(RootSecret); len(root.Data) == 2 && string(root.Data[KeyCertificate]) != string(before) {
+			break
+		}
+		if turns > 10 {
+			t.Fatal("the authority is not replaced")
+		}
+		w.advance(next)
+	}
+}
+
+// Packages each look after themselves for years, and one for the authority; whoever
+// uses a certificate is trusted at each moment.
+func TestYearsOfIssue(t *testing.T) {
+	w := newWorld(t)
+	want := wanted[:3]
+	w.years(start.AddDate(11, 0, 0), want, func() (time.Time, error) {
+		_, next := w.issue(want[0], want[1])
+		_, third := w.issue(want[2])
+		for _, at := range []time.Time{third, w.keep()} {
+			if next.IsZero() || !at.IsZero() && at.Before(next) {
+				next = at
+			}
+		}
+		return next, nil
+	})
+}
+
+// keep must succeed.
+func (w *world) keep() time.Time {
+	w.t.Helper()
+	next, err := w.store().Keep(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return next
+}
+
+// What is damaged is repaired without anybody else, and the authority is found again.
+func TestIssueRepairs(t *testing.T) {
+	for name, damage := range map[string]func(*world){
+		"half a Secret": func(w *world) { w.edit(wanted[0].Secret, func(s *corev1.Secret) { delete(s.Data, KeyPrivate) }) },
+		"no authority":  func(w *world) { _ = w.client.Delete(t.Context(), w.secret(RootSecret)) },
+		"another authority": func(w *world) {
+			w.edit(RootSecret, func(s *corev1.Secret) { s.Data = newCrossplane(t, 0).root().Data })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := ourWorld(t)
+			damage(w)
+			issued, _ := w.issue(wanted[0])
+			if got := issued[wanted[0].Secret]; len(got.Key) == 0 || len(got.Bundle) == 0 {
+				t.Errorf("issued %+v", got)
+			}
+			w.keep()
+			bundle, err := w.store().Bundle(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.verify(version{data: w.secret(wanted[0].Secret).Data}, bundle, x509.ExtKeyUsageServerAuth, w.clock())
+		})
+	}
+}

@@ -1,0 +1,97 @@
+package manager
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/certificates"
+	"github.com/xpkg-dev/xpkg/internal/plan"
+	"github.com/xpkg-dev/xpkg/internal/runtime"
+)
+
+// newCertificates keeps the certificates of programs.
+func newCertificates(o Options, w *world) *certificates.Store {
+	return &certificates.Store{
+		Client: w.client, Namespace: w.namespace, Now: w.now, Random: rand.Reader,
+		Overlap: o.CertificateOverlap, Settled: w.settled,
+	}
+}
+
+// trust is what is known of the certificates of a program.
+type trust struct {
+	// authorities are those by which others know the program, in PEM; none where there
+	// is no program.
+	authorities []byte
+	// due is when to look again; zero for never.
+	due time.Time
+}
+
+// certify sees to it that the program of a revision has its certificates.
+func (r *revisionReconciler) certify(ctx context.Context, f family, j *job) (trust, error) {
+	if j == nil {
+		return trust{}, nil
+	}
+	want, err := wanted(f, j)
+	if err != nil {
+		return trust{}, failedProgram(err)
+	}
+	issued, due, err := r.certificates.Issue(ctx, want)
+	status := f.rev.RuntimeStatus()
+	status.TLSServerSecretName, status.TLSClientSecretName = named(issued, j.program.ServerSecret), named(issued, j.program.ClientSecret)
+	return trust{issued[j.program.ServerSecret].Bundle, due}, failedProgram(err)
+}
+
+// named is the name of a Secret that there is.
+func named(issued map[string]certificates.Issued, secret string) *string {
+	if _, ok := issued[secret]; ok {
+		return &secret
+	}
+	return nil
+}
+
+// wanted are the certificates of a program. A revision that another package manager
+// made may not name their Secrets; it gets the usual ones.
+func wanted(f family, j *job) ([]certificates.Want, error) {
+	p := &j.program
+	objects, err := runtime.Shape(*p)
+	if err != nil {
+		return nil, err
+	}
+	pkg := p.Owner.Package.Name
+	names := certificates.ServerNames(pkg, p.Namespace)
+	if service := objects.Service.Name; service != pkg {
+		names = append(names, certificates.ServerNames(service, p.Namespace)...)
+	}
+	owners := ownersOf(p.Owner)
+	p.ServerSecret = cmp.Or(p.ServerSecret, v1.TLSServerSecretName(pkg))
+	want := []certificates.Want{{Secret: p.ServerSecret, Usage: certificates.Server, DNSNames: names, Owners: owners}}
+	if f.pkg.PackageKind() == v1.ProviderKind {
+		p.ClientSecret = cmp.Or(p.ClientSecret, v1.TLSClientSecretName(pkg))
+		want = append(want, certificates.Want{Secret: p.ClientSecret, Usage: certificates.Client, DNSNames: []string{p.Owner.Revision.Name}, Owners: owners})
+	}
+	return want, nil
+}
+
+// ownersOf are the owners of what the revisions of a package share: it goes with the
+// package.
+func ownersOf(who plan.Requester) []metav1.OwnerReference {
+	return []metav1.OwnerReference{who.Revision.Reference(true), who.Package.Reference(false)}
+}
+
+// sooner makes a result look again when the certificates become due.
+func (t trust) sooner(result ctrl.Result, now time.Time) ctrl.Result {
+	if t.due.IsZero() {
+		return result
+	}
+	left := max(time.Second, t.due.Sub(now))
+	if result.RequeueAfter == 0 || left < result.RequeueAfter {
+		result.RequeueAfter = left
+	}
+	return result
+}
