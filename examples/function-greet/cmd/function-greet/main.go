@@ -1,0 +1,31 @@
+// Command function-greet is the program of the example function: it composes a
+// Greeting.
+//
+// It serves FunctionRunnerService v1 over mutual TLS with the certificates in the
+// folder TLS_SERVER_CERTS_DIR, and reads them anew with each connection: a certificate
+// that is renewed needs no restart.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	var o options
+	flag.StringVar(&o.network, "network", "tcp", "network to listen on")
+	flag.StringVar(&o.address, "address", ":9443", "address to listen at")
+	flag.StringVar(&o.certificates, "tls-certs-dir", os.Getenv("TLS_SERVER_CERTS_DIR"), "folder with tls.crt, tls.key and ca.crt (TLS_SERVER_CERTS_DIR)")
+	flag.BoolVar(&o.insecure, "insecure", false, "serve everybody, without TLS: only for tests")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, o); err != nil {
+		fmt.Fprintln(os.Stderr, "function-greet:", err)
+		os.Exit(1)
+	}
+}
