@@ -38,7 +38,7 @@ image: ## Build the image of the manager for two architectures into dist/image; 
 	@mkdir -p dist
 	cd tools/image && $(GO) run . -out ../../dist/image -version $(VERSION) $(if $(IMAGE),-push $(IMAGE))
 
-demo: build ## The main job: build, push and install the examples on a control plane of its own
+demo: build build-kubectl ## The main job: build, push, install and use the examples on a control plane of its own
 	@sh hack/demo.sh
 
 test: build build-kubectl ## Everything that must pass

@@ -1,7 +1,8 @@
 #!/bin/sh
-# The main job, as a newcomer would type it: folders of YAML become healthy
-# packages on a control plane that xpkg starts itself. Everything lives in a
-# temporary folder, and nothing is left running at the end.
+# The main job, as a newcomer would type it: folders become healthy packages on a
+# control plane that xpkg starts itself, and their programs do their work as
+# processes. Everything lives in a temporary folder, and nothing is left running at
+# the end.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -26,17 +27,51 @@ run() {
 	"$@"
 }
 
-run xpkg up --detach --data-dir "$work/data"
+# greet asks the provider for a greeting, and waits for it.
+greet() {
+	run kubectl apply -f - <<-END
+		apiVersion: hello.xpkg.dev/v1alpha1
+		kind: Greeting
+		metadata: {name: $1}
+		spec: {name: $1, language: $2}
+	END
+	run kubectl wait "greeting/$1" --for condition=Ready --timeout 1m
+}
+
+# program is the process of the provider that was started last.
+program() {
+	sed -n 's/.*a program was started.* program=provider-hello-[^ ]* pid=\([0-9]*\).*/\1/p' "$work/data/logs/up.log" | tail -n 1
+}
+
+echo "compiling the program of the provider, and making an image of it"
+go run ./hack/programimage -o "$work/provider-hello.tar" ./examples/provider-hello/cmd/provider-hello
+
+run xpkg up --detach --data-dir "$work/data" --package-runtime "Provider=Process;Function=None"
 for example in provider-hello function-greet configuration-hello; do
 	kind=${example%%-*}
 	folder=examples/$example
 	[ ! -d "$folder/package" ] || folder=$folder/package
-	run xpkg build -f "$folder" -o "$work/$example.xpkg"
+	set --
+	[ ! -f "$work/$example.tar" ] || set -- --embed-runtime-image-tarball "$work/$example.tar"
+	run xpkg build -f "$folder" -o "$work/$example.xpkg" "$@"
 	run xpkg push -f "$work/$example.xpkg" "$registry/examples/$example:v0.1.0"
 	run xpkg install "$kind" "$registry/examples/$example:v0.1.0" "$example" --wait 2m
 done
 run xpkg list
 run xpkg tree
+
+greet world fr
+run kubectl get greetings
+
+first=$(program)
+run kill -9 "$first"
+greet again de
+if [ "$(program)" = "$first" ]; then
+	echo "the provider was not started again" >&2
+	exit 1
+fi
+run kubectl get greetings
+run xpkg logs provider/provider-hello --tail 3 --data-dir "$work/data"
 run xpkg status --data-dir "$work/data"
 run xpkg down --data-dir "$work/data"
 
@@ -44,4 +79,4 @@ if xpkg status --data-dir "$work/data" >/dev/null 2>&1; then
 	echo "something is still running" >&2
 	exit 1
 fi
-printf '\nEvery example is healthy, and nothing is left running.\n'
+printf '\nEvery example is healthy, its provider came back when it was killed, and nothing is left running.\n'

@@ -1,0 +1,89 @@
+// Command program is the provider of the upgrade tests: it copies the number of each
+// Thing to its status, with its own version. It holds a port for as long as it lives,
+// so that two of it cannot run at once without somebody noticing.
+//
+//	program serve VERSION    works
+//	program crash VERSION    works for a moment, and ends
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+)
+
+func main() {
+	if err := run(os.Args[1], os.Args[2]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(mode, version string) error {
+	hold, err := net.Listen("tcp", os.Getenv("HOLD"))
+	if err != nil {
+		// The other one is alive.
+		_, perr := http.Post(os.Getenv("TELL")+"?version="+version, "", nil) //nolint:bodyclose // The process ends.
+		return fmt.Errorf("%w; told: %v", err, perr)
+	}
+	defer hold.Close() //nolint:errcheck // The process ends.
+	if mode == "crash" {
+		time.AfterFunc(time.Second, func() { os.Exit(7) })
+	}
+	log.SetLogger(log.Log)
+	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{
+		Metrics: server.Options{BindAddress: os.Getenv("METRICS_BIND_ADDRESS")}, HealthProbeBindAddress: os.Getenv("HEALTH_PROBE_BIND_ADDRESS"),
+	})
+	if err != nil {
+		return err
+	}
+	r := &reconciler{mgr.GetClient(), version}
+	if err := ctrl.NewControllerManagedBy(mgr).Named("thing").For(thing()).Complete(r); err != nil {
+		return err
+	}
+	return mgr.Start(ctrl.SetupSignalHandler())
+}
+
+func thing() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(schema.GroupVersionKind{Group: "upgrade.test", Version: "v1", Kind: "Thing"})
+	return u
+}
+
+type reconciler struct {
+	client  client.Client
+	version string
+}
+
+// Reconcile says what was seen of a thing, and by whom.
+func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	t := thing()
+	if err := r.client.Get(ctx, req.NamespacedName, t); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	number, _, err := unstructured.NestedInt64(t.Object, "spec", "number")
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	seen, _, err := unstructured.NestedInt64(t.Object, "status", "seen")
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	by, _, err := unstructured.NestedString(t.Object, "status", "by")
+	if err != nil || seen == number && by == r.version {
+		return ctrl.Result{}, err
+	}
+	t.Object["status"] = map[string]any{"seen": number, "by": r.version, "at": metav1.Now().Format(time.RFC3339)}
+	return ctrl.Result{}, r.client.Status().Update(ctx, t)
+}
