@@ -167,6 +167,9 @@ func work(ctx context.Context, o Options, e *endpoints, detail logr.Logger) erro
 	if err != nil {
 		return err
 	}
+	if err := makeHome(ctx, o, mgr.GetClient()); err != nil {
+		return err
+	}
 	w, err := newWorld(ctx, o, mgr, cluster)
 	if err != nil {
 		return err
@@ -199,7 +202,9 @@ func newControllers(ctx context.Context, o Options, detail logr.Logger) (ctrl.Ma
 		return nil, err
 	}
 	cfg := rest.CopyConfig(o.Config)
-	cfg.QPS = -1
+	// That what people still use is deprecated is theirs to know, and not of whoever
+	// watches it.
+	cfg.QPS, cfg.WarningHandler = -1, rest.NoWarnings{}
 	resync := cmp.Or(o.Resync, defaultResync)
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme: scheme,

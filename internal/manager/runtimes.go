@@ -2,10 +2,13 @@ package manager
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -45,6 +48,20 @@ type Processes struct {
 	// Address is one of this machine that the API server reaches it by; see
 	// [local.MachineAddress].
 	Address string
+}
+
+// makeHome makes the namespace of the programs, which a control plane of one machine
+// does not have at first. In other clusters it belongs to whoever has installed the
+// manager.
+func makeHome(ctx context.Context, o Options, c client.Client) error {
+	if !o.Runtimes.Uses(runtime.Process) {
+		return nil
+	}
+	err := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace(o)}})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("make the namespace %s: %w", namespace(o), err)
+	}
+	return nil
 }
 
 // freshGets reads single objects from the API server itself, so that what was just

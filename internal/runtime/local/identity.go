@@ -12,7 +12,6 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -133,27 +132,4 @@ func split(server string) (host, port string, err error) {
 		port = "443"
 	}
 	return u.Hostname(), port, nil
-}
-
-// home makes the namespace of the programs, which a control plane of one machine does
-// not have at first.
-func (p *Programs) home(ctx context.Context) error {
-	p.mu.Lock()
-	at := p.atHome
-	p.mu.Unlock()
-	if at {
-		return nil
-	}
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.opts.Namespace}}
-	err := p.opts.Client.Get(ctx, client.ObjectKeyFromObject(ns), ns)
-	if client.IgnoreNotFound(err) == nil && err != nil {
-		err = p.opts.Client.Create(ctx, ns)
-	}
-	if err != nil {
-		return fmt.Errorf("make the namespace %s: %w", p.opts.Namespace, err)
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.atHome = true
-	return nil
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/deployment"
 	"github.com/xpkg-dev/xpkg/internal/runtime/process"
-	"github.com/xpkg-dev/xpkg/internal/runtime/shape"
 )
 
 // Supervisor runs processes; a [process.Supervisor] is one.
@@ -58,8 +57,6 @@ type Programs struct {
 
 	mu      sync.Mutex
 	started map[string]started
-	// atHome says that the namespace of the programs is there.
-	atHome bool
 }
 
 // started is a program that was started and not stopped since.
@@ -107,7 +104,7 @@ func (p *Programs) Run(ctx context.Context, program runtime.Program) (runtime.St
 	if err != nil {
 		return runtime.State{}, err
 	}
-	if err := p.prepare(ctx, objects); err != nil {
+	if err := p.objects.EnsureAccount(ctx, objects); err != nil {
 		return runtime.State{}, err
 	}
 	if *objects.Deployment.Spec.Replicas == 0 {
@@ -129,14 +126,6 @@ func (p *Programs) Run(ctx context.Context, program runtime.Program) (runtime.St
 		return runtime.State{}, err
 	}
 	return p.state(ctx, program, l), nil
-}
-
-// prepare makes what the program has in the cluster before it starts.
-func (p *Programs) prepare(ctx context.Context, o shape.Objects) error {
-	if err := p.home(ctx); err != nil {
-		return err
-	}
-	return p.objects.EnsureAccount(ctx, o)
 }
 
 func (p *Programs) remember(who plan.Requester) {
@@ -178,4 +167,3 @@ func (p *Programs) Stop(ctx context.Context, revision plan.Owner) (bool, error) 
 	p.tokens.forget(revision.Name)
 	return true, nil
 }
-

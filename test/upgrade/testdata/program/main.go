@@ -14,12 +14,12 @@ import (
 	"os"
 	"time"
 
+	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
@@ -41,7 +41,7 @@ func run(mode, version string) error {
 	if mode == "crash" {
 		time.AfterFunc(time.Second, func() { os.Exit(7) })
 	}
-	log.SetLogger(log.Log)
+	ctrl.SetLogger(logr.Discard())
 	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{
 		Metrics: server.Options{BindAddress: os.Getenv("METRICS_BIND_ADDRESS")}, HealthProbeBindAddress: os.Getenv("HEALTH_PROBE_BIND_ADDRESS"),
 	})
