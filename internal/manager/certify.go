@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +12,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/certificates"
+	"github.com/xpkg-dev/xpkg/internal/desired"
 	"github.com/xpkg-dev/xpkg/internal/plan"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 )
@@ -44,7 +46,11 @@ func (r *revisionReconciler) certify(ctx context.Context, f family, j *job) (tru
 	issued, due, err := r.certificates.Issue(ctx, want)
 	status := f.rev.RuntimeStatus()
 	status.TLSServerSecretName, status.TLSClientSecretName = named(issued, j.program.ServerSecret), named(issued, j.program.ClientSecret)
-	return trust{issued[j.program.ServerSecret].Bundle, due}, failedProgram(err)
+	server := issued[j.program.ServerSecret]
+	if r.kind == v1.FunctionKind {
+		j.program.Certificates = desired.Fingerprint(slices.Concat(server.Cert, server.Bundle))
+	}
+	return trust{server.Bundle, due}, failedProgram(err)
 }
 
 // named is the name of a Secret that there is.

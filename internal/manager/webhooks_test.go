@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -239,6 +240,42 @@ func TestCertificatesAreRepaired(t *testing.T) {
 	eventually(t, "the Secret is back", func() bool {
 		return s.client.Get(t.Context(), client.ObjectKey{Namespace: manager.DefaultNamespace, Name: name + "-tls-server"}, &corev1.Secret{}) == nil
 	})
+}
+
+// Functions of the field read their certificate once: where pods run them, they are
+// replaced with it. Providers read it again.
+func TestFunctionsAreReplacedWithTheirCertificate(t *testing.T) {
+	s, _, r := deploying(t)
+	f := &v1.Function{ObjectMeta: metav1.ObjectMeta{Name: "replaced-function"}}
+	f.Spec.Package = pushed(t, r, "replaced-function", meta("Function", "replaced-function", ""))
+	p := newProvider("replaced-provider", pushed(t, r, "replaced-provider", provider("replaced-provider", crd("replaced.test", "Thing", "one"))))
+	for _, p := range []v1.Package{f, p} {
+		create(t, s.client, p)
+		untilSettled(t, s, p)
+	}
+	annotation := func(p v1.Package) string {
+		d := &appsv1.Deployment{}
+		if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: manager.DefaultNamespace, Name: p.PackageStatus().CurrentRevision}, d); err != nil {
+			t.Fatal(err)
+		}
+		return d.Spec.Template.Annotations["xpkg.dev/certificates"]
+	}
+	was := annotation(f)
+	if was == "" || annotation(p) != "" {
+		t.Fatalf("the pods of the function are of %q, those of the provider of %q", was, annotation(p))
+	}
+	for _, p := range []v1.Package{p, f} {
+		secret := secretOf(t, s, p.GetName()+"-tls-server")
+		delete(secret.Data, "tls.crt")
+		if err := s.client.Update(t.Context(), secret); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "the pods of the function are replaced", func() bool { return annotation(f) != was })
+	untilSettled(t, s, f)
+	if annotation(p) != "" {
+		t.Error("the pods of the provider are replaced")
+	}
 }
 
 // A program whose certificates cannot be had is not a program that can run; what the

@@ -68,7 +68,7 @@ func (ExternalRuntime) Stop(context.Context, plan.Owner) (bool, error) { return 
 func Shape(p Program) (shape.Objects, error) {
 	return shape.Build(shape.Input{
 		Owner: p.Owner, Namespace: p.Namespace, Image: p.Image(), PullPolicy: p.PullPolicy, PullSecrets: p.PullSecrets,
-		TLSServerSecret: p.ServerSecret, TLSClientSecret: p.ClientSecret, AwaitingActivation: p.AwaitingActivation, Config: p.Config,
+		TLSServerSecret: p.ServerSecret, TLSClientSecret: p.ClientSecret, Certificates: p.Certificates, AwaitingActivation: p.AwaitingActivation, Config: p.Config,
 	})
 }
 

@@ -38,6 +38,9 @@ type Program struct {
 	// ServerSecret and ClientSecret are names of secrets with certificates. What is
 	// empty the program does not get.
 	ServerSecret, ClientSecret string
+	// Certificates stands for what is in the server's secret. Programs that read it
+	// once are started anew when it changes; empty, they never are for that.
+	Certificates string
 	// Config is what the administrator wants to be different, or nil.
 	Config *v1beta1.DeploymentRuntimeConfig
 	// AwaitingActivation says that nothing needs the program yet: it is made ready,

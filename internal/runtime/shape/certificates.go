@@ -43,6 +43,20 @@ func (in Input) certificates(pod *corev1.PodSpec) {
 	}
 }
 
+// annotateCertificates makes other certificates another version of the pods, which then
+// take the place of those before them one by one: functions of the field read their
+// certificate once, and would go on with one that has expired. Providers serve webhooks
+// with a library that reads it again.
+func (in Input) annotateCertificates(template *corev1.PodTemplateSpec) {
+	if in.Certificates == "" {
+		return
+	}
+	if template.Annotations == nil {
+		template.Annotations = map[string]string{}
+	}
+	template.Annotations[CertificatesAnnotation] = in.Certificates
+}
+
 // mount puts a secret with a certificate in place of a volume of the same name,
 // and of whatever is mounted at the same path.
 func mount(pod *corev1.PodSpec, volume, secret, path string) {

@@ -31,6 +31,8 @@ func (in Input) deployment(account string) *appsv1.Deployment {
 	in.pod(&d.Spec.Template.Spec, account)
 	if in.kind() == v1.ProviderKind {
 		annotateScrape(&d.Spec.Template)
+	} else {
+		in.annotateCertificates(&d.Spec.Template)
 	}
 	return d
 }

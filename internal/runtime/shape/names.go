@@ -34,6 +34,10 @@ const (
 	webhookVariable = "WEBHOOK_TLS_CERT_DIR"
 )
 
+// CertificatesAnnotation on the pods of a function stands for the certificates that they
+// started with.
+const CertificatesAnnotation = "xpkg.dev/certificates"
+
 // scrape and the other annotations let Prometheus find the metrics of a provider.
 const (
 	scrape     = "prometheus.io/scrape"

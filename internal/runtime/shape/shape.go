@@ -31,6 +31,8 @@ type Input struct {
 	// TLSServerSecret and TLSClientSecret are names of secrets with certificates.
 	// What is empty is not mounted.
 	TLSServerSecret, TLSClientSecret string
+	// Certificates stands for what is in the server's secret, or is empty.
+	Certificates string
 	// AwaitingActivation says that nothing needs the program yet: it has no
 	// replicas, whatever the configuration says.
 	AwaitingActivation bool

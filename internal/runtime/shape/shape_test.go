@@ -165,3 +165,13 @@ func TestTheConfigurationIsLeftAlone(t *testing.T) {
 		t.Errorf("built twice:\n%s", diff)
 	}
 }
+
+// Other certificates are another version of a function's pods, and none of a provider's.
+func TestCertificatesOfPods(t *testing.T) {
+	for want, in := range map[string]Input{"": provider(), "sha256:one": function()} {
+		in.Certificates = "sha256:one"
+		if got := build(t, in).Deployment.Spec.Template.Annotations[CertificatesAnnotation]; got != want {
+			t.Errorf("%s: %q", in.kind(), got)
+		}
+	}
+}
