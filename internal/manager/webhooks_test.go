@@ -387,3 +387,40 @@ func rotate(t *testing.T, s *stand) {
 		return fmt.Sprint(len(secret.Data), secret.Annotations), len(secret.Data) == 2 && string(secret.Data["tls.crt"]) != was
 	})
 }
+
+// An upgrade to a version whose objects are converted does not wait for the program that
+// converts them, although there are objects of the former version and nobody answers.
+func TestUnreachableConversionHoldsNothingUp(t *testing.T) {
+	const name, group = "unreachable", "unreachable.test"
+	s := withPrograms(t)
+	s.start(t)
+	r := newRegistry(t)
+	p := newProvider(name, pushed(t, r, name, provider(name, crd(group, "Thing", "one"))))
+	create(t, s.client, p)
+	reports(t, s, p, v1.RuntimeHealthy())
+	untilSettled(t, s, p)
+	if err := s.client.Create(t.Context(), thing(group, "v1", "stored")); err != nil {
+		t.Fatal(err)
+	}
+	stream := strings.ReplaceAll(hooked(name, group), "storage: true", "storage: false")
+	stream = strings.Replace(stream, "{name: v2, served: true, storage: false", "{name: v2, served: true, storage: true", 1)
+	next, _ := r.push(t, "acme/"+name+":v2", stream)
+	change(t, s.client, p, func(p *v1.Provider) { p.Spec.Package = next })
+	wait.Until(t, limit, "the objects of the new version are established", func() (string, bool) {
+		revs := revisionsOf(t, s.client, p)
+		c := revs[len(revs)-1].GetCondition(v1.TypeRevisionHealthy)
+		return fmt.Sprintf("%d %+v", len(revs), c), len(revs) == 2 && c.Status == corev1.ConditionTrue
+	})
+	converted := thing(group, "v1", "stored")
+	if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(converted), converted); err != nil {
+		t.Errorf("an object in the version that is stored: %v", err)
+	}
+	other := thing(group, "v2", "stored")
+	if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(other), other); err == nil {
+		t.Error("an object was converted by nobody")
+	}
+	if err := s.client.Delete(t.Context(), converted); err != nil {
+		t.Error(err)
+	}
+	remove(t, s, p)
+}
