@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,7 +14,9 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/manager"
+	"github.com/xpkg-dev/xpkg/internal/plan"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
+	"github.com/xpkg-dev/xpkg/internal/runtime/shape"
 )
 
 // deploying is a stand whose manager runs programs as Deployments.
@@ -73,6 +76,62 @@ func TestProgramsOfAProvider(t *testing.T) {
 	}
 	remove(t, s, p)
 	eventually(t, "nothing of the program is left", func() bool { return len(deployments(t, s, p)) == 0 })
+}
+
+// The objects of an install are those that the shapes say, whose golden files are those
+// of the field; and a revision that a person makes inactive has no program.
+func TestShapesOfAnInstall(t *testing.T) {
+	s, _, r := deploying(t)
+	ref, digest := r.push(t, "program/shape:v1", provider("shape", crd("shape.test", "Thing", "one")))
+	p := newProvider("shape", ref)
+	p.Spec.RevisionActivationPolicy = v1.ManualActivation
+	p.Spec.PackagePullSecrets = []corev1.LocalObjectReference{{Name: "mine"}}
+	create(t, s.client, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: manager.DefaultNamespace, Name: "mine"}, Type: corev1.SecretTypeDockerConfigJson,
+		Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte("{}")},
+	})
+	create(t, s.client, p)
+	eventually(t, "the revision is there", func() bool { return len(revisionsOf(t, s.client, p)) == 1 })
+	rev := revisionsOf(t, s.client, p)[0]
+	activate(t, s.client, rev.GetName())
+	untilSettled(t, s, p)
+
+	api := v1.GroupVersion.String()
+	want, err := shape.Build(shape.Input{
+		Owner: plan.Requester{
+			Revision: plan.Owner{APIVersion: api, Kind: v1.ProviderRevisionKind, Name: rev.GetName(), UID: rev.GetUID()},
+			Package:  plan.Owner{APIVersion: api, Kind: v1.ProviderKind, Name: p.Name, UID: p.UID},
+		},
+		Namespace: manager.DefaultNamespace, Image: ref + "@" + digest.String(), PullSecrets: []string{"mine"},
+		TLSServerSecret: "shape-tls-server", TLSClientSecret: "shape-tls-client",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	deployment, service, account := want.Deployment.DeepCopy(), want.Service.DeepCopy(), want.ServiceAccount.DeepCopy()
+	for _, o := range []client.Object{deployment, service, account} {
+		if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, equal := range map[string]bool{
+		"spec of the Deployment":             equality.Semantic.DeepDerivative(want.Deployment.Spec, deployment.Spec),
+		"spec of the Service":                equality.Semantic.DeepDerivative(want.Service.Spec, service.Spec),
+		"pull secrets of the ServiceAccount": equality.Semantic.DeepEqual(want.ServiceAccount.ImagePullSecrets, account.ImagePullSecrets),
+		"owners of the Deployment":           shape.EqualOwners(want.Deployment.OwnerReferences, deployment.OwnerReferences),
+		"owners of the Service":              shape.EqualOwners(want.Service.OwnerReferences, service.OwnerReferences),
+	} {
+		if !equal {
+			t.Errorf("%s: not as the shape says; the Deployment is %+v", name, deployment)
+		}
+	}
+
+	change := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"desiredState":"Inactive"}}`))
+	if err := s.client.Patch(t.Context(), rev, change); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the program of the inactive revision is gone", func() bool { return len(deployments(t, s, p)) == 0 })
+	remove(t, s, p)
 }
 
 // Of a function the old version runs until the new one answers.

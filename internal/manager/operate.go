@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -79,6 +80,42 @@ func (r *revisionReconciler) stopElsewhere(ctx context.Context, j *job) (left st
 		}
 	}
 	return "", nil
+}
+
+// standDown ends the program of a revision that a person has made inactive without
+// another one in its place. Where there is another one, that one ends it.
+func (r *revisionReconciler) standDown(ctx context.Context, f family) error {
+	by := r.programs.of(r.kind, f.pkg.GetName())
+	if by == nil {
+		return nil
+	}
+	leave, err := r.programs.turns.take(ctx, keyOf(f.pkg))
+	if err != nil {
+		return err
+	}
+	defer leave()
+	siblings, err := r.revisionsFrom(ctx, r.live, f.pkg)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(siblings, active) {
+		return errStale
+	}
+	_, err = by.Stop(ctx, f.requester().Revision)
+	return err
+}
+
+// forgetProgram takes back that the program of a revision runs. Why it did not is kept:
+// it is what a person wants to know of a version that was given up.
+func (r *revisionReconciler) forgetProgram(f family) {
+	if f.rev.RuntimeStatus() == nil || r.programs.choice.Of(r.kind, f.pkg.GetName()) == runtime.External {
+		return
+	}
+	conditions := &f.rev.RevisionStatus().ConditionedStatus
+	conditions.RemoveCondition(v1.TypeRuntimeActive)
+	if f.rev.GetCondition(v1.TypeRuntimeHealthy).Status == corev1.ConditionTrue {
+		conditions.RemoveCondition(v1.TypeRuntimeHealthy)
+	}
 }
 
 // leaving is the state of a program that waits for another one to end.

@@ -292,7 +292,11 @@ func (r *revisionReconciler) deactivate(ctx context.Context, f family) error {
 		if err := r.unhook(ctx, r.log, f, nil); err != nil {
 			return err
 		}
+		if err := r.standDown(ctx, f); err != nil {
+			return failedProgram(err)
+		}
 	}
+	r.forgetProgram(f)
 	f.rev.SetConditions(metav1.NewTime(r.now()), v1.RevisionHealthy())
 	return nil
 }

@@ -53,11 +53,11 @@ func startLoad(s *stand) (l *load, stop func()) {
 	return l, stop
 }
 
-// write makes or changes one thing, as a person would: with a patch that overwrites.
+// write makes or changes one thing, as a person would: with an apply that overwrites.
 func (l *load) write(name string, number int64) {
 	t := newThing(name)
 	t.Object["spec"] = map[string]any{"number": number}
-	err := l.stand.client.Patch(context.Background(), t, client.Apply, client.FieldOwner("load"), client.ForceOwnership) //nolint:staticcheck // An apply of unstructured objects.
+	err := l.stand.client.Apply(context.Background(), client.ApplyConfigurationFromUnstructured(t), client.FieldOwner("load"), client.ForceOwnership)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.writes++
