@@ -7,6 +7,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/lockfile"
 	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/internal/resolve"
 )
 
 // whatArgs say what is resolved.
@@ -15,8 +16,9 @@ type whatArgs struct {
 }
 
 // roots read the arguments. There are none when nothing was named and this folder is
-// no package.
-func (a whatArgs) roots() ([]lockfile.Root, error) {
+// no package. A dependency of a folder that names no registry is in the default one,
+// if there is one.
+func (a whatArgs) roots(registry string) ([]lockfile.Root, error) {
 	what := a.What
 	if len(what) == 0 {
 		if found, err := filepath.Glob("crossplane.yaml"); err != nil || len(found) == 0 {
@@ -26,7 +28,7 @@ func (a whatArgs) roots() ([]lockfile.Root, error) {
 	}
 	var out []lockfile.Root
 	for _, w := range what {
-		roots, err := rootsOf(w)
+		roots, err := rootsOf(w, registry)
 		if err != nil {
 			return nil, err
 		}
@@ -36,9 +38,9 @@ func (a whatArgs) roots() ([]lockfile.Root, error) {
 }
 
 // rootsOf reads one argument. As with places, the text alone decides what it is.
-func rootsOf(s string) ([]lockfile.Root, error) {
+func rootsOf(s, registry string) ([]lockfile.Root, error) {
 	if isPath(s) {
-		return folderRoots(s)
+		return folderRoots(s, registry)
 	}
 	name, constraint, constrained := strings.Cut(s, "@")
 	if !constrained || strings.HasPrefix(constraint, "sha256:") {
@@ -66,7 +68,7 @@ func rootsOf(s string) ([]lockfile.Root, error) {
 }
 
 // folderRoots are what the package in a folder depends on.
-func folderRoots(dir string) ([]lockfile.Root, error) {
+func folderRoots(dir, registry string) ([]lockfile.Root, error) {
 	folder, err := folderFlags{}.read(dir, format.Limits{})
 	if err != nil {
 		return nil, err
@@ -77,9 +79,9 @@ func folderRoots(dir string) ([]lockfile.Root, error) {
 	}
 	out := []lockfile.Root{}
 	for _, d := range meta.DependsOn {
-		ref, err := oci.ParseReference(d.Package, oci.ParseOptions{AllowUntagged: true, DefaultRegistry: defaultRegistry})
+		ref, err := oci.ParseReference(d.Package, oci.ParseOptions{AllowUntagged: true, DefaultRegistry: registry})
 		if err != nil {
-			return nil, err
+			return nil, resolve.ErrUnqualified.New(err, "cannot tell where %s is, which %s needs", d.Package, meta.Name)
 		}
 		out = append(out, lockfile.Root{Package: ref.Name(), Constraint: d.Constraint, By: meta.Name})
 	}

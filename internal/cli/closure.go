@@ -21,7 +21,7 @@ func (f closureFlags) of(env *Env, what []string) (_ lockfile.File, err error) {
 	if f.Lock != "" {
 		return readLock(f.Lock, false)
 	}
-	roots, err := whatArgs{what}.roots()
+	roots, err := whatArgs{what}.roots(f.DefaultRegistry)
 	if err != nil {
 		return lockfile.File{}, err
 	}

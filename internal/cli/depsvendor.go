@@ -66,7 +66,7 @@ func (c *depsVendorCmd) closure(env *Env, r *resolver) (lockfile.File, error) {
 		}
 		return readLock(c.Lock, false)
 	}
-	roots, err := c.roots()
+	roots, err := c.roots(c.DefaultRegistry)
 	if err != nil {
 		return lockfile.File{}, err
 	}

@@ -1,6 +1,10 @@
 package cli
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/xpkg-dev/xpkg/internal/oci"
+)
 
 // Whatever a user writes is one place, and its text leads back to it.
 func FuzzParsePlace(f *testing.F) {
@@ -15,6 +19,29 @@ func FuzzParsePlace(f *testing.F) {
 		again, err := parsePlace(p.String())
 		if err != nil || again != p {
 			t.Fatalf("%q is %+v, whose text is that of %+v (%v)", s, p, again, err)
+		}
+	})
+}
+
+// What a user asks for is a package under its one name.
+func FuzzRootsOf(f *testing.F) {
+	for _, s := range []string{"a.test/b/c:v1", "a.test/b/c@>=v1, <v2", "b/c@sha256:0", "A.test/b@*", "a.test/b:v1@>=v1", "@", ":", "a@", "x@v1@v2"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if isPath(s) {
+			return // It is looked up on the disk.
+		}
+		roots, err := rootsOf(s, "")
+		if err != nil {
+			return
+		}
+		if len(roots) != 1 || roots[0].Constraint == "" {
+			t.Fatalf("%q is %+v", s, roots)
+		}
+		ref, err := oci.ParseReference(roots[0].Package, oci.ParseOptions{AllowUntagged: true})
+		if err != nil || ref.Name() != roots[0].Package {
+			t.Fatalf("%q is %+v, %v", s, roots, err)
 		}
 	})
 }

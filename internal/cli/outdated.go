@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
@@ -51,7 +52,10 @@ func (c *outdatedCmd) Run(env *Env) (err error) {
 		return err
 	}
 	defer closing(&err, r)
-	rows := outdated(env, r, f)
+	rows, err := outdated(env, r, f)
+	if err != nil {
+		return err
+	}
 	var shown []outdatedView
 	for _, row := range rows {
 		if row.Unknown != "" {
@@ -121,25 +125,29 @@ func repositoryOf(p v1.Package) string {
 // lookups bounds how many repositories are listed at the same time.
 const lookups = 16
 
-// outdated looks every package of a closure up.
-func outdated(env *Env, r *resolver, f lockfile.File) []outdatedView {
+// outdated looks every package of a closure up. It fails when none can be looked up.
+func outdated(env *Env, r *resolver, f lockfile.File) ([]outdatedView, error) {
 	p := begin(env.Stderr, "looking for newer versions of %s", plural(len(f.Packages), "package"))
 	defer p.end()
-	out := make([]outdatedView, len(f.Packages))
+	out, errs := make([]outdatedView, len(f.Packages)), make([]error, len(f.Packages))
 	var group errgroup.Group
 	group.SetLimit(lookups)
 	for i, p := range f.Packages {
 		group.Go(func() error {
-			tags, err := r.tags(env.Context, p)
+			var tags []string
+			tags, errs[i] = r.tags(env.Context, p)
 			out[i] = compareVersions(&f, p, tags)
-			if err != nil {
-				out[i].Unknown = err.Error()
+			if errs[i] != nil {
+				out[i].Unknown = errs[i].Error()
 			}
 			return nil
 		})
 	}
 	_ = group.Wait() // What cannot be looked up is told in its place.
-	return out
+	if len(errs) > 0 && !slices.Contains(errs, nil) {
+		return nil, errs[0]
+	}
+	return out, env.Context.Err()
 }
 
 // tags lists the tags of a package's repository.

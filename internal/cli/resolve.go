@@ -57,7 +57,7 @@ func (c *resolveCmd) Run(env *Env) (err error) {
 	if err != nil {
 		return err
 	}
-	roots, err := c.roots()
+	roots, err := c.roots(c.DefaultRegistry)
 	if err != nil {
 		return err
 	}

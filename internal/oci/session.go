@@ -63,7 +63,7 @@ func (s *session) transport(h HostOptions) *http.Transport {
 		},
 		ForceAttemptHTTP2:      true,
 		DisableCompression:     true,
-		MaxIdleConnsPerHost:    32,
+		MaxIdleConnsPerHost:    50,
 		IdleConnTimeout:        90 * time.Second,
 		TLSHandshakeTimeout:    10 * time.Second,
 		ResponseHeaderTimeout:  s.opts.Patience,

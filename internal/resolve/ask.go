@@ -146,9 +146,9 @@ type hosts struct {
 	all  map[string]chan struct{}
 }
 
-// perHost lets a wide tree be read in few rounds, and is less than what registries take
-// amiss.
-const perHost = 32
+// perHost lets a wide tree be read in few rounds. Other package managers ask as many
+// at once.
+const perHost = 50
 
 func newHosts(most int) *hosts {
 	if most <= 0 {

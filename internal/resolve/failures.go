@@ -1,9 +1,10 @@
 package resolve
 
 import (
-	"errors"
+	"slices"
 
 	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/oci"
 )
 
@@ -31,16 +32,25 @@ func isNotFound(err error) bool {
 	return err != nil && failure.From(err).Code.Class.Name == failure.NotFound.Name
 }
 
+// flaws are what can be wrong with the content of a version itself.
+var flaws = []failure.Code{
+	oci.ErrNotAPackage, oci.ErrInvalidManifest, oci.ErrEmptyIndex, oci.ErrAmbiguousPlatform, oci.ErrIndexTooDeep, oci.ErrAmbiguousBaseLayer,
+	oci.ErrForeignLayer, oci.ErrInvalidDigest, oci.ErrUnsupportedDigest, oci.ErrBrokenLayer, oci.ErrCompressionMismatch, oci.ErrNotATar,
+	oci.ErrNoPackageYAML, oci.ErrNotRegularFile, oci.ErrDuplicateEntry,
+}
+
 // unusable tells a version that is wrong in itself, and is set aside, from a failure
 // to read it, which ends everything: otherwise who keeps a version from being read
 // decides that an older one is installed.
 func unusable(err error) bool {
-	var f *failure.Error
-	if !errors.As(err, &f) {
+	if err == nil {
 		return false
 	}
-	class := f.Code.Class.Name
-	return class == failure.Invalid.Name || class == failure.Unsupported.Name
+	if len(format.Findings(err)) > 0 {
+		class := failure.From(err).Code.Class.Name
+		return class == failure.Invalid.Name || class == failure.Unsupported.Name
+	}
+	return slices.ContainsFunc(flaws, func(c failure.Code) bool { return c.Is(err) })
 }
 
 // vanished reports whether a digest is not in its repository any more.

@@ -109,6 +109,22 @@ func TestVersionsThatCannotBeRead(t *testing.T) {
 	}
 }
 
+// What is wrong with the way to a registry is wrong with no version.
+func TestWayToARegistry(t *testing.T) {
+	r := newRegistry(t, 0)
+	r.have(t, "top v1.0.0: base >=v1\nbase v1.0.0\nbase v1.1.0")
+	resolver := newResolver(t, nil)
+	resolver.Locate = func(_ context.Context, ref oci.Reference) (content.Origin, error) {
+		o := content.Plain(ref)
+		if ref.Tag == "v1.1.0" {
+			o.Places[0].CABundle = "none"
+		}
+		return o, nil
+	}
+	_, err := resolver.Resolve(t.Context(), resolve.Request{Roots: []lockfile.Root{r.root("top", "*")}})
+	checkFailure(t, err, "CABundleInvalid", "holds no certificate")
+}
+
 func digestOf(t *testing.T, r *registry, name, tag string) string {
 	t.Helper()
 	remote := oci.NewRemote(oci.RemoteOptions{})

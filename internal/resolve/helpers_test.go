@@ -49,7 +49,7 @@ func newRegistry(t testing.TB, delay time.Duration) *registry {
 		fault := r.begin(req)
 		defer r.end()
 		switch {
-		case !r.pause(req.Context()), fault != nil && fault(w, req):
+		case !r.pauseFor(req.Context(), r.delay), fault != nil && fault(w, req):
 			return
 		case r.isMissing(req.URL.Path):
 			// The registry behind lists the tags of what it does not have.
@@ -63,12 +63,12 @@ func newRegistry(t testing.TB, delay time.Duration) *registry {
 	return r
 }
 
-// pause is the network between.
-func (r *registry) pause(ctx context.Context) bool {
-	if r.delay == 0 {
+// pauseFor is the network between. It is false when nobody waits any more.
+func (r *registry) pauseFor(ctx context.Context, d time.Duration) bool {
+	if d == 0 {
 		return true
 	}
-	timer := time.NewTimer(r.delay)
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

@@ -44,7 +44,7 @@ type Resolver struct {
 	// DefaultRegistry is where dependencies are that name no registry. Without it
 	// there are none such: which registry was meant is not guessed.
 	DefaultRegistry string
-	// PerHost bounds the requests to one host that are under way at the same time; 32
+	// PerHost bounds the requests to one host that are under way at the same time; 50
 	// when it is zero.
 	PerHost int
 	// Budget is that of [solve.Problem].
@@ -57,6 +57,10 @@ type Request struct {
 	// Kept are versions that stay as long as they fit: those of a lock file, or what
 	// is installed. What depends on them is believed, so that they cost no request.
 	Kept []lockfile.Package
+	// Moves and Nearest are those of [solve.Problem]: how what is kept may change where
+	// not all of it can stay.
+	Moves   solve.Moves
+	Nearest bool
 }
 
 // Result is what was found.
@@ -107,7 +111,10 @@ func unsolvable(err error) bool {
 // solve solves with what is kept: held says that nothing else is to be considered of
 // these packages.
 func (s *source) solve(q Request, held bool) (solve.Solution, error) {
-	p := solve.Problem{Source: s, Installed: map[string]string{}, Budget: s.resolver.Budget, Unexplained: held}
+	p := solve.Problem{
+		Source: s, Installed: map[string]string{}, Moves: q.Moves, Nearest: q.Nearest,
+		Budget: s.resolver.Budget, Unexplained: held,
+	}
 	for _, kept := range q.Kept {
 		p.Installed[kept.Package] = kept.Pin()
 	}
