@@ -9,6 +9,7 @@ package content
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -62,6 +63,10 @@ type Source struct {
 	answers *answers
 	memory  *semaphore.Weighted
 	parsing locks[oci.Digest]
+	// describing is for content that is described the first time.
+	describing locks[oci.Digest]
+	// writes are those that nobody waits for.
+	writes sync.WaitGroup
 }
 
 // NewSource makes a source. It makes no connection.
@@ -80,8 +85,12 @@ func NewSource(o Options) *Source {
 	}
 }
 
-// Close ends the connections that are kept for further requests.
-func (s *Source) Close() { s.clients.close() }
+// Close ends the connections that are kept for further requests, and waits until what
+// was read is written.
+func (s *Source) Close() {
+	s.writes.Wait()
+	s.clients.close()
+}
 
 // Named gives the digest of what was put into the package cache under a name. It
 // asks no registry.

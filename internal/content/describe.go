@@ -124,17 +124,17 @@ func (s *Source) describe(ctx context.Context, o Origin, p Place, d oci.Digest, 
 	if err != nil {
 		return Description{}, err
 	}
-	ref := p.Ref
-	if !d.IsZero() {
-		ref = ref.WithDigest(d)
+	if d.IsZero() {
+		return s.describeTag(ctx, c, o, p.Ref)
 	}
+	return s.describeDigest(ctx, c, o, p.Ref.WithDigest(d), small)
+}
+
+// describeDigest brings what is needed into the store, and reads it there.
+func (s *Source) describeDigest(ctx context.Context, c *client, o Origin, ref oci.Reference, small int64) (Description, error) {
 	m, err := c.remote.FetchManifest(ctx, ref, s.opts.Store, oci.FetchOptions{})
 	if err != nil {
 		return Description{}, err
-	}
-	ref = ref.WithDigest(m.Root)
-	if known, ok := s.described(ctx, o, m.Root); ok && (small < noClaims || !known.Claimed) {
-		return known, nil
 	}
 	if m.Base != nil && m.Base.Size > small {
 		if layer := indexlayer.Find(m); layer != nil && layer.Size < m.Base.Size && c.remote.FetchLayer(ctx, ref, m, *layer, s.opts.Store) == nil {
@@ -147,6 +147,62 @@ func (s *Source) describe(ctx context.Context, o Origin, p Place, d oci.Digest, 
 		return Description{}, err
 	}
 	return s.readMeta(ctx, o, m)
+}
+
+// describeTag finds out what a tag stands for, and reads it. A small package is read in
+// memory, and written into the store while others are asked for: what many requests
+// wait for, one after the other, does not wait for the disk as well.
+func (s *Source) describeTag(ctx context.Context, c *client, o Origin, ref oci.Reference) (Description, error) {
+	a, err := c.remote.Artifact(ctx, ref)
+	if err != nil {
+		return Description{}, err
+	}
+	read := &held{Artifact: a, bytes: map[oci.Digest][]byte{}}
+	m, err := oci.FindManifest(ctx, read, oci.Platform{}, s.opts.Limits)
+	if err != nil {
+		return Description{}, err
+	}
+	// Of those who are led to the same content one reads it, and the others find it in
+	// the store.
+	leave, err := s.describing.enter(ctx, m.Root)
+	if err != nil {
+		return Description{}, err
+	}
+	d, write, err := s.describeManifest(ctx, c, o, ref.WithDigest(m.Root), read, m)
+	if !write {
+		leave()
+		return d, err
+	}
+	s.writes.Go(func() {
+		defer leave()
+		// A cache that cannot be written costs time and nothing else.
+		_, _, _ = s.opts.Store.AddPackage(context.WithoutCancel(ctx), read, s.opts.Limits)
+	})
+	return d, nil
+}
+
+// describeManifest reads the package of a manifest that was just read. Write says that
+// what was read is to be written into the store.
+func (s *Source) describeManifest(ctx context.Context, c *client, o Origin, ref oci.Reference, read *held, m oci.Manifest) (d Description, write bool, err error) {
+	if known, ok := s.described(ctx, o, m.Root); ok {
+		return known, false, nil
+	}
+	if known, err := s.atHand(ctx, o, m.Root); err == nil {
+		return known, false, nil
+	}
+	if m.Base == nil || m.Base.Size > smallLayer {
+		if err := read.keep(ctx, s.opts.Store); err != nil {
+			return Description{}, false, err
+		}
+		d, err := s.describeDigest(ctx, c, o, ref, smallLayer)
+		return d, false, err
+	}
+	stream, err := oci.ReadPackageYAML(ctx, read, m, s.opts.Limits)
+	if err != nil {
+		return Description{}, false, err
+	}
+	meta, err := format.ReadMeta(stream, format.ReadOptions{File: o.at(m.Root), Limits: s.opts.FormatLimits})
+	return Description{m.Root, meta, false}, err == nil, err
 }
 
 // claim reads the small layer.

@@ -29,10 +29,12 @@ func TestDescribe(t *testing.T) {
 			}
 			t.Cleanup(func() { _ = store.Close() })
 			home.reset()
-			first, err := newSource(t, func(o *content.Options) { o.Store = store }).Describe(t.Context(), o, oci.Digest{})
+			online := newSource(t, func(o *content.Options) { o.Store = store })
+			first, err := online.Describe(t.Context(), o, oci.Digest{})
 			if err != nil {
 				t.Fatal(err)
 			}
+			online.Close()
 			if first.Meta.Name != "content" || first.Claimed || first.Digest.IsZero() {
 				t.Errorf("%+v", first)
 			}

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,12 +12,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/olareg/olareg"
+	"github.com/olareg/olareg/config"
+
 	"github.com/xpkg-dev/xpkg/internal/content"
 	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/lockfile"
 	"github.com/xpkg-dev/xpkg/internal/oci"
 	"github.com/xpkg-dev/xpkg/internal/resolve"
-	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 )
 
 // registry is a registry that remembers what was asked of it, and takes its time.
@@ -36,15 +36,13 @@ type registry struct {
 	most     int // of them, at once
 }
 
-// newRegistry starts one whose requests take so long.
+// newRegistry starts one whose requests take so long. What tests publish takes a way of
+// its own.
 func newRegistry(t testing.TB, delay time.Duration) *registry {
 	t.Helper()
-	r := &registry{backend: cluster.Registry(t), delay: delay, names: map[string]bool{}}
-	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: r.backend})
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.MaxIdleConnsPerHost = 64
-	t.Cleanup(transport.CloseIdleConnections)
-	proxy.Transport = transport
+	content := olareg.New(config.Config{Storage: config.ConfigStorage{StoreType: config.StoreMem}})
+	backend := httptest.NewServer(content)
+	r := &registry{backend: strings.TrimPrefix(backend.URL, "http://"), delay: delay, names: map[string]bool{}}
 	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		fault := r.begin(req)
 		defer r.end()
@@ -56,10 +54,16 @@ func newRegistry(t testing.TB, delay time.Duration) *registry {
 			http.NotFound(w, req)
 			return
 		}
-		proxy.ServeHTTP(w, req)
+		content.ServeHTTP(w, req)
 	}))
 	r.address = r.Listener.Addr().String()
-	t.Cleanup(r.Close)
+	t.Cleanup(func() {
+		r.Close()
+		backend.Close()
+		if err := content.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	return r
 }
 

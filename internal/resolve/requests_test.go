@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xpkg-dev/xpkg/internal/content"
 	"github.com/xpkg-dev/xpkg/internal/lockfile"
 	"github.com/xpkg-dev/xpkg/internal/resolve"
 )
@@ -36,7 +37,7 @@ func tree(children, grandchildren int) (have string, packages int) {
 			fmt.Fprintf(&b, "%s %s: %s\n", child, tag, strings.Join(needs, "; "))
 		}
 	}
-	fmt.Fprintf(&b, "top v1.0.0: %s\n", strings.Join(top, "; "))
+	fmt.Fprintf(&b, "leaf v1.0.0\ntop v1.0.0: %s\n", strings.Join(top, "; "))
 	return b.String(), 1 + children + children*grandchildren
 }
 
@@ -67,6 +68,8 @@ func TestRequests(t *testing.T) {
 	if r.most > 50 {
 		t.Errorf("%d requests at once", r.most)
 	}
+
+	resolver.Registry.(*content.Source).Close() // Everything is written now.
 
 	// What is in the cache is read from it: a tag is asked for what it stands for now.
 	if _, err := resolver.Resolve(t.Context(), q); err != nil {
@@ -214,27 +217,64 @@ func repeated(sorted []string) string {
 	return ""
 }
 
-// The time of a tree is that of its depth. Beside it stands the time of its slowest
-// package alone, over the same network: a root that is named by a constraint.
+// The time of a tree is that of its depth, in requests that have to wait for each
+// other. Beside it stand the time of one package alone over the same network, a root that
+// is named by a constraint, and the floor: those requests without anything else.
 func BenchmarkDelayedRegistry(b *testing.B) {
 	const delay = 30 * time.Millisecond
-	for _, size := range []struct{ children, grandchildren int }{{4, 1}, {8, 4}, {16, 6}} {
-		have, packages := tree(size.children, size.grandchildren)
-		b.Run(fmt.Sprintf("%d packages", packages), func(b *testing.B) {
+	wide := func(children, grandchildren int) (string, int, int) {
+		have, packages := tree(children, grandchildren)
+		return have, packages, 2
+	}
+	for _, shape := range []func() (have string, packages, depth int){
+		func() (string, int, int) { return wide(4, 1) },
+		func() (string, int, int) { return wide(8, 4) },
+		func() (string, int, int) { return wide(16, 6) },
+		func() (string, int, int) { return chain(4, 10) },
+		func() (string, int, int) { return chain(10, 4) },
+	} {
+		have, packages, depth := shape()
+		b.Run(fmt.Sprintf("%d packages, %d deep", packages, depth), func(b *testing.B) {
 			r := newRegistry(b, delay)
 			r.have(b, have)
 			var all, one time.Duration
 			for b.Loop() {
-				one += timed(b, r, r.root("leaf00-00", ">=v1"))
+				one += timed(b, r, r.root("leaf", ">=v1"))
 				all += timed(b, r, lockfile.Root{Package: r.address + "/top", Constraint: "v1.0.0", Exact: true})
 			}
 			n := time.Duration(b.N)
-			b.ReportMetric(float64((all/n).Microseconds())/1000, "ms/tree")
-			b.ReportMetric(float64((one/n).Microseconds())/1000, "ms/package")
+			// The root has a manifest and a layer, and everything else a list as well.
+			floor := time.Duration(2+3*depth) * delay
+			b.ReportMetric(float64((all / n).Milliseconds()), "ms/tree")
+			b.ReportMetric(float64((one / n).Milliseconds()), "ms/package")
+			b.ReportMetric(float64(floor.Milliseconds()), "ms/floor")
 			b.ReportMetric(float64(all)/float64(one), "ratio")
 			b.ReportMetric(float64(len(r.asked()))/float64(n), "requests/op")
+			b.ReportMetric(0, "ns/op")
 		})
 	}
+}
+
+// chain is a package below which there are levels, each of so many packages that need
+// all of the next level.
+func chain(levels, width int) (have string, packages, depth int) {
+	var b strings.Builder
+	level := func(i int) string {
+		var needs []string
+		for j := range width {
+			if i < levels {
+				needs = append(needs, fmt.Sprintf("p%02d-%02d >=v1", i, j))
+			}
+		}
+		return strings.Join(needs, "; ")
+	}
+	for i := range levels {
+		for j := range width {
+			fmt.Fprintf(&b, "p%02d-%02d v1.0.0: %s\n", i, j, level(i+1))
+		}
+	}
+	fmt.Fprintf(&b, "top v1.0.0: %s\nleaf v1.0.0\n", level(0))
+	return b.String(), 1 + levels*width, levels
 }
 
 func timed(b *testing.B, r *registry, root lockfile.Root) time.Duration {
