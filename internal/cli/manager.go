@@ -26,6 +26,7 @@ type managerCmd struct {
 	registryFlags
 	cacheLimitFlag
 	limitFlags
+	permissionFlags
 	CacheDir           string        `placeholder:"DIR" env:"XPKG_CACHE_DIR" help:"Folder of the package cache. Default is xpkg/packages in the user's cache folder."`
 	Namespace          string        `default:"crossplane-system" help:"Namespace where the programs of packages run, and where their secrets are."`
 	PollInterval       time.Duration `default:"1m" help:"How often packages with the pull policy Always are looked up."`
@@ -75,8 +76,8 @@ func (c *managerCmd) Run(env *Env) error {
 		limits: c.limitFlags,
 		options: manager.Options{
 			Namespace: c.Namespace, Poll: c.PollInterval, Resync: c.SyncInterval, CrossplaneVersion: c.CrossplaneVersion,
-			ActivationDeadline: c.ActivationDeadline,
-			MetricsAddress:     c.MetricsAddress, HealthAddress: c.HealthAddress, TakeOver: c.TakeOver, LeaderElection: election,
+			ActivationDeadline: c.ActivationDeadline, Permissions: c.permissions(),
+			MetricsAddress: c.MetricsAddress, HealthAddress: c.HealthAddress, TakeOver: c.TakeOver, LeaderElection: election,
 			Runtimes: choice,
 		},
 	})

@@ -32,6 +32,7 @@ func (f dataDirFlag) dir() (string, error) {
 type upCmd struct {
 	dataDirFlag
 	cacheLimitFlag
+	permissionFlags
 	Port           int    `default:"16443" help:"Port of the API server. 0 takes a free one, and the same again next time."`
 	RegistryPort   int    `default:"15000" help:"Port of the registry. 0 takes a free one, and the same again next time."`
 	CRDOpenAPI     bool   `name:"crd-openapi" help:"Publish the schemas of custom resources for kubectl explain, which costs memory."`
@@ -56,7 +57,7 @@ func (c *upCmd) Run(env *Env) error {
 	defer progress.end()
 	return up.Run(env.Context, up.Options{
 		Dir: dir, Port: c.Port, RegistryPort: c.RegistryPort, CRDOpenAPI: c.CRDOpenAPI, Version: Version,
-		Manager: localManager(progress, c.CacheLimit, programsDir(dir), choice),
+		Manager: localManager(progress, c.CacheLimit, programsDir(dir), choice, c.permissions()),
 		Progress: func(e up.Event) {
 			c.tell(env, progress, e)
 		},
@@ -65,12 +66,12 @@ func (c *upCmd) Run(env *Env) error {
 
 // localManager is the package manager of a control plane on this machine. What
 // it has to say goes above the progress, as lines of their own.
-func localManager(progress *progress, limit amount, programsDir string, choice programs.Choice) up.Manager {
+func localManager(progress *progress, limit amount, programsDir string, choice programs.Choice, permissions *manager.Permissions) up.Manager {
 	return func(ctx context.Context, e up.Env) error {
 		return runManager(ctx, managerOptions{
 			config: e.Config, cacheDir: filepath.Join(e.CacheDir, packagesDir), cacheLimit: limit, programsDir: programsDir,
 			log:     slog.New(slog.NewTextHandler(progress, nil)),
-			options: manager.Options{Ready: e.Ready, Runtimes: choice},
+			options: manager.Options{Ready: e.Ready, Runtimes: choice, Permissions: permissions},
 		})
 	}
 }

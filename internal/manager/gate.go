@@ -38,7 +38,7 @@ func (g gate) judge(p v1.Package, revisions []v1.PackageRevision) (decided bool)
 	}
 	a := status.Activation
 	rev := find(revisions, a)
-	if rev == nil || a.Healthy {
+	if rev == nil || a.Healthy || waitsForRights(rev) {
 		return false
 	}
 	if v := verdictOn(rev); v.ready {
@@ -70,14 +70,17 @@ func find(revisions []v1.PackageRevision, a *v1.Activation) v1.PackageRevision {
 	return revisions[i]
 }
 
-// begin records that a revision was activated.
-func (g gate) begin(p v1.Package, d revision.Decision) {
+// begin records that a revision was activated. The time of one that waits for rights
+// begins when it has them: nothing of it is there before, and what ran goes on.
+func (g gate) begin(p v1.Package, d revision.Decision, revisions []v1.PackageRevision) {
 	status := p.PackageStatus()
 	if d.Activate == "" {
 		status.Activation = nil
 		return
 	}
-	if a := status.Activation; a == nil || a.Revision != d.Activate || a.Number != d.Number {
+	if slices.ContainsFunc(revisions, func(rev v1.PackageRevision) bool { return rev.GetName() == d.Activate && waitsForRights(rev) }) {
+		status.Activation = nil
+	} else if a := status.Activation; a == nil || a.Revision != d.Activate || a.Number != d.Number {
 		status.Activation = &v1.Activation{Revision: d.Activate, Number: d.Number, Since: metav1.NewTime(g.now())}
 	}
 	if b := status.Rollback; b != nil && d.Activate != b.To {

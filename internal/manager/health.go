@@ -72,7 +72,8 @@ func verdictOn(rev v1.PackageRevision) verdict {
 		return verdict{reason: v1.ReasonProgressing}
 	case ready.Status == corev1.ConditionFalse:
 		return verdict{
-			stalled: rev.GetCondition(v1.TypeStalled).Status == corev1.ConditionTrue, reason: ready.Reason, message: ready.Message,
+			stalled: rev.GetCondition(v1.TypeStalled).Status == corev1.ConditionTrue, waits: waitsForApproval(ready.Reason),
+			reason: ready.Reason, message: ready.Message,
 		}
 	case rev.GetCondition(v1.TypeRuntimeHealthy).Status == corev1.ConditionFalse:
 		return verdict{reason: v1.ReasonUnhealthy, message: rev.GetCondition(v1.TypeRuntimeHealthy).Message}

@@ -85,7 +85,7 @@ func (r *packageReconciler) reconcile(ctx context.Context, p v1.Package) (ctrl.R
 	status := p.PackageStatus()
 	status.CurrentRevision, status.CurrentIdentifier = name, spec.Package
 	status.ResolvedPackage, status.ResolvedDigest = pin.image, pin.digest.String()
-	r.gate.begin(p, decision)
+	r.gate.begin(p, decision, revisions)
 	v := r.health(p, name, decision.Activate, revisions)
 	return r.next(p, pin), v, nil
 }

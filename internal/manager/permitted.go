@@ -115,3 +115,15 @@ func (r *revisionReconciler) rightsBefore(ctx context.Context, rev v1.PackageRev
 	}
 	return r.rightsOf(ctx, rev, pkg, objects)
 }
+
+// waitsForRights reports whether a revision waits until a person gives or approves
+// rights. Nothing of it was written then.
+func waitsForRights(rev v1.PackageRevision) bool {
+	reason := rev.GetCondition(v1.TypeReady).Reason
+	return looked(rev) && active(rev) && (waitsForApproval(reason) || string(reason) == rights.ErrPermissionMissing.Name)
+}
+
+// waitsForApproval reports whether a reason is that a person decides when to go on.
+func waitsForApproval(reason v1.ConditionReason) bool {
+	return string(reason) == rights.ErrPermissionIncrease.Name
+}

@@ -7,6 +7,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/internal/rights"
 )
 
 // verdict is the state of an object in one word, as kstatus and the tools that
@@ -23,7 +24,7 @@ type verdict struct {
 
 // failed is the verdict on a failure.
 func failed(err error) verdict {
-	return verdict{stalled: needsPerson(err), reason: v1.ConditionReason(failure.From(err).Code.Name), message: failure.Message(err)}
+	return verdict{stalled: needsPerson(err), waits: rights.ErrPermissionIncrease.Is(err), reason: v1.ConditionReason(failure.From(err).Code.Name), message: failure.Message(err)}
 }
 
 // needsPerson tells a failure that waiting does not mend from one that it may.

@@ -1,0 +1,33 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/internal/manager"
+)
+
+// permissionFlags say how programs of packages get their rights.
+type permissionFlags struct {
+	PackagePermissions string `enum:"Manage,Ignore" default:"Manage" placeholder:"Manage|Ignore" help:"Whether the manager gives programs of packages their rights, or leaves that to somebody else: Manage or Ignore."`
+	PermissionCeiling  string `placeholder:"FILE|configmap/NAME" help:"The most that packages may request, as a file or as a ConfigMap of the namespace."`
+	PermissionIncrease string `enum:"Allow,Approve" default:"Allow" placeholder:"Allow|Approve" help:"What becomes of a version that asks for more rights than the one before it: Allow gives them, Approve waits for xpkg approve."`
+	Namespaced         bool   `help:"Give programs rights in their namespace only, but for what lies in none."`
+}
+
+// permissions are those of the manager, or nil when somebody else gives rights.
+func (f permissionFlags) permissions() *manager.Permissions {
+	if f.PackagePermissions == "Ignore" {
+		return nil
+	}
+	return &manager.Permissions{
+		Ceiling: ceilingSource(f.PermissionCeiling), Increase: manager.IncreasePolicy(f.PermissionIncrease), Namespaced: f.Namespaced,
+	}
+}
+
+// ceilingSource reads FILE or configmap/NAME.
+func ceilingSource(text string) manager.CeilingSource {
+	if name, ok := strings.CutPrefix(text, "configmap/"); ok {
+		return manager.CeilingSource{ConfigMap: name}
+	}
+	return manager.CeilingSource{File: text}
+}
