@@ -23,7 +23,7 @@ func ceilingMetadata() *metav1.PartialObjectMetadata {
 // watchCeiling makes a change of the ceiling a reason to look at every active
 // revision that requests something.
 func (w *world) watchCeiling(b *builder.Builder, kind string) *builder.Builder {
-	if w.permissions == nil || w.permissions.Ceiling.ConfigMap == "" {
+	if w.permissions.Ceiling.ConfigMap == "" {
 		return b
 	}
 	return b.WatchesMetadata(ceilingMetadata(), handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
@@ -48,7 +48,11 @@ func watched(o Options) map[client.Object]cache.ByObject {
 	for _, kind := range append(programObjects(), secretMetadata()) {
 		out[kind] = cache.ByObject{Namespaces: within}
 	}
-	if o.Permissions != nil && o.Permissions.Ceiling.ConfigMap != "" {
+	if o.Permissions == nil {
+		return out
+	}
+	out[roleMetadata("Role")], out[roleMetadata("RoleBinding")] = cache.ByObject{Namespaces: within}, cache.ByObject{Namespaces: within}
+	if o.Permissions.Ceiling.ConfigMap != "" {
 		out[ceilingMetadata()] = cache.ByObject{Namespaces: within, Field: fields.OneTermEqualSelector("metadata.name", o.Permissions.Ceiling.ConfigMap)}
 	}
 	return out

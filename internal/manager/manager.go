@@ -336,7 +336,7 @@ func (w *world) setupRevision(ctx context.Context, mgr ctrl.Manager, kind string
 	for _, dependency := range v1.PackageKinds() {
 		b = b.Watches(v1.NewPackage(dependency), w.dependents(kind))
 	}
-	return w.watchCertificates(w.watchPrograms(w.watchCeiling(w.watchObjects(b, kind), kind), kind), kind).Complete(&revisionReconciler{world: w, kind: kind})
+	return w.watchCertificates(w.watchPrograms(w.watchRights(w.watchObjects(b, kind), kind), kind), kind).Complete(&revisionReconciler{world: w, kind: kind})
 }
 
 func options() controller.Options {

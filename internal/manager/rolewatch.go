@@ -1,0 +1,112 @@
+package manager
+
+import (
+	"context"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/permission"
+	"github.com/xpkg-dev/xpkg/internal/rights"
+)
+
+const (
+	// rolePause is how long the authorizer of an API server may need to hear of a role
+	// that was written.
+	rolePause = time.Second
+	// familyPause lets the members of a family that are installed together be looked at
+	// once, and not once for each of the others.
+	familyPause = 3 * time.Second
+)
+
+// roleKinds are the kinds of roles and bindings.
+func roleKinds() []string {
+	return []string{"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
+}
+
+func roleMetadata(kind string) *metav1.PartialObjectMetadata {
+	return metadataOf(rbacv1.SchemeGroupVersion.WithKind(kind))
+}
+
+// watchRights makes what others do to roles, and what becomes of the family of a
+// revision, a reason to look at it.
+func (w *world) watchRights(b *builder.Builder, kind string) *builder.Builder {
+	if w.permissions == nil || kind == v1.ConfigurationKind {
+		return b
+	}
+	for _, of := range roleKinds() {
+		b = b.WatchesMetadata(roleMetadata(of), w.onRole(kind))
+	}
+	if kind == v1.ProviderKind {
+		b = b.Watches(v1.NewPackage(kind).NewRevision(), w.onFamily(kind))
+	}
+	return w.watchCeiling(b, kind)
+}
+
+// onRole maps a role or binding of a revision that was changed or deleted to that
+// revision, and one of somebody else to the revisions that wait for rights.
+func (w *world) onRole(kind string) handler.Funcs {
+	changed := func(ctx context.Context, o client.Object, q queue) {
+		owner := metav1.GetControllerOf(o)
+		if owner != nil && owner.Kind == v1.RevisionKind(kind) {
+			rev := v1.NewPackage(kind).NewRevision()
+			rev.SetName(owner.Name)
+			q.Add(request(rev))
+			return
+		}
+		list := v1.NewPackage(kind).NewRevisionList()
+		if w.client.List(ctx, list) != nil {
+			return
+		}
+		for _, rev := range list.Revisions() {
+			if string(rev.GetCondition(v1.TypeReady).Reason) == rights.ErrPermissionMissing.Name {
+				q.AddAfter(request(rev), rolePause)
+			}
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
+			if metav1.GetControllerOf(e.Object) == nil {
+				changed(ctx, e.Object, q)
+			}
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			if e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion() {
+				changed(ctx, e.ObjectNew, q)
+			}
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { changed(ctx, e.Object, q) },
+	}
+}
+
+// onFamily maps a revision whose objects are others now to the active revisions that
+// share its types.
+func (w *world) onFamily(kind string) handler.Funcs {
+	changed := func(ctx context.Context, o client.Object, q queue) {
+		family := o.GetLabels()[v1.LabelProviderFamily]
+		list := v1.NewPackage(kind).NewRevisionList()
+		if family == "" || w.client.List(ctx, list, client.MatchingLabels{v1.LabelProviderFamily: family}) != nil {
+			return
+		}
+		for _, rev := range list.Revisions() {
+			if permission.Related(o.(v1.PackageRevision), family, rev) {
+				q.AddAfter(request(rev), familyPause)
+			}
+		}
+	}
+	return handler.Funcs{
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			was, is := e.ObjectOld.(v1.PackageRevision), e.ObjectNew.(v1.PackageRevision)
+			if active(was) != active(is) || len(was.RevisionStatus().ObjectRefs) != len(is.RevisionStatus().ObjectRefs) {
+				changed(ctx, is, q)
+			}
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { changed(ctx, e.Object, q) },
+	}
+}

@@ -1,0 +1,80 @@
+package permissions_test
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xpkg-dev/xpkg/internal/manager"
+	"github.com/xpkg-dev/xpkg/internal/rights"
+)
+
+func ceilingOf(t *testing.T, s *stand, name, text string) *corev1.ConfigMap {
+	t.Helper()
+	c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: name}, Data: map[string]string{rights.CeilingKey: text}}
+	s.put(t, c)
+	return c
+}
+
+const readsPods = `{apiGroups: [""], resources: [pods], verbs: [get, list]}`
+
+// A request over the ceiling stops an install before anything of it is written. When
+// the ceiling rises, it goes on; when it falls, what was given is taken back; and
+// while it cannot be read, nobody is given anything.
+func TestCeiling(t *testing.T) {
+	s := newStand(t)
+	ceiling := ceilingOf(t, s, "ceiling", "allow: [{name: deployments-only, apiGroups: [apps]}]")
+	s.run(t, s.config, manager.Permissions{Ceiling: manager.CeilingSource{ConfigMap: "ceiling"}})
+	p := s.install(t, "ceiling", provider("ceiling", "", requests(readsPods), crd("things.ceiling.example.org", "Namespaced")))
+	if message := s.waits(t, p, rights.ErrPermissionDenied.Name); !strings.Contains(message, "get, list pods in the core group") {
+		t.Errorf("the refusal does not name the request: %s", message)
+	}
+	s.absent(t, &apiextensionsv1.CustomResourceDefinition{}, "things.ceiling.example.org")
+	system := "crossplane:provider:" + p.Status.CurrentRevision + ":system"
+	s.absent(t, &rbacv1.ClusterRole{}, system)
+
+	change := func(data map[string]string) {
+		t.Helper()
+		ceiling.Data = data
+		if err := s.client.Update(t.Context(), ceiling); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change(map[string]string{rights.CeilingKey: "allow: [{name: pods, resources: [pods], verbs: [get, list]}]"})
+	s.healthy(t, p)
+	var role rbacv1.ClusterRole
+	if err := s.client.Get(t.Context(), client.ObjectKey{Name: system}, &role); err != nil {
+		t.Fatal(err)
+	}
+	asked := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list"}}}
+	if missing := rights.Missing(role.Rules, asked); missing != nil {
+		t.Errorf("the role lacks %v", missing)
+	}
+
+	change(map[string]string{rights.CeilingKey: "deny: [{name: no-pods, resources: [pods]}]"})
+	if message := s.waits(t, p, rights.ErrPermissionDenied.Name); !strings.Contains(message, "no-pods") {
+		t.Errorf("the refusal does not name the rule: %s", message)
+	}
+	if err := s.client.Get(t.Context(), client.ObjectKey{Name: system}, &role); err != nil {
+		t.Fatal(err)
+	}
+	if rights.Missing(role.Rules, asked) == nil {
+		t.Error("the role still has what the ceiling denies")
+	}
+
+	change(map[string]string{"another": "key"})
+	if message := s.waits(t, p, rights.ErrCeilingUnreadable.Name); !strings.Contains(message, rights.CeilingKey) {
+		t.Errorf("the failure does not say what is wrong: %s", message)
+	}
+	if err := s.client.Delete(t.Context(), ceiling); err != nil {
+		t.Fatal(err)
+	}
+	other := s.install(t, "ceiling-none", provider("ceiling-none", "", requests(readsPods), crd("others.ceiling.example.org", "Namespaced")))
+	s.waits(t, other, rights.ErrCeilingUnreadable.Name)
+	s.absent(t, &apiextensionsv1.CustomResourceDefinition{}, "others.ceiling.example.org")
+}
