@@ -43,9 +43,8 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 
 // callOf reads a call as an API server does. What is about no resource, such as
 // discovery, everybody may.
-func callOf(r *http.Request) (call, bool) {
+func callOf(r *http.Request) (c call, ok bool) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
-	var c call
 	switch {
 	case parts[0] == "api" && len(parts) > 2:
 		parts = parts[2:]
@@ -63,6 +62,10 @@ func callOf(r *http.Request) (call, bool) {
 	}
 	if len(parts) > 2 {
 		c.resource += "/" + parts[2]
+	}
+	if name, ok := strings.CutPrefix(r.URL.Query().Get("fieldSelector"), "metadata.name="); ok {
+		// So does an API server, for lists and watches of one object.
+		defer func() { c.name = name }()
 	}
 	switch r.Method {
 	case http.MethodGet:

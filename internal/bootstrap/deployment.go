@@ -2,6 +2,7 @@ package bootstrap
 
 import (
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -70,12 +71,12 @@ func (o Options) pod() corev1.PodSpec {
 func (o Options) container() corev1.Container {
 	return corev1.Container{
 		Name: Name, Image: o.Image, ImagePullPolicy: corev1.PullIfNotPresent,
-		Args: append([]string{
+		Args: slices.Concat([]string{
 			"manager", "--namespace=$(POD_NAMESPACE)", "--leader-election",
 			"--cache-dir=" + cacheMount + "/packages", "--cache-limit=" + o.CacheLimit,
 			fmt.Sprintf("--metrics-address=:%d", metricsPort), fmt.Sprintf("--health-address=:%d", healthPort),
 			"--log-format=json",
-		}, o.Args...),
+		}, o.permissionArgs(), o.Args),
 		Env: []corev1.EnvVar{
 			{Name: "POD_NAMESPACE", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.namespace"}}},
 			// Nothing is kept there; programs that know no home do not start.

@@ -43,23 +43,26 @@ const (
 	operations  = "ops.crossplane.io"
 )
 
-// Grants are all rights of the manager. Each rule is there because of a call that the
-// manager makes; nothing is granted for later.
+// Grants are the rights that every manager has. Each rule is there because of a call
+// that it makes; nothing is granted for later. What it gives to programs of packages
+// it has to hold besides: see [Options.Grants].
 func Grants() []Grant {
 	return []Grant{
 		{
 			Name: "packages", Scope: Everywhere,
 			Reason: "Follow what is to be installed, and say what has become of it.",
 			Rules: []rbacv1.PolicyRule{
-				rule(packages, words("providers", "configurations", "functions"), follow),
+				rule(packages, words("configurations"), follow),
+				rule(packages, words("providers", "functions"), read),
 				rule(packages, words("providers/status", "configurations/status", "functions/status"), words("update")),
 			},
 		},
 		{
 			Name: "revisions", Scope: Everywhere,
-			Reason: "Make a revision of each content, activate it, and collect old ones.",
+			Reason: "Make a revision of each content, activate it, and collect old ones. Before a program is started, its revision and its package are read again.",
 			Rules: []rbacv1.PolicyRule{
-				rule(packages, words("providerrevisions", "configurationrevisions", "functionrevisions"), slices.Concat(words("create", "update", "delete"), follow)),
+				rule(packages, words("configurationrevisions"), slices.Concat(words("create", "update", "delete"), follow)),
+				rule(packages, words("providerrevisions", "functionrevisions"), slices.Concat(words("create", "update", "delete"), read)),
 				rule(packages, words("providerrevisions/status", "configurationrevisions/status", "functionrevisions/status"), words("update")),
 			},
 		},
@@ -78,8 +81,8 @@ func Grants() []Grant {
 		},
 		{
 			Name: "settings", Scope: Everywhere,
-			Reason: "Read how images are found.",
-			Rules:  []rbacv1.PolicyRule{rule(packages, words("imageconfigs"), follow)},
+			Reason: "Read how images are found, and how programs are configured.",
+			Rules:  []rbacv1.PolicyRule{rule(packages, words("imageconfigs", "deploymentruntimeconfigs", "controllerconfigs"), follow)},
 		},
 		{
 			Name: "definitions", Scope: Everywhere,
@@ -109,9 +112,27 @@ func Grants() []Grant {
 			Rules:  []rbacv1.PolicyRule{rule("", words("secrets"), read)},
 		},
 		{
-			Name: "crossplane", Scope: Within,
-			Reason: "Find out which version of Crossplane runs, for packages that are made for certain ones.",
-			Rules:  []rbacv1.PolicyRule{named(rule("apps", words("deployments"), words("get")), "crossplane")},
+			Name: "programs", Scope: Within,
+			Reason: "Run the programs of packages, each as itself, and tell what is wrong with their pods. Find out which version of Crossplane runs, for packages that are made for certain ones.",
+			Rules: []rbacv1.PolicyRule{
+				rule("apps", words("deployments"), slices.Concat(read, words("create", "update", "delete"))),
+				rule("", words("serviceaccounts", "services"), slices.Concat(read, words("create", "update"))),
+				rule("", words("pods"), words("list")),
+			},
+		},
+		{
+			Name: "roles", Scope: Everywhere,
+			Reason: "Give programs and people rights on what packages define. Nobody can give more than they have: without the verbs escalate and bind these rules add nothing to what the manager holds.",
+			Rules: []rbacv1.PolicyRule{
+				rule(rbacv1.GroupName, words("clusterroles", "clusterrolebindings"), slices.Concat(read, words("create", "update", "patch", "delete"))),
+			},
+		},
+		{
+			Name: "roles-within", Scope: Within,
+			Reason: "Do the same for rights in the namespace of the programs.",
+			Rules: []rbacv1.PolicyRule{
+				rule(rbacv1.GroupName, words("roles", "rolebindings"), slices.Concat(read, words("create", "update", "patch", "delete"))),
+			},
 		},
 		{
 			Name: "lease", Scope: Within,

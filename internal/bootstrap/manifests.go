@@ -40,7 +40,7 @@ func Manifests(o Options) ([]Object, error) {
 	}
 	out := append([]Object{o.namespace()}, definitions...)
 	out = append(out, o.serviceAccount())
-	out = append(out, roles(o.Namespace)...)
+	out = append(out, RolesOf(o.Grants(), o.Namespace)...)
 	out = append(out, o.metricsService(), o.disruptionBudget())
 	if !o.NoNetworkPolicy {
 		out = append(out, o.networkPolicy())

@@ -38,6 +38,17 @@ type Options struct {
 	Tolerations       []corev1.Toleration
 	Affinity          *corev1.Affinity
 	PriorityClassName string
+	// PackageGroups are the API groups whose types packages may define without
+	// anybody being asked: the manager holds what it gives to their programs. "*" lets
+	// it give anything, in every group, and makes it as powerful as an administrator.
+	// Of other packages an administrator gives the manager what it lacks.
+	PackageGroups []string
+	// PermissionCeiling is the ConfigMap of the namespace with the ceiling over what
+	// packages request, or empty.
+	PermissionCeiling string
+	// Namespaced confines the manager and the programs to the namespace, for
+	// everything that lies in one.
+	Namespaced bool
 	// Args are further arguments of the manager.
 	Args []string
 	// NoNetworkPolicy leaves out the NetworkPolicy.

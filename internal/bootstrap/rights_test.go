@@ -17,6 +17,7 @@ import (
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
 	"github.com/xpkg-dev/xpkg/internal/format"
+	"github.com/xpkg-dev/xpkg/internal/rights"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
@@ -32,6 +33,9 @@ var unproven = map[string]string{
 	"patch customresourcedefinitions/status":   "an API server that is slow to serve a new kind is woken; this one is not slow",
 }
 
+// held are rights that the manager uses by giving them to others, and in no call.
+const held = "package-groups"
+
 // sometimes are rights that calls need only now and then.
 var sometimes = map[string]string{"patch events": "an event that repeats itself within minutes is counted"}
 
@@ -39,17 +43,21 @@ var sometimes = map[string]string{"patch events": "an event that repeats itself 
 // of the manifests, is never refused anything, and needs each of the rights.
 func TestTheRightsAreEnoughAndNotMore(t *testing.T) {
 	s := newStand(t)
-	s.install(t, bootstrap.Grants())
+	s.install(t, options().Grants())
 	s.put(t, crossplane(s.namespace))
 	seen, stop := s.run(t)
 	s.examples(t)
 	s.everything(t)
+	s.meddle(t)
 	stop()
 	for c := range seen.denials() {
 		t.Errorf("the manager may not %s %s %q of %q", c.verb, c.resource, c.name, c.group)
 	}
 	used := seen.used()
-	for _, g := range bootstrap.Grants() {
+	for _, g := range options().Grants() {
+		if g.Name == held {
+			continue
+		}
 		for _, rule := range g.Rules {
 			for _, resource := range rule.Resources {
 				for _, verb := range rule.Verbs {
@@ -70,16 +78,16 @@ func TestTheRightsAreEnoughAndNotMore(t *testing.T) {
 // Without any one of the grants the manager is refused something.
 func TestEveryGrantIsNeeded(t *testing.T) {
 	s := newStand(t)
-	s.install(t, bootstrap.Grants())
+	s.install(t, options().Grants())
 	s.put(t, crossplane(s.namespace))
 	n := 0
-	for _, without := range bootstrap.Grants() {
+	for _, without := range options().Grants() {
 		if onlyUnproven(without) {
 			t.Logf("%s: not shown here, as %s", without.Name, unproven[without.Rules[0].Verbs[0]+" "+without.Rules[0].Resources[0]])
 			continue
 		}
 		t.Run(without.Name, func(t *testing.T) {
-			s.install(t, slices.DeleteFunc(bootstrap.Grants(), func(g bootstrap.Grant) bool { return g.Name == without.Name }))
+			s.install(t, slices.DeleteFunc(options().Grants(), func(g bootstrap.Grant) bool { return g.Name == without.Name }))
 			seen, stop := s.run(t)
 			defer stop()
 			n++
@@ -91,6 +99,9 @@ func TestEveryGrantIsNeeded(t *testing.T) {
 			s.put(t, pkg(v1.ConfigurationKind, name, s.publish(t, name+"-c", "v1.0.0", stream("Configuration", name, xrd(name, "a")))))
 			wait.Until(t, patience, "the manager is refused something", func() (string, bool) {
 				denials := seen.denials()
+				if without.Name == held {
+					return s.reason(t, provider), s.reason(t, provider) == rights.ErrPermissionMissing.Name
+				}
 				for _, rule := range without.Rules {
 					for _, resource := range rule.Resources {
 						for _, verb := range rule.Verbs {
@@ -104,6 +115,15 @@ func TestEveryGrantIsNeeded(t *testing.T) {
 			})
 		})
 	}
+}
+
+// reason is why a package is not ready.
+func (s *stand) reason(t *testing.T, p v1.Package) string {
+	t.Helper()
+	if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
+		t.Fatal(err)
+	}
+	return string(p.GetCondition(v1.TypeReady).Reason)
 }
 
 func onlyUnproven(g bootstrap.Grant) bool {
@@ -175,7 +195,7 @@ func all(kind, text string, n int) []string {
 		case v1.FunctionKind:
 			continue
 		case v1.ProviderKind:
-			out = append(out, definition(name, text), object("apiextensions.crossplane.io/v1alpha1", "ManagedResourceDefinition", name, text))
+			out = append(out, definition(name, text), object("apiextensions.crossplane.io/v1alpha1", "ManagedResourceDefinition", name+"m.bootstrap.example.org", text))
 			continue
 		}
 		out = append(out, xrd(name, text))

@@ -5,9 +5,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// roles gives the rights of the manager in a namespace, as roles and bindings.
-func roles(namespace string) []Object { return RolesOf(Grants(), namespace) }
-
 // RolesOf puts grants into a role for each scope, and binds them to the manager that
 // runs in a namespace. A scope without grants has no role.
 func RolesOf(grants []Grant, namespace string) []Object {

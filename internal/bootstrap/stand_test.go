@@ -31,6 +31,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/content"
 	"github.com/xpkg-dev/xpkg/internal/manager"
 	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/internal/rights"
+	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
@@ -75,10 +77,19 @@ func newStand(t *testing.T) *stand {
 	return &stand{client: c, config: cfg, registry: cluster.Registry(t), namespace: bootstrap.DefaultNamespace}
 }
 
+// ceiling is the name of the ConfigMap with the ceiling over what packages request.
+const ceiling = "ceiling"
+
+// options are those of the manager of these tests: it may give what the packages of
+// the tests need.
+func options() bootstrap.Options {
+	return bootstrap.Options{Version: "test", PackageGroups: []string{"bootstrap.example.org", "hello.xpkg.dev"}, PermissionCeiling: ceiling}
+}
+
 // install creates what the manager needs, with some grants.
 func (s *stand) install(t *testing.T, grants []bootstrap.Grant) {
 	t.Helper()
-	all, err := bootstrap.Manifests(bootstrap.Options{Version: "test"})
+	all, err := bootstrap.Manifests(options())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +99,7 @@ func (s *stand) install(t *testing.T, grants []bootstrap.Grant) {
 			s.put(t, o)
 		}
 	}
-	for _, o := range bootstrap.RolesOf(bootstrap.Grants(), s.namespace) {
+	for _, o := range bootstrap.RolesOf(options().Grants(), s.namespace) {
 		// What is not granted any more has to go.
 		if err := s.client.Delete(t.Context(), o); client.IgnoreNotFound(err) != nil {
 			t.Fatal(err)
@@ -98,6 +109,10 @@ func (s *stand) install(t *testing.T, grants []bootstrap.Grant) {
 	for _, o := range bootstrap.RolesOf(grants, s.namespace) {
 		s.put(t, o)
 	}
+	s.put(t, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: ceiling},
+		Data:       map[string]string{rights.CeilingKey: "deny: [{name: no-secrets, resources: [secrets]}]"},
+	})
 	wait.Until(t, patience, "the package API is served", func() (string, bool) {
 		err := errors.Join(s.client.List(t.Context(), &v1.ProviderList{}), s.client.List(t.Context(), &v1beta1.ImageConfigList{}))
 		return fmt.Sprint(err), err == nil
@@ -142,7 +157,9 @@ func (s *stand) run(t *testing.T) (*calls, func()) {
 		defer close(ended)
 		for ctx.Err() == nil {
 			err := manager.Run(ctx, manager.Options{
-				Config: cfg, Content: source, Namespace: s.namespace, InUse: packages.Use, Log: slog.New(slog.DiscardHandler),
+				Config: cfg, Content: source, Images: source, Namespace: s.namespace, InUse: packages.Use, Log: slog.New(slog.DiscardHandler),
+				Permissions:    &manager.Permissions{Ceiling: manager.CeilingSource{ConfigMap: ceiling}},
+				Runtimes:       runtime.Everywhere(runtime.Deployment),
 				LeaderElection: &manager.LeaderElection{Identity: t.Name()},
 			})
 			if err != nil && ctx.Err() == nil {
@@ -190,9 +207,28 @@ func (s *stand) healthy(t *testing.T, p v1.Package) {
 		if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
 			return err.Error(), false
 		}
+		s.playKubelet(t)
 		ready := p.GetCondition(v1.TypeReady)
 		return ready.Message, ready.Status == corev1.ConditionTrue && p.PackageStatus().ObservedGeneration == p.GetGeneration()
 	})
+}
+
+// playKubelet makes the pods of programs run: there is no node that would.
+func (s *stand) playKubelet(t *testing.T) {
+	t.Helper()
+	var pods corev1.PodList
+	if err := s.client.List(t.Context(), &pods, client.InNamespace(s.namespace)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range pods.Items {
+		if pods.Items[i].Status.Phase == corev1.PodRunning {
+			continue
+		}
+		pods.Items[i].Status = corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}
+		if err := s.client.Status().Update(t.Context(), &pods.Items[i]); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+			t.Fatal(err)
+		}
+	}
 }
 
 // change changes the spec of a package.
@@ -211,5 +247,9 @@ func (s *stand) change(t *testing.T, p v1.Package, do func(*v1.PackageSpec)) {
 
 // stream is a package of a kind with objects.
 func stream(kind, name string, objects ...string) string {
-	return fmt.Sprintf("apiVersion: meta.pkg.crossplane.io/v1\nkind: %s\nmetadata:\n  name: %s\nspec:\n  crossplane:\n    version: \">=1.0.0\"\n---\n%s", kind, name, strings.Join(objects, "---\n"))
+	requests := ""
+	if kind == v1.ProviderKind {
+		requests = "  controller:\n    permissionRequests:\n    - {apiGroups: [bootstrap.example.org], resources: [others], verbs: [delete]}\n"
+	}
+	return fmt.Sprintf("apiVersion: meta.pkg.crossplane.io/v1\nkind: %s\nmetadata:\n  name: %s\nspec:\n  crossplane:\n    version: \">=1.0.0\"\n%s---\n%s", kind, name, requests, strings.Join(objects, "---\n"))
 }

@@ -77,6 +77,7 @@ type grammar struct {
 	Install   installCmd   `cmd:"" group:"use" help:"Install a package."`
 	Update    updateCmd    `cmd:"" group:"use" aliases:"upgrade" help:"Update a package that is installed."`
 	Uninstall uninstallCmd `cmd:"" group:"use" help:"Uninstall a package."`
+	Approve   approveCmd   `cmd:"" group:"use" help:"Approve the permissions that a new version of a package asks for."`
 	Plan      planCmd      `cmd:"" group:"use" help:"Show what a command would change, before anything is written."`
 	Apply     applyCmd     `cmd:"" group:"use" help:"Apply a plan that was kept with xpkg plan --out."`
 	List      listCmd      `cmd:"" group:"use" aliases:"ls" help:"List the installed packages."`

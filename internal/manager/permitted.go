@@ -20,6 +20,7 @@ import (
 // as long as nobody has approved them, and PermissionMissing for those that the
 // manager may not give.
 func (r *revisionReconciler) permitted(ctx context.Context, f family, pkg *format.Package, objects *desired.Objects) error {
+	f.rev.RevisionStatus().UnapprovedPermissions = nil
 	if err := rights.CheckDefined(objects.Defined()); err != nil {
 		return err
 	}
@@ -97,7 +98,11 @@ func (r *revisionReconciler) approved(ctx context.Context, f family, in rights.I
 			return err
 		}
 		added, _ := rights.Changes(was, in)
-		return permission.Unapproved(f.rev, added)
+		err = permission.Unapproved(f.rev, added)
+		if err != nil {
+			f.rev.RevisionStatus().UnapprovedPermissions = added
+		}
+		return err
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -52,8 +53,7 @@ func (w *world) watchRights(b *builder.Builder, kind string) *builder.Builder {
 // onRole maps a role or binding of a revision that was changed or deleted to that
 // revision, and one of somebody else to the revisions that wait for rights.
 func (w *world) onRole(kind string) handler.Funcs {
-	changed := func(ctx context.Context, o client.Object, q queue) {
-		owner := metav1.GetControllerOf(o)
+	changed := func(ctx context.Context, owner *metav1.OwnerReference, q queue) {
 		if owner != nil && owner.Kind == v1.RevisionKind(kind) {
 			rev := v1.NewPackage(kind).NewRevision()
 			rev.SetName(owner.Name)
@@ -72,16 +72,18 @@ func (w *world) onRole(kind string) handler.Funcs {
 	}
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
-			if metav1.GetControllerOf(e.Object) == nil {
-				changed(ctx, e.Object, q)
+			if owner := metav1.GetControllerOf(e.Object); owner == nil {
+				changed(ctx, owner, q)
 			}
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
 			if e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion() {
-				changed(ctx, e.ObjectNew, q)
+				changed(ctx, cmp.Or(metav1.GetControllerOf(e.ObjectOld), metav1.GetControllerOf(e.ObjectNew)), q)
 			}
 		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { changed(ctx, e.Object, q) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
+			changed(ctx, metav1.GetControllerOf(e.Object), q)
+		},
 	}
 }
 

@@ -12,6 +12,19 @@ const (
 	groupEvents       = "events.k8s.io"
 )
 
+// Common are the rules that every provider has that does not say that it can live with
+// less. They are written as people know them and compare with.
+func Common() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		{
+			APIGroups: []string{groupCore, groupCoordination},
+			Resources: []string{"configmaps", "events", "leases", "secrets"},
+			Verbs:     slices.Clone(verbsAll),
+		},
+		{APIGroups: []string{groupEvents}, Resources: []string{"events"}, Verbs: slices.Clone(verbsAll)},
+	}
+}
+
 // rules are those for Secrets, ConfigMaps, Events and Leases. In namespaced mode
 // all of them hold in one namespace.
 //
@@ -19,19 +32,10 @@ const (
 // fault of Crossplane's RBAC manager (crossplane/crossplane#7469).
 func (n Needs) rules(namespaced bool) (everywhere, within []rbacv1.PolicyRule) {
 	if n.full() {
-		// This is the rule that people know and compare with.
-		everywhere = []rbacv1.PolicyRule{
-			{
-				APIGroups: []string{groupCore, groupCoordination},
-				Resources: []string{"configmaps", "events", "leases", "secrets"},
-				Verbs:     slices.Clone(verbsAll),
-			},
-			{APIGroups: []string{groupEvents}, Resources: []string{"events"}, Verbs: slices.Clone(verbsAll)},
-		}
 		if namespaced {
-			return nil, everywhere
+			return nil, Common()
 		}
-		return everywhere, nil
+		return Common(), nil
 	}
 	for _, need := range []struct {
 		reach    Reach

@@ -130,7 +130,7 @@ func (in Input) name(suffix string) string {
 // the namespace in which it runs.
 func (in Input) system(types []schema.GroupResource) (everywhere, within []rbacv1.PolicyRule) {
 	local, global := in.divide(types)
-	everywhere, within = systemRules(global), systemRules(local)
+	everywhere, within = in.systemRules(global), in.systemRules(local)
 	if in.SafeStart && in.Kind == Provider {
 		everywhere = append(everywhere, rbacv1.PolicyRule{
 			APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, Verbs: verbsView,
@@ -159,16 +159,31 @@ func (in Input) divide(types []schema.GroupResource) (local, global []schema.Gro
 
 // systemRules are those for types and, so that owners can be set where an
 // admission plugin wants that right, for their finalizers.
-func systemRules(types []schema.GroupResource) []rbacv1.PolicyRule {
+//
+// For all types of a group the latter are one rule, as people know it. Where a program
+// is confined they are told apart: of one group some may lie in a namespace.
+func (in Input) systemRules(types []schema.GroupResource) []rbacv1.PolicyRule {
 	if len(types) == 0 {
 		return nil
 	}
 	rules := typeRules(types, verbsSystem)
+	if in.Namespaced {
+		return append(rules, finalizerRules(types)...)
+	}
 	groups := make([]string, len(rules))
 	for i, r := range rules {
 		groups[i] = r.APIGroups[0]
 	}
 	return append(rules, rbacv1.PolicyRule{APIGroups: groups, Resources: []string{"*/finalizers"}, Verbs: verbsUpdate})
+}
+
+// finalizerRules are one rule for each group, with the finalizers of its resources.
+func finalizerRules(types []schema.GroupResource) []rbacv1.PolicyRule {
+	rules := make([]rbacv1.PolicyRule, len(types))
+	for i, t := range types {
+		rules[i] = rbacv1.PolicyRule{APIGroups: []string{t.Group}, Resources: []string{t.Resource + "/finalizers"}, Verbs: verbsUpdate}
+	}
+	return canonical(rules)
 }
 
 // typeRules are one rule for each group, with its resources and their status.

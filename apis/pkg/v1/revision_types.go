@@ -118,6 +118,11 @@ type PackageRevisionStatus struct {
 	// those over its own resources.
 	// +optional
 	PermissionRequests []rbacv1.PolicyRule `json:"permissionRequests,omitempty"`
+
+	// UnapprovedPermissions are rights that the revision asks for beyond those of
+	// the revision before it, while it waits until somebody approves them.
+	// +optional
+	UnapprovedPermissions []rbacv1.PolicyRule `json:"unapprovedPermissions,omitempty"`
 }
 
 // TypedReference names a cluster-scoped object.

@@ -82,6 +82,22 @@ func TestTheChartIsWhatBootstrapPrints(t *testing.T) {
 			`{"image": {"repository": "registry.example.org/xpkg", "tag": "v2@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
 			  "imagePullSecrets": ["a", "b"], "networkPolicy": {"enabled": false}, "packageCache": {"sizeLimit": "8Gi", "limit": "4Gi"}}`,
 		},
+		"PackageGroups": {
+			bootstrap.Options{Version: version, PackageGroups: []string{"b.example.org", "a.example.org"}, PermissionCeiling: "ceiling"},
+			`{"permissions": {"packageGroups": ["b.example.org", "a.example.org"], "ceiling": "ceiling"}}`,
+		},
+		"AnyPackage": {
+			bootstrap.Options{Version: version, PackageGroups: []string{"a.example.org", "*"}},
+			`{"permissions": {"packageGroups": ["a.example.org", "*"]}}`,
+		},
+		"Namespaced": {
+			bootstrap.Options{Version: version, PackageGroups: []string{"a.example.org"}, PermissionCeiling: "ceiling", Namespaced: true},
+			`{"permissions": {"packageGroups": ["a.example.org"], "ceiling": "ceiling"}, "namespaced": true}`,
+		},
+		"NamespacedAnyPackage": {
+			bootstrap.Options{Version: version, PackageGroups: []string{"*"}, Namespaced: true},
+			`{"permissions": {"packageGroups": ["*"]}, "namespaced": true}`,
+		},
 		"Scheduled": {
 			bootstrap.Options{
 				Version: version, PriorityClassName: "system-cluster-critical", NodeSelector: map[string]string{"kubernetes.io/os": "linux"},

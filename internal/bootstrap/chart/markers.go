@@ -23,6 +23,7 @@ func markers() bootstrap.Options {
 		CacheClaim: marker + "claim", CacheLimit: "424242Gi",
 		NodeSelector: map[string]string{marker: "x"}, Tolerations: []corev1.Toleration{{Key: marker + "toleration"}},
 		Affinity: &corev1.Affinity{PodAffinity: &corev1.PodAffinity{}}, PriorityClassName: marker + "priority",
+		PackageGroups: []string{marker + "group"}, PermissionCeiling: marker + "ceiling",
 		Args: []string{marker + "args"},
 	}
 }
@@ -34,10 +35,22 @@ var conditions = map[string]string{"templates/networkpolicy.yaml": ".Values.netw
 type replacement struct{ marker, with string }
 
 var replacements = map[string][]replacement{
+	"templates/rbac.yaml": {
+		{heldRules("  - xpkgchartgroup\n"), "{{- if not .Values.namespaced }}\n" + packageGroups("clusterroles") + "{{- end }}\n"},
+		{
+			ceilingRule("xpkgchartceiling"), "{{- if .Values.namespaced }}\n" + packageGroups("roles") + "{{- end }}\n" +
+				"{{- with .Values.permissions.ceiling }}\n" + ceilingRule("{{ . | quote }}") + "{{- end }}\n",
+		},
+	},
 	"templates/deployment.yaml": {
 		{"  replicas: 424242\n", "  replicas: {{ .Values.replicas }}\n"},
 		{"        image: xpkgchartimage\n", `        image: "{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}"` + "\n"},
 		{"        - --cache-limit=424242Gi\n", "        - --cache-limit={{ .Values.packageCache.limit }}\n"},
+		{
+			"        - --permission-ceiling=configmap/xpkgchartceiling\n",
+			"        {{- with .Values.permissions.ceiling }}\n        - --permission-ceiling=configmap/{{ . }}\n        {{- end }}\n" +
+				"        {{- if .Values.namespaced }}\n        - --namespaced\n        {{- end }}\n",
+		},
 		{"        - xpkgchartargs\n", "        {{- range .Values.args }}\n        - {{ . | quote }}\n        {{- end }}\n"},
 		{
 			"        resources:\n          limits:\n            xpkgchart/resources: \"1\"\n",
@@ -65,4 +78,25 @@ var replacements = map[string][]replacement{
 // given takes over a field of the pod as it is in the values, where it is.
 func given(field string) string {
 	return "      {{- with .Values." + field + " }}\n      " + field + ":\n        {{- toYaml . | nindent 8 }}\n      {{- end }}\n"
+}
+
+// heldRules are the rules that follow from the groups of packages, as YAML.
+func heldRules(groups string) string {
+	return "- apiGroups:\n" + groups + "  resources:\n  - '*'\n  verbs:\n  - '*'\n" +
+		"- apiGroups:\n  - \"\"\n  - coordination.k8s.io\n  resources:\n  - configmaps\n  - events\n  - leases\n  - secrets\n  verbs:\n  - '*'\n" +
+		"- apiGroups:\n  - events.k8s.io\n  resources:\n  - events\n  verbs:\n  - '*'\n"
+}
+
+// packageGroups are the rules for the groups in the values, or for all of them.
+func packageGroups(roles string) string {
+	return "{{- if has \"*\" .Values.permissions.packageGroups }}\n" +
+		"- apiGroups:\n  - rbac.authorization.k8s.io\n  resources:\n  - " + roles + "\n  verbs:\n  - escalate\n  - bind\n" +
+		"{{- else if .Values.permissions.packageGroups }}\n" +
+		heldRules("  {{- range sortAlpha .Values.permissions.packageGroups }}\n  - {{ . | quote }}\n  {{- end }}\n") +
+		"{{- end }}\n"
+}
+
+// ceilingRule lets the manager read the ceiling of a name.
+func ceilingRule(name string) string {
+	return "- apiGroups:\n  - \"\"\n  resourceNames:\n  - " + name + "\n  resources:\n  - configmaps\n  verbs:\n  - get\n  - list\n  - watch\n"
 }

@@ -1,0 +1,59 @@
+package bootstrap
+
+import (
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/xpkg-dev/xpkg/internal/rights"
+)
+
+// Grants are all rights of the manager: those that every manager has, and those that
+// follow from the options.
+func (o Options) Grants() []Grant {
+	all := Grants()
+	scope := Everywhere
+	if o.Namespaced {
+		scope = Within
+	}
+	switch {
+	case slices.Contains(o.PackageGroups, rbacv1.APIGroupAll):
+		roles := "clusterroles"
+		if o.Namespaced {
+			roles = "roles"
+		}
+		all = append(all, Grant{
+			Name: "any-package", Scope: scope,
+			Reason: "Give programs whatever they need, of any group. This makes the manager as powerful as an administrator, where it holds.",
+			Rules:  []rbacv1.PolicyRule{rule(rbacv1.GroupName, words(roles), words("escalate", "bind"))},
+		})
+	case len(o.PackageGroups) > 0:
+		all = append(all, Grant{
+			Name: "package-groups", Scope: scope,
+			Reason: "Hold what programs are given, for types of the groups that packages may define.",
+			Rules: append([]rbacv1.PolicyRule{{
+				APIGroups: slices.Sorted(slices.Values(o.PackageGroups)), Resources: []string{rbacv1.ResourceAll}, Verbs: []string{rbacv1.VerbAll},
+			}}, rights.Common()...),
+		})
+	}
+	if o.PermissionCeiling != "" {
+		all = append(all, Grant{
+			Name: "ceiling", Scope: Within,
+			Reason: "Read the ceiling over what packages request, and see when it changes.",
+			Rules:  []rbacv1.PolicyRule{named(rule("", words("configmaps"), read), o.PermissionCeiling)},
+		})
+	}
+	return all
+}
+
+// permissionArgs are the arguments of the manager that follow from the same options.
+func (o Options) permissionArgs() []string {
+	var args []string
+	if o.PermissionCeiling != "" {
+		args = append(args, "--permission-ceiling=configmap/"+o.PermissionCeiling)
+	}
+	if o.Namespaced {
+		args = append(args, "--namespaced")
+	}
+	return args
+}

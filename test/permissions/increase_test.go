@@ -1,0 +1,91 @@
+package permissions_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/cli"
+	"github.com/xpkg-dev/xpkg/internal/manager"
+	"github.com/xpkg-dev/xpkg/internal/permission"
+	"github.com/xpkg-dev/xpkg/internal/rights"
+	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
+)
+
+// approve approves what a package waits for, as a person does.
+func approve(t *testing.T, p *v1.Provider) string {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	env := &cli.Env{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr}
+	if code := cli.Main(t.Context(), []string{"xpkg", "approve", p.Name, "--yes", "--kubeconfig", cluster.Kubeconfig(t)}, env); code != 0 {
+		t.Fatalf("xpkg approve ends with %d:\n%s", code, stderr.String())
+	}
+	return stdout.String() + stderr.String()
+}
+
+// A version that asks for more waits, with nothing written and the one before it at
+// work, until somebody approves that. The approval is for these rights: the next
+// version that asks for others waits again, and one that asks for less does not.
+func TestMoreRightsWaitForApproval(t *testing.T) {
+	s := newStand(t)
+	s.run(t, s.config, manager.Permissions{Increase: manager.ApproveIncrease})
+	of := func(spec string, definitions ...string) string {
+		return provider("increase", "", spec, append(definitions, crd("things.increase.example.org", "Namespaced"))...)
+	}
+	p := s.install(t, "increase", of(requests(readsPods)))
+	first := s.healthy(t, p)
+
+	s.upgrade(t, p, "v2", of(requests(readsPods, `{apiGroups: [""], resources: [nodes], verbs: [get]}`), crd("mores.increase.example.org", "Namespaced")))
+	message := s.waits(t, p, rights.ErrPermissionIncrease.Name)
+	if !strings.Contains(message, "get nodes in the core group") || !strings.Contains(message, "mores") || strings.Contains(message, "pods") {
+		t.Errorf("the message does not name exactly what is added: %s", message)
+	}
+	s.absent(t, &apiextensionsv1.CustomResourceDefinition{}, "mores.increase.example.org")
+	second := p.Status.CurrentRevision
+	s.absent(t, &rbacv1.ClusterRole{}, "crossplane:provider:"+second+":system")
+	s.allowed(t, first, "get /pods@"+elsewhere)
+	if p.Status.Activation != nil {
+		t.Error("the time to become healthy runs while somebody is asked")
+	}
+	for _, c := range []v1.ConditionType{v1.TypeReconciling, v1.TypeStalled} {
+		if p.GetCondition(c).Status == corev1.ConditionTrue {
+			t.Errorf("a package that waits for a person has the condition %s", c)
+		}
+	}
+
+	if said := approve(t, p); !strings.Contains(said, "+ get nodes in the core group") || !strings.Contains(said, "provider/increase approved") {
+		t.Errorf("xpkg approve says:\n%s", said)
+	}
+	s.healthy(t, p)
+	if said := approve(t, p); !strings.Contains(said, "waits for no approval") {
+		t.Errorf("xpkg approve says of a package that waits for nothing:\n%s", said)
+	}
+	s.allowed(t, second, "get /nodes", "get increase.example.org/mores@"+elsewhere)
+
+	s.upgrade(t, p, "v3", of(requests(readsPods, `{apiGroups: [""], resources: [nodes], verbs: [get, list]}`), crd("mores.increase.example.org", "Namespaced")))
+	if message := s.waits(t, p, rights.ErrPermissionIncrease.Name); !strings.Contains(message, "list nodes") {
+		t.Errorf("the message does not name what is added: %s", message)
+	}
+	s.upgrade(t, p, "v4", of("", crd("mores.increase.example.org", "Namespaced")))
+	fourth := s.healthy(t, p)
+	s.denied(t, fourth, "get /nodes", "get /pods@"+elsewhere)
+}
+
+// The owner of a package can ask for approval, and cannot do without it.
+func TestAPackageCanAskForApproval(t *testing.T) {
+	s := newStand(t)
+	s.run(t, s.config, manager.Permissions{})
+	p := s.install(t, "cautious", provider("cautious", "", "", crd("things.cautious.example.org", "Namespaced")))
+	s.healthy(t, p)
+	p.Annotations = map[string]string{permission.AnnotationIncrease: string(manager.ApproveIncrease)}
+	if err := s.client.Update(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	s.upgrade(t, p, "v2", provider("cautious", "", requests(readsPods), crd("things.cautious.example.org", "Namespaced")))
+	s.waits(t, p, rights.ErrPermissionIncrease.Name)
+}
