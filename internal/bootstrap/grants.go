@@ -102,6 +102,13 @@ func Grants() []Grant {
 			},
 		},
 		{
+			Name: "webhooks", Scope: Everywhere,
+			Reason: "Install the webhooks that packages bring, and tell the API server which certificates to trust.",
+			Rules: []rbacv1.PolicyRule{
+				rule("admissionregistration.k8s.io", words("validatingwebhookconfigurations", "mutatingwebhookconfigurations"), slices.Concat(read, write)),
+			},
+		},
+		{
 			Name: "cluster", Scope: Everywhere,
 			Reason: "Tell this cluster from others that share a package cache, by the UID of the namespace kube-system.",
 			Rules:  []rbacv1.PolicyRule{named(rule("", words("namespaces"), words("get")), "kube-system")},
@@ -110,6 +117,11 @@ func Grants() []Grant {
 			Name: "secrets", Scope: Within,
 			Reason: "Read the pull secrets that packages and ImageConfigs name, and see when one appears. What is watched is their metadata, never their content.",
 			Rules:  []rbacv1.PolicyRule{rule("", words("secrets"), read)},
+		},
+		{
+			Name: "certificates", Scope: Within,
+			Reason: "Keep the certificates of programs, and the authority that they come from.",
+			Rules:  []rbacv1.PolicyRule{rule("", words("secrets"), words("create", "update"))},
 		},
 		{
 			Name: "programs", Scope: Within,

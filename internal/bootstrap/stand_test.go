@@ -181,7 +181,12 @@ func (s *stand) run(t *testing.T) (*calls, func()) {
 			t.Error(err)
 		}
 	}
-	t.Cleanup(stop)
+	t.Cleanup(func() {
+		stop()
+		if t.Failed() {
+			t.Logf("the manager was refused: %+v", seen.denials())
+		}
+	})
 	return seen, stop
 }
 
@@ -209,7 +214,7 @@ func (s *stand) healthy(t *testing.T, p v1.Package) {
 		}
 		s.playKubelet(t)
 		ready := p.GetCondition(v1.TypeReady)
-		return ready.Message, ready.Status == corev1.ConditionTrue && p.PackageStatus().ObservedGeneration == p.GetGeneration()
+		return fmt.Sprintf("%+v", p.PackageStatus()), ready.Status == corev1.ConditionTrue && p.PackageStatus().ObservedGeneration == p.GetGeneration()
 	})
 }
 
