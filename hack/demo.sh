@@ -43,10 +43,26 @@ program() {
 	sed -n 's/.*a program was started.* program=provider-hello-[^ ]* pid=\([0-9]*\).*/\1/p' "$work/data/logs/up.log" | tail -n 1
 }
 
-echo "compiling the program of the provider, and making an image of it"
-go run ./hack/programimage -o "$work/provider-hello.tar" ./examples/provider-hello/cmd/provider-hello
+# pem reads a part of the certificate that a provider calls others with.
+pem() {
+	kubectl get secret provider-hello-tls-client --namespace crossplane-system -o "go-template={{index .data \"$1\" | base64decode}}"
+}
 
-run xpkg up --detach --data-dir "$work/data" --package-runtime "Provider=Process;Function=None"
+# call calls the function, as a composition engine does.
+call() {
+	run "$work/call-function" --target "$endpoint" --tls-certs-dir "$work/tls" "$@" <<-END
+		{"input": {"resource": "greeting", "nameFrom": "spec.guest", "languageFrom": "spec.language"},
+		 "observed": {"composite": {"resource": {"spec": {"guest": "world", "language": "es"}}}}}
+	END
+}
+
+echo "compiling the programs of the provider and of the function, and making images of them"
+for example in provider-hello function-greet; do
+	go run ./hack/programimage -o "$work/$example.tar" "./examples/$example/cmd/$example"
+done
+go build -C examples/function-greet -o "$work/call-function" ./cmd/call-function
+
+run xpkg up --detach --data-dir "$work/data"
 for example in provider-hello function-greet configuration-hello; do
 	kind=${example%%-*}
 	folder=examples/$example
@@ -71,6 +87,18 @@ if [ "$(program)" = "$first" ]; then
 	exit 1
 fi
 run kubectl get greetings
+
+endpoint=$(kubectl get functionrevisions -o jsonpath='{.items[0].status.endpoint}')
+mkdir "$work/tls"
+for part in tls.crt tls.key ca.crt; do
+	pem "$part" >"$work/tls/$part"
+done
+call
+if call --anonymous; then
+	echo "the function serves somebody without a certificate" >&2
+	exit 1
+fi
+
 run xpkg logs provider/provider-hello --tail 3 --data-dir "$work/data"
 run xpkg status --data-dir "$work/data"
 run xpkg down --data-dir "$work/data"
@@ -79,4 +107,4 @@ if xpkg status --data-dir "$work/data" >/dev/null 2>&1; then
 	echo "something is still running" >&2
 	exit 1
 fi
-printf '\nEvery example is healthy, its provider came back when it was killed, and nothing is left running.\n'
+printf '\nEvery example is healthy, its provider came back when it was killed, its function\nanswers whom it knows and nobody else, and nothing is left running.\n'

@@ -39,7 +39,7 @@ func (r *revisionReconciler) certify(ctx context.Context, f family, j *job) (tru
 	if j == nil {
 		return trust{}, nil
 	}
-	want, err := wanted(f, j)
+	want, err := wanted(f, j, r.programs.choice.Of(r.kind, f.pkg.GetName()) == runtime.Process)
 	if err != nil {
 		return trust{}, failedProgram(err)
 	}
@@ -62,8 +62,9 @@ func named(issued map[string]certificates.Issued, secret string) *string {
 }
 
 // wanted are the certificates of a program. A revision that another package manager
-// made may not name their Secrets; it gets the usual ones.
-func wanted(f family, j *job) ([]certificates.Want, error) {
+// made may not name their Secrets; it gets the usual ones. Here says that the program runs
+// as a process of this machine.
+func wanted(f family, j *job, here bool) ([]certificates.Want, error) {
 	p := &j.program
 	objects, err := runtime.Shape(*p)
 	if err != nil {
@@ -73,6 +74,10 @@ func wanted(f family, j *job) ([]certificates.Want, error) {
 	names := certificates.ServerNames(pkg, p.Namespace)
 	if service := objects.Service.Name; service != pkg {
 		names = append(names, certificates.ServerNames(service, p.Namespace)...)
+	}
+	if here {
+		// A process of this machine has no name in the cluster for who calls it.
+		names = append(names, "localhost")
 	}
 	owners := ownersOf(p.Owner)
 	p.ServerSecret = cmp.Or(p.ServerSecret, v1.TLSServerSecretName(pkg))

@@ -26,7 +26,8 @@ func Compile(folder string) ([]byte, error) {
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // It is a folder for temporary files.
 	path := filepath.Join(dir, "program")
-	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, "./"+filepath.Clean(folder))
+	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, ".")
+	build.Dir = folder // It may be in a module of its own.
 	build.Env, build.Stderr = append(os.Environ(), "CGO_ENABLED=0"), os.Stderr
 	if err := build.Run(); err != nil {
 		return nil, err
