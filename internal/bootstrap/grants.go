@@ -103,9 +103,9 @@ func Grants() []Grant {
 		},
 		{
 			Name: "webhooks", Scope: Everywhere,
-			Reason: "Install the webhooks that packages bring, and tell the API server which certificates to trust.",
+			Reason: "Install the webhooks that packages bring, tell the API server which certificates to trust, and take away webhooks that no program answers any more.",
 			Rules: []rbacv1.PolicyRule{
-				rule("admissionregistration.k8s.io", words("validatingwebhookconfigurations", "mutatingwebhookconfigurations"), slices.Concat(read, write)),
+				rule("admissionregistration.k8s.io", words("validatingwebhookconfigurations", "mutatingwebhookconfigurations"), slices.Concat(words("delete"), read, write)),
 			},
 		},
 		{

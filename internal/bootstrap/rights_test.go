@@ -157,8 +157,8 @@ func (s *stand) examples(t *testing.T) {
 }
 
 // everything installs packages with objects of every kind, so many of each that they
-// are listed, changes what they say, then only their labels, goes back, and lets a
-// registry be private.
+// are listed, changes what they say, then only their labels, drops most of a provider,
+// and lets a registry be private.
 func (s *stand) everything(t *testing.T) {
 	t.Helper()
 	s.put(t, s.pullSecret("registry"))
@@ -182,6 +182,10 @@ func (s *stand) everything(t *testing.T) {
 		s.change(t, p, func(spec *v1.PackageSpec) { spec.Package = second })
 		for _, label := range []string{"a", "b"} {
 			s.change(t, p, func(spec *v1.PackageSpec) { spec.CommonLabels = map[string]string{"label": label} })
+		}
+		if kind == v1.ProviderKind {
+			last := s.publish(t, name, "v3.0.0", stream(kind, name+"-3", definition("last", "third")))
+			s.change(t, p, func(spec *v1.PackageSpec) { spec.Package = last })
 		}
 	}
 }
