@@ -56,11 +56,16 @@ type Programs struct {
 	ports   ports
 
 	mu      sync.Mutex
-	started map[string]started
+	// started are the revisions whose programs were started and not stopped since, with
+	// the packages of them.
+	started map[key]pkg
 }
 
-// started is a program that was started and not stopped since.
-type started struct{ revision, pkg plan.Owner }
+// key is the kind and the name of a revision, and pkg those of a package.
+type (
+	key struct{ kind, name string }
+	pkg struct{ kind, name string }
+)
 
 var _ runtime.Runtime = (*Programs)(nil)
 
@@ -69,7 +74,7 @@ func New(o Options) *Programs {
 	o.Settle = cmp.Or(o.Settle, DefaultSettle)
 	return &Programs{
 		opts: o, objects: &deployment.Runtime{Client: o.Client, Pods: o.Client, Namespace: o.Namespace},
-		tokens: tokens{client: o.Client, now: o.Now}, started: map[string]started{},
+		tokens: tokens{client: o.Client, now: o.Now}, started: map[key]pkg{},
 	}
 }
 
@@ -131,7 +136,7 @@ func (p *Programs) Run(ctx context.Context, program runtime.Program) (runtime.St
 func (p *Programs) remember(who plan.Requester) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.started[who.Revision.Name] = started{who.Revision, who.Package}
+	p.started[key{who.Revision.Kind, who.Revision.Name}] = pkg{who.Package.Kind, who.Package.Name}
 }
 
 // Others implements [runtime.Runtime].
@@ -139,9 +144,9 @@ func (p *Programs) Others(_ context.Context, who plan.Requester) ([]plan.Owner, 
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var out []plan.Owner
-	for _, s := range p.started {
-		if s.pkg.Kind == who.Package.Kind && s.pkg.Name == who.Package.Name && s.revision.Name != who.Revision.Name {
-			out = append(out, s.revision)
+	for revision, of := range p.started {
+		if of == (pkg{who.Package.Kind, who.Package.Name}) && revision.name != who.Revision.Name {
+			out = append(out, plan.Owner{APIVersion: who.Package.APIVersion, Kind: revision.kind, Name: revision.name})
 		}
 	}
 	slices.SortFunc(out, func(a, b plan.Owner) int { return cmp.Compare(a.Name, b.Name) })
@@ -152,17 +157,17 @@ func (p *Programs) Others(_ context.Context, who plan.Requester) ([]plan.Owner, 
 // the same name is left alone.
 func (p *Programs) Stop(ctx context.Context, revision plan.Owner) (bool, error) {
 	p.mu.Lock()
-	s, known := p.started[revision.Name]
+	_, known := p.started[key{revision.Kind, revision.Name}]
 	p.mu.Unlock()
-	if !known || s.revision.Kind != revision.Kind {
+	if !known {
 		return true, nil
 	}
 	if err := p.opts.Supervisor.Stop(ctx, revision.Name); err != nil {
 		return false, err
 	}
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.started, revision.Name)
+	delete(p.started, key{revision.Kind, revision.Name})
+	p.mu.Unlock()
 	p.ports.release(revision.Name)
 	p.tokens.forget(revision.Name)
 	return true, nil

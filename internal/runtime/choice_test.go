@@ -1,0 +1,67 @@
+package runtime
+
+import (
+	"testing"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+)
+
+func TestParseChoice(t *testing.T) {
+	cases := map[string]struct {
+		in                         string
+		provider, hello, functions Name
+		invalid                    bool
+	}{
+		"One":         {in: "External", provider: External, hello: External, functions: External},
+		"Upstream":    {in: "Provider=External;Function=Deployment", provider: External, hello: External, functions: Deployment},
+		"Part":        {in: "Provider=External", provider: External, hello: External, functions: Process},
+		"OnePackage":  {in: "Provider=External;Provider/hello=None", provider: External, hello: None, functions: Process},
+		"Spaces":      {in: " Provider = None ; ", provider: None, hello: None, functions: Process},
+		"Unknown":     {in: "Docker", invalid: true},
+		"UnknownKind": {in: "Configuration=None", invalid: true},
+		"NoName":      {in: "Provider/=None", invalid: true},
+		"Twice":       {in: "Provider=None;Provider=External", invalid: true},
+		"NoPair":      {in: "Provider=None;Function", invalid: true},
+		"Empty":       {in: "", invalid: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c, err := ParseChoice(tc.in, Process)
+			if (err != nil) != tc.invalid {
+				t.Fatalf("error: %v", err)
+			}
+			if tc.invalid {
+				return
+			}
+			for _, is := range []struct {
+				kind, name string
+				want       Name
+			}{{v1.ProviderKind, "x", tc.provider}, {v1.ProviderKind, "hello", tc.hello}, {v1.FunctionKind, "hello", tc.functions}, {v1.ConfigurationKind, "hello", None}} {
+				got := c.Of(is.kind, is.name)
+				if got != is.want {
+					t.Errorf("%s %s: %s, want %s", is.kind, is.name, got, is.want)
+				}
+				if is.kind != v1.ConfigurationKind && !c.Uses(got) {
+					t.Errorf("%s is chosen and not in use", got)
+				}
+			}
+		})
+	}
+	if got := (Choice{}).Of(v1.ProviderKind, "x"); got != None {
+		t.Errorf("nothing chosen gives %s", got)
+	}
+}
+
+func FuzzParseChoice(f *testing.F) {
+	f.Add("Provider=External;Function=Deployment")
+	f.Add("Process")
+	f.Fuzz(func(t *testing.T, s string) {
+		c, err := ParseChoice(s, None)
+		if err != nil {
+			return
+		}
+		if n := c.Of(v1.ProviderKind, "x"); !c.Uses(n) {
+			t.Errorf("%q: %s is chosen and not in use", s, n)
+		}
+	})
+}
