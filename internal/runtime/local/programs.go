@@ -55,7 +55,7 @@ type Programs struct {
 	tokens  tokens
 	ports   ports
 
-	mu      sync.Mutex
+	mu sync.Mutex
 	// started are the revisions whose programs were started and not stopped since, with
 	// the packages of them.
 	started map[key]pkg
