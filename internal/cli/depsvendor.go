@@ -64,7 +64,7 @@ func (c *depsVendorCmd) closure(env *Env, r *resolver) (lockfile.File, error) {
 		if len(c.What) > 0 {
 			return lockfile.File{}, ErrUsage.New(nil, "both a lock file and something else is to be collected").WithDo("Leave one of them out.")
 		}
-		return readLock(c.Lock, false)
+		return readClosure(c.Lock)
 	}
 	roots, err := c.roots(c.DefaultRegistry)
 	if err != nil {

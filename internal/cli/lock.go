@@ -53,6 +53,18 @@ func readLock(file string, maybe bool) (lockfile.File, error) {
 	return f, nil
 }
 
+// readClosure reads a lock file whose versions go together.
+func readClosure(file string) (lockfile.File, error) {
+	f, err := readLock(file, false)
+	if err != nil {
+		return f, err
+	}
+	if problems := f.Unsatisfied(); len(problems) > 0 {
+		return f, ErrLockStale.New(errors.New(strings.Join(problems, "; ")), "%s is no closure", file)
+	}
+	return f, nil
+}
+
 // writeLock writes a lock file, unless it is there already.
 func writeLock(file string, f lockfile.File) error {
 	raw := lockfile.Encode(f)

@@ -25,6 +25,7 @@ type resolveCmd struct {
 	Frozen         bool     `help:"Change nothing, and fail when the lock file does not fit. No registry is asked."`
 	Upgrade        bool     `help:"Let everything move to the highest version that fits."`
 	UpgradePackage []string `placeholder:"NAME" help:"Let this package move to the highest version that fits: a repository, or the end of one."`
+	Manifests      bool     `help:"Print the objects that install everything, for a GitOps repository."`
 	resolverFlags
 	outputFlag
 }
@@ -118,8 +119,16 @@ func (c *resolveCmd) kept(f lockfile.File) ([]lockfile.Package, error) {
 	return out, nil
 }
 
-// show prints what was found: a table, or with a lock file what has changed in it.
+// show prints what was found: a table, or with a lock file what has changed in it, or
+// objects.
 func (c *resolveCmd) show(env *Env, before lockfile.File, got resolve.Result) error {
+	if c.Manifests {
+		objects, err := lockObjects(got.File)
+		if err != nil {
+			return err
+		}
+		return printManifests(env.Stdout, c.Output, objects)
+	}
 	return c.print(env.Stdout, viewOf(got), func(w io.Writer) error {
 		if c.Lock == "" {
 			return writeClosure(w, got.File)

@@ -43,8 +43,8 @@ func (s *Source) Tags(ctx context.Context, o Origin) ([]string, error) {
 	})
 }
 
-// Describe tells what the package at an origin says about itself. The digest of the
-// origin, or else d, names the content, and otherwise what its tag stands for now;
+// Describe tells what the package at an origin says about itself. The digest d, or
+// else that of the origin, names the content, and otherwise what its tag stands for now;
 // then the request for the manifest is what resolves it. What was once read of a
 // digest is kept, and costs no request.
 //
@@ -149,62 +149,6 @@ func (s *Source) describeDigest(ctx context.Context, c *client, o Origin, ref oc
 	return s.readMeta(ctx, o, m)
 }
 
-// describeTag finds out what a tag stands for, and reads it. A small package is read in
-// memory, and written into the store while others are asked for: what many requests
-// wait for, one after the other, does not wait for the disk as well.
-func (s *Source) describeTag(ctx context.Context, c *client, o Origin, ref oci.Reference) (Description, error) {
-	a, err := c.remote.Artifact(ctx, ref)
-	if err != nil {
-		return Description{}, err
-	}
-	read := &held{Artifact: a, bytes: map[oci.Digest][]byte{}}
-	m, err := oci.FindManifest(ctx, read, oci.Platform{}, s.opts.Limits)
-	if err != nil {
-		return Description{}, err
-	}
-	// Of those who are led to the same content one reads it, and the others find it in
-	// the store.
-	leave, err := s.describing.enter(ctx, m.Root)
-	if err != nil {
-		return Description{}, err
-	}
-	d, write, err := s.describeManifest(ctx, c, o, ref.WithDigest(m.Root), read, m)
-	if !write {
-		leave()
-		return d, err
-	}
-	s.writes.Go(func() {
-		defer leave()
-		// A cache that cannot be written costs time and nothing else.
-		_, _, _ = s.opts.Store.AddPackage(context.WithoutCancel(ctx), read, s.opts.Limits)
-	})
-	return d, nil
-}
-
-// describeManifest reads the package of a manifest that was just read. Write says that
-// what was read is to be written into the store.
-func (s *Source) describeManifest(ctx context.Context, c *client, o Origin, ref oci.Reference, read *held, m oci.Manifest) (d Description, write bool, err error) {
-	if known, ok := s.described(ctx, o, m.Root); ok {
-		return known, false, nil
-	}
-	if known, err := s.atHand(ctx, o, m.Root); err == nil {
-		return known, false, nil
-	}
-	if m.Base == nil || m.Base.Size > smallLayer {
-		if err := read.keep(ctx, s.opts.Store); err != nil {
-			return Description{}, false, err
-		}
-		d, err := s.describeDigest(ctx, c, o, ref, smallLayer)
-		return d, false, err
-	}
-	stream, err := oci.ReadPackageYAML(ctx, read, m, s.opts.Limits)
-	if err != nil {
-		return Description{}, false, err
-	}
-	meta, err := format.ReadMeta(stream, format.ReadOptions{File: o.at(m.Root), Limits: s.opts.FormatLimits})
-	return Description{m.Root, meta, false}, err == nil, err
-}
-
 // claim reads the small layer.
 func (s *Source) claim(ctx context.Context, o Origin, m oci.Manifest, layer oci.Descriptor) (Description, error) {
 	a, err := s.opts.Store.Artifact(ctx, m.Root, s.opts.Limits)
@@ -216,11 +160,13 @@ func (s *Source) claim(ctx context.Context, o Origin, m oci.Manifest, layer oci.
 		return Description{}, err
 	}
 	index.File = o.at(m.Root)
+	index.Objects = nil
 	meta, err := index.ReadMeta(s.opts.FormatLimits)
 	if err != nil {
 		return Description{}, err
 	}
-	return s.remember(ctx, claimKey(m.Root), Description{m.Root, meta, true}), nil
+	s.remember(ctx, claimKey(m.Root), index)
+	return Description{m.Root, meta, true}, nil
 }
 
 // readMeta reads the metadata in package.yaml, which is in the store.
@@ -231,34 +177,35 @@ func (s *Source) readMeta(ctx context.Context, o Origin, m oci.Manifest) (Descri
 	if err != nil {
 		return Description{}, err
 	}
-	meta, err := format.ReadMeta(stream, format.ReadOptions{File: o.at(m.Root), Limits: s.opts.FormatLimits})
-	if err != nil {
-		return Description{}, err
+	d, index, err := s.metaOf(o, m, stream)
+	if err == nil && len(stream) > cheapStream {
+		s.remember(ctx, metaKey(m.Root), index)
 	}
-	d := Description{m.Root, meta, false}
-	if len(stream) <= cheapStream {
-		return d, nil
-	}
-	return s.remember(ctx, metaKey(m.Root), d), nil
+	return d, err
 }
 
 // cheapStream is the size of package.yaml, in bytes, up to which it is read again
 // in less time than it takes to keep what was found in it.
 const cheapStream = 64 << 10
 
-// remember keeps a description, if that is possible. What it gives does not hold on
-// to the stream.
-func (s *Source) remember(ctx context.Context, key oci.DerivedKey, d Description) Description {
-	index, err := format.NewMetaIndex(d.Meta)
+// metaOf reads the metadata in a package.yaml. What it gives does not hold on to that.
+func (s *Source) metaOf(o Origin, m oci.Manifest, stream []byte) (Description, *format.Index, error) {
+	meta, err := format.ReadMeta(stream, format.ReadOptions{File: o.at(m.Root), Limits: s.opts.FormatLimits})
 	if err != nil {
-		return d
+		return Description{}, nil, err
 	}
-	// A cache that cannot be written costs time and nothing else.
+	index, err := format.NewMetaIndex(meta)
+	if err != nil {
+		return Description{}, nil, err
+	}
+	meta, err = index.ReadMeta(s.opts.FormatLimits)
+	return Description{m.Root, meta, false}, index, err
+}
+
+// remember keeps what was found, if that is possible: a cache that cannot be written
+// costs time and nothing else.
+func (s *Source) remember(ctx context.Context, key oci.DerivedKey, index *format.Index) {
 	_ = s.opts.Store.PutDerived(ctx, key, format.EncodeIndex(index))
-	if meta, err := index.ReadMeta(s.opts.FormatLimits); err == nil {
-		d.Meta = meta
-	}
-	return d
 }
 
 // Artifact gives everything at a digest for copying: other platforms and programs,

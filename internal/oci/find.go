@@ -57,6 +57,12 @@ func ReadPackageYAML(ctx context.Context, a Artifact, m Manifest, limits Limits)
 	return packageYAML(ctx, artifactBlobs{a}, m, limits.WithDefaults())
 }
 
+// ReadPackageYAMLWithin is ReadPackageYAML for a caller that bounds the memory of
+// several such calls, as [PackageYAMLWithin] is.
+func ReadPackageYAMLWithin(ctx context.Context, a Artifact, m Manifest, limits Limits, room func(bytes int64) error) ([]byte, error) {
+	return packageYAML(ctx, boundedBlobs{artifactBlobs{a}, room}, m, limits.WithDefaults())
+}
+
 // artifactBlobs verifies content before it gives it out.
 type artifactBlobs struct{ Artifact }
 

@@ -28,6 +28,27 @@ var (
 	})
 )
 
+// ErrLookup is the failure of a look-up for want of something that is no package.
+var ErrLookup = failure.Register(failure.Code{
+	Name: "PackageLookup", Class: failure.Unavailable,
+	Cause: "A package cannot be looked up, because something is missing that is needed to ask its registry, such as a pull secret.",
+	Fix:   "See what the message names.",
+})
+
+// absences are what says that a version, or a repository, is not there.
+var absences = []failure.Code{
+	oci.ErrRepositoryNotFound, oci.ErrTagNotFound, oci.ErrManifestNotFound, oci.ErrBlobMissing, oci.ErrPlatformNotFound, ErrUnqualified, ErrTagMoved, ErrUnusable,
+}
+
+// lookedUp tells a version that is not there, of which the solver does without, from
+// something else that is not there.
+func lookedUp(err error, ref oci.Reference) error {
+	if !isNotFound(err) || slices.ContainsFunc(absences, func(c failure.Code) bool { return c.Is(err) }) {
+		return err
+	}
+	return ErrLookup.New(err, "cannot look %s up", ref)
+}
+
 func isNotFound(err error) bool {
 	return err != nil && failure.From(err).Code.Class.Name == failure.NotFound.Name
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/xpkg-dev/xpkg/internal/content"
+	"github.com/xpkg-dev/xpkg/internal/credentials"
 	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/indexlayer"
 	"github.com/xpkg-dev/xpkg/internal/lockfile"
@@ -121,8 +122,22 @@ func TestWayToARegistry(t *testing.T) {
 		}
 		return o, nil
 	}
-	_, err := resolver.Resolve(t.Context(), resolve.Request{Roots: []lockfile.Root{r.root("top", "*")}})
+	q := resolve.Request{Roots: []lockfile.Root{r.root("top", "*")}}
+	_, err := resolver.Resolve(t.Context(), q)
 	checkFailure(t, err, "CABundleInvalid", "holds no certificate")
+
+	// Nor is a secret that is missing a version that is.
+	resolver.Locate = func(_ context.Context, ref oci.Reference) (content.Origin, error) {
+		o := content.Plain(ref)
+		if ref.Tag == "v1.1.0" {
+			o.Places[0].Secrets = func(context.Context) (*credentials.Keychain, error) {
+				return nil, credentials.ErrPullSecretNotFound.New(nil, "there is no pull secret x")
+			}
+		}
+		return o, nil
+	}
+	_, err = resolver.Resolve(t.Context(), q)
+	checkFailure(t, err, "PackageLookup", "there is no pull secret x")
 }
 
 func digestOf(t *testing.T, r *registry, name, tag string) string {

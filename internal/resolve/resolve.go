@@ -12,13 +12,9 @@
 package resolve
 
 import (
-	"cmp"
 	"context"
-	"fmt"
-	"slices"
 
 	"github.com/xpkg-dev/xpkg/internal/content"
-	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/lockfile"
 	"github.com/xpkg-dev/xpkg/internal/oci"
 	"github.com/xpkg-dev/xpkg/internal/solve"
@@ -49,13 +45,15 @@ type Resolver struct {
 	PerHost int
 	// Budget is that of [solve.Problem].
 	Budget int
+
+	hosts hosts
 }
 
 // Request is what is to be resolved.
 type Request struct {
 	Roots []lockfile.Root
 	// Kept are versions that stay as long as they fit: those of a lock file, or what
-	// is installed. What depends on them is believed, so that they cost no request.
+	// is installed. What they need is believed, so that they cost no request.
 	Kept []lockfile.Package
 	// Moves and Nearest are those of [solve.Problem]: how what is kept may change where
 	// not all of it can stay.
@@ -94,6 +92,7 @@ func (r *Resolver) Resolve(ctx context.Context, q Request) (Result, error) {
 			return Result{Notes: s.told()}, err
 		}
 	}
+	s.foresee(q.Roots, false)
 	if err := s.named(q.Roots); err != nil {
 		return Result{Notes: s.told()}, err
 	}
@@ -121,22 +120,13 @@ func (s *source) solve(q Request, held bool) (solve.Solution, error) {
 	for _, root := range q.Roots {
 		p.Roots = append(p.Roots, solve.Root{Package: root.Package, Constraint: root.Constraint, Exact: root.Exact, Name: root.By})
 	}
-	s.held = held
-	for _, root := range q.Roots {
-		s.need(root.Package, root.Constraint, root.Exact)
-	}
-	s.wait()
+	s.foresee(q.Roots, held)
 	return solve.Solve(p)
 }
 
 // named fails with what is wrong with a root that names one version, which says
 // more than that there is no solution.
 func (s *source) named(roots []lockfile.Root) error {
-	s.held = false
-	for _, root := range roots {
-		s.need(root.Package, root.Constraint, root.Exact)
-	}
-	s.wait()
 	for _, root := range roots {
 		version := root.Constraint
 		if !root.Exact {
@@ -153,85 +143,4 @@ func (s *source) named(roots []lockfile.Root) error {
 		}
 	}
 	return nil
-}
-
-// result makes the file of a solution. What was claimed of a version that was chosen
-// is proven now.
-func (s *source) result(q Request, solution solve.Solution) (Result, error) {
-	out := Result{Why: map[string][]string{}, SetAside: map[string][]solve.SetAside{}}
-	out.Roots = slices.Clone(q.Roots)
-	if err := s.prove(solution.Picks); err != nil {
-		return Result{Notes: s.told()}, err
-	}
-	for _, pick := range solution.Picks {
-		p, err := s.locked(pick)
-		if err != nil {
-			return Result{Notes: s.told()}, err
-		}
-		out.Packages = append(out.Packages, p)
-		out.Why[p.Package], out.SetAside[p.Package] = pick.Why, pick.SetAside
-	}
-	slices.SortFunc(out.Packages, func(a, b lockfile.Package) int { return cmp.Compare(a.Package, b.Package) })
-	s.same(out.Packages)
-	s.kinds(solution.Picks, &out.File)
-	out.Notes = s.told()
-	return out, nil
-}
-
-// locked is a pick with its digest and kind.
-func (s *source) locked(pick solve.Pick) (lockfile.Package, error) {
-	version := pin(pick)
-	p := lockfile.Package{Package: pick.Package, Version: pick.Tag}
-	if kept, ok := s.kept[pick.Package]; ok && kept.Pin() == version {
-		p = kept
-	} else {
-		t, ok := s.known(pick.Package, version)
-		if !ok {
-			return p, failure.Unknown.New(nil, "%s %s was chosen and never read", pick.Package, version)
-		}
-		d, err := t.get()
-		if err != nil {
-			return p, err
-		}
-		p.Digest, p.Kind = d.Digest, d.Meta.Kind
-	}
-	p.Dependencies = nil
-	for _, d := range pick.Dependencies {
-		p.Dependencies = append(p.Dependencies, lockfile.Dependency{Package: d.Package, Constraint: d.Constraint})
-	}
-	return p, nil
-}
-
-func pin(pick solve.Pick) string {
-	if pick.Tag == "" || pick.Digest == "" {
-		return pick.Version()
-	}
-	return pick.Tag + "@" + pick.Digest
-}
-
-// same notes where two packages are one under two names: a mirror, or a fork that was
-// not changed.
-func (s *source) same(packages []lockfile.Package) {
-	names := map[oci.Digest]string{}
-	for _, p := range packages {
-		if other, ok := names[p.Digest]; ok {
-			s.note(fmt.Sprintf("%s and %s are the same content, %s, under two names", other, p.Package, p.Digest.Short()))
-		}
-		names[p.Digest] = p.Package
-	}
-}
-
-// kinds notes where somebody takes a package for one of another kind than it is.
-func (s *source) kinds(picks []solve.Pick, f *lockfile.File) {
-	for _, pick := range picks {
-		t, ok := s.known(pick.Package, pin(pick))
-		if !ok || t.err != nil {
-			continue
-		}
-		for _, d := range t.value.Meta.DependsOn {
-			if to, ok := f.Find(s.resolver.identity(d.Package)); ok && d.Kind != "" && d.Kind != to.Kind {
-				s.note(fmt.Sprintf("%s takes %s for a %s, and it is a %s", pick.Package, to.Package, d.Kind, to.Kind))
-			}
-		}
-	}
 }

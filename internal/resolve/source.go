@@ -22,9 +22,8 @@ type source struct {
 	resolver *Resolver
 	kept     map[string]lockfile.Package
 	// held says that of what is kept there is nothing but what is kept.
-	held  bool
-	hosts *hosts
-	busy  sync.WaitGroup
+	held bool
+	busy sync.WaitGroup
 
 	mu       sync.Mutex
 	lists    map[string]*task[[]string]
@@ -45,7 +44,7 @@ type wish struct {
 
 func newSource(ctx context.Context, r *Resolver, kept []lockfile.Package) *source {
 	s := &source{
-		ctx: ctx, resolver: r, kept: map[string]lockfile.Package{}, hosts: newHosts(r.PerHost),
+		ctx: ctx, resolver: r, kept: map[string]lockfile.Package{},
 		lists: map[string]*task[[]string]{}, versions: map[version]*task[content.Description]{},
 		needs: map[wish]bool{}, misses: map[string]int{}, notes: map[string]bool{},
 	}
@@ -94,6 +93,15 @@ func (s *source) Dependencies(pkg, pin string) ([]solve.Dependency, error) {
 		return nil, err
 	}
 	return s.resolver.dependencies(d.Meta), nil
+}
+
+// foresee reads what the roots need, as far as it can be foreseen.
+func (s *source) foresee(roots []lockfile.Root, held bool) {
+	s.held = held // Nothing is under way.
+	for _, root := range roots {
+		s.need(root.Package, root.Constraint, root.Exact)
+	}
+	s.wait()
 }
 
 // need asks for what somebody needs, and then for what that needs, as far as it can
@@ -227,7 +235,7 @@ func (s *source) describe(pkg, pin string) (content.Description, error) {
 	if !vanished(err) {
 		return d, err
 	}
-	ref, perr := s.resolver.reference(pkg, pin)
+	ref, perr := reference(pkg, pin)
 	if perr != nil || ref.Tag == "" {
 		return d, err
 	}

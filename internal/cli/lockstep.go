@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/lockfile"
+	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/internal/plan"
+	"github.com/xpkg-dev/xpkg/internal/preview"
+)
+
+// step is what becomes of one package of a lock file.
+type step struct {
+	locked lockfile.Package
+	// live is what is installed of it, under whatever name, or nil; want is what is to
+	// be installed.
+	live, want v1.Package
+	// plan is nil when nothing changes, and when none could be made.
+	plan *preview.Plan
+	// same says that the package is installed as it is locked.
+	same bool
+}
+
+// steps compares the file with what is installed.
+func (c *installCmd) steps(ctx context.Context, cluster client.Client, f lockfile.File) ([]*step, error) {
+	all, err := load(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	names := lockNames(f)
+	var out []*step
+	for _, p := range f.Order() {
+		s := &step{locked: p, live: all.locked(p)}
+		if s.live != nil {
+			s.want = s.live.DeepCopyObject().(v1.Package)
+			s.same = isLocked(s.live, p)
+		} else {
+			s.want = v1.NewPackage(string(p.Kind))
+			s.want.SetName(names[p.Package])
+			c.configure(s.want)
+			if other := all.named(s.want); other != nil {
+				return nil, installedOtherwise(other, p.Reference().String())
+			}
+		}
+		if !s.same {
+			s.want.PackageSpec().Package = p.Reference().String()
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// locked gives the package that is installed from the repository of a locked one or,
+// under whatever name, with the same content.
+func (i *installed) locked(p lockfile.Package) v1.Package {
+	var same v1.Package
+	for _, x := range i.packages {
+		if x.PackageKind() != string(p.Kind) {
+			continue
+		}
+		if ref, err := oci.ParseReference(x.PackageSpec().Package, oci.ParseOptions{}); err == nil && ref.Name() == p.Package {
+			return x
+		}
+		if x.PackageStatus().ResolvedDigest == p.Digest.String() {
+			same = x
+		}
+	}
+	return same
+}
+
+// named gives the package of the same kind and name.
+func (i *installed) named(p v1.Package) v1.Package {
+	for _, x := range i.packages {
+		if x.PackageKind() == p.PackageKind() && x.GetName() == p.GetName() {
+			return x
+		}
+	}
+	return nil
+}
+
+// isLocked reports whether a package is installed with the content that is locked.
+func isLocked(live v1.Package, p lockfile.Package) bool {
+	spec, status := live.PackageSpec(), live.PackageStatus()
+	if ref, err := oci.ParseReference(spec.Package, oci.ParseOptions{}); err == nil && !ref.Digest.IsZero() {
+		return ref.Digest == p.Digest
+	}
+	return status.CurrentIdentifier == spec.Package && status.ResolvedDigest == p.Digest.String()
+}
+
+// carryOut makes the one write of a step.
+func (s *step) carryOut(ctx context.Context, cluster client.Client) (v1.Package, string, error) {
+	word := "created"
+	if s.live != nil {
+		word = "updated"
+	}
+	switch kind := s.want.GetObjectKind().GroupVersionKind(); {
+	case s.same:
+		return s.live, "unchanged", nil
+	case s.plan != nil:
+		done, err := carryOut(ctx, cluster, s.plan, metav1.DeletePropagationBackground)
+		return done, word, err
+	case s.live != nil:
+		err := cluster.Update(ctx, s.want, client.FieldOwner(plan.FieldManager))
+		s.want.GetObjectKind().SetGroupVersionKind(kind)
+		return s.want, word, classify(err, "update %s", shortName(s.want))
+	default:
+		err := cluster.Create(ctx, s.want, client.FieldOwner(plan.FieldManager))
+		s.want.GetObjectKind().SetGroupVersionKind(kind)
+		return s.want, word, classify(err, "create %s", shortName(s.want))
+	}
+}
