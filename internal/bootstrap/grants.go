@@ -58,6 +58,13 @@ func Grants() []Grant {
 			},
 		},
 		{
+			Name: "dependencies", Scope: Everywhere,
+			Reason: "Install what packages need, and bring it to the version that they need.",
+			Rules: []rbacv1.PolicyRule{
+				rule(packages, words("providers", "configurations", "functions"), words("get", "create", "update")),
+			},
+		},
+		{
 			Name: "revisions", Scope: Everywhere,
 			Reason: "Make a revision of each content, activate it, and collect old ones. Before a program is started, its revision and its package are read again.",
 			Rules: []rbacv1.PolicyRule{

@@ -49,6 +49,11 @@ func TestTheRightsAreEnoughAndNotMore(t *testing.T) {
 	s.examples(t)
 	s.everything(t)
 	s.meddle(t)
+	for i, version := range []string{"v1.0.0", "v2.0.0"} {
+		p := s.needy(t, fmt.Sprintf("needy-%d", i), "needed", version)
+		s.put(t, p)
+		s.healthy(t, p)
+	}
 	stop()
 	for c := range seen.denials() {
 		t.Errorf("the manager may not %s %s %q of %q", c.verb, c.resource, c.name, c.group)
@@ -99,6 +104,7 @@ func TestEveryGrantIsNeeded(t *testing.T) {
 			provider := pkg(v1.ProviderKind, name, s.publish(t, name+"-p", "v1.0.0", stream("Provider", name, definition(name, "a"))))
 			provider.PackageSpec().PackagePullSecrets = []corev1.LocalObjectReference{{Name: name}}
 			s.put(t, provider)
+			s.put(t, s.needy(t, name+"-needy", name+"-needed", "v1.0.0"))
 			s.put(t, pkg(v1.ConfigurationKind, name, s.publish(t, name+"-c", "v1.0.0", stream("Configuration", name, xrd(name, "a")))))
 			wait.Until(t, patience, "the manager is refused something", func() (string, bool) {
 				denials := seen.denials()

@@ -28,6 +28,7 @@ import (
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
 	"github.com/xpkg-dev/xpkg/internal/cache"
+	"github.com/xpkg-dev/xpkg/internal/closure"
 	"github.com/xpkg-dev/xpkg/internal/content"
 	"github.com/xpkg-dev/xpkg/internal/manager"
 	"github.com/xpkg-dev/xpkg/internal/oci"
@@ -161,6 +162,7 @@ func (s *stand) run(t *testing.T) (*calls, func()) {
 				Permissions:    &manager.Permissions{Ceiling: manager.CeilingSource{ConfigMap: ceiling}},
 				Runtimes:       runtime.Everywhere(runtime.Deployment),
 				LeaderElection: &manager.LeaderElection{Identity: t.Name()},
+				Dependencies:   &manager.Dependencies{Registry: source, Upgrades: closure.UpgradeOrDowngrade},
 			})
 			if err != nil && ctx.Err() == nil {
 				// Like a pod it is started again.

@@ -15,11 +15,17 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/cache"
+	"github.com/xpkg-dev/xpkg/internal/closure"
 	"github.com/xpkg-dev/xpkg/internal/content"
 	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/manager"
 	programs "github.com/xpkg-dev/xpkg/internal/runtime"
 )
+
+// dependencyFlags say what is done about what packages need.
+type dependencyFlags struct {
+	DependencyUpgrades closure.Policy `enum:"None,Upgrade,UpgradeOrDowngrade" default:"None" help:"What may become of packages that were installed because others need them, when a package needs another version: None, Upgrade or UpgradeOrDowngrade."`
+}
 
 type managerCmd struct {
 	clusterFlags
@@ -35,12 +41,13 @@ type managerCmd struct {
 	HealthAddress      string        `placeholder:"HOST:PORT" help:"Serve /healthz and /readyz here."`
 	ActivationDeadline time.Duration `default:"10m" placeholder:"DURATION" help:"How long a new revision may take to become healthy before the one before it is brought back. Below zero, nothing is ever brought back."`
 	PackageRuntime     string        `placeholder:"RUNTIME" help:"Who runs the programs of packages: Deployment, Process, External or None, or pairs such as Provider=External;Function=Deployment. Default is Deployment."`
-	CrossplaneVersion  string        `placeholder:"VERSION" help:"Version of Crossplane that packages must fit. Default is that of the Crossplane in the namespace; where there is none, every package fits."`
-	LeaderElection     bool          `help:"Stand by while another manager with the same namespace works."`
-	LeaseDuration      time.Duration `default:"10s" help:"How long a manager that stands by waits for a sign of the one that works."`
-	TakeOver           bool          `help:"Replace the package API of another package manager, which must not run any more."`
-	LogFormat          string        `enum:"text,json" default:"text" help:"How to write the log: text or json."`
-	Verbose            bool          `short:"v" help:"Log every step."`
+	dependencyFlags
+	CrossplaneVersion string        `placeholder:"VERSION" help:"Version of Crossplane that packages must fit. Default is that of the Crossplane in the namespace; where there is none, every package fits."`
+	LeaderElection    bool          `help:"Stand by while another manager with the same namespace works."`
+	LeaseDuration     time.Duration `default:"10s" help:"How long a manager that stands by waits for a sign of the one that works."`
+	TakeOver          bool          `help:"Replace the package API of another package manager, which must not run any more."`
+	LogFormat         string        `enum:"text,json" default:"text" help:"How to write the log: text or json."`
+	Verbose           bool          `short:"v" help:"Log every step."`
 }
 
 // Run runs the manager until it is stopped.
@@ -73,7 +80,7 @@ func (c *managerCmd) Run(env *Env) error {
 	}
 	return runManager(env.Context, managerOptions{
 		config: cfg, cacheDir: dir, programsDir: filepath.Join(filepath.Dir(filepath.Clean(dir)), "runtime"), cacheLimit: c.CacheLimit, log: newLog(env.Stderr, c.LogFormat, c.Verbose), registries: c.registryFlags,
-		limits: c.limitFlags,
+		limits: c.limitFlags, upgrades: c.DependencyUpgrades,
 		options: manager.Options{
 			Namespace: c.Namespace, Poll: c.PollInterval, Resync: c.SyncInterval, CrossplaneVersion: c.CrossplaneVersion,
 			ActivationDeadline: c.ActivationDeadline, Permissions: c.permissions(),
@@ -123,6 +130,7 @@ type managerOptions struct {
 	log         *slog.Logger
 	registries  registryFlags
 	limits      limitFlags
+	upgrades    closure.Policy
 	options     manager.Options
 }
 
@@ -143,6 +151,7 @@ func runManager(ctx context.Context, o managerOptions) (err error) {
 	opts := o.options
 	opts.Config = rest.AddUserAgent(rest.CopyConfig(o.config), "xpkg/"+Version)
 	opts.Content, opts.Images = source, source
+	opts.Dependencies = &manager.Dependencies{Registry: source, Upgrades: o.upgrades}
 	opts.InUse, opts.Log = packages.Use, o.log
 	if opts.Runtimes.Uses(programs.Process) {
 		processes, roots, all, err := startProcesses(o.programsDir, source, o.log)

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/xpkg-dev/xpkg/internal/dependency"
+	"github.com/xpkg-dev/xpkg/internal/closure"
 	"github.com/xpkg-dev/xpkg/internal/plan"
 	"github.com/xpkg-dev/xpkg/internal/preview"
 )
@@ -166,7 +166,7 @@ func (t planText) dependencies(all []preview.Dependency) {
 	t.title("dependencies")
 	for _, d := range all {
 		about := ""
-		if d.State == dependency.Unfit {
+		if d.State == closure.Unfit {
 			about = "installed is " + d.Installed
 		}
 		t.row(string(d.State), strings.TrimSpace(d.Package+" "+d.Constraint), about)

@@ -33,6 +33,7 @@ type upCmd struct {
 	dataDirFlag
 	cacheLimitFlag
 	permissionFlags
+	dependencyFlags
 	Port           int    `default:"16443" help:"Port of the API server. 0 takes a free one, and the same again next time."`
 	RegistryPort   int    `default:"15000" help:"Port of the registry. 0 takes a free one, and the same again next time."`
 	CRDOpenAPI     bool   `name:"crd-openapi" help:"Publish the schemas of custom resources for kubectl explain, which costs memory."`
@@ -57,7 +58,7 @@ func (c *upCmd) Run(env *Env) error {
 	defer progress.end()
 	return up.Run(env.Context, up.Options{
 		Dir: dir, Port: c.Port, RegistryPort: c.RegistryPort, CRDOpenAPI: c.CRDOpenAPI, Version: Version,
-		Manager: localManager(progress, c.CacheLimit, programsDir(dir), choice, c.permissions()),
+		Manager: localManager(progress, c, programsDir(dir), choice),
 		Progress: func(e up.Event) {
 			c.tell(env, progress, e)
 		},
@@ -66,12 +67,13 @@ func (c *upCmd) Run(env *Env) error {
 
 // localManager is the package manager of a control plane on this machine. What
 // it has to say goes above the progress, as lines of their own.
-func localManager(progress *progress, limit amount, programsDir string, choice programs.Choice, permissions *manager.Permissions) up.Manager {
+func localManager(progress *progress, c *upCmd, programsDir string, choice programs.Choice) up.Manager {
 	return func(ctx context.Context, e up.Env) error {
 		return runManager(ctx, managerOptions{
-			config: e.Config, cacheDir: filepath.Join(e.CacheDir, packagesDir), cacheLimit: limit, programsDir: programsDir,
-			log:     slog.New(slog.NewTextHandler(progress, nil)),
-			options: manager.Options{Ready: e.Ready, Runtimes: choice, Permissions: permissions},
+			config: e.Config, cacheDir: filepath.Join(e.CacheDir, packagesDir), cacheLimit: c.CacheLimit, programsDir: programsDir,
+			upgrades: c.DependencyUpgrades,
+			log:      slog.New(slog.NewTextHandler(progress, nil)),
+			options:  manager.Options{Ready: e.Ready, Runtimes: choice, Permissions: c.permissions()},
 		})
 	}
 }

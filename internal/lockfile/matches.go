@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/xpkg-dev/xpkg/internal/dependency"
 	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/format"
 )
@@ -44,6 +43,6 @@ func (p Package) Matches(kind format.Kind, needs []format.Dependency) error {
 // is reports whether a dependency of a package is this one. Where the package names
 // no registry, whoever has resolved it has said which one is meant.
 func (d Dependency) is(need format.Dependency) bool {
-	name := dependency.Repository(need.Package)
+	name := Repository(need.Package)
 	return d.Constraint == need.Constraint && (d.Package == name || strings.HasSuffix(d.Package, "/"+name))
 }

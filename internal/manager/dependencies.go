@@ -4,12 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/dependency"
+	"github.com/xpkg-dev/xpkg/internal/closure"
 	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/format"
+	"github.com/xpkg-dev/xpkg/internal/lockfile"
+	"github.com/xpkg-dev/xpkg/internal/oci"
 )
 
 // Failures of dependencies.
@@ -27,37 +32,41 @@ var (
 )
 
 // dependencies checks that everything the package directly depends on is
-// installed at a version that it accepts, and counts it in the status.
-func (r *revisionReconciler) dependencies(ctx context.Context, rev v1.PackageRevision, meta format.Meta) error {
-	status := rev.RevisionStatus()
+// installed at a version that it accepts, and counts it in the status. What is not
+// there is installed, where that is wanted; the revision waits for it.
+func (r *revisionReconciler) dependencies(ctx context.Context, log *slog.Logger, f family, meta format.Meta) error {
+	status := f.rev.RevisionStatus()
 	status.FoundDependencies, status.InstalledDependencies, status.InvalidDependencies = 0, 0, 0
-	if rev.RevisionSpec().SkipDependencyResolution || len(meta.DependsOn) == 0 {
+	if f.rev.RevisionSpec().SkipDependencyResolution || len(meta.DependsOn) == 0 {
 		return nil
 	}
-	installed, err := r.installed(ctx)
+	graph, err := r.graph(ctx, f, meta)
 	if err != nil {
 		return err
 	}
 	status.FoundDependencies = int64(len(meta.DependsOn))
 	var missing, invalid []string
-	for _, d := range dependency.Check(meta.DependsOn, installed) {
+	for _, d := range graph.Check(lockfile.Needs(meta.DependsOn)) {
 		switch d.State {
-		case dependency.Missing:
+		case closure.Missing:
 			missing = append(missing, strings.TrimSpace(d.Need.Package+" "+d.Need.Constraint))
 			continue
-		case dependency.Unfit:
+		case closure.Unfit:
 			status.InvalidDependencies++
-			invalid = append(invalid, fmt.Sprintf("%s is installed at %s, and %s is needed", d.Need.Package, d.At.Identifier(), d.Need.Constraint))
+			invalid = append(invalid, fmt.Sprintf("%s is installed at %s, and %s is needed", d.Need.Package, d.At.At(), d.Need.Constraint))
 		}
 		status.InstalledDependencies++
 	}
-	switch {
-	case len(missing) > 0:
-		return ErrDependencyMissing.New(errors.New(strings.Join(missing, ", ")), "%s of %d not installed", count(len(missing), "dependency", "dependencies"), len(meta.DependsOn))
-	case len(invalid) > 0:
-		return ErrDependencyVersion.New(errors.New(strings.Join(invalid, "; ")), "dependencies at a version that does not fit")
+	if len(missing)+len(invalid) == 0 {
+		return nil
 	}
-	return nil
+	if err := r.settle(ctx, log, f, meta, len(missing) > 0); err != nil {
+		return err
+	}
+	if len(missing) > 0 {
+		return ErrDependencyMissing.New(errors.New(strings.Join(missing, ", ")), "%s of %d not installed", count(len(missing), "dependency", "dependencies"), len(meta.DependsOn))
+	}
+	return ErrDependencyVersion.New(errors.New(strings.Join(invalid, "; ")), "dependencies at a version that does not fit")
 }
 
 func count(n int, one, many string) string {
@@ -67,16 +76,46 @@ func count(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// installed maps the repository of every package in the cluster to the reference
-// at which it is installed.
-func (w *world) installed(ctx context.Context) (dependency.Installed, error) {
-	var all []v1.Package
+// graph is all packages of the cluster with what they need, as far as that is known.
+// Of the package of a revision, that is what the revision needs.
+func (r *revisionReconciler) graph(ctx context.Context, f family, meta format.Meta) (*closure.Graph, error) {
+	own := f.pkg.DeepCopyObject().(v1.Package)
+	own.PackageStatus().CurrentIdentifier = own.PackageSpec().Package
+	own.PackageStatus().ResolvedDigest = f.rev.RevisionSpec().Digest
+	var nodes []closure.Node
+	if n, ok := closure.Of(own, meta.DependsOn); ok {
+		nodes = append(nodes, n)
+	}
 	for _, kind := range v1.PackageKinds() {
 		list := v1.NewPackageList(kind)
-		if err := w.client.List(ctx, list); err != nil {
+		if err := r.client.List(ctx, list); err != nil {
 			return nil, fmt.Errorf("list packages: %w", err)
 		}
-		all = append(all, list.Packages()...)
+		for _, p := range list.Packages() {
+			if keyOf(p) == keyOf(own) {
+				continue
+			}
+			if n, ok := r.node(ctx, p); ok {
+				nodes = append(nodes, n)
+			}
+		}
 	}
-	return dependency.Index(all), nil
+	return closure.NewGraph(nodes, func(repository string) string { return r.place(ctx, repository) }), nil
+}
+
+func (w *world) node(ctx context.Context, p v1.Package) (closure.Node, bool) {
+	ref, err := oci.ParseReference(p.PackageSpec().Package, oci.ParseOptions{})
+	if err != nil {
+		return closure.Node{}, false
+	}
+	return closure.Of(p, w.needs.of(ctx, ref, closure.Content(p).String()))
+}
+
+// place is where a repository is really read, after what image configs say.
+func (w *world) place(ctx context.Context, repository string) string {
+	origin, _, err := w.origins.Locate(ctx, repository+":latest", nil, corev1.PullIfNotPresent)
+	if err != nil {
+		return repository
+	}
+	return origin.Ref.Name()
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,9 +16,8 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
-	"github.com/xpkg-dev/xpkg/internal/content"
-	"github.com/xpkg-dev/xpkg/internal/dependency"
 	"github.com/xpkg-dev/xpkg/internal/format"
+	"github.com/xpkg-dev/xpkg/internal/lockfile"
 	"github.com/xpkg-dev/xpkg/internal/oci"
 )
 
@@ -27,12 +25,7 @@ import (
 // on, in the object that the tools of the field read. The Lock is derived from
 // the active revisions every time: nothing is ever decided from what it says, so
 // that a damaged Lock harms nobody and is repaired with the next change.
-type lockReconciler struct {
-	*world
-	mu sync.Mutex
-	// dependencies remembers those of content, by its digest.
-	dependencies map[string][]v1beta1.Dependency
-}
+type lockReconciler struct{ *world }
 
 // Reconcile brings the Lock up to date.
 func (r *lockReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
@@ -112,40 +105,15 @@ func (r *lockReconciler) entry(ctx context.Context, rev v1.PackageRevision) (v1b
 	}
 	return v1beta1.LockPackage{
 		Name: rev.GetName(), APIVersion: new(v1.GroupVersion.String()), Kind: new(rev.PackageKind()),
-		Source: ref.Name(), Version: version, Dependencies: r.needs(ctx, rev, ref),
+		Source: ref.Name(), Version: version, Dependencies: lockDependencies(r.needs.of(ctx, ref, rev.RevisionSpec().Digest)),
 	}, true
 }
 
-// needs are the dependencies of a revision. They follow from its digest, so that
-// each content is read once. Content that is not in the cache is not pulled for
-// the Lock's sake: its revision says that it is missing.
-func (r *lockReconciler) needs(ctx context.Context, rev v1.PackageRevision, ref oci.Reference) []v1beta1.Dependency {
-	none := []v1beta1.Dependency{}
-	digest, err := oci.ParseDigest(rev.RevisionSpec().Digest)
-	if err != nil {
-		return none
-	}
-	r.mu.Lock()
-	known, ok := r.dependencies[digest.String()]
-	r.mu.Unlock()
-	if ok {
-		return known
-	}
-	pkg, err := r.content.Read(ctx, content.Plain(ref), digest, false)
-	if err != nil {
-		return none
-	}
-	known = append(none, lockDependencies(pkg.Meta)...)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.dependencies[digest.String()] = known
-	return known
-}
-
-func lockDependencies(meta format.Meta) []v1beta1.Dependency {
-	var out []v1beta1.Dependency
-	for _, d := range meta.DependsOn {
-		dep := v1beta1.Dependency{Package: dependency.Repository(d.Package), Constraints: d.Constraint}
+func lockDependencies(needs []format.Dependency) []v1beta1.Dependency {
+	// The API server wants a list, also of none.
+	out := []v1beta1.Dependency{}
+	for _, d := range needs {
+		dep := v1beta1.Dependency{Package: lockfile.Repository(d.Package), Constraints: d.Constraint}
 		if d.Kind != "" {
 			dep.APIVersion, dep.Kind = new(cmp.Or(d.APIVersion, v1.GroupVersion.String())), new(string(d.Kind))
 		}
@@ -166,7 +134,7 @@ func setupLock(mgr ctrl.Manager, w *world) error {
 	}
 	opts := options()
 	opts.MaxConcurrentReconciles = 1
-	err := b.WithOptions(opts).Complete(&lockReconciler{world: w, dependencies: map[string][]v1beta1.Dependency{}})
+	err := b.WithOptions(opts).Complete(&lockReconciler{w})
 	if err != nil {
 		return fmt.Errorf("controller of the Lock: %w", err)
 	}

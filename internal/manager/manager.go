@@ -75,6 +75,8 @@ type Options struct {
 	InUse func(cluster string, contents []oci.Digest) error
 	// TakeOver replaces the package API of another package manager.
 	TakeOver bool
+	// Dependencies, when they are set, make the manager install what packages need.
+	Dependencies *Dependencies
 	// Permissions, when they are set, make the manager give programs of packages their
 	// rights.
 	Permissions *Permissions
@@ -243,6 +245,7 @@ func newWorld(ctx context.Context, o Options, mgr ctrl.Manager, cluster *apply.C
 		core:      &crossplane{configured: o.CrossplaneVersion, reader: mgr.GetAPIReader(), namespace: namespace(o), now: time.Now},
 		processes: map[string]chan event.GenericEvent{v1.ProviderKind: make(chan event.GenericEvent), v1.FunctionKind: make(chan event.GenericEvent)},
 		now:       time.Now, poll: cmp.Or(o.Poll, defaultPoll), gate: gate{deadline(o), time.Now}, namespace: namespace(o),
+		needs: &needs{content: o.Content}, settling: newSettling(o.Dependencies),
 		permissions: o.Permissions, held: &held{client: mgr.GetClient(), log: o.Log},
 		inUse: func(contents []oci.Digest) error {
 			if o.InUse == nil {
@@ -334,7 +337,8 @@ func (w *world) setupRevision(ctx context.Context, mgr ctrl.Manager, kind string
 		Watches(&v1beta1.ImageConfig{}, w.onRevisionImageConfig(kind)).
 		WithOptions(options())
 	for _, dependency := range v1.PackageKinds() {
-		b = b.Watches(v1.NewPackage(dependency), w.dependents(kind))
+		b = b.Watches(v1.NewPackage(dependency), w.dependents(kind)).
+			Watches(v1.NewPackage(dependency), w.bereft(kind), builder.WithPredicates(movedAway()))
 	}
 	return w.watchCertificates(w.watchPrograms(w.watchRights(w.watchObjects(b, kind), kind), kind), kind).Complete(&revisionReconciler{world: w, kind: kind})
 }

@@ -107,7 +107,7 @@ func (r *revisionReconciler) establish(ctx context.Context, log *slog.Logger, f 
 	}
 	r.reportLookup(f.rev, nil)
 	describe(f.rev, pkg.Meta)
-	if err := r.admit(ctx, f.rev, pkg.Meta); err != nil {
+	if err := r.admit(ctx, log, f, pkg.Meta); err != nil {
 		return ctrl.Result{}, verdict{}, err
 	}
 	objects, err := desired.Of(pkg, revision.Additions(f.rev, r.namespace))
@@ -187,13 +187,13 @@ func (r *revisionReconciler) carry(ctx context.Context, log *slog.Logger, f fami
 
 // admit refuses a revision that cannot work in this cluster, before anything of
 // it is written.
-func (r *revisionReconciler) admit(ctx context.Context, rev v1.PackageRevision, meta format.Meta) error {
-	if !rev.RevisionSpec().IgnoreCrossplaneConstraints {
+func (r *revisionReconciler) admit(ctx context.Context, log *slog.Logger, f family, meta format.Meta) error {
+	if !f.rev.RevisionSpec().IgnoreCrossplaneConstraints {
 		if err := r.core.admits(ctx, meta); err != nil {
 			return err
 		}
 	}
-	return r.dependencies(ctx, rev, meta)
+	return r.dependencies(ctx, log, f, meta)
 }
 
 // source is where the content of a revision is.

@@ -103,6 +103,9 @@ func (s *stand) run() (end func() error, err error) {
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	o := s.options
 	o.Config, o.Content, o.Images, o.InUse, o.Ready = s.audited(), source, source, packages.Use, func() { close(ready) }
+	if o.Dependencies != nil {
+		o.Dependencies = &manager.Dependencies{Registry: source, Upgrades: o.Dependencies.Upgrades}
+	}
 	o.Log = slog.New(slog.DiscardHandler)
 	if s.log != nil {
 		o.Log = slog.New(s.log)

@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +17,8 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/imageconfig"
+	"github.com/xpkg-dev/xpkg/internal/lockfile"
+	"github.com/xpkg-dev/xpkg/internal/oci"
 )
 
 func request(o client.Object) reconcile.Request {
@@ -176,4 +179,31 @@ func (w *world) dependents(kind string) handler.EventHandler {
 	return w.toRevisions(kind, func(_ context.Context, _ client.Object, rev v1.PackageRevision) bool {
 		return waitsForDependencies(rev)
 	})
+}
+
+// bereft maps a package that is gone, or asks for something else, to the active
+// revisions of a kind that need it.
+func (w *world) bereft(kind string) handler.EventHandler {
+	return w.toRevisions(kind, func(ctx context.Context, o client.Object, rev v1.PackageRevision) bool {
+		if !active(rev) {
+			return false
+		}
+		ref, err := oci.ParseReference(rev.RevisionSpec().Image, oci.ParseOptions{})
+		if err != nil {
+			return false
+		}
+		needs := lockfile.Needs(w.needs.of(ctx, ref, rev.RevisionSpec().Digest))
+		repository := lockfile.Repository(o.(v1.Package).PackageSpec().Package)
+		return slices.ContainsFunc(needs, func(d lockfile.Dependency) bool { return d.Package == repository })
+	})
+}
+
+// movedAway lets through packages that are deleted, or whose spec changes.
+func movedAway() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || e.ObjectNew.GetDeletionTimestamp() != nil
+		},
+	}
 }

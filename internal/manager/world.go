@@ -68,6 +68,9 @@ type world struct {
 	now          func() time.Time
 	poll         time.Duration
 	gate         gate
+	needs        *needs
+	// settling says how what is missing is installed; nil when it is not.
+	settling *settling
 	// namespace is where the programs of packages run.
 	namespace string
 	// permissions say how rights are given; nil when somebody else gives them.

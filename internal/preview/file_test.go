@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/dependency"
+	"github.com/xpkg-dev/xpkg/internal/closure"
 	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/plan"
 )
@@ -71,7 +71,7 @@ func whole(t testing.TB) *Plan {
 			Unchanged: 3,
 		},
 		Incompatible: "it is made for another Crossplane",
-		Dependencies: []Dependency{{Package: "registry.example.com/water", Constraint: ">=v1", State: dependency.Unfit, Installed: "registry.example.com/water:v0.9.0"}},
+		Dependencies: []Dependency{{Package: "registry.example.com/water", Constraint: ">=v1", State: closure.Unfit, Installed: "registry.example.com/water:v0.9.0"}},
 		Resources:    []Resources{{Definition: "boats.example.com", Count: 412}, {Definition: "rafts.example.com", Unknown: "they may not be listed"}},
 		Preconditions: Preconditions{
 			UID: "u0", Generation: 4, Spec: spec,

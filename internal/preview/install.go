@@ -11,11 +11,12 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/closure"
 	"github.com/xpkg-dev/xpkg/internal/content"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
-	"github.com/xpkg-dev/xpkg/internal/dependency"
 	"github.com/xpkg-dev/xpkg/internal/desired"
 	"github.com/xpkg-dev/xpkg/internal/format"
+	"github.com/xpkg-dev/xpkg/internal/lockfile"
 	"github.com/xpkg-dev/xpkg/internal/oci"
 	"github.com/xpkg-dev/xpkg/internal/plan"
 	"github.com/xpkg-dev/xpkg/internal/revision"
@@ -146,14 +147,25 @@ func (s *situation) dependencies(p v1.Package, meta format.Meta) []Dependency {
 		return nil
 	}
 	var out []Dependency
-	for _, d := range dependency.Check(meta.DependsOn, dependency.Index(append([]v1.Package{p}, s.others...))) {
+	for _, d := range s.graph(p).Check(lockfile.Needs(meta.DependsOn)) {
 		x := Dependency{Package: d.Need.Package, Constraint: d.Need.Constraint, State: d.State}
-		if d.State != dependency.Missing {
-			x.Installed = d.At.String()
+		if d.State != closure.Missing {
+			x.Installed = d.At.Reference()
 		}
 		out = append(out, x)
 	}
 	return out
+}
+
+// graph is all packages, this one as it will be.
+func (s *situation) graph(p v1.Package) *closure.Graph {
+	var nodes []closure.Node
+	for _, x := range append([]v1.Package{p}, s.others...) {
+		if n, ok := closure.Of(x, nil); ok {
+			nodes = append(nodes, n)
+		}
+	}
+	return closure.NewGraph(nodes, nil)
 }
 
 // restsOn names the packages that a plan with these dependencies was made from. What
@@ -162,7 +174,7 @@ func (s *situation) restsOn(needs []Dependency) []Installed {
 	var out []Installed
 	for _, x := range s.others {
 		ref, err := oci.ParseReference(x.PackageSpec().Package, oci.ParseOptions{})
-		if err != nil || !slices.ContainsFunc(needs, func(d Dependency) bool { return dependency.Repository(d.Package) == ref.Name() }) {
+		if err != nil || !slices.ContainsFunc(needs, func(d Dependency) bool { return lockfile.Repository(d.Package) == ref.Name() }) {
 			continue
 		}
 		out = append(out, Installed{

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/dependency"
+	"github.com/xpkg-dev/xpkg/internal/closure"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 )
 
@@ -41,7 +41,7 @@ func notes(p v1.Package, n succession, out *Plan) []string {
 func unsatisfied(all []Dependency) []string {
 	var out []string
 	for _, d := range all {
-		if d.State != dependency.Satisfied {
+		if d.State != closure.Satisfied {
 			out = append(out, strings.TrimSpace(d.Package+" "+d.Constraint))
 		}
 	}

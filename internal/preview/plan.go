@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/dependency"
+	"github.com/xpkg-dev/xpkg/internal/closure"
 	"github.com/xpkg-dev/xpkg/internal/plan"
 )
 
@@ -126,9 +126,9 @@ type RevisionChange struct {
 
 // Dependency is a package that the content needs.
 type Dependency struct {
-	Package    string           `json:"package"`
-	Constraint string           `json:"constraint,omitempty"`
-	State      dependency.State `json:"state"`
+	Package    string        `json:"package"`
+	Constraint string        `json:"constraint,omitempty"`
+	State      closure.State `json:"state"`
 	// Installed is the reference that is there, if any is.
 	Installed string `json:"installed,omitempty"`
 }
@@ -185,7 +185,7 @@ func (p *Plan) Pending() bool {
 // Waits reports whether objects have to wait for a dependency.
 func (p *Plan) Waits() bool {
 	for _, d := range p.Dependencies {
-		if d.State != dependency.Satisfied {
+		if d.State != closure.Satisfied {
 			return true
 		}
 	}

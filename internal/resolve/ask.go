@@ -29,6 +29,9 @@ func (r *Resolver) identity(pkg string) string {
 	if err != nil {
 		return pkg
 	}
+	if r.Name != nil {
+		return r.Name(ref.Name())
+	}
 	return ref.Name()
 }
 

@@ -37,6 +37,9 @@ type Resolver struct {
 	// Locate tells where the content of a reference is; it is at the reference itself
 	// when nil.
 	Locate func(ctx context.Context, ref oci.Reference) (content.Origin, error)
+	// Name gives the one name that a repository has among those that are kept; it is
+	// its own when nil.
+	Name func(repository string) string
 	// DefaultRegistry is where dependencies are that name no registry. Without it
 	// there are none such: which registry was meant is not guessed.
 	DefaultRegistry string

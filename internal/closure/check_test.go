@@ -1,10 +1,11 @@
-package dependency
+package closure
 
 import (
 	"testing"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/format"
+	"github.com/xpkg-dev/xpkg/internal/lockfile"
 )
 
 func TestCheck(t *testing.T) {
@@ -30,13 +31,18 @@ func TestCheck(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := v1.NewPackage(v1.ProviderKind)
+			p.SetName("a")
 			p.PackageSpec().Package = tc.installed
-			got := Check([]format.Dependency{{Package: tc.needed, Constraint: tc.constraint}}, Index([]v1.Package{p}))
+			var nodes []Node
+			if n, ok := Of(p, nil); ok {
+				nodes = append(nodes, n)
+			}
+			got := NewGraph(nodes, nil).Check(lockfile.Needs([]format.Dependency{{Package: tc.needed, Constraint: tc.constraint}}))
 			if len(got) != 1 || got[0].State != tc.want {
 				t.Errorf("got %+v, want %s", got, tc.want)
 			}
-			if (got[0].At.Repository == "") != (tc.want == Missing) {
-				t.Errorf("installed at %s", got[0].At)
+			if (got[0].At.Name == "") != (tc.want == Missing) {
+				t.Errorf("installed at %+v", got[0].At)
 			}
 		})
 	}

@@ -1,0 +1,104 @@
+package closure
+
+import (
+	"slices"
+
+	"github.com/xpkg-dev/xpkg/internal/lockfile"
+	"github.com/xpkg-dev/xpkg/internal/resolve"
+)
+
+// Change is a package that has to be made, or moved to another version.
+type Change struct {
+	// Object is what there is of it, or nil.
+	Object *Node
+	// To is what has to be there.
+	To lockfile.Package
+	// For are those who need it, by kind and name.
+	For []string
+}
+
+// Changes are what has to be done so that the graph is what was resolved. Those that
+// others need come before the others.
+func (g *Graph) Changes(r resolve.Result) []Change {
+	var out []Change
+	for _, p := range r.Packages {
+		c := Change{To: p, For: askers(r, p)}
+		if n, ok := g.Find(p.Package); ok {
+			if n.Reference() == (Node{Package: p}).Reference() {
+				continue
+			}
+			c.Object = &n
+		}
+		out = append(out, c)
+	}
+	depth := depths(r.Packages)
+	slices.SortStableFunc(out, func(a, b Change) int { return depth[a.To.Package] - depth[b.To.Package] })
+	return out
+}
+
+// askers are the repositories of those who need a package.
+func askers(r resolve.Result, p lockfile.Package) []string {
+	var out []string
+	for _, other := range r.Packages {
+		if slices.ContainsFunc(other.Dependencies, func(d lockfile.Dependency) bool { return d.Package == p.Package }) {
+			out = append(out, other.Package)
+		}
+	}
+	return out
+}
+
+// depths says of each repository how many steps there are below it at most. Circles
+// were refused before.
+func depths(packages []lockfile.Package) map[string]int {
+	byName, out := map[string]lockfile.Package{}, map[string]int{}
+	for _, p := range packages {
+		byName[p.Package] = p
+	}
+	var visit func(name string) int
+	visit = func(name string) int {
+		if d, ok := out[name]; ok {
+			return d
+		}
+		out[name] = 0
+		deepest := 0
+		for _, d := range byName[name].Dependencies {
+			deepest = max(deepest, visit(d.Package)+1)
+		}
+		out[name] = deepest
+		return deepest
+	}
+	for _, p := range packages {
+		visit(p.Package)
+	}
+	return out
+}
+
+// Orphans are the packages that were made for others and that nobody needs any more,
+// those that only orphans need among them.
+func (g *Graph) Orphans() []Node {
+	needed := map[string]bool{}
+	var reach func(n Node)
+	reach = func(n Node) {
+		for _, d := range n.needs() {
+			if needed[d.Package] {
+				continue
+			}
+			needed[d.Package] = true
+			for _, i := range g.at[d.Package] {
+				reach(g.nodes[i])
+			}
+		}
+	}
+	for _, n := range g.nodes {
+		if !n.Made {
+			reach(n)
+		}
+	}
+	var out []Node
+	for _, n := range g.nodes {
+		if n.Made && !needed[n.Package.Package] {
+			out = append(out, n)
+		}
+	}
+	return out
+}

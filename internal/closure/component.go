@@ -1,0 +1,48 @@
+package closure
+
+import "slices"
+
+// Component gives the graph of the packages that have to do with one of them: those
+// that it needs, those that need it, and so on. Whatever is wrong with one of them is
+// no matter to anybody else. Two that need the same package belong together, also
+// when that is not there.
+func (g *Graph) Component(kind, name string) *Graph {
+	start := slices.IndexFunc(g.nodes, func(n Node) bool { return n.Kind == kind && n.Name == name })
+	if start < 0 {
+		return NewGraph(nil, g.from)
+	}
+	askers := map[string][]int{}
+	for i, n := range g.nodes {
+		for _, d := range n.needs() {
+			askers[d.Package] = append(askers[d.Package], i)
+		}
+	}
+	seen, repositories := map[int]bool{start: true}, map[string]bool{}
+	for todo := []int{start}; len(todo) > 0; {
+		n := g.nodes[todo[0]]
+		todo = todo[1:]
+		next := []string{n.Package.Package}
+		for _, d := range n.needs() {
+			next = append(next, d.Package)
+		}
+		for _, repository := range next {
+			if repositories[repository] {
+				continue
+			}
+			repositories[repository] = true
+			for _, i := range slices.Concat(g.at[repository], askers[repository]) {
+				if !seen[i] {
+					seen[i] = true
+					todo = append(todo, i)
+				}
+			}
+		}
+	}
+	var out []Node
+	for i, n := range g.nodes {
+		if seen[i] {
+			out = append(out, n)
+		}
+	}
+	return NewGraph(out, g.from)
+}

@@ -1,0 +1,186 @@
+package closure
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/xpkg-dev/xpkg/internal/lockfile"
+	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/internal/resolve"
+)
+
+// node is a package written as "name needs a, b"; with a star before the name it was
+// made for others, and with a minus its needs are skipped.
+func node(text string) Node {
+	name, needs, _ := strings.Cut(text, " needs ")
+	n := Node{Kind: "Configuration", Made: strings.HasPrefix(name, "*"), Skip: strings.HasPrefix(name, "-")}
+	n.Name = strings.TrimLeft(name, "*-")
+	n.Package = lockfile.Package{Package: repository(n.Name), Version: "v1.0.0", Digest: oci.DigestOf([]byte(n.Name)), Kind: "Configuration"}
+	for need := range strings.SplitSeq(needs, ", ") {
+		if need != "" {
+			n.Dependencies = append(n.Dependencies, lockfile.Dependency{Package: repository(need), Constraint: ">=v1"})
+		}
+	}
+	return n
+}
+
+func repository(name string) string { return "registry.example.com/" + name }
+
+func graph(lines ...string) *Graph {
+	var nodes []Node
+	for _, line := range lines {
+		nodes = append(nodes, node(line))
+	}
+	return NewGraph(nodes, nil)
+}
+
+func namesOf(nodes []Node) string {
+	var out []string
+	for _, n := range nodes {
+		out = append(out, n.Name)
+	}
+	return strings.Join(out, " ")
+}
+
+func TestComponent(t *testing.T) {
+	g := graph("a needs b", "*b needs c", "*c", "d needs c", "e needs f", "x needs gone", "y needs gone", "-s needs z", "z", "alone")
+	for of, want := range map[string]string{
+		"a": "a b c d", "c": "a b c d", "d": "a b c d",
+		"e": "e", // What it needs is not there.
+		"x": "x y", "alone": "alone",
+		"s": "s", "z": "z", // What is skipped joins nobody.
+		"nobody": "",
+	} {
+		if got := namesOf(g.Component("Configuration", of).Nodes()); got != want {
+			t.Errorf("%s has to do with %q, want %q", of, got, want)
+		}
+	}
+}
+
+func TestOrphans(t *testing.T) {
+	for text, want := range map[string]string{
+		"a needs b; *b needs c; *c":              "",
+		"a; *b needs c; *c":                      "b c",
+		"a needs c; *b needs c; *c":              "b",
+		"-a needs b; *b":                         "b",
+		"*b needs c; *c needs b":                 "b c",
+		"a needs b; b; *c":                       "c",
+		"a needs b; *b needs d; *d needs e; *e":  "",
+		"a needs b; *b; *d needs b; *e needs d2": "d e",
+	} {
+		if got := namesOf(graph(strings.Split(text, "; ")...).Orphans()); got != want {
+			t.Errorf("%s: %q is there in vain, want %q", text, got, want)
+		}
+	}
+}
+
+// A package is known by where it is really read, under whatever name somebody needs it.
+func TestNames(t *testing.T) {
+	from := func(repository string) string {
+		return strings.Replace(repository, "public.example.com", "mirror.example.com", 1)
+	}
+	a, b := node("a"), node("b")
+	a.Dependencies = []lockfile.Dependency{{Package: "public.example.com/b", Constraint: ">=v1"}}
+	b.Package.Package = "mirror.example.com/b"
+	g := NewGraph([]Node{a, b}, from)
+	if got := g.Check(a.Dependencies)[0]; got.State != Satisfied || got.At.Name != "b" {
+		t.Errorf("got %+v", got)
+	}
+	if got := namesOf(g.Component("Configuration", "b").Nodes()); got != "a b" {
+		t.Errorf("it has to do with %q", got)
+	}
+	if got := g.Name("public.example.com/c"); got != "public.example.com/c" {
+		t.Errorf("what is not there is called %s", got)
+	}
+}
+
+func TestRequest(t *testing.T) {
+	unread := node("unread needs x")
+	unread.Digest = oci.Digest{}
+	twin := node("a")
+	twin.Name, twin.Dependencies = "twin", []lockfile.Dependency{{Package: repository("c"), Constraint: "<v2"}}
+	g := NewGraph([]Node{node("a needs b"), node("*b"), node("*vain"), node("-s needs nobody"), unread, twin}, nil)
+	q := g.Request(Upgrade)
+	var roots, kept []string
+	for _, r := range q.Roots {
+		roots = append(roots, fmt.Sprintf("%s: %s %s", r.By, strings.TrimPrefix(r.Package, repository("")), r.Constraint))
+	}
+	for _, k := range q.Kept {
+		kept = append(kept, fmt.Sprintf("%s needs %d", strings.TrimPrefix(k.Package, repository("")), len(k.Dependencies)))
+	}
+	pin := func(name string) string { return "v1.0.0@" + oci.DigestOf([]byte(name)).String() }
+	if diff := cmp.Diff([]string{
+		"configuration/a: a " + pin("a"), "configuration/s: s " + pin("s"), "configuration/twin: c <v2",
+		"configuration/unread: unread v1.0.0", "configuration/vain: vain " + pin("vain"),
+	}, roots); diff != "" {
+		t.Errorf("roots (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"a needs 1", "b needs 0", "s needs 0", "vain needs 0"}, kept); diff != "" {
+		t.Errorf("kept (-want +got):\n%s", diff)
+	}
+}
+
+func TestChanges(t *testing.T) {
+	g := graph("a needs b", "*b")
+	to := func(name, version string, needs ...string) lockfile.Package {
+		p := node(name + " needs " + strings.Join(needs, ", ")).Package
+		p.Version = version
+		return p
+	}
+	result := resolve.Result{File: lockfile.File{Packages: []lockfile.Package{
+		to("a", "v1.0.0", "b", "c"), to("b", "v1.1.0", "d"), to("c", "v1.0.0", "d"), to("d", "v1.0.0"),
+	}}}
+	var got []string
+	for _, c := range g.Changes(result) {
+		was := "-"
+		if c.Object != nil {
+			was = c.Object.At()
+		}
+		got = append(got, fmt.Sprintf("%s %s %s for %s", strings.TrimPrefix(c.To.Package, repository("")), was, c.To.Version, strings.ReplaceAll(strings.Join(c.For, " "), repository(""), "")))
+	}
+	if diff := cmp.Diff([]string{"d - v1.0.0 for b c", "b v1.0.0 v1.1.0 for a", "c - v1.0.0 for a"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Components divide the packages: each is in one, and nothing that anybody needs is in
+// another one. Without its orphans a graph has none.
+func TestGraphProperties(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		const many = 8
+		var nodes []Node
+		for i := range rapid.IntRange(1, many).Draw(r, "nodes") {
+			text := fmt.Sprintf("%sp%d needs ", rapid.SampledFrom([]string{"", "*", "-"}).Draw(r, "sort"), i)
+			for _, j := range rapid.SliceOfNDistinct(rapid.IntRange(0, many), 0, 3, rapid.ID[int]).Draw(r, "needs") {
+				text += fmt.Sprintf("p%d, ", j)
+			}
+			nodes = append(nodes, node(text))
+		}
+		g := NewGraph(nodes, nil)
+		for _, n := range g.Nodes() {
+			own := g.Component(n.Kind, n.Name)
+			for _, member := range own.Nodes() {
+				if again := g.Component(member.Kind, member.Name); namesOf(again.Nodes()) != namesOf(own.Nodes()) {
+					r.Fatalf("%s is with %s, which is with %s", n.Name, namesOf(own.Nodes()), namesOf(again.Nodes()))
+				}
+				for _, d := range member.needs() {
+					if to, ok := g.Find(d.Package); ok && !slices.ContainsFunc(own.Nodes(), func(o Node) bool { return o.Name == to.Name }) {
+						r.Fatalf("%s needs %s, which is elsewhere", member.Name, to.Name)
+					}
+				}
+			}
+		}
+		orphans := g.Orphans()
+		left := slices.DeleteFunc(slices.Clone(g.Nodes()), func(n Node) bool {
+			return slices.ContainsFunc(orphans, func(o Node) bool { return o.Name == n.Name })
+		})
+		if more := NewGraph(left, nil).Orphans(); len(more) > 0 {
+			r.Fatalf("without %s there is %s in vain", namesOf(orphans), namesOf(more))
+		}
+	})
+}

@@ -1,0 +1,92 @@
+package closure
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/xpkg-dev/xpkg/internal/lockfile"
+)
+
+// Node is a package of the control plane.
+type Node struct {
+	// Kind and Name are those of its object.
+	Kind, Name string
+	// Locked is what is installed of it: the repository, the tag, the digest, and what
+	// it needs. What it needs is empty while the content is not known.
+	lockfile.Package
+	// Skip says that nothing is to be done about what it needs. It is there for others
+	// all the same.
+	Skip bool
+	// Made says that it was installed because others need it, and by nobody else.
+	Made bool
+}
+
+// needs are those that count.
+func (n Node) needs() []lockfile.Dependency {
+	if n.Skip {
+		return nil
+	}
+	return n.Dependencies
+}
+
+// Compare orders nodes by kind and name.
+func (n Node) Compare(other Node) int {
+	return cmp.Or(cmp.Compare(n.Kind, other.Kind), cmp.Compare(n.Name, other.Name))
+}
+
+// Graph is all packages of a control plane, or those of them that have to do with each
+// other.
+type Graph struct {
+	nodes []Node
+	// at has those of a repository. There should be one, and can be more: the first
+	// one by kind and name stands for it.
+	at map[string][]int
+	// places tell where the packages are found, and from is how that is known.
+	places map[string]string
+	from   func(repository string) string
+}
+
+// NewGraph makes the graph of some packages, in whatever order they are. From tells
+// where a repository is really read, so that a package is known under each of its
+// names; nil when that is where its name says.
+func NewGraph(nodes []Node, from func(repository string) string) *Graph {
+	if from == nil {
+		from = func(repository string) string { return repository }
+	}
+	g := &Graph{nodes: slices.SortedFunc(slices.Values(nodes), Node.Compare), at: map[string][]int{}, places: map[string]string{}, from: from}
+	for i, n := range g.nodes {
+		g.at[n.Package.Package] = append(g.at[n.Package.Package], i)
+		if place := from(n.Package.Package); g.places[place] == "" {
+			g.places[place] = n.Package.Package
+		}
+	}
+	for i := range g.nodes {
+		needs := slices.Clone(g.nodes[i].Dependencies)
+		for j := range needs {
+			needs[j].Package = g.Name(needs[j].Package)
+		}
+		g.nodes[i].Dependencies = needs
+	}
+	return g
+}
+
+// Name is the one name that a repository has in the graph: that under which it is
+// installed, if it is.
+func (g *Graph) Name(repository string) string {
+	if len(g.at[repository]) > 0 {
+		return repository
+	}
+	return cmp.Or(g.places[g.from(repository)], repository)
+}
+
+// Find gives the package of a repository.
+func (g *Graph) Find(repository string) (Node, bool) {
+	at := g.at[repository]
+	if len(at) == 0 {
+		return Node{}, false
+	}
+	return g.nodes[at[0]], true
+}
+
+// Nodes are all packages, by kind and name.
+func (g *Graph) Nodes() []Node { return g.nodes }

@@ -1,0 +1,25 @@
+package lockfile
+
+import (
+	"github.com/xpkg-dev/xpkg/internal/format"
+	"github.com/xpkg-dev/xpkg/internal/oci"
+)
+
+// Needs are the dependencies that the metadata of a package names, by repositories.
+func Needs(all []format.Dependency) []Dependency {
+	var out []Dependency
+	for _, d := range all {
+		out = append(out, Dependency{Package: Repository(d.Package), Constraint: d.Constraint})
+	}
+	return out
+}
+
+// Repository is the canonical form of a dependency's package, without tag and
+// digest.
+func Repository(s string) string {
+	ref, err := oci.ParseReference(s, oci.ParseOptions{AllowUntagged: true})
+	if err != nil {
+		return s
+	}
+	return ref.Name()
+}

@@ -1,0 +1,197 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/closure"
+	"github.com/xpkg-dev/xpkg/internal/content"
+	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/internal/format"
+	"github.com/xpkg-dev/xpkg/internal/lockfile"
+	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/internal/resolve"
+)
+
+// ErrDependencyName is the failure of a dependency for which there is no name.
+var ErrDependencyName = failure.Register(failure.Code{
+	Name: "DependencyName", Class: failure.Conflict,
+	Cause: "A package that another one needs cannot be installed, since packages of another repository have both names that it could have.",
+	Fix:   "Install the dependency yourself under a name of your choice; it is recognized by its repository.",
+})
+
+// AnnotationInheritSecrets with the value "true" on a package passes its pull secrets
+// to the packages that are installed because it needs them.
+const AnnotationInheritSecrets = "xpkg.dev/inherit-pull-secrets"
+
+// Dependencies say what is done about what packages need.
+type Dependencies struct {
+	// Registry is where versions are looked up.
+	Registry resolve.Registry
+	// Upgrades says what may become of packages that were installed because others
+	// need them. Empty means [closure.None].
+	Upgrades closure.Policy
+}
+
+// settling is what it takes to give packages what they need.
+type settling struct {
+	Dependencies
+	// turns lets one at a time deal with packages that have to do with each other.
+	turns turns
+}
+
+func newSettling(d *Dependencies) *settling {
+	if d == nil {
+		return nil
+	}
+	return &settling{Dependencies: *d}
+}
+
+// settle finds one solution for all packages that have to do with one of them, and
+// installs and moves what it takes: all at once. A conflict is told to those whose
+// needs are not met, and is nobody else's matter.
+func (r *revisionReconciler) settle(ctx context.Context, log *slog.Logger, f family, meta format.Meta, missing bool) error {
+	s := r.settling
+	if s == nil || !missing && (s.Upgrades == "" || s.Upgrades == closure.None) {
+		return nil
+	}
+	graph, err := r.component(ctx, f, meta)
+	if err != nil {
+		return err
+	}
+	first := graph.Nodes()[0]
+	leave, err := s.turns.take(ctx, packageKey{first.Kind, first.Name})
+	if err != nil {
+		return err
+	}
+	defer leave()
+	// Whoever had the turn before may have done it all.
+	if graph, err = r.component(ctx, f, meta); err != nil {
+		return err
+	}
+	resolver := resolve.Resolver{Registry: s.Registry, Name: graph.Name, Locate: func(ctx context.Context, ref oci.Reference) (content.Origin, error) {
+		origin, _, err := r.origins.Locate(ctx, ref.String(), inherited(f.pkg), corev1.PullIfNotPresent)
+		return origin, err
+	}}
+	result, err := resolver.Resolve(ctx, graph.Request(s.Upgrades))
+	if err != nil {
+		return err
+	}
+	for _, note := range result.Notes {
+		log.InfoContext(ctx, "dependencies", "note", note)
+	}
+	changes := graph.Changes(result)
+	if len(changes) == 0 {
+		return nil
+	}
+	if err := r.wanted(ctx, f.pkg); err != nil {
+		return err
+	}
+	for _, c := range changes {
+		if err := r.change(ctx, log, f.pkg, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wanted makes sure that a package is still there, as far as the API server knows:
+// nothing is installed for one that was just deleted.
+func (r *revisionReconciler) wanted(ctx context.Context, p v1.Package) error {
+	now := v1.NewPackage(p.PackageKind())
+	err := r.live.Get(ctx, client.ObjectKeyFromObject(p), now)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && (now.GetUID() != p.GetUID() || now.GetDeletionTimestamp() != nil):
+		return errStale
+	case err != nil:
+		return fmt.Errorf("read %s: %w", p.GetName(), err)
+	}
+	return nil
+}
+
+// component is the graph of the packages that have to do with that of a revision.
+func (r *revisionReconciler) component(ctx context.Context, f family, meta format.Meta) (*closure.Graph, error) {
+	graph, err := r.graph(ctx, f, meta)
+	if err != nil {
+		return nil, err
+	}
+	own := graph.Component(f.pkg.PackageKind(), f.pkg.GetName())
+	if len(own.Nodes()) == 0 {
+		// It was deleted, or renamed, meanwhile.
+		return nil, errStale
+	}
+	return own, nil
+}
+
+// change makes a package that is needed, or moves one.
+func (r *revisionReconciler) change(ctx context.Context, log *slog.Logger, parent v1.Package, c closure.Change) error {
+	log = log.With("dependency", c.To.Package, "to", c.To.Name())
+	if c.Object != nil {
+		return r.move(ctx, log, c)
+	}
+	p := v1.NewPackage(string(c.To.Kind))
+	p.SetLabels(map[string]string{closure.LabelMade: "true"})
+	p.SetAnnotations(map[string]string{closure.AnnotationFor: strings.Join(c.For, ", ")})
+	p.PackageSpec().Package = closure.Node{Package: c.To}.Reference()
+	p.PackageSpec().PackagePullSecrets = inherited(parent)
+	for _, name := range names(c) {
+		p.SetName(name)
+		p.SetResourceVersion("")
+		err := r.client.Create(ctx, p)
+		if err == nil {
+			log.InfoContext(ctx, "dependency installed", "name", name)
+			return nil
+		}
+		if !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("install the dependency %s: %w", c.To.Package, err)
+		}
+		there := v1.NewPackage(string(c.To.Kind))
+		if err := r.live.Get(ctx, client.ObjectKey{Name: name}, there); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+		if lockfile.Repository(there.PackageSpec().Package) == c.To.Package {
+			return nil // The cache is behind, or it is being deleted; the revision looks again.
+		}
+	}
+	return ErrDependencyName.New(nil, "%s is needed, and the names %s are taken", c.To.Package, strings.Join(names(c), " and "))
+}
+
+// names are those that a dependency can have: the one that the field gives it, and
+// where packages of another repository have that, one that nobody else has.
+func names(c closure.Change) []string {
+	name := oci.ToDNSLabel(c.To.Repository().Repository)
+	return []string{name, oci.FriendlyID(name, oci.DigestOf([]byte(c.To.Package)).Hex())}
+}
+
+// move brings a package that was installed for others to another version. Nobody
+// else's is touched.
+func (r *revisionReconciler) move(ctx context.Context, log *slog.Logger, c closure.Change) error {
+	p := v1.NewPackage(c.Object.Kind)
+	if err := r.live.Get(ctx, client.ObjectKey{Name: c.Object.Name}, p); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if n, ok := closure.Of(p, nil); !ok || !n.Made || n.Reference() != c.Object.Reference() {
+		return nil
+	}
+	p.PackageSpec().Package = closure.Node{Package: c.To}.Reference()
+	if err := r.client.Update(ctx, p); err != nil {
+		return fmt.Errorf("move the dependency %s: %w", p.GetName(), err)
+	}
+	log.InfoContext(ctx, "dependency moved", "name", p.GetName(), "from", c.Object.At())
+	return nil
+}
+
+// inherited are the pull secrets that a package passes on.
+func inherited(p v1.Package) []corev1.LocalObjectReference {
+	if p.GetAnnotations()[AnnotationInheritSecrets] != "true" {
+		return nil
+	}
+	return p.PackageSpec().PackagePullSecrets
+}

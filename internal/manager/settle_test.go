@@ -1,0 +1,297 @@
+package manager_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/closure"
+	"github.com/xpkg-dev/xpkg/internal/manager"
+	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+)
+
+// town is a manager that installs what packages need, with a registry.
+type town struct {
+	*stand
+	registry *registry
+	// stranger has nothing to do with anybody, and nothing may happen to it.
+	stranger *v1.Configuration
+	before   string
+}
+
+func newTown(t *testing.T, upgrades closure.Policy) *town {
+	t.Helper()
+	w := &town{stand: alone(t), registry: newRegistry(t)}
+	w.options.Dependencies = &manager.Dependencies{Upgrades: upgrades}
+	w.start(t)
+	t.Cleanup(func() { w.raze(t) })
+	w.stranger = newConfiguration("town-stranger", w.push(t, "Configuration", "stranger:v1.0.0"))
+	create(t, w.client, w.stranger)
+	untilHealthy(t, w.client, w.stranger)
+	w.before = w.versions(t)
+	return w
+}
+
+// raze removes all packages, also those that no test has made.
+func (w *town) raze(t *testing.T) {
+	ctx := context.Background()
+	wait.Until(t, limit, "no package is left", func() (string, bool) {
+		left := 0
+		for _, kind := range v1.PackageKinds() {
+			list := v1.NewPackageList(kind)
+			if err := w.client.List(ctx, list); err != nil {
+				return err.Error(), false
+			}
+			for _, p := range list.Packages() {
+				left++
+				if err := w.client.Delete(ctx, p); client.IgnoreNotFound(err) != nil {
+					return err.Error(), false
+				}
+			}
+		}
+		return fmt.Sprint(left), left == 0
+	})
+}
+
+// versions says what the stranger and its revision are.
+func (w *town) versions(t *testing.T) string {
+	t.Helper()
+	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(w.stranger), w.stranger); err != nil {
+		t.Fatal(err)
+	}
+	out := w.stranger.ResourceVersion
+	for _, rev := range revisionsOf(t, w.client, w.stranger) {
+		out += " " + rev.GetName() + " " + rev.GetResourceVersion()
+	}
+	return out
+}
+
+// undisturbed checks that nothing has happened to the stranger.
+func (w *town) undisturbed(t *testing.T) {
+	t.Helper()
+	if after := w.versions(t); after != w.before {
+		t.Errorf("somebody who has nothing to do with it was %s and is %s", w.before, after)
+	}
+}
+
+// push publishes a package of a kind at town/NAME:TAG that needs others, each written
+// as NAME or as NAME and a constraint.
+func (w *town) push(t *testing.T, kind, name string, needs ...string) string {
+	t.Helper()
+	spec := ""
+	for i, need := range needs {
+		if i == 0 {
+			spec = "spec:\n  dependsOn:\n"
+		}
+		pkg, constraint, _ := strings.Cut(need, " ")
+		as := "provider"
+		if at := strings.Index(pkg, "="); at > 0 {
+			as, pkg = pkg[:at], pkg[at+1:]
+		}
+		spec += fmt.Sprintf("  - %s: %s\n    version: %q\n", as, w.repository(pkg), cmp.Or(constraint, ">=v0"))
+	}
+	short, _, _ := strings.Cut(name, ":")
+	ref, _ := w.registry.push(t, "town/"+name, meta(kind, strings.ReplaceAll(short, "/", "-"), spec))
+	return ref
+}
+
+func (w *town) repository(name string) string { return w.registry.address + "/town/" + name }
+
+// config makes a Configuration of a name, which is town-NAME.
+func (w *town) config(t *testing.T, name, ref string) *v1.Configuration {
+	t.Helper()
+	p := newConfiguration("town-"+name, ref)
+	create(t, w.client, p)
+	return p
+}
+
+// made waits for a package that was installed for others, and checks what it is.
+func (w *town) made(t *testing.T, p v1.Package, version string) {
+	t.Helper()
+	untilHealthy(t, w.client, p)
+	if p.GetLabels()[closure.LabelMade] != "true" || !strings.HasSuffix(p.PackageSpec().Package, ":"+version) {
+		t.Errorf("%s is %s with the labels %v, want version %s", p.GetName(), p.PackageSpec().Package, p.GetLabels(), version)
+	}
+}
+
+// all names the packages that there are, but for the stranger.
+func (w *town) all(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	for _, kind := range v1.PackageKinds() {
+		list := v1.NewPackageList(kind)
+		if err := w.client.List(t.Context(), list); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range list.Packages() {
+			if p.GetDeletionTimestamp() == nil && p.GetName() != w.stranger.Name {
+				out = append(out, strings.ToLower(kind)+"/"+p.GetName())
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Everything that a package needs is installed, directly and indirectly, at the
+// highest versions that fit everybody, with the kinds that the packages themselves
+// have.
+func TestInstallsWhatIsNeeded(t *testing.T) {
+	w := newTown(t, "")
+	w.push(t, "Provider", "network:v1.0.0")
+	w.push(t, "Provider", "network:v1.4.0")
+	w.push(t, "Provider", "network:v2.0.0")
+	w.push(t, "Function", "greet:v0.3.0")
+	w.push(t, "Configuration", "base:v1.0.0", "network >=v1.0.0 <v2")
+	// What greet is called by those who need it is wrong, and does no harm.
+	root := w.config(t, "root", w.push(t, "Configuration", "root:v1.0.0", "configuration=base >=v1", "greet >=v0.1.0", "network"))
+	untilHealthy(t, w.client, root)
+	w.made(t, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "town-network"}}, "v1.4.0")
+	w.made(t, &v1.Function{ObjectMeta: metav1.ObjectMeta{Name: "town-greet"}}, "v0.3.0")
+	base := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "town-base"}}
+	w.made(t, base, "v1.0.0")
+	if got, want := base.Annotations[closure.AnnotationFor], w.repository("root"); got != want {
+		t.Errorf("town-base is there for %q, want %q", got, want)
+	}
+	for _, repository := range []string{"base", "greet", "network"} {
+		if n := len(w.registry.asked("/town/" + repository + "/tags/list")); n != 1 {
+			t.Errorf("the tags of %s were listed %d times", repository, n)
+		}
+	}
+	w.undisturbed(t)
+
+	t.Run("what is deleted comes back", func(t *testing.T) {
+		p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "town-network"}}
+		if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
+			t.Fatal(err)
+		}
+		uid := p.UID
+		if err := w.client.Delete(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "another one is there", func() bool {
+			err := w.client.Get(t.Context(), client.ObjectKeyFromObject(p), p)
+			return err == nil && p.UID != uid && p.DeletionTimestamp == nil
+		})
+		w.made(t, p, "v1.4.0")
+		untilHealthy(t, w.client, root)
+	})
+}
+
+// What does not go together is explained to those who ask for it. Nothing is installed
+// for them, and all others stay what they are.
+func TestExplainsConflicts(t *testing.T) {
+	w := newTown(t, "")
+	w.push(t, "Provider", "queue:v1.0.0")
+	w.push(t, "Provider", "queue:v2.0.0")
+	w.push(t, "Configuration", "old:v1.0.0", "queue <v2")
+	both := w.config(t, "both", w.push(t, "Configuration", "both:v1.0.0", "configuration=old", "queue >=v2"))
+	untilCondition(t, w.client, both, v1.TypeHealthy, corev1.ConditionFalse, "Unsolvable: ")
+	for _, part := range []string{w.repository("queue"), "<v2", ">=v2"} {
+		if message := both.GetCondition(v1.TypeHealthy).Message; !strings.Contains(message, part) {
+			t.Errorf("the explanation does not name %q:\n%s", part, message)
+		}
+	}
+	if got := w.all(t); !slices.Equal(got, []string{"configuration/town-both"}) {
+		t.Errorf("there is %v", got)
+	}
+	circle := w.config(t, "circle", w.push(t, "Configuration", "circle:v1.0.0", "configuration=round"))
+	w.push(t, "Configuration", "round:v1.0.0", "configuration=circle")
+	untilCondition(t, w.client, circle, v1.TypeHealthy, corev1.ConditionFalse, "DependencyCycle: ")
+	self := w.config(t, "self", w.push(t, "Configuration", "self:v1.0.0", "configuration=self >=v2"))
+	untilCondition(t, w.client, self, v1.TypeHealthy, corev1.ConditionFalse, "")
+	vanished := w.config(t, "vanished", w.push(t, "Configuration", "vanished:v1.0.0", "nowhere"))
+	untilCondition(t, w.client, vanished, v1.TypeHealthy, corev1.ConditionFalse, w.repository("nowhere"))
+	skips := newConfiguration("town-skips", w.push(t, "Configuration", "skips:v1.0.0", "nowhere"))
+	skips.Spec.SkipDependencyResolution = true
+	create(t, w.client, skips)
+	untilHealthy(t, w.client, skips)
+	w.undisturbed(t)
+
+	t.Run("and mended by another version", func(t *testing.T) {
+		w.push(t, "Configuration", "old:v1.1.0", "queue")
+		// It is tried again after a pause, or when somebody touches the revision.
+		rev := revisionsOf(t, w.client, both)[0]
+		rev.SetAnnotations(map[string]string{"touched": "by a person"})
+		if err := w.client.Update(t.Context(), rev); err != nil {
+			t.Fatal(err)
+		}
+		until(t, w.client, both, "is healthy with the version that goes with the rest", func(p *v1.Configuration) bool {
+			return p.GetCondition(v1.TypeHealthy).Status == corev1.ConditionTrue
+		})
+		w.made(t, &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "town-old"}}, "v1.1.0")
+		w.made(t, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "town-queue"}}, "v2.0.0")
+	})
+}
+
+// A package that is there under another name, or from the place to which its own name
+// is rewritten, is not installed a second time. A name that somebody else's package has
+// is no obstacle.
+func TestOnePackageForEachRepository(t *testing.T) {
+	w := newTown(t, "")
+	w.push(t, "Provider", "storage:v1.0.0")
+	storage := newProvider("my-storage", w.repository("storage")+":v1.0.0")
+	create(t, w.client, storage)
+	untilHealthy(t, w.client, storage)
+	root := w.config(t, "named", w.push(t, "Configuration", "named:v1.0.0", "storage >=v1"))
+	untilHealthy(t, w.client, root)
+
+	w.push(t, "Provider", "clock:v1.0.0")
+	taken := newProvider("town-clock", w.repository("storage")+":v1.0.0")
+	taken.Spec.SkipDependencyResolution = true
+	create(t, w.client, taken)
+	other := w.config(t, "other", w.push(t, "Configuration", "other:v1.0.0", "clock"))
+	untilHealthy(t, w.client, other)
+	got := w.all(t)
+	i := slices.IndexFunc(got, func(name string) bool { return strings.HasPrefix(name, "provider/town-clock-") })
+	if i < 0 || len(got) != 5 {
+		t.Errorf("there is %v", got)
+	}
+	w.undisturbed(t)
+}
+
+// Installed packages move only where the policy lets them, only those that were
+// installed for others, and no further than they must.
+func TestDependencyUpgrades(t *testing.T) {
+	for policy, want := range map[closure.Policy]string{closure.None: "", closure.Upgrade: "v1.2.0", closure.UpgradeOrDowngrade: "v1.2.0"} {
+		t.Run(string(policy), func(t *testing.T) {
+			w := newTown(t, policy)
+			w.push(t, "Provider", "mail:v1.0.0")
+			first := w.config(t, "first", w.push(t, "Configuration", "first:v1.0.0", "mail >=v1"))
+			untilHealthy(t, w.client, first)
+			for _, tag := range []string{"v1.2.0", "v1.3.0"} {
+				w.push(t, "Provider", "mail:"+tag)
+			}
+			second := w.config(t, "second", w.push(t, "Configuration", "second:v1.0.0", "mail >=v1.1"))
+			if want == "" {
+				untilCondition(t, w.client, second, v1.TypeHealthy, corev1.ConditionFalse, "DependencyVersion: ")
+				w.made(t, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "town-mail"}}, "v1.0.0")
+			} else {
+				untilHealthy(t, w.client, second)
+				w.made(t, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "town-mail"}}, want)
+			}
+			untilHealthy(t, w.client, first)
+			third := w.config(t, "third", w.push(t, "Configuration", "third:v1.0.0", "mail <v1.1"))
+			if policy == closure.UpgradeOrDowngrade {
+				// Nothing goes with everybody: it is explained, and nothing moves.
+				untilCondition(t, w.client, third, v1.TypeHealthy, corev1.ConditionFalse, "Unsolvable: ")
+				w.made(t, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "town-mail"}}, want)
+			}
+			w.undisturbed(t)
+			for _, p := range []*v1.Configuration{first, second, third} {
+				if err := w.client.Delete(t.Context(), p); err != nil && !apierrors.IsNotFound(err) {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
