@@ -258,7 +258,7 @@ func TestPausedRevision(t *testing.T) {
 		t.Errorf("a paused revision wrote %v", got)
 	}
 	annotate(t, s, rev, `{"metadata":{"annotations":{"crossplane.io/paused":null}}}`)
-	untilOwners(t, s, name, "Provider/pausing-revision", "ProviderRevision/"+rev.GetName()+"*")
+	untilOwners(t, s, name, "ProviderRevision/"+rev.GetName()+"*", "Provider/pausing-revision")
 	annotate(t, s, rev, `{"metadata":{"annotations":{"crossplane.io/paused":"true"}}}`)
 	remove(t, s, p)
 }
