@@ -1,0 +1,226 @@
+// Package bootstrap_test runs what `xpkg bootstrap` makes: the program itself, as the
+// ServiceAccount of the manifests, with the arguments of their Deployment.
+package bootstrap_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xpkg-dev/xpkg/apis"
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/format"
+	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
+	"github.com/xpkg-dev/xpkg/internal/testing/program"
+	"github.com/xpkg-dev/xpkg/internal/testing/publish"
+	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+)
+
+const (
+	// patience is for a machine that is busy.
+	patience  = 2 * time.Minute
+	namespace = "crossplane-system"
+)
+
+// The manifests that the command applies are all that a manager needs to install a
+// provider and a function with everything that belongs to them, and give it nothing
+// beyond that.
+func TestTheManagerOfTheManifests(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the program: skipped with -short")
+	}
+	s := newStand(t)
+	xpkg := program.Build(t)
+	s.bootstrap(t, xpkg, "--package-group", "hello.xpkg.dev")
+	deployment := &appsv1.Deployment{}
+	s.get(t, "xpkg", deployment)
+	m := program.Start(t, xpkg, s.identity(t, deployment), t.TempDir(), arguments(t, deployment)...)
+
+	provider, function := s.installs(t, v1.ProviderKind, "provider-hello"), s.installs(t, v1.FunctionKind, "function-greet")
+	s.untilHealthy(t, m, provider)
+	s.untilHealthy(t, m, function)
+	for _, secret := range []string{"crossplane-root-ca", "provider-hello-tls-server", "provider-hello-tls-client", "function-greet-tls-server"} {
+		s.get(t, secret, &corev1.Secret{})
+	}
+	for _, p := range []v1.Package{provider, function} {
+		s.get(t, p.PackageStatus().CurrentRevision, &appsv1.Deployment{})
+		s.get(t, p.GetName(), &corev1.Service{})
+	}
+	s.mayDo(t, deployment.Spec.Template.Spec.ServiceAccountName)
+	if strings.Contains(m.Log(), "forbidden") {
+		t.Errorf("the manager was refused something:\n%s", m.Log())
+	}
+	m.Stop(t)
+}
+
+// stand is a cluster without a package manager.
+type stand struct{ client client.Client }
+
+func newStand(t *testing.T) *stand {
+	t.Helper()
+	cfg := cluster.Start(t)
+	scheme, err := apis.NewScheme()
+	if err == nil {
+		err = errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), rbacv1.AddToScheme(scheme), authenticationv1.AddToScheme(scheme), authorizationv1.AddToScheme(scheme))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &stand{c}
+}
+
+// bootstrap applies the manifests as an administrator does. Nothing runs their
+// Deployment: its pods have no node.
+func (s *stand) bootstrap(t *testing.T, xpkg string, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), xpkg, append([]string{"bootstrap", "--apply", "--kubeconfig", cluster.Kubeconfig(t)}, args...)...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// identity writes a kubeconfig with which somebody is the ServiceAccount of a pod, and
+// nobody else.
+func (s *stand) identity(t *testing.T, d *appsv1.Deployment) string {
+	t.Helper()
+	request := &authenticationv1.TokenRequest{}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: d.Spec.Template.Spec.ServiceAccountName}}
+	if err := s.client.SubResource("token").Create(t.Context(), account, request); err != nil {
+		t.Fatal(err)
+	}
+	config, err := clientcmd.LoadFromFile(cluster.Kubeconfig(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range config.AuthInfos {
+		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: request.Status.Token}
+	}
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// arguments are those of the manager in its pod, but for the folder and the addresses
+// that only a pod has. The helper that starts it would run no programs.
+func arguments(t *testing.T, d *appsv1.Deployment) []string {
+	t.Helper()
+	all := d.Spec.Template.Spec.Containers[0].Args
+	if len(all) == 0 || all[0] != "manager" {
+		t.Fatalf("the pod runs xpkg %v", all)
+	}
+	args := []string{"--package-runtime=Deployment"}
+	for _, a := range all[1:] {
+		if !slices.ContainsFunc([]string{"--cache-dir=", "--metrics-address=", "--health-address="}, func(flag string) bool { return strings.HasPrefix(a, flag) }) {
+			args = append(args, strings.ReplaceAll(a, "$(POD_NAMESPACE)", namespace))
+		}
+	}
+	return args
+}
+
+// installs installs an example of the repository.
+func (s *stand) installs(t *testing.T, kind, name string) v1.Package {
+	t.Helper()
+	files, err := format.ReadFolder(os.DirFS(filepath.Join("..", "..", "examples", name, "package")), format.FolderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := v1.NewPackage(kind)
+	p.SetName(name)
+	p.PackageSpec().Package = publish.Stream(t, cluster.Registry(t), "examples/"+name, "v0.1.0", files.Stream()).String()
+	// The manager makes its kinds served, and is ready before that only now and then.
+	wait.Until(t, patience, name+" is asked for", func() (string, bool) {
+		err := s.client.Create(t.Context(), p)
+		return fmt.Sprint(err), err == nil || apierrors.IsAlreadyExists(err)
+	})
+	return p
+}
+
+// untilHealthy waits for a package, and plays the nodes of the cluster meanwhile.
+func (s *stand) untilHealthy(t *testing.T, m *program.Manager, p v1.Package) {
+	t.Helper()
+	wait.Until(t, patience, p.GetName()+" is healthy", func() (string, bool) {
+		if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
+			return err.Error(), false
+		}
+		s.runPods(t.Context())
+		ready := p.GetCondition(v1.TypeReady)
+		return fmt.Sprintf("%+v\n%s", p.PackageStatus(), m.Log()), ready.Status == corev1.ConditionTrue && ready.ObservedGeneration == p.GetGeneration()
+	})
+}
+
+// runPods says of all pods that they run. One that has changed meanwhile is looked at
+// again.
+func (s *stand) runPods(ctx context.Context) {
+	var pods corev1.PodList
+	if s.client.List(ctx, &pods, client.InNamespace(namespace)) != nil {
+		return
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		pod.Status.Phase = corev1.PodRunning
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		_ = s.client.Status().Update(ctx, pod)
+	}
+}
+
+func (s *stand) get(t *testing.T, name string, o client.Object) {
+	t.Helper()
+	if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, o); err != nil {
+		t.Errorf("%T %s: %v", o, name, err)
+	}
+}
+
+// mayDo asks the API server for samples of what the manager may do, and may not.
+func (s *stand) mayDo(t *testing.T, account string) {
+	t.Helper()
+	for _, c := range []struct {
+		verb, group, resource, namespace string
+		allowed                          bool
+	}{
+		{"create", "", "secrets", namespace, true},
+		{"create", "apiextensions.k8s.io", "customresourcedefinitions", "", true},
+		{"delete", "", "namespaces", "", false},
+		{"update", "", "nodes", "", false},
+		{"create", "", "pods", namespace, false},
+		{"create", "apps", "deployments", "kube-system", false},
+		{"escalate", rbacv1.GroupName, "clusterroles", "", false},
+		{"bind", rbacv1.GroupName, "clusterroles", "", false},
+		{"impersonate", "", "users", "", false},
+		{"*", "*", "*", "", false},
+	} {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: "system:serviceaccount:" + namespace + ":" + account, Groups: []string{"system:serviceaccounts", "system:authenticated"},
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: c.verb, Group: c.group, Resource: c.resource, Namespace: c.namespace},
+		}}
+		if err := s.client.Create(t.Context(), review); err != nil {
+			t.Fatal(err)
+		}
+		if review.Status.Allowed != c.allowed {
+			t.Errorf("%s %s %s in %q: allowed is %t", c.verb, c.group, c.resource, c.namespace, review.Status.Allowed)
+		}
+	}
+}
