@@ -41,6 +41,7 @@ type managerCmd struct {
 	HealthAddress      string        `placeholder:"HOST:PORT" help:"Serve /healthz and /readyz here."`
 	ActivationDeadline time.Duration `default:"10m" placeholder:"DURATION" help:"How long a new revision may take to become healthy before the one before it is brought back. Below zero, nothing is ever brought back."`
 	PackageRuntime     string        `placeholder:"RUNTIME" help:"Who runs the programs of packages: Deployment, Process, External or None, or pairs such as Provider=External;Function=Deployment. Default is Deployment."`
+	CertificateOverlap time.Duration `default:"24h" placeholder:"DURATION" help:"How long a new authority of the programs' certificates is known everywhere before it signs, and an old one after nothing that it signed is left."`
 	dependencyFlags
 	CrossplaneVersion string        `placeholder:"VERSION" help:"Version of Crossplane that packages must fit. Default is that of the Crossplane in the namespace; where there is none, every package fits."`
 	LeaderElection    bool          `help:"Stand by while another manager with the same namespace works."`
@@ -85,7 +86,7 @@ func (c *managerCmd) Run(env *Env) error {
 			Namespace: c.Namespace, Poll: c.PollInterval, Resync: c.SyncInterval, CrossplaneVersion: c.CrossplaneVersion,
 			ActivationDeadline: c.ActivationDeadline, Permissions: c.permissions(),
 			MetricsAddress: c.MetricsAddress, HealthAddress: c.HealthAddress, TakeOver: c.TakeOver, LeaderElection: election,
-			Runtimes: choice,
+			Runtimes: choice, CertificateOverlap: c.CertificateOverlap,
 		},
 	})
 }
