@@ -70,3 +70,43 @@ func checkFailure(t *testing.T, err error, code, says string) {
 		t.Errorf("%s does not say %s", text, says)
 	}
 }
+
+// What is kept moves as far as whoever asks allows it to.
+func TestMoves(t *testing.T) {
+	r := newRegistry(t, 0)
+	r.have(t, "top v1.0.0: base >=v1.1.0\nlow v1.0.0: base <v1.3.0\nbase v1.0.0\nbase v1.1.0\nbase v1.2.0\nbase v1.4.0")
+	resolver := newResolver(t, nil)
+	locked := func(constraint string) []lockfile.Package {
+		got, err := resolver.Resolve(t.Context(), resolve.Request{Roots: []lockfile.Root{r.root("base", constraint)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got.Packages
+	}
+	top, low := r.root("top", "*"), r.root("low", "*")
+	for name, c := range map[string]struct {
+		kept    string
+		root    lockfile.Root
+		moves   solve.Moves
+		nearest bool
+		want    string
+	}{
+		"up":                   {"v1.0.0", top, solve.Freely, false, "base v1.4.0; top v1.0.0"},
+		"up as little as need": {"v1.0.0", top, solve.Upward, true, "base v1.1.0; top v1.0.0"},
+		"up, which may not":    {"v1.0.0", top, solve.Never, false, ""},
+		"down":                 {"v1.4.0", low, solve.Freely, true, "base v1.2.0; low v1.0.0"},
+		"down, which may not":  {"v1.4.0", low, solve.Upward, false, ""},
+		"it fits":              {"v1.2.0", low, solve.Never, false, "base v1.2.0; low v1.0.0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := resolver.Resolve(t.Context(), resolve.Request{Roots: []lockfile.Root{c.root}, Kept: locked(c.kept), Moves: c.moves, Nearest: c.nearest})
+			if c.want == "" {
+				checkFailure(t, err, "Unsolvable", "is installed and may not")
+				return
+			}
+			if s := r.summary(got.File); err != nil || s != c.want {
+				t.Errorf("%s, %v", s, err)
+			}
+		})
+	}
+}
