@@ -62,36 +62,37 @@ func System() *Env {
 }
 
 type grammar struct {
-	Build     buildCmd     `cmd:"" group:"author" help:"Build a package from a folder."`
-	Lint      lintCmd      `cmd:"" group:"author" help:"Tell everything that is wrong with a package."`
-	Push      pushCmd      `cmd:"" group:"author" help:"Push a package to a registry."`
-	Append    appendCmd    `cmd:"" group:"author" help:"Add extensions for third parties to a package."`
-	Pull      pullCmd      `cmd:"" group:"move" help:"Pull a package into a file."`
-	Copy      copyCmd      `cmd:"" group:"move" aliases:"cp" help:"Copy a package between registries, files and OCI layouts."`
-	Inspect   inspectCmd   `cmd:"" group:"move" help:"Show what a package is made of."`
-	Extract   extractCmd   `cmd:"" group:"move" help:"Print the package.yaml of a package."`
-	Login     loginCmd     `cmd:"" group:"move" help:"Log in to a registry."`
-	Logout    logoutCmd    `cmd:"" group:"move" help:"Log out of a registry."`
-	Resolve   resolveCmd   `cmd:"" group:"move" help:"Find one version, with its digest, of everything that packages need."`
-	Deps      depsCmd      `cmd:"" group:"move" help:"Carry packages with everything that they need to another registry."`
-	Install   installCmd   `cmd:"" group:"use" help:"Install a package."`
-	Update    updateCmd    `cmd:"" group:"use" aliases:"upgrade" help:"Update a package that is installed."`
-	Uninstall uninstallCmd `cmd:"" group:"use" help:"Uninstall a package."`
-	Approve   approveCmd   `cmd:"" group:"use" help:"Approve the permissions that a new version of a package asks for."`
-	Plan      planCmd      `cmd:"" group:"use" help:"Show what a command would change, before anything is written."`
-	Apply     applyCmd     `cmd:"" group:"use" help:"Apply a plan that was kept with xpkg plan --out."`
-	List      listCmd      `cmd:"" group:"use" aliases:"ls" help:"List the installed packages."`
-	Tree      treeCmd      `cmd:"" group:"use" help:"Show what a package needs and what it brought, as a tree."`
-	Why       whyCmd       `cmd:"" group:"use" help:"Say who needs a package, and who needs those."`
-	Outdated  outdatedCmd  `cmd:"" group:"use" help:"Compare what is installed with the versions that there are."`
-	Cache     cacheCmd     `cmd:"" group:"use" help:"Look after the package cache of this machine."`
-	Up        upCmd        `cmd:"" group:"plane" help:"Start a control plane on this machine."`
-	Down      downCmd      `cmd:"" group:"plane" help:"Stop the control plane that runs in the background."`
-	Status    statusCmd    `cmd:"" group:"plane" help:"Show the state of the control plane of this machine."`
-	Logs      logsCmd      `cmd:"" group:"plane" help:"Print the log of a package's program."`
-	Manager   managerCmd   `cmd:"" group:"plane" help:"Run the package manager against a cluster."`
-	Bootstrap bootstrapCmd `cmd:"" group:"plane" help:"Print what a cluster needs to run the package manager in it."`
-	Version   versionCmd   `cmd:"" help:"Print the version."`
+	Build      buildCmd      `cmd:"" group:"author" help:"Build a package from a folder."`
+	Lint       lintCmd       `cmd:"" group:"author" help:"Tell everything that is wrong with a package."`
+	Push       pushCmd       `cmd:"" group:"author" help:"Push a package to a registry."`
+	Append     appendCmd     `cmd:"" group:"author" help:"Add extensions for third parties to a package."`
+	Pull       pullCmd       `cmd:"" group:"move" help:"Pull a package into a file."`
+	Copy       copyCmd       `cmd:"" group:"move" aliases:"cp" help:"Copy a package between registries, files and OCI layouts."`
+	Inspect    inspectCmd    `cmd:"" group:"move" help:"Show what a package is made of."`
+	Extract    extractCmd    `cmd:"" group:"move" help:"Print the package.yaml of a package."`
+	Login      loginCmd      `cmd:"" group:"move" help:"Log in to a registry."`
+	Logout     logoutCmd     `cmd:"" group:"move" help:"Log out of a registry."`
+	Resolve    resolveCmd    `cmd:"" group:"move" help:"Find one version, with its digest, of everything that packages need."`
+	Deps       depsCmd       `cmd:"" group:"move" help:"Carry packages with everything that they need to another registry."`
+	Install    installCmd    `cmd:"" group:"use" help:"Install a package."`
+	Update     updateCmd     `cmd:"" group:"use" aliases:"upgrade" help:"Update a package that is installed."`
+	Uninstall  uninstallCmd  `cmd:"" group:"use" help:"Uninstall a package."`
+	Autoremove autoremoveCmd `cmd:"" group:"use" help:"Uninstall what was installed because others needed it, and that nobody needs any more."`
+	Approve    approveCmd    `cmd:"" group:"use" help:"Approve the permissions that a new version of a package asks for."`
+	Plan       planCmd       `cmd:"" group:"use" help:"Show what a command would change, before anything is written."`
+	Apply      applyCmd      `cmd:"" group:"use" help:"Apply a plan that was kept with xpkg plan --out."`
+	List       listCmd       `cmd:"" group:"use" aliases:"ls" help:"List the installed packages."`
+	Tree       treeCmd       `cmd:"" group:"use" help:"Show what a package needs and what it brought, as a tree."`
+	Why        whyCmd        `cmd:"" group:"use" help:"Say who needs a package, and who needs those."`
+	Outdated   outdatedCmd   `cmd:"" group:"use" help:"Compare what is installed with the versions that there are."`
+	Cache      cacheCmd      `cmd:"" group:"use" help:"Look after the package cache of this machine."`
+	Up         upCmd         `cmd:"" group:"plane" help:"Start a control plane on this machine."`
+	Down       downCmd       `cmd:"" group:"plane" help:"Stop the control plane that runs in the background."`
+	Status     statusCmd     `cmd:"" group:"plane" help:"Show the state of the control plane of this machine."`
+	Logs       logsCmd       `cmd:"" group:"plane" help:"Print the log of a package's program."`
+	Manager    managerCmd    `cmd:"" group:"plane" help:"Run the package manager against a cluster."`
+	Bootstrap  bootstrapCmd  `cmd:"" group:"plane" help:"Print what a cluster needs to run the package manager in it."`
+	Version    versionCmd    `cmd:"" help:"Print the version."`
 
 	RuntimeInit runtimeInitCmd `cmd:"" hidden:""`
 }

@@ -11,9 +11,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/closure"
 	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/preview"
 )
@@ -127,7 +129,26 @@ func (c *installCmd) create(env *Env, cluster client.Client, p v1.Package) (crea
 		return false, classify(err, "read %s", shortName(p))
 	}
 	p.GetObjectKind().SetGroupVersionKind(kind)
-	return false, installedOtherwise(p, want)
+	if err := installedOtherwise(p, want); err != nil {
+		return false, err
+	}
+	return false, adopt(env, cluster, p)
+}
+
+// adopt makes a package that was installed because others need it one that a person
+// wants: it stays when nobody needs it any more.
+func adopt(env *Env, cluster client.Client, p v1.Package) error {
+	if p.GetLabels()[closure.LabelMade] != "true" {
+		return nil
+	}
+	kind := p.GetObjectKind().GroupVersionKind()
+	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:null},"annotations":{%q:null}}}`, closure.LabelMade, closure.AnnotationFor)
+	if err := cluster.Patch(env.Context, p, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		return classify(err, "change %s", shortName(p))
+	}
+	p.GetObjectKind().SetGroupVersionKind(kind)
+	fmt.Fprintf(env.Stderr, "note: %s was installed for others. It is yours now, and stays when nobody needs it any more.\n", shortName(p))
+	return nil
 }
 
 // waitInstalled waits until p is healthy. An install that has failed, and of which

@@ -74,7 +74,7 @@ func depths(packages []lockfile.Package) map[string]int {
 }
 
 // Orphans are the packages that were made for others and that nobody needs any more,
-// those that only orphans need among them.
+// those that only orphans need among them. Whoever needs others comes before those.
 func (g *Graph) Orphans() []Node {
 	needed := map[string]bool{}
 	var reach func(n Node)
@@ -100,5 +100,12 @@ func (g *Graph) Orphans() []Node {
 			out = append(out, n)
 		}
 	}
+	packages := make([]lockfile.Package, len(out))
+	for i, n := range out {
+		packages[i] = n.Package
+		packages[i].Dependencies = n.needs()
+	}
+	depth := depths(packages)
+	slices.SortStableFunc(out, func(a, b Node) int { return depth[b.Package.Package] - depth[a.Package.Package] })
 	return out
 }

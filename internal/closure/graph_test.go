@@ -67,6 +67,7 @@ func TestOrphans(t *testing.T) {
 		"a needs b; *b needs c; *c":              "",
 		"a; *b needs c; *c":                      "b c",
 		"a needs c; *b needs c; *c":              "b",
+		"a; *b; *c needs b; *d needs c":          "d c b",
 		"-a needs b; *b":                         "b",
 		"*b needs c; *c needs b":                 "b c",
 		"a needs b; b; *c":                       "c",

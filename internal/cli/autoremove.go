@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/closure"
+	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/internal/format"
+	"github.com/xpkg-dev/xpkg/internal/oci"
+)
+
+// ErrNeedsUnknown is the failure of a cluster that does not say what its packages need.
+var ErrNeedsUnknown = failure.Register(failure.Code{
+	Name: "NeedsUnknown", Class: failure.Unavailable,
+	Cause: "The Lock of the cluster does not say what a package needs, so nobody knows whether others are needed.",
+	Fix:   "Wait until the package is installed; a package manager that runs writes the Lock by itself.",
+})
+
+type autoremoveCmd struct {
+	Wait   time.Duration `short:"w" placeholder:"2m" help:"Wait this long for each package and its objects to be gone."`
+	DryRun bool          `help:"Only list what would go."`
+	consentFlag
+	clusterFlags
+	planFlags
+	outputFlag
+}
+
+// Run uninstalls what was installed because others needed it, and that nobody needs
+// any more. Whoever needs others goes before those.
+func (c *autoremoveCmd) Run(env *Env) error {
+	cluster, err := c.client()
+	if err != nil {
+		return err
+	}
+	all, err := load(env.Context, cluster)
+	if err != nil {
+		return err
+	}
+	graph, err := all.graph()
+	if err != nil {
+		return err
+	}
+	orphans := graph.Orphans()
+	if len(orphans) == 0 || c.DryRun {
+		return c.list(env.Stdout, orphans)
+	}
+	for _, o := range orphans {
+		one := uninstallCmd{
+			uninstallArgs: uninstallArgs{Kind: strings.ToLower(o.Kind), Name: o.Name}, Wait: c.Wait,
+			consentFlag: c.consentFlag, clusterFlags: c.clusterFlags, planFlags: c.planFlags, outputFlag: c.outputFlag,
+		}
+		if err := one.Run(env); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// orphanView is a package that nobody needs.
+type orphanView struct {
+	Kind    string `json:"kind"`
+	Name    string `json:"name"`
+	Package string `json:"package"`
+}
+
+func (c *autoremoveCmd) list(w io.Writer, orphans []closure.Node) error {
+	views := []orphanView{}
+	for _, o := range orphans {
+		views = append(views, orphanView{o.Kind, o.Name, o.Reference()})
+	}
+	return c.print(w, views, func(w io.Writer) error {
+		if len(views) == 0 {
+			_, err := fmt.Fprintln(w, "Nothing to remove: somebody needs everything that was installed for others.")
+			return err
+		}
+		for _, v := range views {
+			fmt.Fprintf(w, "%s/%s  %s\n", strings.ToLower(v.Kind), v.Name, safe(v.Package))
+		}
+		return nil
+	})
+}
+
+// graph is all packages with what they need, as the Lock says.
+func (i *installed) graph() (*closure.Graph, error) {
+	var nodes []closure.Node
+	for _, p := range i.packages {
+		ref, err := oci.ParseReference(p.PackageSpec().Package, oci.ParseOptions{})
+		if err != nil {
+			continue // It is known by a name in the package cache, and nobody can need it.
+		}
+		at := slices.IndexFunc(i.lock.Packages, func(l v1beta1.LockPackage) bool {
+			return l.Source == ref.Name() && (l.Version == ref.Tag || l.Version == ref.Digest.String())
+		})
+		if at < 0 && p.GetDeletionTimestamp() == nil {
+			return nil, ErrNeedsUnknown.New(nil, "the Lock has no entry of %s at %s", shortName(p), p.PackageSpec().Package)
+		}
+		if n, ok := closure.Of(p, lockedNeeds(i.lock.Packages, at)); ok {
+			nodes = append(nodes, n)
+		}
+	}
+	return closure.NewGraph(nodes, nil), nil
+}
+
+func lockedNeeds(lock []v1beta1.LockPackage, at int) []format.Dependency {
+	if at < 0 {
+		return nil
+	}
+	var out []format.Dependency
+	for _, d := range lock[at].Dependencies {
+		out = append(out, format.Dependency{Package: d.Package, Constraint: d.Constraints})
+	}
+	return out
+}
