@@ -22,6 +22,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/manager"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
+	"github.com/xpkg-dev/xpkg/internal/testing/hook"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
@@ -99,9 +100,9 @@ func TestWebhooksOfAProgram(t *testing.T) {
 	const name, group = "hooked", "hooked.test"
 	s := withPrograms(t)
 	s.start(t)
-	program := playProgram(t, s, name)
+	program := hook.Start(t, s.client, manager.DefaultNamespace, name)
 	r := newRegistry(t)
-	p := newProvider(name, pushed(t, r, name, hooked(name, group)))
+	p := newProvider(name, pushed(t, r, name, hook.Stream(name, group, "v1")))
 	create(t, s.client, p)
 
 	until(t, s.client, p, "waits for its program", func(p *v1.Provider) bool {
@@ -120,29 +121,29 @@ func TestWebhooksOfAProgram(t *testing.T) {
 	if v, m := configurations(t, s, name); len(v)+len(m) > 0 {
 		t.Error("admission is asked of a program that nobody has reported")
 	}
-	if err := s.client.Create(t.Context(), thing(group, "v1", "bad-but-nobody-looks")); err != nil {
+	if err := s.client.Create(t.Context(), hook.Thing(group, "v1", "bad-but-nobody-looks")); err != nil {
 		t.Error(err)
 	}
-	converted := thing(group, "v2", "bad-but-nobody-looks")
-	if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(converted), converted); err != nil || program.converted.Load() == 0 {
-		t.Errorf("%d conversions, %v", program.converted.Load(), err)
+	converted := hook.Thing(group, "v2", "bad-but-nobody-looks")
+	if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(converted), converted); err != nil || program.Converted.Load() == 0 {
+		t.Errorf("%d conversions, %v", program.Converted.Load(), err)
 	}
 
 	reports(t, s, p, v1.RuntimeHealthy())
 	untilSettled(t, s, p)
 	untilConfigured(t, s, name, true)
 	v, _ := configurations(t, s, name)
-	hook := v[0].(*admissionregistrationv1.ValidatingWebhookConfiguration).Webhooks[0].ClientConfig
-	service, err := json.Marshal(hook.Service)
+	called := v[0].(*admissionregistrationv1.ValidatingWebhookConfiguration).Webhooks[0].ClientConfig
+	service, err := json.Marshal(called.Service)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := `{"namespace":"crossplane-system","name":"hooked","path":"/validate","port":9443}`; string(service) != want || string(hook.CABundle) != string(bundle) {
-		t.Errorf("admission by %s, which trusts\n%s", service, hook.CABundle)
+	if want := `{"namespace":"crossplane-system","name":"hooked","path":"/validate","port":9443}`; string(service) != want || string(called.CABundle) != string(bundle) {
+		t.Errorf("admission by %s, which trusts\n%s", service, called.CABundle)
 	}
 	untilRefused(t, s, group)
 	wait.Until(t, limit, "what the program changes is changed", func() (string, bool) {
-		good := thing(group, "v1", "good")
+		good := hook.Thing(group, "v1", "good")
 		err := s.client.Create(t.Context(), good, client.DryRunAll)
 		return fmt.Sprint(good, err), err == nil && good.GetLabels()["mutated"] == "yes"
 	})
@@ -167,7 +168,7 @@ func TestWebhooksOfAProgram(t *testing.T) {
 	reports(t, s, p, v1.RuntimeUnhealthy("it went away"))
 	untilConfigured(t, s, name, false)
 	eventually(t, "nobody is asked any more", func() bool {
-		return s.client.Create(t.Context(), thing(group, "v1", "bad"), client.DryRunAll) == nil
+		return s.client.Create(t.Context(), hook.Thing(group, "v1", "bad"), client.DryRunAll) == nil
 	})
 
 	remove(t, s, p)
@@ -183,7 +184,7 @@ func TestWebhooksOfAProgram(t *testing.T) {
 func untilRefused(t *testing.T, s *stand, group string) {
 	t.Helper()
 	wait.Until(t, limit, "what the program does not allow is refused", func() (string, bool) {
-		err := s.client.Create(t.Context(), thing(group, "v1", "bad"), client.DryRunAll)
+		err := s.client.Create(t.Context(), hook.Thing(group, "v1", "bad"), client.DryRunAll)
 		return fmt.Sprint(err), err != nil && strings.Contains(err.Error(), "denied the request")
 	})
 }
@@ -307,9 +308,9 @@ func TestRotationFailsNoCall(t *testing.T) {
 	s := withPrograms(t)
 	s.options.CertificateOverlap = 3 * time.Second
 	s.start(t)
-	program := playProgram(t, s, name)
+	program := hook.Start(t, s.client, manager.DefaultNamespace, name)
 	r := newRegistry(t)
-	p := newProvider(name, pushed(t, r, name, hooked(name, group)))
+	p := newProvider(name, pushed(t, r, name, hook.Stream(name, group, "v1")))
 	plain := newProvider("unconcerned", pushed(t, r, "unconcerned", provider("unconcerned", crd("unconcerned.test", "Thing", "one"))))
 	for _, p := range []*v1.Provider{p, plain} {
 		create(t, s.client, p)
@@ -317,7 +318,7 @@ func TestRotationFailsNoCall(t *testing.T) {
 		untilSettled(t, s, p)
 	}
 	untilConfigured(t, s, name, true)
-	if err := s.client.Create(t.Context(), thing(group, "v1", "stored")); err != nil {
+	if err := s.client.Create(t.Context(), hook.Thing(group, "v1", "stored")); err != nil {
 		t.Fatal(err)
 	}
 	untilRefused(t, s, group)
@@ -336,10 +337,10 @@ func TestRotationFailsNoCall(t *testing.T) {
 	t.Cleanup(finish)
 	for _, call := range []func(i int) error{
 		func(i int) error {
-			return s.client.Create(ctx, thing(group, "v1", fmt.Sprintf("x-%d", i)), client.DryRunAll)
+			return s.client.Create(ctx, hook.Thing(group, "v1", fmt.Sprintf("x-%d", i)), client.DryRunAll)
 		},
 		func(int) error {
-			converted := thing(group, "v2", "stored")
+			converted := hook.Thing(group, "v2", "stored")
 			return s.client.Get(ctx, client.ObjectKeyFromObject(converted), converted)
 		},
 	} {
@@ -354,12 +355,12 @@ func TestRotationFailsNoCall(t *testing.T) {
 	}
 	for rotation := range 2 {
 		rotate(t, s)
-		if rotation == 0 && !program.called() {
+		if rotation == 0 && !program.Called() {
 			t.Error("nobody called the program meanwhile")
 		}
 	}
 	finish()
-	t.Logf("%d calls: %d validated, %d changed, %d converted", calls.Load(), program.admitted.Load(), program.mutated.Load(), program.converted.Load())
+	t.Logf("%d calls: %d validated, %d changed, %d converted", calls.Load(), program.Admitted.Load(), program.Mutated.Load(), program.Converted.Load())
 	after := definition()
 	if err := s.client.Get(t.Context(), client.ObjectKey{Name: "things.unconcerned.test"}, after); err != nil {
 		t.Fatal(err)
@@ -367,10 +368,6 @@ func TestRotationFailsNoCall(t *testing.T) {
 	if before.Generation != after.Generation || before.ResourceVersion != after.ResourceVersion {
 		t.Errorf("an object that calls nobody was written: generation %d and then %d", before.Generation, after.Generation)
 	}
-}
-
-func (p *webhookProgram) called() bool {
-	return p.admitted.Load() > 0 && p.mutated.Load() > 0 && p.converted.Load() > 0
 }
 
 // rotate asks for a new authority, and waits until it is the only one.
@@ -399,23 +396,21 @@ func TestUnreachableConversionHoldsNothingUp(t *testing.T) {
 	create(t, s.client, p)
 	reports(t, s, p, v1.RuntimeHealthy())
 	untilSettled(t, s, p)
-	if err := s.client.Create(t.Context(), thing(group, "v1", "stored")); err != nil {
+	if err := s.client.Create(t.Context(), hook.Thing(group, "v1", "stored")); err != nil {
 		t.Fatal(err)
 	}
-	stream := strings.ReplaceAll(hooked(name, group), "storage: true", "storage: false")
-	stream = strings.Replace(stream, "{name: v2, served: true, storage: false", "{name: v2, served: true, storage: true", 1)
-	next, _ := r.push(t, "acme/"+name+":v2", stream)
+	next, _ := r.push(t, "acme/"+name+":v2", hook.Stream(name, group, "v2"))
 	change(t, s.client, p, func(p *v1.Provider) { p.Spec.Package = next })
 	wait.Until(t, limit, "the objects of the new version are established", func() (string, bool) {
 		revs := revisionsOf(t, s.client, p)
 		c := revs[len(revs)-1].GetCondition(v1.TypeRevisionHealthy)
 		return fmt.Sprintf("%d %+v", len(revs), c), len(revs) == 2 && c.Status == corev1.ConditionTrue
 	})
-	converted := thing(group, "v1", "stored")
+	converted := hook.Thing(group, "v1", "stored")
 	if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(converted), converted); err != nil {
 		t.Errorf("an object in the version that is stored: %v", err)
 	}
-	other := thing(group, "v2", "stored")
+	other := hook.Thing(group, "v2", "stored")
 	if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(other), other); err == nil {
 		t.Error("an object was converted by nobody")
 	}

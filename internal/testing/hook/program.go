@@ -1,6 +1,9 @@
-package manager_test
+// Package hook plays the program of a provider whose webhooks are called by a real API
+// server, and makes packages for it.
+package hook
 
 import (
+	"context"
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
@@ -22,27 +25,27 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/xpkg-dev/xpkg/internal/manager"
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
-// webhookProgram plays the program of a provider whose webhooks are called: it serves
-// with the certificate that its Secret has at the moment, at the Service of the package.
-type webhookProgram struct {
+// Program is the program of a package. It serves with the certificate that the Secret of
+// the package has at the moment.
+type Program struct {
 	server *httptest.Server
-	// admitted, mutated and converted count the calls of the API server.
-	admitted, mutated, converted atomic.Int64
+	// Admitted, Mutated and Converted count the calls of the API server.
+	Admitted, Mutated, Converted atomic.Int64
 }
 
-// playProgram starts the program, and makes the Service that leads to it. Nobody makes
-// addresses of Services work here, so that it is a name for an address of this machine
-// that no other test uses.
-func playProgram(t *testing.T, s *stand, pkg string) *webhookProgram {
+// Start starts the program of a package until the test ends, and makes the Service that
+// leads to it. Nobody makes addresses of Services work here, so that it is a name for
+// an address of this machine that no other test uses.
+func Start(t testing.TB, c client.Client, namespace, pkg string) *Program {
 	t.Helper()
 	h := fnv.New32()
 	fmt.Fprint(h, t.Name(), pkg)
 	sum := h.Sum(nil)
 	address := fmt.Sprintf("127.%d.%d.%d", sum[0]%200+16, sum[1], sum[2]%250+2)
-	p := &webhookProgram{}
+	p := &Program{}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/validate", p.validate)
 	mux.HandleFunc("/mutate", p.mutate)
@@ -57,32 +60,40 @@ func playProgram(t *testing.T, s *stand, pkg string) *webhookProgram {
 	p.server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	p.server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		secret := &corev1.Secret{}
-		if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: manager.DefaultNamespace, Name: pkg + "-tls-server"}, secret); err != nil {
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: v1.TLSServerSecretName(pkg)}, secret); err != nil {
 			return nil, err
 		}
-		c, err := tls.X509KeyPair(secret.Data["tls.crt"], secret.Data["tls.key"])
-		return &c, err
+		pair, err := tls.X509KeyPair(secret.Data["tls.crt"], secret.Data["tls.key"])
+		return &pair, err
 	}}
 	p.server.StartTLS()
 	t.Cleanup(p.server.Close)
-	create(t, s.client, &corev1.Service{
-		ObjectMeta: metav1.ObjectMeta{Namespace: manager.DefaultNamespace, Name: pkg},
+	service := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: pkg},
 		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: address},
+	}
+	if err := c.Create(t.Context(), service); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Delete(context.Background(), service); client.IgnoreNotFound(err) != nil {
+			t.Error(err)
+		}
 	})
 	return p
 }
 
 // validate refuses what is called bad.
-func (p *webhookProgram) validate(w http.ResponseWriter, r *http.Request) {
-	p.admitted.Add(1)
+func (p *Program) validate(w http.ResponseWriter, r *http.Request) {
+	p.Admitted.Add(1)
 	review(w, r, func(q *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 		return &admissionv1.AdmissionResponse{Allowed: !strings.HasPrefix(q.Name, "bad")}
 	})
 }
 
 // mutate puts a label on everything.
-func (p *webhookProgram) mutate(w http.ResponseWriter, r *http.Request) {
-	p.mutated.Add(1)
+func (p *Program) mutate(w http.ResponseWriter, r *http.Request) {
+	p.Mutated.Add(1)
 	review(w, r, func(*admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 		patch, kind := []byte(`[{"op":"add","path":"/metadata/labels","value":{"mutated":"yes"}}]`), admissionv1.PatchTypeJSONPatch
 		return &admissionv1.AdmissionResponse{Allowed: true, Patch: patch, PatchType: &kind}
@@ -102,8 +113,8 @@ func review(w http.ResponseWriter, r *http.Request, decide func(*admissionv1.Adm
 }
 
 // convert changes nothing but the version.
-func (p *webhookProgram) convert(w http.ResponseWriter, r *http.Request) {
-	p.converted.Add(1)
+func (p *Program) convert(w http.ResponseWriter, r *http.Request) {
+	p.Converted.Add(1)
 	var review apiextensionsv1.ConversionReview
 	if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -124,39 +135,7 @@ func (p *webhookProgram) convert(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(review)
 }
 
-// hooked is a provider whose definition is converted and whose objects are checked and
-// changed by its program.
-func hooked(name, group string) string {
-	converted := strings.Replace(crd(group, "Thing", "one"), "spec:\n", `spec:
-  conversion:
-    strategy: Webhook
-    webhook:
-      conversionReviewVersions: [v1]
-`, 1)
-	converted += "  - {name: v2, served: true, storage: false, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}\n"
-	configuration := func(kind, path string) string {
-		return fmt.Sprintf(`---
-apiVersion: admissionregistration.k8s.io/v1
-kind: %sWebhookConfiguration
-metadata: {name: any}
-webhooks:
-- name: any.%s
-  admissionReviewVersions: [v1]
-  sideEffects: None
-  timeoutSeconds: 10
-  clientConfig: {service: {name: any, namespace: any, path: %s}}
-  rules:
-  - {apiGroups: [%s], apiVersions: ["*"], resources: [things], operations: [CREATE]}
-`, kind, group, path, group)
-	}
-	return provider(name, converted, configuration("Validating", "/validate"), configuration("Mutating", "/mutate"))
-}
-
-// thing is an object of the kind that a hooked provider brings.
-func thing(group, version, name string) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{}
-	u.SetAPIVersion(group + "/" + version)
-	u.SetKind("Thing")
-	u.SetName(name)
-	return u
+// Called reports whether each of the webhooks was called.
+func (p *Program) Called() bool {
+	return p.Admitted.Load() > 0 && p.Mutated.Load() > 0 && p.Converted.Load() > 0
 }

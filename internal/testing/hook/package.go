@@ -1,0 +1,56 @@
+package hook
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Stream is a provider with one kind, Thing, in the versions v1 and v2. Its program
+// converts objects, refuses those whose names begin with "bad", and puts a label on all
+// others. Stored is the version in which they are stored.
+func Stream(name, group, stored string) string {
+	return fmt.Sprintf(`apiVersion: meta.pkg.crossplane.io/v1
+kind: Provider
+metadata: {name: %[1]s}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.%[2]s}
+spec:
+  group: %[2]s
+  scope: Cluster
+  names: {kind: Thing, plural: things, singular: thing, listKind: ThingList}
+  conversion:
+    strategy: Webhook
+    webhook: {conversionReviewVersions: [v1]}
+  versions:
+  - {name: v1, served: true, storage: %[3]t, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+  - {name: v2, served: true, storage: %[4]t, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+`, name, group, stored == "v1", stored == "v2") + configuration("Validating", "/validate", group) + configuration("Mutating", "/mutate", group)
+}
+
+func configuration(kind, path, group string) string {
+	return fmt.Sprintf(`---
+apiVersion: admissionregistration.k8s.io/v1
+kind: %sWebhookConfiguration
+metadata: {name: any}
+webhooks:
+- name: any.%s
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  timeoutSeconds: 10
+  clientConfig: {service: {name: any, namespace: any, path: %s}}
+  rules:
+  - {apiGroups: [%s], apiVersions: ["*"], resources: [things], operations: [CREATE]}
+`, kind, group, path, group)
+}
+
+// Thing is an object of the kind that [Stream] brings.
+func Thing(group, version, name string) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion(group + "/" + version)
+	u.SetKind("Thing")
+	u.SetName(name)
+	return u
+}
