@@ -100,12 +100,16 @@ func (s *stand) start(cfg *rest.Config) {
 			s.tell(filepath.Join(dir, "runtime", "logs"))
 		}
 	})
+	choice, err := runtime.ParseChoice("Provider/"+hooked+"=External", runtime.Process)
+	if err != nil {
+		s.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
 		ended <- manager.Run(ctx, manager.Options{
 			Config: cfg, Content: source, Images: source, InUse: packages.Use, Log: slog.New(slog.DiscardHandler), Ready: func() { close(ready) },
-			Runtimes: runtime.Everywhere(runtime.Process), Processes: &manager.Processes{Supervisor: s.supervisor, Images: roots},
+			Runtimes: choice, CertificateOverlap: overlap, Processes: &manager.Processes{Supervisor: s.supervisor, Images: roots},
 			Permissions: &manager.Permissions{}, ActivationDeadline: activation,
 		})
 	}()

@@ -125,8 +125,9 @@ func (s *stand) until(p *v1.Provider, what string, holds func() bool) {
 }
 
 // Whatever the next version is like: each upgrade ends where it should, by itself,
-// while resources are written all the time. No write is refused or lost, and two
-// versions never run at once.
+// while resources are written all the time and the authority of all certificates is
+// replaced. No write is refused or lost, no call of a webhook fails, and two versions
+// never run at once.
 func TestUpgradesUnderLoad(t *testing.T) {
 	s := newStand(t)
 	s.configure()
@@ -141,6 +142,7 @@ func TestUpgradesUnderLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.untilHealthy(p)
+	rotation, stopRotation := startRotation(s)
 	load, stop := startLoad(s)
 	load.untilSeen("v1")
 
@@ -164,6 +166,8 @@ func TestUpgradesUnderLoad(t *testing.T) {
 	}
 	stop()
 	load.untilSeen("v6")
+	stopRotation()
+	rotation.check()
 	if len(load.failed) > 0 {
 		t.Errorf("%d of %d writes were refused, the first: %v", len(load.failed), load.writes, load.failed[0])
 	}
