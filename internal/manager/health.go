@@ -54,6 +54,8 @@ func packageHealth(rev v1.PackageRevision) v1.Condition {
 		return v1.UnknownHealth("Package revision health is not known yet.")
 	case runtime.Message != "" && runtime.Status != corev1.ConditionTrue:
 		return v1.UnknownHealth(runtime.Message)
+	case rev.GetCondition(v1.TypeRuntimeActive).Reason == v1.ReasonAwaitingActivation:
+		return v1.HealthyAwaitingActivation()
 	}
 	return v1.Healthy()
 }

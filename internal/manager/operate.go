@@ -162,6 +162,9 @@ func (r *revisionReconciler) operated(ctx context.Context, log *slog.Logger, f f
 		if was.Status != corev1.ConditionTrue {
 			log.InfoContext(ctx, "the program runs", "image", j.program.Image())
 		}
+		if j.program.AwaitingActivation {
+			state.Again = awaitingPoll
+		}
 		return ctrl.Result{RequeueAfter: state.Again}, healthy, nil
 	}
 	result := ctrl.Result{RequeueAfter: cmp.Or(state.Again, r.patience(f.rev))}

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/desired"
 	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/imageconfig"
 	"github.com/xpkg-dev/xpkg/internal/oci"
@@ -39,13 +40,16 @@ func ofProgram(err error) bool {
 
 // prepare describes the program of a revision and has its image at hand. Nothing runs
 // because of it. It gives nothing where nobody runs the program.
-func (r *revisionReconciler) prepare(ctx context.Context, f family, meta format.Meta, source source) (*job, error) {
+func (r *revisionReconciler) prepare(ctx context.Context, f family, meta format.Meta, objects *desired.Objects, source source) (*job, error) {
 	by := r.programs.of(r.kind, f.pkg.GetName())
 	if by == nil {
 		return nil, nil
 	}
 	p, err := r.program(ctx, f, meta, source)
 	if err != nil {
+		return nil, failedProgram(err)
+	}
+	if p.AwaitingActivation, err = r.awaits(ctx, f.rev, meta, objects); err != nil {
 		return nil, failedProgram(err)
 	}
 	if err := r.fetch(ctx, f.rev, by, p); err != nil {

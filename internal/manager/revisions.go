@@ -119,7 +119,7 @@ func (r *revisionReconciler) establish(ctx context.Context, log *slog.Logger, f 
 	}
 	// Everything that the program needs and that can be had without it is had before
 	// anything is written, so that what is installed stays whole when it cannot.
-	job, err := r.prepare(ctx, f, pkg.Meta, source)
+	job, err := r.prepare(ctx, f, pkg.Meta, objects, source)
 	if err != nil {
 		return ctrl.Result{}, verdict{}, err
 	}
