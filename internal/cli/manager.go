@@ -86,7 +86,7 @@ func (c *managerCmd) Run(env *Env) error {
 			Namespace: c.Namespace, Poll: c.PollInterval, Resync: c.SyncInterval, CrossplaneVersion: c.CrossplaneVersion,
 			ActivationDeadline: c.ActivationDeadline, Permissions: c.permissions(),
 			MetricsAddress: c.MetricsAddress, HealthAddress: c.HealthAddress, TakeOver: c.TakeOver, LeaderElection: election,
-			Runtimes: choice, CertificateOverlap: c.CertificateOverlap,
+			Runtimes: choice, MakeNamespace: choice.Uses(programs.Process), CertificateOverlap: c.CertificateOverlap,
 		},
 	})
 }

@@ -73,7 +73,7 @@ func localManager(progress *progress, c *upCmd, programsDir string, choice progr
 			config: e.Config, cacheDir: filepath.Join(e.CacheDir, packagesDir), cacheLimit: c.CacheLimit, programsDir: programsDir,
 			upgrades: c.DependencyUpgrades,
 			log:      slog.New(slog.NewTextHandler(progress, nil)),
-			options:  manager.Options{Ready: e.Ready, Runtimes: choice, Permissions: c.permissions()},
+			options:  manager.Options{Ready: e.Ready, MakeNamespace: true, Runtimes: choice, Permissions: c.permissions()},
 		})
 	}
 }

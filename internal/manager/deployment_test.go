@@ -251,7 +251,7 @@ spec: {group: awaits.test, names: {kind: Thing, plural: things}, scope: Cluster,
 // as it is now.
 func TestExternalPrograms(t *testing.T) {
 	s := alone(t)
-	s.options.Runtimes = runtime.Everywhere(runtime.External)
+	s.options.Runtimes, s.options.MakeNamespace = runtime.Everywhere(runtime.External), true
 	s.options.ActivationDeadline = 4 * time.Second
 	s.start(t)
 	r := newRegistry(t)
@@ -267,8 +267,18 @@ func TestExternalPrograms(t *testing.T) {
 			if err := s.client.Get(t.Context(), client.ObjectKey{Name: activeOf(t, s, p)}, rev); err != nil {
 				return false
 			}
-			rev.SetConditions(metav1.Now(), v1.Condition{Type: v1.TypeRuntimeHealthy, Status: status, Reason: "Mine", Message: message})
-			return s.client.Status().Update(t.Context(), rev) == nil
+			said := &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": v1.GroupVersion.String(), "kind": v1.ProviderRevisionKind, "metadata": map[string]any{"name": rev.Name},
+				"status": map[string]any{"conditions": []any{map[string]any{
+					"type": "RuntimeHealthy", "status": string(status), "reason": "Mine", "message": message,
+					"observedGeneration": rev.Generation, "lastTransitionTime": time.Now().UTC().Format(time.RFC3339),
+				}}},
+			}}
+			err := s.client.Status().Apply(t.Context(), client.ApplyConfigurationFromUnstructured(said), client.FieldOwner("my-runner"), client.ForceOwnership)
+			if err != nil {
+				t.Log(err)
+			}
+			return err == nil
 		})
 	}
 	report(corev1.ConditionTrue, "runs elsewhere")

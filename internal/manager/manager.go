@@ -51,6 +51,9 @@ type Options struct {
 	// Namespace is where the programs of packages run, and where their secrets
 	// are. Empty means DefaultNamespace.
 	Namespace string
+	// MakeNamespace makes that namespace where it is missing, as on a control plane of
+	// one machine. In other clusters it belongs to whoever has installed the manager.
+	MakeNamespace bool
 	// Poll is how often a package with the policy Always is looked up. Zero
 	// means a minute.
 	Poll time.Duration

@@ -50,11 +50,9 @@ type Processes struct {
 	Address string
 }
 
-// makeHome makes the namespace of the programs, which a control plane of one machine
-// does not have at first. In other clusters it belongs to whoever has installed the
-// manager.
+// makeHome makes the namespace of the programs, if it is to.
 func makeHome(ctx context.Context, o Options, c client.Client) error {
-	if !o.Runtimes.Uses(runtime.Process) {
+	if !o.MakeNamespace {
 		return nil
 	}
 	err := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace(o)}})

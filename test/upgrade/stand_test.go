@@ -108,7 +108,7 @@ func (s *stand) start(cfg *rest.Config) {
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
 		ended <- manager.Run(ctx, manager.Options{
-			Config: cfg, Content: source, Images: source, InUse: packages.Use, Log: slog.New(slog.DiscardHandler), Ready: func() { close(ready) },
+			Config: cfg, MakeNamespace: true, Content: source, Images: source, InUse: packages.Use, Log: slog.New(slog.DiscardHandler), Ready: func() { close(ready) },
 			Runtimes: choice, CertificateOverlap: overlap, Processes: &manager.Processes{Supervisor: s.supervisor, Images: roots},
 			Permissions: &manager.Permissions{}, ActivationDeadline: activation,
 		})
