@@ -24,6 +24,9 @@ import (
 type authority struct{ *world }
 
 func setupAuthority(mgr ctrl.Manager, w *world) error {
+	if len(w.programs.used()) == 0 {
+		return nil // Whatever authority there is, somebody else looks after it.
+	}
 	root := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
 		if o.GetName() != certificates.RootSecret {
 			return nil

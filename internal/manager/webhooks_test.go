@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -20,7 +21,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/cache"
+	"github.com/xpkg-dev/xpkg/internal/content"
 	"github.com/xpkg-dev/xpkg/internal/manager"
+	"github.com/xpkg-dev/xpkg/internal/preview"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/testing/hook"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
@@ -159,6 +163,8 @@ func TestWebhooksOfAProgram(t *testing.T) {
 		t.Errorf("objects (-want +got):\n%s", diff)
 	}
 
+	untilNothingPlanned(t, s, p)
+
 	// Somebody takes one away by mistake: it comes back.
 	if err := s.client.Delete(t.Context(), v[0]); err != nil {
 		t.Fatal(err)
@@ -186,6 +192,35 @@ func untilRefused(t *testing.T, s *stand, group string) {
 	wait.Until(t, limit, "what the program does not allow is refused", func() (string, bool) {
 		err := s.client.Create(t.Context(), hook.Thing(group, "v1", "bad"), client.DryRunAll)
 		return fmt.Sprint(err), err != nil && strings.Contains(err.Error(), "denied the request")
+	})
+}
+
+// untilNothingPlanned waits until a plan of what is installed has nothing to do: who
+// plans does not know the authorities, and takes those that objects name for right.
+func untilNothingPlanned(t *testing.T, s *stand, p v1.Package) {
+	t.Helper()
+	packages, err := cache.Open(filepath.Join(t.TempDir(), "planned"), cache.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := content.NewSource(content.Options{Store: packages.Store(), Names: packages, Remote: s.remote()})
+	defer func() {
+		source.Close()
+		if err := packages.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	read, err := preview.NewCluster(s.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	planner := preview.Planner{Reader: s.client, Cluster: read, Source: source, Namespace: manager.DefaultNamespace}
+	wait.Until(t, limit, "nothing is left to do for "+p.GetName(), func() (string, bool) {
+		planned, err := planner.Install(t.Context(), p)
+		if err != nil {
+			return err.Error(), false
+		}
+		return fmt.Sprintf("%+v", planned.Objects.Changes), !planned.Pending()
 	})
 }
 
@@ -360,6 +395,7 @@ func TestRotationFailsNoCall(t *testing.T) {
 		}
 	}
 	finish()
+	untilNothingPlanned(t, s, p)
 	t.Logf("%d calls: %d validated, %d changed, %d converted", calls.Load(), program.Admitted.Load(), program.Mutated.Load(), program.Converted.Load())
 	after := definition()
 	if err := s.client.Get(t.Context(), client.ObjectKey{Name: "things.unconcerned.test"}, after); err != nil {

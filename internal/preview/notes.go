@@ -2,10 +2,12 @@ package preview
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/closure"
+	"github.com/xpkg-dev/xpkg/internal/plan"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 )
 
@@ -34,6 +36,11 @@ func notes(p v1.Package, n succession, out *Plan) []string {
 	}
 	if out.Waits() {
 		all = append(all, "Objects are changed only when these are installed: "+strings.Join(unsatisfied(out.Dependencies), ", ")+".")
+	}
+	if slices.ContainsFunc(out.Objects.Changes, func(c plan.Change) bool {
+		return c.Action == plan.Create && plan.IsWebhookConfiguration(c.Ref)
+	}) {
+		all = append(all, "Webhook configurations come when the program of the package answers, and not where nobody runs it.")
 	}
 	return all
 }

@@ -10,6 +10,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/internal/plan"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 )
 
@@ -86,6 +87,19 @@ func TestNext(t *testing.T) {
 				t.Errorf("notes: %q, want %q", said, tc.note)
 			}
 		})
+	}
+}
+
+// What is installed later than the rest is said.
+func TestNoteOfWebhooks(t *testing.T) {
+	p, all := succeeding(digestB, func(v1.Package) {})
+	hook := plan.Ref{APIVersion: "admissionregistration.k8s.io/v1", Kind: "MutatingWebhookConfiguration", Name: "crossplane-provider-p"}
+	for action, want := range map[plan.Action]string{plan.Create: "Webhook configurations come when", plan.Update: ""} {
+		out := &Plan{Objects: plan.Plan{Changes: []plan.Change{{Action: action, Ref: hook}}}}
+		said := strings.Join(notes(p, next(p, format.Meta{}, digestB, all), out), " ")
+		if !strings.Contains(said, want) || want == "" && said != "" {
+			t.Errorf("%s: %q", action, said)
+		}
 	}
 }
 
