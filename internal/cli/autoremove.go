@@ -3,15 +3,11 @@ package cli
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/closure"
 	"github.com/xpkg-dev/xpkg/internal/failure"
-	"github.com/xpkg-dev/xpkg/internal/format"
-	"github.com/xpkg-dev/xpkg/internal/oci"
 )
 
 // ErrNeedsUnknown is the failure of a cluster that does not say what its packages need.
@@ -89,30 +85,15 @@ func (c *autoremoveCmd) list(w io.Writer, orphans []closure.Node) error {
 func (i *installed) graph() (*closure.Graph, error) {
 	var nodes []closure.Node
 	for _, p := range i.packages {
-		ref, err := oci.ParseReference(p.PackageSpec().Package, oci.ParseOptions{})
-		if err != nil {
-			continue // It is known by a name in the package cache, and nobody can need it.
+		needs, known := closure.Locked(p, i.lock.Packages)
+		n, ok := closure.Of(p, needs)
+		if !ok {
+			continue // It is on its way out, or nobody can need it.
 		}
-		at := slices.IndexFunc(i.lock.Packages, func(l v1beta1.LockPackage) bool {
-			return l.Source == ref.Name() && (l.Version == ref.Tag || l.Version == ref.Digest.String())
-		})
-		if at < 0 && p.GetDeletionTimestamp() == nil {
+		if !known {
 			return nil, ErrNeedsUnknown.New(nil, "the Lock has no entry of %s at %s", shortName(p), p.PackageSpec().Package)
 		}
-		if n, ok := closure.Of(p, lockedNeeds(i.lock.Packages, at)); ok {
-			nodes = append(nodes, n)
-		}
+		nodes = append(nodes, n)
 	}
 	return closure.NewGraph(nodes, nil), nil
-}
-
-func lockedNeeds(lock []v1beta1.LockPackage, at int) []format.Dependency {
-	if at < 0 {
-		return nil
-	}
-	var out []format.Dependency
-	for _, d := range lock[at].Dependencies {
-		out = append(out, format.Dependency{Package: d.Package, Constraint: d.Constraints})
-	}
-	return out
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/cache"
@@ -15,8 +16,9 @@ import (
 const planCacheLimit = 10 << 30
 
 // lateSource gives packages, and opens the package cache with the first question:
-// a plan that needs no content needs no cache either. It is for one goroutine.
+// a plan that needs no content needs no cache either.
 type lateSource struct {
+	mu    sync.Mutex
 	flags contentFlags
 	// patience bounds how long a registry can make a request wait; what plans have
 	// when it is zero.
@@ -26,6 +28,8 @@ type lateSource struct {
 }
 
 func (s *lateSource) open() (*content.Source, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.source != nil {
 		return s.source, nil
 	}
@@ -66,6 +70,33 @@ func (s *lateSource) Read(ctx context.Context, o content.Origin, d oci.Digest, p
 		return nil, err
 	}
 	return source.Read(ctx, o, d, pull)
+}
+
+// Tags implements resolve.Registry.
+func (s *lateSource) Tags(ctx context.Context, o content.Origin) ([]string, error) {
+	source, err := s.open()
+	if err != nil {
+		return nil, err
+	}
+	return source.Tags(ctx, o)
+}
+
+// Describe implements resolve.Registry.
+func (s *lateSource) Describe(ctx context.Context, o content.Origin, d oci.Digest) (content.Description, error) {
+	source, err := s.open()
+	if err != nil {
+		return content.Description{}, err
+	}
+	return source.Describe(ctx, o, d)
+}
+
+// Prove implements resolve.Registry.
+func (s *lateSource) Prove(ctx context.Context, o content.Origin, d oci.Digest) (content.Description, error) {
+	source, err := s.open()
+	if err != nil {
+		return content.Description{}, err
+	}
+	return source.Prove(ctx, o, d)
 }
 
 // close closes what was opened.

@@ -47,7 +47,7 @@ func (f planFlags) open(c clusterFlags) (*planner, error) {
 	}
 	source := &lateSource{flags: f.contentFlags}
 	return &planner{
-		Planner: &preview.Planner{Reader: cluster, Cluster: objects, Source: source, Namespace: f.Namespace},
+		Planner: &preview.Planner{Reader: cluster, Cluster: objects, Source: source, Registry: source, Namespace: f.Namespace},
 		client:  cluster, source: source,
 	}, nil
 }

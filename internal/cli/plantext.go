@@ -46,6 +46,7 @@ func writePlanText(w io.Writer, p *preview.Plan, most int) error {
 	t.objects(p.Objects)
 	t.resources(p)
 	t.dependencies(p.Dependencies)
+	t.brings(p.Brings)
 	t.notes(p.Warnings)
 	t.line("")
 	t.line("%s", summary(p))
@@ -170,6 +171,16 @@ func (t planText) dependencies(all []preview.Dependency) {
 			about = "installed is " + d.Installed
 		}
 		t.row(string(d.State), strings.TrimSpace(d.Package+" "+d.Constraint), about)
+	}
+}
+
+func (t planText) brings(all []preview.Brought) {
+	if len(all) == 0 {
+		return
+	}
+	t.title("installed with it")
+	for _, b := range all {
+		t.row(strings.ToLower(b.Kind), b.Reference, "for "+strings.Join(b.For, ", "))
 	}
 }
 

@@ -1,7 +1,12 @@
 package closure
 
 import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/lockfile"
 	"github.com/xpkg-dev/xpkg/internal/oci"
@@ -44,4 +49,35 @@ func Content(p v1.Package) oci.Digest {
 		return oci.Digest{}
 	}
 	return d
+}
+
+// Locked is what a package needs as the Lock says, and whether that says anything of
+// it.
+func Locked(p v1.Package, lock []v1beta1.LockPackage) (needs []format.Dependency, known bool) {
+	ref, err := oci.ParseReference(p.PackageSpec().Package, oci.ParseOptions{})
+	if err != nil {
+		return nil, false
+	}
+	at := slices.IndexFunc(lock, func(l v1beta1.LockPackage) bool {
+		return l.Source == ref.Name() && (l.Version == ref.Tag || l.Version == ref.Digest.String())
+	})
+	if at < 0 {
+		return nil, false
+	}
+	for _, d := range lock[at].Dependencies {
+		needs = append(needs, format.Dependency{Package: d.Package, Constraint: d.Constraints})
+	}
+	return needs, true
+}
+
+// AnnotationInheritSecrets with the value "true" on a package passes its pull secrets
+// to the packages that are installed because it needs them.
+const AnnotationInheritSecrets = "xpkg.dev/inherit-pull-secrets"
+
+// Inherited are the pull secrets that a package passes on.
+func Inherited(p v1.Package) []corev1.LocalObjectReference {
+	if p.GetAnnotations()[AnnotationInheritSecrets] != "true" {
+		return nil
+	}
+	return p.PackageSpec().PackagePullSecrets
 }

@@ -27,10 +27,6 @@ var ErrDependencyName = failure.Register(failure.Code{
 	Fix:   "Install the dependency yourself under a name of your choice; it is recognized by its repository.",
 })
 
-// AnnotationInheritSecrets with the value "true" on a package passes its pull secrets
-// to the packages that are installed because it needs them.
-const AnnotationInheritSecrets = "xpkg.dev/inherit-pull-secrets"
-
 // Dependencies say what is done about what packages need.
 type Dependencies struct {
 	// Registry is where versions are looked up.
@@ -77,7 +73,7 @@ func (r *revisionReconciler) settle(ctx context.Context, log *slog.Logger, f fam
 		return err
 	}
 	resolver := resolve.Resolver{Registry: s.Registry, Name: graph.Name, Locate: func(ctx context.Context, ref oci.Reference) (content.Origin, error) {
-		origin, _, err := r.origins.Locate(ctx, ref.String(), inherited(f.pkg), corev1.PullIfNotPresent)
+		origin, _, err := r.origins.Locate(ctx, ref.String(), closure.Inherited(f.pkg), corev1.PullIfNotPresent)
 		return origin, err
 	}}
 	result, err := resolver.Resolve(ctx, graph.Request(s.Upgrades))
@@ -140,7 +136,7 @@ func (r *revisionReconciler) change(ctx context.Context, log *slog.Logger, paren
 	p.SetLabels(map[string]string{closure.LabelMade: "true"})
 	p.SetAnnotations(map[string]string{closure.AnnotationFor: strings.Join(c.For, ", ")})
 	p.PackageSpec().Package = closure.Node{Package: c.To}.Reference()
-	p.PackageSpec().PackagePullSecrets = inherited(parent)
+	p.PackageSpec().PackagePullSecrets = closure.Inherited(parent)
 	for _, name := range names(c) {
 		p.SetName(name)
 		p.SetResourceVersion("")
@@ -186,12 +182,4 @@ func (r *revisionReconciler) move(ctx context.Context, log *slog.Logger, c closu
 	}
 	log.InfoContext(ctx, "dependency moved", "name", p.GetName(), "from", c.Object.At())
 	return nil
-}
-
-// inherited are the pull secrets that a package passes on.
-func inherited(p v1.Package) []corev1.LocalObjectReference {
-	if p.GetAnnotations()[AnnotationInheritSecrets] != "true" {
-		return nil
-	}
-	return p.PackageSpec().PackagePullSecrets
 }

@@ -72,6 +72,7 @@ func whole(t testing.TB) *Plan {
 		},
 		Incompatible: "it is made for another Crossplane",
 		Dependencies: []Dependency{{Package: "registry.example.com/water", Constraint: ">=v1", State: closure.Unfit, Installed: "registry.example.com/water:v0.9.0"}},
+		Brings:       []Brought{{Kind: "Provider", Reference: "registry.example.com/wind:v1.0.0", Digest: digestA, For: []string{"registry.example.com/boats"}}},
 		Resources:    []Resources{{Definition: "boats.example.com", Count: 412}, {Definition: "rafts.example.com", Unknown: "they may not be listed"}},
 		Preconditions: Preconditions{
 			UID: "u0", Generation: 4, Spec: spec,

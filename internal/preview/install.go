@@ -59,6 +59,9 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 	out.Revisions = n.changes
 	out.Dependencies = s.dependencies(p, pkg.Meta)
 	out.Preconditions.Installed = s.restsOn(out.Dependencies)
+	if err := pl.bring(ctx, s, p, pkg.Meta, f, out); err != nil {
+		return nil, err
+	}
 	pl.compatible(ctx, p, pkg.Meta, out)
 	if err := pl.objects(ctx, p, pkg, n, out); err != nil {
 		return nil, err
@@ -147,7 +150,7 @@ func (s *situation) dependencies(p v1.Package, meta format.Meta) []Dependency {
 		return nil
 	}
 	var out []Dependency
-	for _, d := range s.graph(p).Check(lockfile.Needs(meta.DependsOn)) {
+	for _, d := range s.graph(p, meta, nil).Check(lockfile.Needs(meta.DependsOn)) {
 		x := Dependency{Package: d.Need.Package, Constraint: d.Need.Constraint, State: d.State}
 		if d.State != closure.Missing {
 			x.Installed = d.At.Reference()
@@ -155,17 +158,6 @@ func (s *situation) dependencies(p v1.Package, meta format.Meta) []Dependency {
 		out = append(out, x)
 	}
 	return out
-}
-
-// graph is all packages, this one as it will be.
-func (s *situation) graph(p v1.Package) *closure.Graph {
-	var nodes []closure.Node
-	for _, x := range append([]v1.Package{p}, s.others...) {
-		if n, ok := closure.Of(x, nil); ok {
-			nodes = append(nodes, n)
-		}
-	}
-	return closure.NewGraph(nodes, nil)
 }
 
 // restsOn names the packages that a plan with these dependencies was made from. What

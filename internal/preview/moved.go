@@ -49,6 +49,10 @@ func Moved(planned, now *Plan) []Difference {
 	each(&d, planned.Dependencies, now.Dependencies, func(x Dependency) (string, string) {
 		return "the dependency " + x.Package, strings.TrimSpace(string(x.State) + " " + x.Installed)
 	})
+	each(&d, planned.Brings, now.Brings, func(b Brought) (string, string) {
+		ref, _, _ := strings.Cut(b.Reference, "@")
+		return "what comes with it of " + ref, b.Digest
+	})
 	each(&d, planned.Resources, now.Resources, func(r Resources) (string, string) {
 		return "the custom resources of " + r.Definition, number(r.Count)
 	})

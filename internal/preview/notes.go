@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/closure"
 	"github.com/xpkg-dev/xpkg/internal/plan"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 )
@@ -35,7 +34,7 @@ func notes(p v1.Package, n succession, out *Plan) []string {
 		all = append(all, fmt.Sprintf("The revisionActivationPolicy is Manual: the revision %s waits until a person sets its spec.desiredState to Active.", n.current.GetName()))
 	}
 	if out.Waits() {
-		all = append(all, "Objects are changed only when these are installed: "+strings.Join(unsatisfied(out.Dependencies), ", ")+".")
+		all = append(all, "Objects are changed only when these are installed: "+strings.Join(out.unsatisfied(), ", ")+".")
 	}
 	if slices.ContainsFunc(out.Objects.Changes, func(c plan.Change) bool {
 		return c.Action == plan.Create && plan.IsWebhookConfiguration(c.Ref)
@@ -43,14 +42,4 @@ func notes(p v1.Package, n succession, out *Plan) []string {
 		all = append(all, "Webhook configurations come when the program of the package answers, and not where nobody runs it.")
 	}
 	return all
-}
-
-func unsatisfied(all []Dependency) []string {
-	var out []string
-	for _, d := range all {
-		if d.State != closure.Satisfied {
-			out = append(out, strings.TrimSpace(d.Package+" "+d.Constraint))
-		}
-	}
-	return out
 }

@@ -10,6 +10,7 @@ package preview
 
 import (
 	"encoding/json"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -59,6 +60,9 @@ type Plan struct {
 	// Dependencies are those that the content names directly. While one of them is
 	// not satisfied, no object is changed.
 	Dependencies []Dependency `json:"dependencies,omitempty"`
+	// Brings are the packages that the package manager installs with it, those that
+	// others need first.
+	Brings []Brought `json:"brings,omitempty"`
 	// Resources are the custom resources of the definitions that an uninstall
 	// takes away, as far as there are any.
 	Resources []Resources `json:"customResources,omitempty"`
@@ -133,6 +137,15 @@ type Dependency struct {
 	Installed string `json:"installed,omitempty"`
 }
 
+// Brought is a package that is installed because others need it.
+type Brought struct {
+	Kind      string `json:"kind"`
+	Reference string `json:"reference"`
+	Digest    string `json:"digest"`
+	// For are the repositories of those who need it.
+	For []string `json:"for"`
+}
+
 // Resources says how many custom resources a definition has in the cluster.
 type Resources struct {
 	Definition string `json:"definition"`
@@ -182,14 +195,19 @@ func (p *Plan) Pending() bool {
 	return p.Writes() || len(p.Revisions)+len(p.Objects.Changes)+len(p.Objects.Refusals) > 0
 }
 
-// Waits reports whether objects have to wait for a dependency.
-func (p *Plan) Waits() bool {
+// Waits reports whether objects have to wait for a dependency that does not come with
+// the package.
+func (p *Plan) Waits() bool { return len(p.unsatisfied()) > 0 }
+
+// unsatisfied are the dependencies that neither are there nor come with the package.
+func (p *Plan) unsatisfied() []string {
+	var out []string
 	for _, d := range p.Dependencies {
-		if d.State != closure.Satisfied {
-			return true
+		if d.State == closure.Unfit || d.State == closure.Missing && len(p.Brings) == 0 {
+			out = append(out, strings.TrimSpace(d.Package+" "+d.Constraint))
 		}
 	}
-	return false
+	return out
 }
 
 // Stops reports whether something keeps all objects as they are.

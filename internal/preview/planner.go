@@ -15,6 +15,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/oci"
 	"github.com/xpkg-dev/xpkg/internal/plan"
+	"github.com/xpkg-dev/xpkg/internal/resolve"
 )
 
 // Source is where content comes from; a content.Source is one.
@@ -47,6 +48,9 @@ type Planner struct {
 	Reader  client.Reader
 	Cluster Cluster
 	Source  Source
+	// Registry is where versions of dependencies are looked up. Without it, nobody
+	// knows what would be installed with a package.
+	Registry resolve.Registry
 	// Namespace is that of the package manager.
 	Namespace string
 	// Pin makes the plan write the reference with the digest that it was resolved
