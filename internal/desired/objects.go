@@ -24,7 +24,8 @@ type Options struct {
 	// Package is the name of the package. Its webhook configurations are named after
 	// it.
 	Package string
-	// Webhooks is where the program of the package answers webhooks.
+	// Webhooks is where the program of the package answers webhooks, unless whoever
+	// runs it knows better; see [Objects.Trust].
 	Webhooks Service
 }
 
@@ -35,8 +36,9 @@ type Objects struct {
 	// definitions are the resources that the definitions among the objects make
 	// the API server serve, by the name of the definition.
 	definitions map[string]schema.GroupResource
-	// authorities are those by which the API server knows the program of the package,
-	// in PEM.
+	// program is where the program of the package answers, and authorities are those by
+	// which the API server knows it, in PEM.
+	program     Service
 	authorities []byte
 }
 
@@ -49,6 +51,7 @@ func newObjects() *Objects {
 // Requirements").
 func Of(pkg *format.Package, opts Options) (*Objects, error) {
 	out := newObjects()
+	out.program = opts.Webhooks
 	if pkg.Meta.Kind == format.Function {
 		return out, nil
 	}
@@ -64,7 +67,7 @@ func Of(pkg *format.Package, opts Options) (*Objects, error) {
 // add takes up an object. Of one that comes from an index nothing is read but
 // what the index says, so that a package that is in place costs next to nothing.
 func (o *Objects) add(object format.Object, name string, opts Options) error {
-	content := func() ([]byte, error) { return o.installable(object, opts.Webhooks) }
+	content := func() ([]byte, error) { return o.installable(object) }
 	if isDefinition(object.GVK.GroupKind()) && object.GVK.Version != "v1" {
 		// What cannot be converted is refused before anything is written.
 		if _, err := content(); err != nil {
@@ -147,17 +150,26 @@ func isDefinition(gk schema.GroupKind) bool {
 	return gk.Group == definitionGroup && gk.Kind == definitionKind
 }
 
-// Trust names the authorities, in PEM, by which the API server knows the program of
-// the package. Without any it cannot call the program, and no object remembers any.
-func (o *Objects) Trust(authorities []byte) {
-	o.authorities = authorities
-	trusts := Fingerprint(authorities)
+// Trust names where the program of the package answers, and the authorities, in PEM, by
+// which the API server knows it. Without any it cannot call the program, and no object
+// remembers any.
+func (o *Objects) Trust(program Service, authorities []byte) {
+	fingerprint := Fingerprint(authorities)
+	if fingerprint != "" {
+		o.program, o.authorities = program, authorities
+	}
 	for i := range o.want {
 		d := &o.want[i]
-		if d.CallsProgram = d.CallsProgram && trusts != ""; d.CallsProgram {
-			d.Trusts = trusts
+		if d.CallsProgram = d.CallsProgram && fingerprint != ""; d.CallsProgram {
+			d.Trusts = fingerprint + " " + program.Name
 		}
 	}
+}
+
+// Trusted is the fingerprint of the authorities that an object remembers.
+func Trusted(trusts string) string {
+	fingerprint, _, _ := strings.Cut(trusts, " ")
+	return fingerprint
 }
 
 // CallsProgram reports whether any of the objects makes the API server call the program
@@ -215,7 +227,7 @@ func (o *Objects) Missing(served map[schema.GroupResource]bool) []string {
 // installable is an object as API servers of today take it: definitions of the
 // version v1beta1 are written as v1, and what calls the program of the package is told
 // where that answers, and by which authorities it is known to be genuine.
-func (o *Objects) installable(object format.Object, webhooks Service) ([]byte, error) {
+func (o *Objects) installable(object format.Object) ([]byte, error) {
 	raw, err := object.JSON()
 	if err != nil {
 		return nil, err
@@ -227,9 +239,9 @@ func (o *Objects) installable(object format.Object, webhooks Service) ([]byte, e
 	}
 	switch {
 	case object.IsWebhookConfiguration():
-		return withWebhooks(raw, webhooks, o.authorities)
+		return withWebhooks(raw, o.program, o.authorities)
 	case object.CallsProgram():
-		return withConversion(raw, webhooks, o.authorities)
+		return withConversion(raw, o.program, o.authorities)
 	}
 	return raw, nil
 }

@@ -38,7 +38,7 @@ func configuration(name string) plan.Ref {
 // that would be, at the author's paths.
 func TestWebhooksAreAnsweredByTheProgram(t *testing.T) {
 	o := of(t, stream+webhook, home)
-	o.Trust([]byte("authorities"))
+	o.Trust(home.Webhooks, []byte("authorities"))
 	raw, err := o.Content(configuration("crossplane-provider-desired"))
 	if err != nil {
 		t.Fatal(err)
@@ -71,12 +71,20 @@ func TestTrustIsOfWhatCallsTheProgram(t *testing.T) {
 		t.Fatalf("who calls the program: %+v", o.Desired())
 	}
 	before := []plan.Desired{o.Desired()[0], o.Desired()[1]}
-	o.Trust([]byte("authorities"))
+	o.Trust(Service{Name: "elsewhere", Namespace: "home"}, []byte("authorities"))
 	if diff := cmp.Diff(before[0], o.Desired()[0]); diff != "" {
 		t.Errorf("an object that calls nobody changed:\n%s", diff)
 	}
-	if d := o.Desired()[1]; d.Digest != before[1].Digest || d.Trusts != Fingerprint([]byte("authorities")) || d.Trusts == "" {
+	trusts := Fingerprint([]byte("authorities"))
+	if d := o.Desired()[1]; d.Digest != before[1].Digest || d.Trusts != trusts+" elsewhere" || Trusted(d.Trusts) != trusts || trusts == "" {
 		t.Errorf("digest %s, trusts %q", d.Digest, d.Trusts)
+	}
+	if raw, err := o.Content(o.Refs()[1]); err != nil || !strings.Contains(string(raw), `"name":"elsewhere"`) {
+		t.Errorf("whoever runs the program knows where it answers: %s, %v", raw, err)
+	}
+	o.Trust(Service{}, nil)
+	if d := o.Desired()[1]; d.CallsProgram {
+		t.Errorf("without authorities the program is called: %+v", d)
 	}
 	if Fingerprint(nil) != "" || Fingerprint([]byte("a")) == Fingerprint([]byte("b")) {
 		t.Error("a fingerprint stands for nothing")
@@ -104,7 +112,7 @@ func TestConversionKeepsNumbers(t *testing.T) {
 	converted := strings.Replace(stream, "{strategy: None}", "{strategy: Webhook, webhook: {clientConfig: {service: {path: /elsewhere}}}}", 1)
 	converted = strings.Replace(converted, "type: object", "type: integer, maximum: 9223372036854775807", 1)
 	o := of(t, converted, home)
-	o.Trust([]byte("authorities"))
+	o.Trust(home.Webhooks, []byte("authorities"))
 	raw, err := o.Content(thing)
 	if err != nil {
 		t.Fatal(err)

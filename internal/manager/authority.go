@@ -2,8 +2,10 @@ package manager
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -51,7 +53,7 @@ func (a authority) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 	if err != nil {
 		return again(ctx, a.log, err)
 	}
-	return trust{due: next}.sooner(ctrl.Result{}, a.now()), nil
+	return atLatest(ctrl.Result{}, next, a.now()), nil
 }
 
 // onCertificate maps a Secret to the active revision of a kind whose program has its
@@ -103,19 +105,36 @@ func indexSecrets(ctx context.Context, mgr ctrl.Manager, kind string) error {
 }
 
 // settled reports whether everything that makes an API server call programs names the
-// authorities: those of active revisions, since nobody calls the programs of others.
+// authorities: the objects of active revisions, since nobody calls the programs of
+// others. An object that names those of its program's Secret does so too: they are the
+// same, or somebody else issues that certificate.
 func (w *world) settled(ctx context.Context, authorities []byte) (bool, error) {
-	refs, err := w.calling(ctx)
-	if err != nil {
+	list := v1.NewPackage(v1.ProviderKind).NewRevisionList()
+	if err := w.client.List(ctx, list); err != nil {
 		return false, err
+	}
+	calling := slices.DeleteFunc(list.Revisions(), func(rev v1.PackageRevision) bool { return !active(rev) })
+	var refs []plan.Ref
+	for _, rev := range calling {
+		refs = append(refs, revision.Objects(rev)...)
 	}
 	live, err := w.cluster.Metadata(ctx, refs)
 	if err != nil && !apply.ErrKindNotServed.Is(err) {
 		return false, err
 	}
-	want := desired.Fingerprint(authorities)
-	for _, ref := range refs {
-		if is, calls := live[ref].Annotations[plan.TrustsAnnotation]; calls && is != want {
+	for _, rev := range calling {
+		for _, ref := range revision.Objects(rev) {
+			trusts, calls := live[ref].Annotations[plan.TrustsAnnotation]
+			if !calls || desired.Trusted(trusts) == desired.Fingerprint(authorities) {
+				continue
+			}
+			own, err := w.authoritiesOf(ctx, rev)
+			if err != nil {
+				return false, err
+			}
+			if desired.Trusted(trusts) == own {
+				continue
+			}
 			w.log.InfoContext(ctx, "the authority of certificates cannot be replaced yet: an object does not name the new one", "kind", ref.Kind, "name", ref.Name)
 			return false, nil
 		}
@@ -123,19 +142,12 @@ func (w *world) settled(ctx context.Context, authorities []byte) (bool, error) {
 	return true, nil
 }
 
-// calling are the objects of active revisions that may make an API server call their
-// program.
-func (w *world) calling(ctx context.Context) ([]plan.Ref, error) {
-	list := v1.NewPackage(v1.ProviderKind).NewRevisionList()
-	if err := w.client.List(ctx, list); err != nil {
-		return nil, err
+// authoritiesOf stands for the authorities in the Secret of a revision's program.
+func (w *world) authoritiesOf(ctx context.Context, rev v1.PackageRevision) (string, error) {
+	secret := &corev1.Secret{}
+	key := types.NamespacedName{Namespace: w.namespace, Name: value(rev.RuntimeStatus().TLSServerSecretName)}
+	if err := w.client.Get(ctx, key, secret); err != nil {
+		return "", fmt.Errorf("read Secret %s: %w", key, err)
 	}
-	var refs []plan.Ref
-	for _, rev := range list.Revisions() {
-		if active(rev) {
-			refs = append(refs, revision.Objects(rev)...)
-		}
-	}
-	slices.SortFunc(refs, plan.Ref.Compare)
-	return slices.Compact(refs), nil
+	return desired.Fingerprint(secret.Data[certificates.KeyBundle]), nil
 }

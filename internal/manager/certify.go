@@ -30,6 +30,8 @@ type trust struct {
 	// authorities are those by which others know the program, in PEM; none where there
 	// is no program.
 	authorities []byte
+	// service is where the program answers.
+	service desired.Service
 	// due is when to look again; zero for never.
 	due time.Time
 }
@@ -39,18 +41,20 @@ func (r *revisionReconciler) certify(ctx context.Context, f family, j *job) (tru
 	if j == nil {
 		return trust{}, nil
 	}
-	want, err := wanted(f, j, r.programs.choice.Of(r.kind, f.pkg.GetName()) == runtime.Process)
+	objects, err := runtime.Shape(j.program)
 	if err != nil {
 		return trust{}, failedProgram(err)
 	}
-	issued, due, err := r.certificates.Issue(ctx, want)
+	service := desired.Service{Name: objects.Service.Name, Namespace: objects.Service.Namespace}
+	here := r.programs.choice.Of(r.kind, f.pkg.GetName()) == runtime.Process
+	issued, due, err := r.certificates.Issue(ctx, wanted(&j.program, service.Name, here))
 	status := f.rev.RuntimeStatus()
 	status.TLSServerSecretName, status.TLSClientSecretName = named(issued, j.program.ServerSecret), named(issued, j.program.ClientSecret)
 	server := issued[j.program.ServerSecret]
 	if r.kind == v1.FunctionKind {
 		j.program.Certificates = desired.Fingerprint(slices.Concat(server.Cert, server.Bundle))
 	}
-	return trust{server.Bundle, due}, failedProgram(err)
+	return trust{server.Bundle, service, due}, failedProgram(err)
 }
 
 // named is the name of a Secret that there is.
@@ -62,17 +66,12 @@ func named(issued map[string]certificates.Issued, secret string) *string {
 }
 
 // wanted are the certificates of a program. A revision that another package manager
-// made may not name their Secrets; it gets the usual ones. Here says that the program runs
+// made may not name their Secrets; the program gets the usual ones. Here says that it runs
 // as a process of this machine.
-func wanted(f family, j *job, here bool) ([]certificates.Want, error) {
-	p := &j.program
-	objects, err := runtime.Shape(*p)
-	if err != nil {
-		return nil, err
-	}
+func wanted(p *runtime.Program, service string, here bool) []certificates.Want {
 	pkg := p.Owner.Package.Name
 	names := certificates.ServerNames(pkg, p.Namespace)
-	if service := objects.Service.Name; service != pkg {
+	if service != pkg {
 		names = append(names, certificates.ServerNames(service, p.Namespace)...)
 	}
 	if here {
@@ -82,11 +81,11 @@ func wanted(f family, j *job, here bool) ([]certificates.Want, error) {
 	owners := ownersOf(p.Owner)
 	p.ServerSecret = cmp.Or(p.ServerSecret, v1.TLSServerSecretName(pkg))
 	want := []certificates.Want{{Secret: p.ServerSecret, Usage: certificates.Server, DNSNames: names, Owners: owners}}
-	if f.pkg.PackageKind() == v1.ProviderKind {
+	if p.Owner.Package.Kind == v1.ProviderKind {
 		p.ClientSecret = cmp.Or(p.ClientSecret, v1.TLSClientSecretName(pkg))
 		want = append(want, certificates.Want{Secret: p.ClientSecret, Usage: certificates.Client, DNSNames: []string{p.Owner.Revision.Name}, Owners: owners})
 	}
-	return want, nil
+	return want
 }
 
 // ownersOf are the owners of what the revisions of a package share: it goes with the
@@ -95,12 +94,12 @@ func ownersOf(who plan.Requester) []metav1.OwnerReference {
 	return []metav1.OwnerReference{who.Revision.Reference(true), who.Package.Reference(false)}
 }
 
-// sooner makes a result look again when the certificates become due.
-func (t trust) sooner(result ctrl.Result, now time.Time) ctrl.Result {
-	if t.due.IsZero() {
+// atLatest makes a result look again when something becomes due; zero is never.
+func atLatest(result ctrl.Result, due, now time.Time) ctrl.Result {
+	if due.IsZero() {
 		return result
 	}
-	left := max(time.Second, t.due.Sub(now))
+	left := max(time.Second, due.Sub(now))
 	if result.RequeueAfter == 0 || left < result.RequeueAfter {
 		result.RequeueAfter = left
 	}

@@ -127,7 +127,7 @@ func (r *revisionReconciler) establish(ctx context.Context, log *slog.Logger, f 
 	if err != nil {
 		return ctrl.Result{}, verdict{}, err
 	}
-	objects.Trust(trust.authorities)
+	objects.Trust(trust.service, trust.authorities)
 	held, err := r.write(ctx, log, f, objects)
 	if err != nil {
 		return ctrl.Result{}, verdict{}, err
@@ -143,7 +143,7 @@ func (r *revisionReconciler) establish(ctx context.Context, log *slog.Logger, f 
 	if err != nil {
 		return result, v, err
 	}
-	return trust.sooner(result, r.now()), v, r.webhooks(ctx, log, f, objects, held, job, v.ready)
+	return atLatest(result, trust.due, r.now()), v, r.webhooks(ctx, log, f, objects, held, job, v.ready)
 }
 
 // write plans the objects and carries the plan out, but for what is held until the

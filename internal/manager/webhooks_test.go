@@ -2,8 +2,14 @@ package manager_test
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
+	"math/big"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -337,7 +343,8 @@ func TestSecretIsTaken(t *testing.T) {
 
 // The authority is replaced twice while objects are written, checked, changed and
 // converted all the time, each time over a new connection, and no call fails. A package
-// that calls no program is not written for it.
+// that calls no program is not written for it, and one whose certificate somebody else
+// issues holds nothing up.
 func TestRotationFailsNoCall(t *testing.T) {
 	const name, group = "rotated", "rotated.test"
 	s := withPrograms(t)
@@ -347,7 +354,9 @@ func TestRotationFailsNoCall(t *testing.T) {
 	r := newRegistry(t)
 	p := newProvider(name, pushed(t, r, name, hook.Stream(name, group, "v1")))
 	plain := newProvider("unconcerned", pushed(t, r, "unconcerned", provider("unconcerned", crd("unconcerned.test", "Thing", "one"))))
-	for _, p := range []*v1.Provider{p, plain} {
+	create(t, s.client, foreign(t, "somebody-elses"))
+	theirs := newProvider("somebody-elses", pushed(t, r, "somebody-elses", hook.Stream("somebody-elses", "somebody-elses.test", "v1")))
+	for _, p := range []*v1.Provider{p, plain, theirs} {
 		create(t, s.client, p)
 		reports(t, s, p, v1.RuntimeHealthy())
 		untilSettled(t, s, p)
@@ -454,4 +463,33 @@ func TestUnreachableConversionHoldsNothingUp(t *testing.T) {
 		t.Error(err)
 	}
 	remove(t, s, p)
+}
+
+// foreign is the Secret of a package's server as cert-manager fills it, with an authority
+// of its own.
+func foreign(t *testing.T, pkg string) *corev1.Secret {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+		DNSNames: []string{pkg + "." + manager.DefaultNamespace + ".svc"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	raw, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: manager.DefaultNamespace, Name: v1.TLSServerSecretName(pkg), Annotations: map[string]string{"cert-manager.io/certificate-name": pkg},
+		},
+		Data: map[string][]byte{"tls.crt": certificate, "ca.crt": certificate, "tls.key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})},
+	}
 }

@@ -25,8 +25,8 @@ const (
 	// ContentAnnotation holds the digest of the content that was last written
 	// to an object, over everything that the package says about it.
 	ContentAnnotation = "xpkg.dev/content"
-	// TrustsAnnotation holds the fingerprint of the authorities that were last written
-	// to an object that calls the program of its package.
+	// TrustsAnnotation holds what was last written to an object that calls the program
+	// of its package: the fingerprint of the authorities, and where the program answers.
 	TrustsAnnotation = "xpkg.dev/trusts"
 	// FieldManager is the name under which every write is made.
 	FieldManager = "xpkg"
@@ -62,8 +62,8 @@ type Desired struct {
 	// CallsProgram says that the object makes the API server call the program of the
 	// package, and so names authorities.
 	CallsProgram bool
-	// Trusts is the fingerprint of the authorities. Who only looks does not know
-	// them and leaves it empty: those that the object names are taken for right.
+	// Trusts stands for the authorities, and for where the program answers. Who only
+	// looks knows neither and leaves it empty: what the object says is taken for right.
 	Trusts string
 }
 
