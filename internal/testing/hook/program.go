@@ -6,8 +6,6 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
-	"fmt"
-	"hash/fnv"
 	"io"
 	"log"
 	"net"
@@ -26,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/runtime/local"
 )
 
 // Program is the program of a package. It serves with the certificate that the Secret of
@@ -37,27 +36,26 @@ type Program struct {
 }
 
 // Start starts the program of a package until the test ends, and makes the Service that
-// leads to it. Nobody makes addresses of Services work here, so that it is a name for
-// an address of this machine that no other test uses.
+// leads to it. An API server calls endpoints directly, and those may not be loopback
+// addresses; a machine that has no other skips the test.
 func Start(t testing.TB, c client.Client, namespace, pkg string) *Program {
 	t.Helper()
-	h := fnv.New32()
-	fmt.Fprint(h, t.Name(), pkg)
-	sum := h.Sum(nil)
-	address := fmt.Sprintf("127.%d.%d.%d", sum[0]%200+16, sum[1], sum[2]%250+2)
+	address := local.MachineAddress()
+	if address == "" {
+		t.Skip("this machine has no address that endpoints may have")
+	}
 	p := &Program{}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/validate", p.validate)
 	mux.HandleFunc("/mutate", p.mutate)
 	mux.HandleFunc("/convert", p.convert)
-	p.server = httptest.NewUnstartedServer(mux)
-	var err error
-	if p.server.Listener, err = net.Listen("tcp", net.JoinHostPort(address, "9443")); err != nil {
+	l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
+	if err != nil {
 		t.Fatal(err)
 	}
+	p.server = &httptest.Server{Listener: l, Config: &http.Server{Handler: mux, ErrorLog: log.New(io.Discard, "", 0)}}
 	// Each call makes a new connection, and so looks at the certificate anew.
 	p.server.Config.SetKeepAlivesEnabled(false)
-	p.server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	p.server.TLS = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		secret := &corev1.Secret{}
 		if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: v1.TLSServerSecretName(pkg)}, secret); err != nil {
@@ -68,19 +66,39 @@ func Start(t testing.TB, c client.Client, namespace, pkg string) *Program {
 	}}
 	p.server.StartTLS()
 	t.Cleanup(p.server.Close)
+	lead(t, c, namespace, pkg, l.Addr().(*net.TCPAddr))
+	return p
+}
+
+// lead makes a Service without pods lead to an address.
+func lead(t testing.TB, c client.Client, namespace, pkg string, to *net.TCPAddr) {
+	t.Helper()
+	const port = "webhook"
 	service := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: pkg},
-		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: address},
+		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: port, Port: 9443}}},
 	}
-	if err := c.Create(t.Context(), service); err != nil {
-		t.Fatal(err)
+	kind := "IPv4"
+	if to.IP.To4() == nil {
+		kind = "IPv6"
 	}
-	t.Cleanup(func() {
-		if err := c.Delete(context.Background(), service); client.IgnoreNotFound(err) != nil {
-			t.Error(err)
+	// Not every client of a test knows the type.
+	slice := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": kind,
+		"metadata":  map[string]any{"namespace": namespace, "name": pkg, "labels": map[string]any{"kubernetes.io/service-name": pkg}},
+		"endpoints": []any{map[string]any{"addresses": []any{to.IP.String()}, "conditions": map[string]any{"ready": true}}},
+		"ports":     []any{map[string]any{"name": port, "port": int64(to.Port), "protocol": "TCP"}},
+	}}
+	for _, o := range []client.Object{service, slice} {
+		if err := c.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
 		}
-	})
-	return p
+		t.Cleanup(func() {
+			if err := c.Delete(context.Background(), o); client.IgnoreNotFound(err) != nil {
+				t.Error(err)
+			}
+		})
+	}
 }
 
 // validate refuses what is called bad.
