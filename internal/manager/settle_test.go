@@ -245,6 +245,19 @@ func TestOnePackageForEachRepository(t *testing.T) {
 	root := w.config(t, "named", w.push(t, "Configuration", "named:v1.0.0", "storage >=v1"))
 	untilHealthy(t, w.client, root)
 
+	create(t, w.client, rewriting("town-public", "public.example.com/town/", w.repository("")))
+	w.push(t, "Provider", "pump:v1.0.0")
+	public := newConfiguration("town-public", "")
+	public.Spec.Package, _ = w.registry.push(t, "town/public:v1.0.0", meta("Configuration", "public",
+		"spec:\n  dependsOn:\n  - {provider: public.example.com/town/storage, version: '>=v1'}\n  - {provider: public.example.com/town/pump, version: '>=v1'}\n"))
+	create(t, w.client, public)
+	untilHealthy(t, w.client, public)
+	pump := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "town-pump"}}
+	w.made(t, pump, "v1.0.0")
+	if got := pump.Spec.Package; got != "public.example.com/town/pump:v1.0.0" {
+		t.Errorf("what is rewritten was installed as %s", got)
+	}
+
 	w.push(t, "Provider", "clock:v1.0.0")
 	taken := newProvider("town-clock", w.repository("storage")+":v1.0.0")
 	taken.Spec.SkipDependencyResolution = true
@@ -253,7 +266,7 @@ func TestOnePackageForEachRepository(t *testing.T) {
 	untilHealthy(t, w.client, other)
 	got := w.all(t)
 	i := slices.IndexFunc(got, func(name string) bool { return strings.HasPrefix(name, "provider/town-clock-") })
-	if i < 0 || len(got) != 5 {
+	if i < 0 || len(got) != 7 {
 		t.Errorf("there is %v", got)
 	}
 	w.undisturbed(t)
