@@ -106,6 +106,8 @@ func TestEveryGrantIsNeeded(t *testing.T) {
 			s.put(t, provider)
 			s.put(t, s.needy(t, name+"-needy", name+"-needed", "v1.0.0"))
 			s.put(t, pkg(v1.ConfigurationKind, name, s.publish(t, name+"-c", "v1.0.0", stream("Configuration", name, xrd(name, "a")))))
+			// A function has certificates, and no rights that the manager would have to hold.
+			s.put(t, pkg(v1.FunctionKind, name, s.publish(t, name+"-f", "v1.0.0", stream("Function", name))))
 			wait.Until(t, patience, "the manager is refused something", func() (string, bool) {
 				denials := seen.denials()
 				if without.Name == held {

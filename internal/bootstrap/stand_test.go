@@ -32,6 +32,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/content"
 	"github.com/xpkg-dev/xpkg/internal/manager"
 	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/internal/permission"
 	"github.com/xpkg-dev/xpkg/internal/rights"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
@@ -159,7 +160,7 @@ func (s *stand) run(t *testing.T) (*calls, func()) {
 		for ctx.Err() == nil {
 			err := manager.Run(ctx, manager.Options{
 				Config: cfg, Content: source, Images: source, Namespace: s.namespace, InUse: packages.Use, Log: slog.New(slog.DiscardHandler),
-				Permissions:    &manager.Permissions{Ceiling: manager.CeilingSource{ConfigMap: ceiling}},
+				Permissions:    &manager.Permissions{Ceiling: permission.CeilingSource{ConfigMap: ceiling}},
 				Runtimes:       runtime.Everywhere(runtime.Deployment),
 				LeaderElection: &manager.LeaderElection{Identity: t.Name()},
 				Dependencies:   &manager.Dependencies{Registry: source, Upgrades: closure.UpgradeOrDowngrade},

@@ -102,11 +102,13 @@ func (f clusterFlags) client() (client.Client, error) {
 			mapper.Add(gvk, meta.RESTScopeRoot)
 		}
 	}
-	// Pull secrets, and the Deployment of Crossplane, are read for plans.
+	// Pull secrets, the ceiling over permissions and the Deployment of Crossplane are
+	// read for plans.
 	if err := errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
 	mapper.Add(appsv1.SchemeGroupVersion.WithKind("Deployment"), meta.RESTScopeNamespace)
 	httpClient, err := rest.HTTPClientFor(cfg)
 	if err != nil {

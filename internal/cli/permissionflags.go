@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/manager"
+	"github.com/xpkg-dev/xpkg/internal/permission"
 )
 
 // permissionFlags say how programs of packages get their rights.
@@ -25,9 +26,9 @@ func (f permissionFlags) permissions() *manager.Permissions {
 }
 
 // ceilingSource reads FILE or configmap/NAME.
-func ceilingSource(text string) manager.CeilingSource {
+func ceilingSource(text string) permission.CeilingSource {
 	if name, ok := strings.CutPrefix(text, "configmap/"); ok {
-		return manager.CeilingSource{ConfigMap: name}
+		return permission.CeilingSource{ConfigMap: name}
 	}
-	return manager.CeilingSource{File: text}
+	return permission.CeilingSource{File: text}
 }

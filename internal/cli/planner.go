@@ -21,7 +21,8 @@ type contentFlags struct {
 // planFlags say how a plan reads content.
 type planFlags struct {
 	contentFlags
-	Namespace string `default:"crossplane-system" help:"Namespace of the package manager, where pull secrets are."`
+	Namespace         string `default:"crossplane-system" help:"Namespace of the package manager, where pull secrets are."`
+	PermissionCeiling string `placeholder:"FILE|configmap/NAME" help:"The most that packages may request, as the package manager was told: a file, or a ConfigMap of the namespace."`
 }
 
 // planner makes plans until it is closed.
@@ -47,7 +48,9 @@ func (f planFlags) open(c clusterFlags) (*planner, error) {
 	}
 	source := &lateSource{flags: f.contentFlags}
 	return &planner{
-		Planner: &preview.Planner{Reader: cluster, Cluster: objects, Source: source, Registry: source, Namespace: f.Namespace},
+		Planner: &preview.Planner{
+			Reader: cluster, Cluster: objects, Source: source, Registry: source, Namespace: f.Namespace, Ceiling: ceilingSource(f.PermissionCeiling),
+		},
 		client:  cluster, source: source,
 	}, nil
 }

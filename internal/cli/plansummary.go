@@ -17,6 +17,9 @@ func summary(p *preview.Plan) string {
 	if p.Incompatible != "" {
 		return "The package does not fit: no object is changed."
 	}
+	if p.Permissions != nil && p.Permissions.Denied != "" {
+		return "The program may not have what it requests: no object is changed."
+	}
 	if n := len(p.Objects.Refusals); n > 0 {
 		return plural(n, "object") + " refused: no object is changed."
 	}

@@ -43,6 +43,7 @@ func writePlanText(w io.Writer, p *preview.Plan, most int) error {
 		t.title("refused")
 		t.line("  %s", p.Incompatible)
 	}
+	t.permissions(p.Permissions)
 	t.objects(p.Objects)
 	t.resources(p)
 	t.dependencies(p.Dependencies)

@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/plan"
 	"github.com/xpkg-dev/xpkg/internal/preview"
@@ -70,6 +72,22 @@ func plans() map[string]*preview.Plan {
 		},
 		"incompatible": {
 			Operation: preview.Install, Package: preview.Package{Kind: "Function", Name: "row", To: one}, Incompatible: "it is made for \">=v3\"",
+		},
+		"permissions": {
+			Operation: preview.Update, Package: preview.Package{Kind: "Provider", Name: "boats", From: one, To: two, Object: []byte(`{"spec":{"a":1}}`)},
+			Permissions: &preview.Permissions{
+				Added:   []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list"}}},
+				Removed: []rbacv1.PolicyRule{{APIGroups: []string{"example.com"}, Resources: []string{"rafts"}, Verbs: []string{"delete"}}},
+			},
+			Objects: plan.Plan{Changes: changes(plan.TakeOver, 1, "boat")},
+		},
+		"denied": {
+			Operation: preview.Install, Package: preview.Package{Kind: "Provider", Name: "boats", To: one},
+			Permissions: &preview.Permissions{
+				Added:  []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}},
+				Denied: "get pods in the core group (denied by the rule \"no-pods\")",
+			},
+			Objects: plan.Plan{Changes: changes(plan.Create, 1, "boat")},
 		},
 		"nothing": {
 			Operation: preview.Update, Package: preview.Package{Kind: "Provider", Name: "boats", From: one, To: one, Object: []byte(`{"spec":{}}`)},

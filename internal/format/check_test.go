@@ -78,6 +78,9 @@ func TestCheckDefinitions(t *testing.T) {
 		"wrong type": {strings.Replace(thing("{type: object}", ""), "served: true", "served: sure", 1), []string{
 			`package.yaml:12: error InvalidCRD: document 2, CustomResourceDefinition, "things.example.org": json: cannot unmarshal string into Go struct field CustomResourceDefinitionVersion.spec.versions.served of type bool`,
 		}},
+		"reserved group": {strings.NewReplacer("example.org", "storage.k8s.io", "metadata:\n", "metadata:\n  annotations: {api-approved.kubernetes.io: https://github.com/kubernetes/kubernetes/pull/1}\n").Replace(thing("{type: object}", "")), []string{
+			`package.yaml:18: error ReservedDefinition: document 2, CustomResourceDefinition, "things.storage.k8s.io": things.storage.k8s.io is not a package's to define`,
+		}},
 		"approved group": {strings.NewReplacer("example.org", "example.k8s.io", "metadata:\n", "metadata:\n  annotations: {api-approved.kubernetes.io: https://github.com/kubernetes/kubernetes/pull/1}\n").Replace(thing("{type: object}", "")), nil},
 		"group of the community": {strings.ReplaceAll(thing("{type: object}", ""), "example.org", "example.k8s.io"), []string{
 			`package.yaml:14: error UnapprovedGroup: document 2, CustomResourceDefinition, "things.example.k8s.io": group "example.k8s.io" without the annotation api-approved.kubernetes.io`,

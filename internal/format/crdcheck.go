@@ -5,7 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/internal/rights"
 )
 
 // Codes for custom resource definitions.
@@ -99,6 +102,9 @@ func (c *objectChecker) checkCRD(p *partial) {
 	if isCommunityGroup(spec.Group) && p.Metadata.Annotations[annotationAPIApproved] == "" {
 		tell(ErrUnapprovedGroup, "metadata.annotations["+annotationAPIApproved+"]",
 			fmt.Sprintf("group %.100q without the annotation %s", spec.Group, annotationAPIApproved))
+	}
+	if defined := (schema.GroupResource{Group: spec.Group, Resource: spec.Names.Plural}); c.pkg.Meta.Kind != Function && spec.Group != "" && rights.Reserved(defined) {
+		tell(rights.ErrReservedDefinition, "spec.group", fmt.Sprintf("%.300s is not a package's to define", defined))
 	}
 	c.checkCABundle(spec.Conversion.Client.CABundle, "spec.conversion.webhookClientConfig.caBundle")
 	c.checkCABundle(spec.Conversion.Webhook.Client.CABundle, "spec.conversion.webhook.clientConfig.caBundle")

@@ -68,7 +68,7 @@ func (r *revisionReconciler) underCeiling(ctx context.Context, f family, in righ
 	if len(in.Requests) == 0 {
 		return nil
 	}
-	ceiling, err := r.permissions.Ceiling.read(ctx, r.live, r.namespace)
+	ceiling, err := r.permissions.Ceiling.Read(ctx, r.live, r.namespace)
 	if err != nil {
 		return err
 	}

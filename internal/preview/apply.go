@@ -9,6 +9,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/format"
+	"github.com/xpkg-dev/xpkg/internal/rights"
 )
 
 // ErrPlanMoved is the failure of a plan that was made from something else than what
@@ -42,6 +43,9 @@ func Refuse(p *Plan, moved []Difference) error {
 func (p *Plan) Refused() error {
 	if p.Incompatible != "" {
 		return format.ErrIncompatible.New(errors.New(p.Incompatible), "%s cannot be established", p.Package.Short())
+	}
+	if why := p.denied(); why != "" {
+		return rights.ErrPermissionDenied.New(errors.New(why), "%s may not have what it requests", p.Package.Short())
 	}
 	if len(p.Objects.Refusals) == 0 {
 		return nil

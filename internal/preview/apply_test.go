@@ -9,6 +9,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/format"
+	"github.com/xpkg-dev/xpkg/internal/rights"
 )
 
 // What is carried out already is known by the package alone.
@@ -83,6 +84,10 @@ func TestRefused(t *testing.T) {
 		t.Error(err)
 	}
 	p.Incompatible = ""
+	if err := p.Refused(); !rights.ErrPermissionDenied.Is(err) {
+		t.Error(err)
+	}
+	p.Permissions.Denied = ""
 	if err := p.Refused(); !apply.ErrRefused.Is(err) {
 		t.Error(err)
 	}

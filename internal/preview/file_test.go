@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -71,6 +72,11 @@ func whole(t testing.TB) *Plan {
 			Unchanged: 3,
 		},
 		Incompatible: "it is made for another Crossplane",
+		Permissions: &Permissions{
+			Added:   []rbacv1.PolicyRule{{APIGroups: []string{"a"}, Resources: []string{"r"}, ResourceNames: []string{"n"}, NonResourceURLs: []string{"/x"}, Verbs: []string{"get"}}},
+			Removed: []rbacv1.PolicyRule{{APIGroups: []string{"b"}, Resources: []string{"r"}, Verbs: []string{"get"}}},
+			Denied:  "it is denied",
+		},
 		Dependencies: []Dependency{{Package: "registry.example.com/water", Constraint: ">=v1", State: closure.Unfit, Installed: "registry.example.com/water:v0.9.0"}},
 		Brings:       []Brought{{Kind: "Provider", Reference: "registry.example.com/wind:v1.0.0", Digest: digestA, For: []string{"registry.example.com/boats"}}},
 		Resources:    []Resources{{Definition: "boats.example.com", Count: 412}, {Definition: "rafts.example.com", Unknown: "they may not be listed"}},

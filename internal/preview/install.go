@@ -63,6 +63,9 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 		return nil, err
 	}
 	pl.compatible(ctx, p, pkg.Meta, out)
+	if err := pl.permissions(ctx, pkg, n, out); err != nil {
+		return nil, err
+	}
 	if err := pl.objects(ctx, p, pkg, n, out); err != nil {
 		return nil, err
 	}

@@ -8,7 +8,10 @@ import (
 	"slices"
 	"strings"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+
 	"github.com/xpkg-dev/xpkg/internal/plan"
+	"github.com/xpkg-dev/xpkg/internal/rights"
 )
 
 // Difference is one thing that is not as it was when a plan was made.
@@ -45,6 +48,7 @@ func Moved(planned, now *Plan) []Difference {
 		return "the change of revision " + r.Name, fmt.Sprintf("%s to %s with number %d", r.Action, r.State, r.Number)
 	})
 	d.text("why the package does not fit", planned.Incompatible, now.Incompatible)
+	d.permissions(planned.Permissions, now.Permissions)
 	d.objects(planned.Objects, now.Objects)
 	each(&d, planned.Dependencies, now.Dependencies, func(x Dependency) (string, string) {
 		return "the dependency " + x.Package, strings.TrimSpace(string(x.State) + " " + x.Installed)
@@ -108,6 +112,25 @@ func (v *Version) String() string {
 		return v.Reference
 	}
 	return v.Reference + " (" + v.Digest + ")"
+}
+
+func (d *differences) permissions(was, is *Permissions) {
+	var none Permissions
+	was, is = cmp.Or(was, &none), cmp.Or(is, &none)
+	d.text("why the program may not have what it requests", was.Denied, is.Denied)
+	d.text("what the program may do besides", describe(was.Added), describe(is.Added))
+	d.text("what the program may not do any more", describe(was.Removed), describe(is.Removed))
+}
+
+func describe(rules []rbacv1.PolicyRule) string {
+	if len(rules) == 0 {
+		return ""
+	}
+	lines := make([]string, len(rules))
+	for i, r := range rules {
+		lines[i] = rights.Describe(r)
+	}
+	return strings.Join(lines, "; ") + " (" + rights.Fingerprint(rules) + ")"
 }
 
 func (d *differences) objects(was, is plan.Plan) {

@@ -57,6 +57,8 @@ type Plan struct {
 	// Incompatible says why the content does not work with the Crossplane that
 	// runs, if it does not. Then no object is changed.
 	Incompatible string `json:"incompatible,omitempty"`
+	// Permissions are what changes for the package's program; nil when nothing does.
+	Permissions *Permissions `json:"permissions,omitempty"`
 	// Dependencies are those that the content names directly. While one of them is
 	// not satisfied, no object is changed.
 	Dependencies []Dependency `json:"dependencies,omitempty"`
@@ -212,7 +214,15 @@ func (p *Plan) unsatisfied() []string {
 
 // Stops reports whether something keeps all objects as they are.
 func (p *Plan) Stops() bool {
-	return p.Incompatible != "" || len(p.Objects.Refusals) > 0 || p.Waits()
+	return p.Incompatible != "" || p.denied() != "" || len(p.Objects.Refusals) > 0 || p.Waits()
+}
+
+// denied says why the program may not have what it requests, or nothing.
+func (p *Plan) denied() string {
+	if p.Permissions == nil {
+		return ""
+	}
+	return p.Permissions.Denied
 }
 
 // Lost is how many custom resources go with an uninstall, and of how many

@@ -14,6 +14,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/content"
 	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/internal/permission"
 	"github.com/xpkg-dev/xpkg/internal/plan"
 	"github.com/xpkg-dev/xpkg/internal/resolve"
 )
@@ -53,6 +54,9 @@ type Planner struct {
 	Registry resolve.Registry
 	// Namespace is that of the package manager.
 	Namespace string
+	// Ceiling is that of the package manager over what packages request, as far as it
+	// is known here.
+	Ceiling permission.CeilingSource
 	// Pin makes the plan write the reference with the digest that it was resolved
 	// to, so that exactly the content of the plan is installed whenever it is
 	// applied.

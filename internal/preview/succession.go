@@ -18,9 +18,10 @@ type succession struct {
 	current v1.PackageRevision
 	// touched says that current is made or changed.
 	touched bool
-	// siblings are all revisions, the current one among them.
-	siblings []v1.PackageRevision
-	changes  []RevisionChange
+	// siblings are all revisions, the current one among them, and before those that
+	// there are now.
+	siblings, before []v1.PackageRevision
+	changes          []RevisionChange
 }
 
 // next decides in the way of the manager's controller of packages.
@@ -28,7 +29,7 @@ func next(p v1.Package, meta format.Meta, digest string, revisions []v1.PackageR
 	name := oci.FriendlyID(p.GetName(), revision.Key(p, digest))
 	n := succession{
 		decision: revision.Decide(name, revision.States(revisions, name), revision.PolicyOf(p)),
-		siblings: slices.Clone(revisions),
+		siblings: slices.Clone(revisions), before: revisions,
 	}
 	d := n.decision
 	for _, rev := range revisions {

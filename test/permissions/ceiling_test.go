@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/internal/manager"
+	"github.com/xpkg-dev/xpkg/internal/permission"
 	"github.com/xpkg-dev/xpkg/internal/rights"
 )
 
@@ -29,7 +30,7 @@ const readsPods = `{apiGroups: [""], resources: [pods], verbs: [get, list]}`
 func TestCeiling(t *testing.T) {
 	s := newStand(t)
 	ceiling := ceilingOf(t, s, "ceiling", "allow: [{name: deployments-only, apiGroups: [apps]}]")
-	s.run(t, s.config, manager.Permissions{Ceiling: manager.CeilingSource{ConfigMap: "ceiling"}})
+	s.run(t, s.config, manager.Permissions{Ceiling: permission.CeilingSource{ConfigMap: "ceiling"}})
 	p := s.install(t, "ceiling", provider("ceiling", "", requests(readsPods), crd("things.ceiling.example.org", "Namespaced")))
 	if message := s.waits(t, p, rights.ErrPermissionDenied.Name); !strings.Contains(message, "get, list pods in the core group") {
 		t.Errorf("the refusal does not name the request: %s", message)

@@ -1,7 +1,6 @@
 package permissions_test
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 
@@ -10,22 +9,19 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/cli"
 	"github.com/xpkg-dev/xpkg/internal/manager"
 	"github.com/xpkg-dev/xpkg/internal/permission"
 	"github.com/xpkg-dev/xpkg/internal/rights"
-	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 )
 
 // approve approves what a package waits for, as a person does.
 func approve(t *testing.T, p *v1.Provider) string {
 	t.Helper()
-	var stdout, stderr bytes.Buffer
-	env := &cli.Env{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr}
-	if code := cli.Main(t.Context(), []string{"xpkg", "approve", p.Name, "--yes", "--kubeconfig", cluster.Kubeconfig(t)}, env); code != 0 {
-		t.Fatalf("xpkg approve ends with %d:\n%s", code, stderr.String())
+	code, stdout, stderr := xpkg(t, "approve", p.Name, "--yes")
+	if code != 0 {
+		t.Fatalf("xpkg approve ends with %d:\n%s", code, stderr)
 	}
-	return stdout.String() + stderr.String()
+	return stdout + stderr
 }
 
 // A version that asks for more waits, with nothing written and the one before it at
