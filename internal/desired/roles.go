@@ -46,13 +46,14 @@ func (o *Objects) role(role metav1.Object, kind string) error {
 	}
 	sum := sha256.Sum256(raw)
 	o.put(plan.Desired{
-		Ref:    roleRef(kind, role.GetNamespace(), role.GetName()),
+		Ref:    RoleRef(kind, role.GetNamespace(), role.GetName()),
 		Labels: role.GetLabels(), Digest: "sha256:" + hex.EncodeToString(sum[:]),
 	}, func() ([]byte, error) { return raw, nil })
 	return nil
 }
 
-func roleRef(kind, namespace, name string) plan.Ref {
+// RoleRef names a role or binding; namespace is empty for one of the cluster.
+func RoleRef(kind, namespace, name string) plan.Ref {
 	return plan.Ref{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind, Namespace: namespace, Name: name}
 }
 
@@ -65,10 +66,10 @@ func RoleRefs(kind, revision, namespace string) []plan.Ref {
 	roles, bindings := rights.Names(kind, revision)
 	var refs []plan.Ref
 	for _, name := range roles {
-		refs = append(refs, roleRef("ClusterRole", "", name), roleRef("Role", namespace, name))
+		refs = append(refs, RoleRef("ClusterRole", "", name), RoleRef("Role", namespace, name))
 	}
 	for _, name := range bindings {
-		refs = append(refs, roleRef("ClusterRoleBinding", "", name), roleRef("RoleBinding", namespace, name))
+		refs = append(refs, RoleRef("ClusterRoleBinding", "", name), RoleRef("RoleBinding", namespace, name))
 	}
 	return refs
 }

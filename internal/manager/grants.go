@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/desired"
 	"github.com/xpkg-dev/xpkg/internal/format"
@@ -22,6 +23,9 @@ import (
 func (r *revisionReconciler) grant(ctx context.Context, f family, pkg *format.Package, objects *desired.Objects, job *job) error {
 	if r.permissions == nil {
 		return nil
+	}
+	if r.kind == v1.ConfigurationKind {
+		return r.grantComposites(ctx, f.rev, objects)
 	}
 	in, err := r.rightsOf(ctx, f.rev, pkg, objects)
 	if err != nil {

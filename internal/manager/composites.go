@@ -1,0 +1,61 @@
+package manager
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/desired"
+	"github.com/xpkg-dev/xpkg/internal/plan"
+	"github.com/xpkg-dev/xpkg/internal/rights"
+)
+
+// grantComposites makes the roles of the composite resources that a Configuration
+// defines. They belong to the definition, and go with it: so does Crossplane's RBAC
+// manager, and both can work side by side.
+//
+// No program waits for these roles. Where the manager may not give them the package is
+// healthy without, and the log says what is missing.
+func (r *revisionReconciler) grantComposites(ctx context.Context, rev v1.PackageRevision, objects *desired.Objects) error {
+	composites, err := objects.Composites()
+	if err != nil || len(composites) == 0 {
+		return err
+	}
+	var set rights.Set
+	owners := map[plan.Ref]plan.Owner{}
+	for _, o := range rev.RevisionStatus().ObjectRefs {
+		c, ok := composites[plan.Ref{APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name}]
+		if !ok || o.UID == "" || rights.Reserved(schema.GroupResource{Group: c.Group, Resource: c.Plural}) {
+			continue
+		}
+		for _, role := range rights.DeriveComposite(c) {
+			set.ClusterRoles = append(set.ClusterRoles, role)
+			owners[desired.RoleRef("ClusterRole", "", role.Name)] = plan.Owner{APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name, UID: o.UID}
+		}
+	}
+	roles, err := desired.Roles(set)
+	if err != nil {
+		return err
+	}
+	live, err := r.cluster.Metadata(ctx, roles.Refs())
+	if err != nil {
+		return err
+	}
+	change := rightsChange{rights: set, content: roles.Content}
+	for _, d := range roles.Desired() {
+		one := plan.Establish([]plan.Desired{d}, live, nil, plan.Requester{Revision: owners[d.Ref]})
+		change.plan.Changes = append(change.plan.Changes, one.Changes...)
+	}
+	if !change.gives() {
+		return r.carryOutRights(ctx, change)
+	}
+	err = r.held.check(ctx, set, r.namespace)
+	if rights.ErrPermissionMissing.Is(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return r.carryOutRights(ctx, change)
+}

@@ -1,0 +1,72 @@
+package permissions_test
+
+import (
+	"context"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/manager"
+	"github.com/xpkg-dev/xpkg/internal/rights"
+	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+)
+
+const xrds = `apiVersion: meta.pkg.crossplane.io/v1
+kind: Configuration
+metadata: {name: composites}
+spec: {}
+---
+apiVersion: apiextensions.crossplane.io/v1
+kind: CompositeResourceDefinition
+metadata: {name: xthings.composites.example.org}
+spec:
+  group: composites.example.org
+  names: {kind: XThing, plural: xthings}
+  claimNames: {kind: Thing, plural: things}
+  versions:
+  - {name: v1, served: true, referenceable: true, schema: {openAPIV3Schema: {type: object}}}
+`
+
+// The roles of composite resources are there, belong to their definition, and go with
+// it.
+func TestRolesOfComposites(t *testing.T) {
+	s := newStand(t)
+	s.run(t, s.config, manager.Permissions{})
+	p := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "composites"}}
+	p.Spec.Package = s.publish(t, "permissions/composites", "v1", xrds)
+	wait.Until(t, patience, "the package is created", func() (string, bool) {
+		err := s.client.Create(t.Context(), p)
+		return "not yet", err == nil || apierrors.IsAlreadyExists(err)
+	})
+	t.Cleanup(func() { _ = s.client.Delete(context.Background(), p) })
+	wait.Until(t, patience, "the package is healthy", func() (string, bool) {
+		if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
+			return err.Error(), false
+		}
+		ready := p.GetCondition(v1.TypeReady)
+		return ready.Message, ready.Status == corev1.ConditionTrue
+	})
+	const name = "crossplane:composite:xthings.composites.example.org:aggregate-to-"
+	var edit rbacv1.ClusterRole
+	if err := s.client.Get(t.Context(), client.ObjectKey{Name: name + "edit"}, &edit); err != nil {
+		t.Fatal(err)
+	}
+	claims := []rbacv1.PolicyRule{{APIGroups: []string{"composites.example.org"}, Resources: []string{"xthings", "things"}, Verbs: []string{"*"}}}
+	if missing := rights.Missing(edit.Rules, claims); missing != nil || metav1.GetControllerOf(&edit).Kind != "CompositeResourceDefinition" {
+		t.Errorf("the role lacks %v, and belongs to %v", missing, edit.OwnerReferences)
+	}
+	if err := s.client.Delete(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	for _, to := range []string{"browse", "crossplane", "edit", "view"} {
+		wait.Until(t, patience, "the role is gone: "+to, func() (string, bool) {
+			err := s.client.Get(t.Context(), client.ObjectKey{Name: name + to}, &edit)
+			return "it is there", apierrors.IsNotFound(err)
+		})
+	}
+}
