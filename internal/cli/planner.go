@@ -51,7 +51,7 @@ func (f planFlags) open(c clusterFlags) (*planner, error) {
 		Planner: &preview.Planner{
 			Reader: cluster, Cluster: objects, Source: source, Registry: source, Namespace: f.Namespace, Ceiling: ceilingSource(f.PermissionCeiling),
 		},
-		client:  cluster, source: source,
+		client: cluster, source: source,
 	}, nil
 }
 
