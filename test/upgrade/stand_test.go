@@ -25,6 +25,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/content"
 	"github.com/xpkg-dev/xpkg/internal/manager"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
+	"github.com/xpkg-dev/xpkg/internal/runtime/local"
 	"github.com/xpkg-dev/xpkg/internal/runtime/process"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 	"github.com/xpkg-dev/xpkg/internal/testing/scratch"
@@ -52,6 +53,8 @@ type stand struct {
 	registry   string
 	executable []byte
 	supervisor *process.Supervisor
+	// address is that by which the API server reaches programs.
+	address string
 	witness    *witness
 }
 
@@ -73,7 +76,7 @@ func newStand(t *testing.T) *stand {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &stand{T: t, client: c, registry: cluster.Registry(t), executable: executable, witness: newWitness(t)}
+	s := &stand{T: t, client: c, registry: cluster.Registry(t), executable: executable, witness: newWitness(t), address: local.MachineAddress()}
 	s.start(cfg)
 	return s
 }
@@ -109,7 +112,7 @@ func (s *stand) start(cfg *rest.Config) {
 	go func() {
 		ended <- manager.Run(ctx, manager.Options{
 			Config: cfg, MakeNamespace: true, Content: source, Images: source, InUse: packages.Use, Log: slog.New(slog.DiscardHandler), Ready: func() { close(ready) },
-			Runtimes: choice, CertificateOverlap: overlap, Processes: &manager.Processes{Supervisor: s.supervisor, Images: roots},
+			Runtimes: choice, CertificateOverlap: overlap, Processes: &manager.Processes{Supervisor: s.supervisor, Images: roots, Address: s.address},
 			Permissions: &manager.Permissions{}, ActivationDeadline: activation,
 		})
 	}()

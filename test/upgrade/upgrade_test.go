@@ -48,6 +48,19 @@ spec:
         properties:
           spec: {type: object, properties: {number: {type: integer}}}
           status: {type: object, x-kubernetes-preserve-unknown-fields: true}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata:
+  name: upgrade
+webhooks:
+- name: things.upgrade.test
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  failurePolicy: Ignore
+  clientConfig: {service: {name: any, namespace: any, path: /validate}}
+  rules:
+  - {apiGroups: [upgrade.test], apiVersions: [v1], resources: [things], operations: [CREATE]}
 `, spec, version))
 }
 
@@ -101,6 +114,21 @@ func (s *stand) untilBack(p *v1.Provider, why string) {
 		healthy, b := p.GetCondition(v1.TypeHealthy), p.Status.Rollback
 		return healthy.Reason == v1.ReasonRolledBack && healthy.ObservedGeneration == p.Generation && b != nil && b.Generation == p.Generation &&
 			strings.Contains(healthy.Message, why) && s.runs(b.To)
+	})
+}
+
+// untilForbids waits until the API server asks the webhook of a version: through the
+// Service of the package, and the endpoints that are this machine.
+func (s *stand) untilForbids(version string) {
+	s.Helper()
+	if s.address == "" {
+		s.Log("this machine has no address that endpoints may have: its webhooks are not asked")
+		return
+	}
+	wait.Until(s.T, patience, version+" is asked before a thing is made", func() (string, bool) {
+		t := newThing("forbidden")
+		err := s.client.Create(s.Context(), t, client.DryRunAll)
+		return fmt.Sprint(err), err != nil && strings.Contains(err.Error(), version+" forbids it")
 	})
 }
 
@@ -162,6 +190,7 @@ func TestUpgradesUnderLoad(t *testing.T) {
 			s.untilBack(p, step.why)
 		}
 		load.untilSeen(step.by)
+		s.untilForbids(step.by)
 		t.Logf("%s: %s works again after %s", step.version, step.by, time.Since(began).Round(100*time.Millisecond))
 	}
 	stop()

@@ -127,10 +127,12 @@ func (p *Programs) Run(ctx context.Context, program runtime.Program) (runtime.St
 	if err := p.opts.Supervisor.Ensure(ctx, l.spec); err != nil && !process.ErrProgramStart.Is(err) {
 		return runtime.State{}, err
 	}
-	if err := p.publish(ctx, objects, l.ports); err != nil {
-		return runtime.State{}, err
+	state := p.state(ctx, program, l)
+	if busy, err := p.Others(ctx, program.Owner); err != nil || !state.Available && len(busy) > 0 {
+		// Another revision may still answer behind the Service.
+		return state, err
 	}
-	return p.state(ctx, program, l), nil
+	return state, p.publish(ctx, objects, l.ports)
 }
 
 func (p *Programs) remember(who plan.Requester) {

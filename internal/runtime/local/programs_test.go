@@ -15,6 +15,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -253,6 +254,40 @@ func TestPortsOfPrograms(t *testing.T) {
 	s.run(t, program(v1.FunctionKind, "function-c"))
 	if after := s.supervisor.last(); !slices.Equal(before.Args, after.Args) {
 		t.Errorf("the ports have changed: %v, then %v", before.Args, after.Args)
+	}
+}
+
+// The Service moves to a new version when that answers, and not before.
+func TestTheServiceMovesWhenTheNewVersionAnswers(t *testing.T) {
+	s := newStand()
+	s.opts.Address = "192.0.2.1"
+	one, two := program(v1.ProviderKind, "hello"), program(v1.ProviderKind, "hello")
+	two.Owner.Revision.Name = "hello-2"
+	endpoint := func() int32 {
+		t.Helper()
+		slice := &discoveryv1.EndpointSlice{}
+		if err := s.opts.Client.Get(t.Context(), client.ObjectKey{Namespace: home, Name: "hello-process"}, slice); err != nil {
+			t.Fatal(err)
+		}
+		if got := slice.Endpoints[0].Addresses[0]; got != s.opts.Address || slice.Labels[discoveryv1.LabelServiceName] != "hello" {
+			t.Errorf("the Service %s leads to %s", slice.Labels[discoveryv1.LabelServiceName], got)
+		}
+		return *slice.Ports[0].Port
+	}
+	s.run(t, one)
+	first := endpoint()
+	service := &corev1.Service{}
+	if err := s.opts.Client.Get(t.Context(), client.ObjectKey{Namespace: home, Name: "hello"}, service); err != nil || service.Spec.Selector != nil {
+		t.Errorf("the Service selects %v, %v", service.Spec.Selector, err)
+	}
+	s.run(t, two)
+	if got := endpoint(); got != first {
+		t.Errorf("the Service leads to port %d before the new version answers", got)
+	}
+	s.supervisor.status = process.Status{Running: true, Since: s.now.Add(-time.Hour)}
+	s.run(t, two)
+	if got := endpoint(); got == first {
+		t.Error("the Service does not lead to the new version")
 	}
 }
 

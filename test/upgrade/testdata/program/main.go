@@ -1,5 +1,5 @@
 // Command program is the provider of the upgrade tests: it copies the number of each
-// Thing to its status, with its own version. It holds a port for as long as it lives,
+// Thing to its status, with its own version, and forbids those that are named so. It holds a port for as long as it lives,
 // so that two of it cannot run at once without somebody noticing.
 //
 //	program serve VERSION    works
@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -21,6 +22,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
 func main() {
@@ -46,6 +49,20 @@ func run(mode, version string) error {
 		Metrics: server.Options{BindAddress: os.Getenv("METRICS_BIND_ADDRESS")}, HealthProbeBindAddress: os.Getenv("HEALTH_PROBE_BIND_ADDRESS"),
 	})
 	if err != nil {
+		return err
+	}
+	port, err := strconv.Atoi(os.Getenv("WEBHOOK_PORT"))
+	if err != nil {
+		return err
+	}
+	hooks := webhook.NewServer(webhook.Options{Port: port, CertDir: os.Getenv("TLS_SERVER_CERTS_DIR")})
+	hooks.Register("/validate", &admission.Webhook{Handler: admission.HandlerFunc(func(_ context.Context, r admission.Request) admission.Response {
+		if r.Name == "forbidden" {
+			return admission.Denied(version + " forbids it")
+		}
+		return admission.Allowed("")
+	})})
+	if err := mgr.Add(hooks); err != nil {
 		return err
 	}
 	r := &reconciler{mgr.GetClient(), version}
