@@ -55,7 +55,7 @@ type stand struct {
 	supervisor *process.Supervisor
 	// address is that by which the API server reaches programs.
 	address string
-	witness    *witness
+	witness *witness
 }
 
 func newStand(t *testing.T) *stand {
