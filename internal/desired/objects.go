@@ -166,6 +166,9 @@ func (o *Objects) Trust(program Service, authorities []byte) {
 	}
 }
 
+// Program is where the program of the package answers.
+func (o *Objects) Program() Service { return o.program }
+
 // Trusted is the fingerprint of the authorities that an object remembers.
 func Trusted(trusts string) string {
 	fingerprint, _, _ := strings.Cut(trusts, " ")

@@ -143,7 +143,8 @@ func (r *revisionReconciler) establish(ctx context.Context, log *slog.Logger, f 
 	if err != nil {
 		return result, v, err
 	}
-	return atLatest(result, trust.due, r.now()), v, r.webhooks(ctx, log, f, objects, held, job, v.ready)
+	again, err := r.webhooks(ctx, log, f, objects, held, job, v.ready)
+	return atLatest(atLatest(result, trust.due, r.now()), again, r.now()), v, err
 }
 
 // write plans the objects and carries the plan out, but for what is held until the

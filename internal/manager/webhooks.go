@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/internal/apply"
@@ -21,18 +23,52 @@ import (
 //
 // While a program that runs here does not answer, what is there stays: it may be about
 // to answer again, and its author has said what becomes of writes until then.
-func (r *revisionReconciler) webhooks(ctx context.Context, log *slog.Logger, f family, objects *desired.Objects, held plan.Plan, j *job, healthy bool) error {
+//
+// It gives when to look again for something that nobody tells of; zero for never.
+func (r *revisionReconciler) webhooks(ctx context.Context, log *slog.Logger, f family, objects *desired.Objects, held plan.Plan, j *job, healthy bool) (again time.Time, err error) {
 	runs := j != nil && !j.program.AwaitingActivation
 	switch {
 	case runs && healthy:
-		if err := r.carry(ctx, log, f, objects, held); err != nil {
-			return err
+		if again, err := r.hook(ctx, log, f, objects, held); err != nil || !again.IsZero() {
+			return again, err
 		}
-		return r.unhook(ctx, log, f, objects.Refs())
+		return time.Time{}, r.unhook(ctx, log, f, objects.Refs())
 	case !runs || r.programs.choice.Of(r.kind, f.pkg.GetName()) == runtime.External:
-		return r.unhook(ctx, log, f, nil)
+		return time.Time{}, r.unhook(ctx, log, f, nil)
 	}
-	return nil
+	return time.Time{}, nil
+}
+
+// hook carries out what was held, once something leads to the program.
+func (r *revisionReconciler) hook(ctx context.Context, log *slog.Logger, f family, objects *desired.Objects, held plan.Plan) (again time.Time, err error) {
+	if len(held.Changes) == 0 {
+		return time.Time{}, nil
+	}
+	service := objects.Program()
+	led, err := r.leads(ctx, service)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if !led {
+		log.InfoContext(ctx, "webhook configurations wait: there is no Service that leads to the program", "service", service.Name, "namespace", service.Namespace)
+		return r.now().Add(servicePoll), nil
+	}
+	return time.Time{}, r.carry(ctx, log, f, objects, held)
+}
+
+// servicePoll is how often one looks whether the Service of a program is there.
+const servicePoll = time.Minute
+
+// leads reports whether there is a Service that leads to the program. There is none for
+// a process of a machine without an address, nor where somebody else runs the program
+// and has not made one.
+func (r *revisionReconciler) leads(ctx context.Context, service desired.Service) (bool, error) {
+	o := metadataOf(corev1.SchemeGroupVersion.WithKind("Service"))
+	err := r.live.Get(ctx, client.ObjectKey{Namespace: service.Namespace, Name: service.Name}, o)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("look for the Service of the program: %w", err)
+	}
+	return err == nil, nil
 }
 
 // unhook deletes the webhook configurations that revisions of the package have

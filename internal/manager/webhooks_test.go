@@ -430,6 +430,25 @@ func rotate(t *testing.T, s *stand) {
 	})
 }
 
+// Where nothing leads to a program its webhooks are not called, also when it is said to
+// run: they would refuse every write.
+func TestWebhooksWaitForAService(t *testing.T) {
+	const name, group = "unled", "unled.test"
+	s := withPrograms(t)
+	s.start(t)
+	r := newRegistry(t)
+	p := newProvider(name, pushed(t, r, name, hook.Stream(name, group, "v1")))
+	create(t, s.client, p)
+	reports(t, s, p, v1.RuntimeHealthy())
+	untilSettled(t, s, p)
+	if v, m := configurations(t, s, name); len(v)+len(m) > 0 {
+		t.Error("webhooks that nobody answers are called")
+	}
+	hook.Start(t, s.client, manager.DefaultNamespace, name)
+	annotate(t, s, revisionsOf(t, s.client, p)[0], `{"metadata":{"annotations":{"look":"again"}}}`)
+	untilConfigured(t, s, name, true)
+}
+
 // An upgrade to a version whose objects are converted does not wait for the program that
 // converts them, although there are objects of the former version and nobody answers.
 func TestUnreachableConversionHoldsNothingUp(t *testing.T) {
