@@ -22,12 +22,12 @@ import (
 // limit is how long a condition may take on a machine that is busy.
 const limit = 45 * time.Second
 
-func untilHealthy(t *testing.T, c client.Client, p v1.Package) {
+func untilHealthy(t testing.TB, c client.Client, p v1.Package) {
 	t.Helper()
 	untilCondition(t, c, p, v1.TypeHealthy, corev1.ConditionTrue, "")
 }
 
-func untilCondition(t *testing.T, c client.Client, p v1.Package, ct v1.ConditionType, status corev1.ConditionStatus, message string) {
+func untilCondition(t testing.TB, c client.Client, p v1.Package, ct v1.ConditionType, status corev1.ConditionStatus, message string) {
 	t.Helper()
 	wait.Until(t, limit, fmt.Sprintf("%s %s has %s=%s %s", p.PackageKind(), p.GetName(), ct, status, message), func() (string, bool) {
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
@@ -42,7 +42,7 @@ func newProvider(name, ref string) *v1.Provider {
 	return &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.ProviderSpec{PackageSpec: v1.PackageSpec{Package: ref}}}
 }
 
-func create(t *testing.T, c client.Client, o client.Object) {
+func create(t testing.TB, c client.Client, o client.Object) {
 	t.Helper()
 	if err := c.Create(t.Context(), o); err != nil {
 		t.Fatal(err)
@@ -119,7 +119,7 @@ func looked(t *testing.T, c client.Client, packages ...v1.Package) {
 }
 
 // until waits until something holds of a package as it is in the cluster.
-func until[P v1.Package](t *testing.T, c client.Client, p P, what string, holds func(P) bool) {
+func until[P v1.Package](t testing.TB, c client.Client, p P, what string, holds func(P) bool) {
 	t.Helper()
 	wait.Until(t, limit, p.GetName()+": "+what, func() (string, bool) {
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
@@ -130,7 +130,7 @@ func until[P v1.Package](t *testing.T, c client.Client, p P, what string, holds 
 }
 
 // revisionsOf gives the revisions of a package, the oldest number first.
-func revisionsOf(t *testing.T, c client.Client, p v1.Package) []v1.PackageRevision {
+func revisionsOf(t testing.TB, c client.Client, p v1.Package) []v1.PackageRevision {
 	t.Helper()
 	list := p.NewRevisionList()
 	if err := c.List(t.Context(), list, client.MatchingLabels{v1.LabelPackage: p.GetName()}); err != nil {

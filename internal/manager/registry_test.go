@@ -29,7 +29,7 @@ type registry struct {
 	seen  []string
 }
 
-func newRegistry(t *testing.T) *registry {
+func newRegistry(t testing.TB) *registry {
 	t.Helper()
 	r := unstarted(cluster.Registry(t))
 	r.Start()
@@ -121,7 +121,7 @@ func forUser(user string) func(http.ResponseWriter, *http.Request) bool {
 
 // push puts a package under a repository and tag, such as "acme/x:v1", and gives the
 // reference by which the manager finds it, without a digest, and its digest.
-func (r *registry) push(t *testing.T, name, stream string) (ref string, d oci.Digest) {
+func (r *registry) push(t testing.TB, name, stream string) (ref string, d oci.Digest) {
 	t.Helper()
 	to, err := oci.ParseReference(r.backend+"/"+name, oci.ParseOptions{})
 	if err != nil {
@@ -136,7 +136,7 @@ func (r *registry) push(t *testing.T, name, stream string) (ref string, d oci.Di
 	return r.address + "/" + name, d
 }
 
-func image(t *testing.T, stream string) *oci.Image {
+func image(t testing.TB, stream string) *oci.Image {
 	t.Helper()
 	i, err := oci.BuildImage(t.Context(), oci.ImageInput{PackageYAML: []byte(stream)})
 	if err != nil {

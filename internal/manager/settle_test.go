@@ -28,7 +28,7 @@ type town struct {
 	before   string
 }
 
-func newTown(t *testing.T, upgrades closure.Policy) *town {
+func newTown(t testing.TB, upgrades closure.Policy) *town {
 	t.Helper()
 	w := &town{stand: alone(t), registry: newRegistry(t)}
 	w.options.Dependencies = &manager.Dependencies{Upgrades: upgrades}
@@ -42,7 +42,7 @@ func newTown(t *testing.T, upgrades closure.Policy) *town {
 }
 
 // raze removes all packages, also those that no test has made.
-func (w *town) raze(t *testing.T) {
+func (w *town) raze(t testing.TB) {
 	ctx := context.Background()
 	wait.Until(t, limit, "no package is left", func() (string, bool) {
 		left := 0
@@ -63,7 +63,7 @@ func (w *town) raze(t *testing.T) {
 }
 
 // versions says what the stranger and its revision are.
-func (w *town) versions(t *testing.T) string {
+func (w *town) versions(t testing.TB) string {
 	t.Helper()
 	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(w.stranger), w.stranger); err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func (w *town) versions(t *testing.T) string {
 }
 
 // undisturbed checks that nothing has happened to the stranger.
-func (w *town) undisturbed(t *testing.T) {
+func (w *town) undisturbed(t testing.TB) {
 	t.Helper()
 	if after := w.versions(t); after != w.before {
 		t.Errorf("somebody who has nothing to do with it was %s and is %s", w.before, after)
@@ -85,7 +85,7 @@ func (w *town) undisturbed(t *testing.T) {
 
 // push publishes a package of a kind at town/NAME:TAG that needs others, each written
 // as NAME or as NAME and a constraint.
-func (w *town) push(t *testing.T, kind, name string, needs ...string) string {
+func (w *town) push(t testing.TB, kind, name string, needs ...string) string {
 	t.Helper()
 	spec := ""
 	for i, need := range needs {
@@ -107,7 +107,7 @@ func (w *town) push(t *testing.T, kind, name string, needs ...string) string {
 func (w *town) repository(name string) string { return w.registry.address + "/town/" + name }
 
 // config makes a Configuration of a name, which is town-NAME.
-func (w *town) config(t *testing.T, name, ref string) *v1.Configuration {
+func (w *town) config(t testing.TB, name, ref string) *v1.Configuration {
 	t.Helper()
 	p := newConfiguration("town-"+name, ref)
 	create(t, w.client, p)
@@ -115,7 +115,7 @@ func (w *town) config(t *testing.T, name, ref string) *v1.Configuration {
 }
 
 // made waits for a package that was installed for others, and checks what it is.
-func (w *town) made(t *testing.T, p v1.Package, version string) {
+func (w *town) made(t testing.TB, p v1.Package, version string) {
 	t.Helper()
 	untilHealthy(t, w.client, p)
 	if p.GetLabels()[closure.LabelMade] != "true" || !strings.HasSuffix(p.PackageSpec().Package, ":"+version) {
@@ -124,7 +124,7 @@ func (w *town) made(t *testing.T, p v1.Package, version string) {
 }
 
 // all names the packages that there are, but for the stranger.
-func (w *town) all(t *testing.T) []string {
+func (w *town) all(t testing.TB) []string {
 	t.Helper()
 	var out []string
 	for _, kind := range v1.PackageKinds() {

@@ -67,7 +67,7 @@ func newStand(cfg *rest.Config, folder string) (*stand, error) {
 
 // alone gives a test a stand of its own, whose managers it starts itself. No other
 // test runs meanwhile.
-func alone(t *testing.T) *stand {
+func alone(t testing.TB) *stand {
 	t.Helper()
 	s, err := newStand(cluster.Start(t), filepath.Join(t.TempDir(), "cache"))
 	if err != nil {
@@ -77,7 +77,7 @@ func alone(t *testing.T) *stand {
 }
 
 // start runs a manager until the test ends, or until it is stopped before that.
-func (s *stand) start(t *testing.T) (stop func()) {
+func (s *stand) start(t testing.TB) (stop func()) {
 	t.Helper()
 	end, err := s.run()
 	if err != nil {

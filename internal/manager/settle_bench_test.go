@@ -1,0 +1,68 @@
+package manager_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+)
+
+// far is a registry that takes its time over each request.
+func far(delay time.Duration) func(http.ResponseWriter, *http.Request) bool {
+	return func(_ http.ResponseWriter, r *http.Request) bool {
+		select {
+		case <-time.After(delay):
+		case <-r.Context().Done():
+		}
+		return false
+	}
+}
+
+// BenchmarkInstallClosure installs a package that needs 40 others, on two levels, from
+// a registry with 30 ms for each request, until all of them are healthy. The floor is
+// one package of the same sort.
+func BenchmarkInstallClosure(b *testing.B) {
+	w := newTown(b, "")
+	const groups, each, delay = 4, 9, 30 * time.Millisecond
+	var direct []string
+	for g := range groups {
+		var needs []string
+		for i := range each {
+			name := fmt.Sprintf("part-%d-%d", g, i)
+			w.push(b, "Provider", name+":v1.0.0")
+			w.push(b, "Provider", name+":v1.1.0")
+			needs = append(needs, name)
+		}
+		name := fmt.Sprintf("group-%d", g)
+		w.push(b, "Configuration", name+":v1.0.0", needs...)
+		direct = append(direct, "configuration="+name)
+	}
+	single := w.push(b, "Provider", "single:v1.0.0")
+	root := w.push(b, "Configuration", "root:v1.0.0", direct...)
+	w.registry.does(far(delay))
+	for b.Loop() {
+		begin := time.Now()
+		alone := newProvider("town-single", single)
+		create(b, w.client, alone)
+		untilHealthy(b, w.client, alone)
+		floor := time.Since(begin)
+		w.registry.reset()
+		begin = time.Now()
+		untilHealthy(b, w.client, w.config(b, "root", root))
+		for g := range groups {
+			untilHealthy(b, w.client, &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("town-group-%d", g)}})
+			for i := range each {
+				untilHealthy(b, w.client, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("town-part-%d-%d", g, i)}})
+			}
+		}
+		took := time.Since(begin)
+		b.ReportMetric(float64(floor.Milliseconds()), "floor-ms")
+		b.ReportMetric(float64(took.Milliseconds()), "closure-ms")
+		b.ReportMetric(took.Seconds()/floor.Seconds(), "x-floor")
+		b.ReportMetric(float64(len(w.registry.asked("")))/(1+groups+groups*each), "requests/package")
+	}
+}
