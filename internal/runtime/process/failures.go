@@ -7,7 +7,7 @@ var (
 	ErrNoProgram = failure.Register(failure.Code{
 		Name: "NoProgram", Class: failure.Invalid,
 		Cause: "The image of a package names no program to start, or one that is not among its files.",
-		Fix:   "Build the package with the image of its program, or name the image in spec.controller.image of its metadata.",
+		Fix:   "Build the package with the image of its program, or name the image in spec.controller.image of its metadata. To install it without its program, run the manager with --package-runtime KIND/NAME=None.",
 	})
 	ErrProgramStart = failure.Register(failure.Code{
 		Name: "ProgramStart", Class: failure.Unavailable,
