@@ -1,6 +1,7 @@
 package upgrade_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -79,9 +80,27 @@ func (s *stand) configure() {
 			Name: shape.Container, Env: []corev1.EnvVar{{Name: "HOLD", Value: s.witness.hold}, {Name: "TELL", Value: s.witness.tell}},
 		}}},
 	}}}
-	if err := s.client.Create(s.Context(), config); err != nil {
+	s.create(config)
+	s.Cleanup(func() {
+		if err := s.client.Delete(context.Background(), config); err != nil {
+			s.Error(err)
+		}
+	})
+}
+
+func (s *stand) create(o client.Object) {
+	s.Helper()
+	if err := s.client.Create(s.Context(), o); err != nil {
 		s.Fatal(err)
 	}
+}
+
+// provider is a package whose program is configured as all of them are.
+func provider(name, ref string) *v1.Provider {
+	return &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.ProviderSpec{
+		PackageSpec:        v1.PackageSpec{Package: ref},
+		PackageRuntimeSpec: v1.PackageRuntimeSpec{RuntimeConfigRef: &v1.RuntimeConfigReference{Name: "upgrade"}},
+	}}
 }
 
 // upgrade asks for a version.
@@ -161,14 +180,8 @@ func TestUpgradesUnderLoad(t *testing.T) {
 	s.configure()
 	const controller = "spec:\n  controller:\n    image: %s/upgrade/absent:v4\n"
 	const escalation = "spec:\n  controller:\n    permissionRequests:\n    - {apiGroups: [rbac.authorization.k8s.io], resources: [clusterroles], verbs: [escalate]}\n"
-	first := s.push("v1", "serve", "")
-	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "upgrade"}, Spec: v1.ProviderSpec{
-		PackageSpec:        v1.PackageSpec{Package: first},
-		PackageRuntimeSpec: v1.PackageRuntimeSpec{RuntimeConfigRef: &v1.RuntimeConfigReference{Name: "upgrade"}},
-	}}
-	if err := s.client.Create(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
+	p := provider("upgrade", s.push("v1", "serve", ""))
+	s.create(p)
 	s.untilHealthy(p)
 	rotation, stopRotation := startRotation(s)
 	load, stop := startLoad(s)
