@@ -1,0 +1,140 @@
+package permission
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/desired"
+	"github.com/xpkg-dev/xpkg/internal/format"
+	"github.com/xpkg-dev/xpkg/internal/rights"
+)
+
+const family = "provider-family-x"
+
+// member is an active revision of a package of the family, with one definition.
+func member(pkg, image string) *v1.ProviderRevision {
+	rev := &v1.ProviderRevision{}
+	rev.SetName(pkg + "-1")
+	rev.SetLabels(map[string]string{v1.LabelPackage: pkg, v1.LabelProviderFamily: family})
+	rev.Spec.Image, rev.Spec.DesiredState = image, v1.RevisionActive
+	rev.Status.ObjectRefs = []v1.TypedReference{
+		{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: pkg + "s.example.org"},
+		{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration", Name: pkg},
+	}
+	return rev
+}
+
+// Only what is active, of another package and of the same publisher is family.
+func TestFamily(t *testing.T) {
+	me := member("me", "registry.example.org/acme/me:v1")
+	for name, tc := range map[string]struct {
+		change func(*v1.ProviderRevision)
+		family bool
+	}{
+		"member":             {func(*v1.ProviderRevision) {}, true},
+		"another registry":   {func(r *v1.ProviderRevision) { r.Spec.Image = "other.example.org/acme/other:v1" }, false},
+		"another publisher":  {func(r *v1.ProviderRevision) { r.Spec.Image = "registry.example.org/acme2/other:v1" }, false},
+		"no reference":       {func(r *v1.ProviderRevision) { r.Spec.Image = "???" }, false},
+		"another family":     {func(r *v1.ProviderRevision) { r.Labels[v1.LabelProviderFamily] = "y" }, false},
+		"inactive":           {func(r *v1.ProviderRevision) { r.Spec.DesiredState = v1.RevisionInactive }, false},
+		"of the own package": {func(r *v1.ProviderRevision) { r.Labels[v1.LabelPackage] = "me" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			other := member("other", "registry.example.org/acme/other:v1")
+			tc.change(other)
+			var want []schema.GroupResource
+			if tc.family {
+				want = []schema.GroupResource{{Group: "example.org", Resource: "others"}}
+			}
+			if diff := cmp.Diff(want, Family(me, family, []v1.PackageRevision{me, other})); diff != "" {
+				t.Errorf("family (-want +got):\n%s", diff)
+			}
+		})
+	}
+	if got := Family(me, "", []v1.PackageRevision{member("other", "registry.example.org/acme/other:v1")}); got != nil {
+		t.Errorf("without a family: %v", got)
+	}
+}
+
+const stream = `apiVersion: meta.pkg.crossplane.io/v1
+kind: Provider
+metadata: {name: me, annotations: {meta.xpkg.dev/permissions: minimal}}
+spec:
+  capabilities: [SafeStart]
+  controller: {permissionRequests: [{apiGroups: [""], resources: [pods], verbs: [get]}]}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: bits.example.org}
+spec:
+  group: example.org
+  scope: Namespaced
+  names: {kind: Bit, plural: bits}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+---
+apiVersion: apiextensions.crossplane.io/v1alpha1
+kind: ManagedResourceDefinition
+metadata: {name: wholes.example.org}
+spec: {group: example.org, scope: Cluster, names: {kind: Whole, plural: wholes}}
+`
+
+func TestInput(t *testing.T) {
+	pkg, err := format.Read([]byte(stream), format.ReadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := desired.Of(pkg, desired.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pods := schema.GroupResource{Resource: "pods"}
+	in, err := Input(member("me", "registry.example.org/acme/me:v1"), pkg, objects, nil, Mode{
+		Namespace: "here", Namespaced: true, ClusterScoped: map[schema.GroupResource]bool{pods: false},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bits, wholes := schema.GroupResource{Group: "example.org", Resource: "bits"}, schema.GroupResource{Group: "example.org", Resource: "wholes"}
+	want := rights.Input{
+		Kind: v1.ProviderKind, Package: "me", Revision: "me-1", Defined: []schema.GroupResource{bits, wholes},
+		Requests: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}}, SafeStart: true,
+		Needs:     rights.Needs{Secrets: rights.Nothing, ConfigMaps: rights.Nothing, Events: rights.Recording, Leases: rights.OwnNamespace},
+		Namespace: "here", Namespaced: true, ClusterScoped: map[schema.GroupResource]bool{pods: false, bits: false, wholes: true},
+	}
+	if diff := cmp.Diff(want, in); diff != "" {
+		t.Errorf("input (-want +got):\n%s", diff)
+	}
+	pkg.Meta.Annotations[rights.AnnotationPermissions] = "little"
+	if _, err := Input(member("me", "x"), pkg, objects, nil, Mode{}); !rights.ErrInvalidPermissions.Is(err) {
+		t.Errorf("an annotation that means nothing: %v", err)
+	}
+}
+
+// An approval is for exactly these rights, however they are written.
+func TestApproval(t *testing.T) {
+	get := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}
+	list := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}}
+	rev := member("me", "registry.example.org/acme/me:v1")
+	both := []rbacv1.PolicyRule{get, list}
+	err := Unapproved(rev, both)
+	if !rights.ErrPermissionIncrease.Is(err) {
+		t.Fatalf("more rights: %v", err)
+	}
+	rev.SetAnnotations(map[string]string{AnnotationApproved: rights.Fingerprint([]rbacv1.PolicyRule{list, get})})
+	if err := Unapproved(rev, both); err != nil {
+		t.Errorf("what was approved: %v", err)
+	}
+	for _, other := range [][]rbacv1.PolicyRule{{get}, {get, list, {APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get"}}}} {
+		if err := Unapproved(rev, other); err == nil || !strings.Contains(err.Error(), "pods") {
+			t.Errorf("something else than what was approved: %v", err)
+		}
+	}
+	if err := Unapproved(rev, nil); err != nil {
+		t.Errorf("no more rights: %v", err)
+	}
+}
