@@ -107,14 +107,15 @@ func (r *revisionReconciler) establish(ctx context.Context, log *slog.Logger, f 
 	}
 	r.reportLookup(f.rev, nil)
 	describe(f.rev, pkg.Meta)
-	if err := r.admit(ctx, log, f, pkg.Meta); err != nil {
-		return ctrl.Result{}, verdict{}, err
-	}
 	objects, err := desired.Of(pkg, revision.Additions(f.rev, r.namespace))
 	if err != nil {
 		return ctrl.Result{}, verdict{}, err
 	}
+	// What may not be is found out before anything is installed, dependencies included.
 	if err := r.permitted(ctx, f, pkg, objects); err != nil {
+		return ctrl.Result{}, verdict{}, err
+	}
+	if err := r.admit(ctx, log, f, pkg.Meta); err != nil {
 		return ctrl.Result{}, verdict{}, err
 	}
 	// Everything that the program needs and that can be had without it is had before
