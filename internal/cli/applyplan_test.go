@@ -167,7 +167,7 @@ func (b bench) gone(t *testing.T, name string) {
 // was, and writes nothing.
 func TestApplyRefusesWhatMoved(t *testing.T) {
 	b := newBench(t)
-	other := b.push(t, "other", "v1")
+	other := b.push(t, "other", "v1.0.0")
 	update := func(t *testing.T, name string) []string { return []string{"plan", "update", name, "v2"} }
 	uninstall := func(t *testing.T, name string) []string { return []string{"plan", "uninstall", "provider", name} }
 	for name, tc := range map[string]struct {
