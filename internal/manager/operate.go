@@ -121,7 +121,7 @@ func (r *revisionReconciler) forgetProgram(f family) {
 // leaving is the state of a program that waits for another one to end.
 func leaving(other string) runtime.State {
 	return runtime.State{
-		Reason: "Waiting", Message: fmt.Sprintf("the program of %s has to end before this one may start", other), Again: leavingPoll,
+		Reason: runtime.ReasonWaiting, Message: fmt.Sprintf("the program of %s has to end before this one may start", other), Again: leavingPoll,
 	}
 }
 

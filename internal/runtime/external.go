@@ -9,11 +9,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/plan"
-	"github.com/xpkg-dev/xpkg/internal/runtime/shape"
 )
-
-// ReasonNotReported is that of a program of which nobody has reported how it does.
-const ReasonNotReported = "NotReported"
 
 // ExternalRuntime leaves programs to somebody else, who reports how they do with the
 // condition RuntimeHealthy of their revision, with the generation of the revision as
@@ -30,9 +26,7 @@ var _ Runtime = ExternalRuntime{}
 func (ExternalRuntime) Obtain(context.Context, Program) error { return nil }
 
 // ServiceAccount is the one that the program would run as in a Deployment.
-func (ExternalRuntime) ServiceAccount(p Program) (string, error) {
-	return AccountName(p)
-}
+func (ExternalRuntime) ServiceAccount(p Program) (string, error) { return AccountName(p) }
 
 // Run reads what is reported.
 func (r ExternalRuntime) Run(ctx context.Context, p Program) (State, error) {
@@ -63,17 +57,3 @@ func (ExternalRuntime) Others(context.Context, plan.Requester) ([]plan.Owner, er
 
 // Stop has nothing to stop: whoever runs a program follows spec.desiredState.
 func (ExternalRuntime) Stop(context.Context, plan.Owner) (bool, error) { return true, nil }
-
-// Shape is what the program looks like in a cluster.
-func Shape(p Program) (shape.Objects, error) {
-	return shape.Build(shape.Input{
-		Owner: p.Owner, Namespace: p.Namespace, Image: p.Image(), PullPolicy: p.PullPolicy, PullSecrets: p.PullSecrets,
-		TLSServerSecret: p.ServerSecret, TLSClientSecret: p.ClientSecret, Certificates: p.Certificates, AwaitingActivation: p.AwaitingActivation, Config: p.Config,
-	})
-}
-
-// AccountName is the ServiceAccount that the program runs as.
-func AccountName(p Program) (string, error) {
-	o, err := Shape(p)
-	return o.ServiceAccountName, err
-}

@@ -70,6 +70,14 @@ type State struct {
 	Again time.Duration
 }
 
+// Reasons of programs that are not available, beside those of each runtime.
+const (
+	// ReasonNotReported is that of a program of which nobody has reported how it does.
+	ReasonNotReported = "NotReported"
+	// ReasonWaiting is that of a program that waits for another one to end.
+	ReasonWaiting = "WaitingForPredecessor"
+)
+
 // A Runtime runs programs. It can be used by many goroutines, for the revisions of
 // one package by one at a time.
 type Runtime interface {
