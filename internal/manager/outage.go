@@ -64,7 +64,8 @@ func (w *world) reportLookup(o object, err error) {
 	switch {
 	case err != nil:
 		o.SetConditions(now, v1.LookupFailed(failure.Message(err)))
-	case o.GetCondition(v1.TypeSynced).Reason == v1.ReasonLookupFailed:
+	case o.GetCondition(v1.TypeSynced).Reason == v1.ReasonLookupFailed, o.GetCondition(v1.TypeSynced).Reason == v1.ReasonSynced:
+		// It holds for this generation, also when it did for the one before.
 		o.SetConditions(now, v1.Synced())
 	}
 }
