@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/desired"
 	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/permission"
-	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/rights"
 )
 
@@ -82,43 +82,46 @@ func (r *revisionReconciler) underCeiling(ctx context.Context, f family, in righ
 	return denied
 }
 
-// approved checks that somebody has approved what a revision has more than the one
-// before it, where the policy wants that.
+// approved checks that somebody has approved what a revision has more than the package
+// was given so far, where the policy wants that. The first revision of a package has
+// nothing that it could be compared with.
+//
+// What was given is read from the roles of the other revisions. A revision that waited
+// in vain has none, so that the next one cannot take what nobody has approved.
 func (r *revisionReconciler) approved(ctx context.Context, f family, in rights.Input) error {
-	if !r.permissions.approves(f.pkg) {
+	if !r.permissions.approves(f.pkg) || len(f.siblings) <= 1 {
 		return nil
 	}
-	name := revision.Previous(f.rev.GetName(), revision.States(f.siblings, f.rev.GetName()))
-	for _, before := range f.siblings {
-		if before.GetName() != name {
-			continue
-		}
-		was, err := r.rightsBefore(ctx, before.DeepCopyObject().(v1.PackageRevision))
-		if err != nil {
-			return err
-		}
-		added, _ := rights.Changes(was, in)
-		err = permission.Unapproved(f.rev, added)
-		if err != nil {
-			f.rev.RevisionStatus().UnapprovedPermissions = added
-		}
+	everywhere, within, err := r.given(ctx, f)
+	if err != nil {
+		return err
+	}
+	added := rights.Beyond(everywhere, within, in)
+	if err := permission.Unapproved(f.rev, added); err != nil {
+		f.rev.RevisionStatus().UnapprovedPermissions = added
 		return err
 	}
 	return nil
 }
 
-// rightsBefore gives what the rights of an earlier revision follow from, by its
-// content.
-func (r *revisionReconciler) rightsBefore(ctx context.Context, rev v1.PackageRevision) (rights.Input, error) {
-	pkg, _, err := r.obtain(ctx, rev)
-	if err != nil {
-		return rights.Input{}, fmt.Errorf("compare with the revision %s: %w", rev.GetName(), err)
+// given are the rules of the programs of all revisions of a package, as they are in the
+// cluster.
+func (r *revisionReconciler) given(ctx context.Context, f family) (everywhere, within []rbacv1.PolicyRule, err error) {
+	for _, rev := range f.siblings {
+		_, names := rights.Names(r.kind, rev.GetName())
+		for _, name := range names {
+			var cluster rbacv1.ClusterRole
+			if err := r.live.Get(ctx, client.ObjectKey{Name: name}, &cluster); client.IgnoreNotFound(err) != nil {
+				return nil, nil, fmt.Errorf("read what was given to %s: %w", rev.GetName(), err)
+			}
+			var local rbacv1.Role
+			if err := r.live.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: name}, &local); client.IgnoreNotFound(err) != nil {
+				return nil, nil, fmt.Errorf("read what was given to %s: %w", rev.GetName(), err)
+			}
+			everywhere, within = append(everywhere, cluster.Rules...), append(within, local.Rules...)
+		}
 	}
-	objects, err := desired.Of(pkg, revision.Additions(rev, r.namespace))
-	if err != nil {
-		return rights.Input{}, err
-	}
-	return r.rightsOf(ctx, rev, pkg, objects)
+	return everywhere, within, nil
 }
 
 // waitsForRights reports whether a revision waits until a person gives or approves

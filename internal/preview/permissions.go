@@ -63,10 +63,7 @@ func (pl *Planner) permissions(ctx context.Context, pkg *format.Package, n succe
 // rightsBefore gives what the rights of the program that runs follow from; nothing
 // where none runs.
 func (pl *Planner) rightsBefore(ctx context.Context, n succession) (rights.Input, error) {
-	for _, rev := range n.before {
-		if rev.RevisionSpec().DesiredState != v1.RevisionActive {
-			continue
-		}
+	if rev := given(n.before); rev != nil {
 		pkg, err := pl.contentOf(ctx, rev)
 		if err != nil {
 			return rights.Input{}, err
@@ -74,6 +71,19 @@ func (pl *Planner) rightsBefore(ctx context.Context, n succession) (rights.Input
 		return pl.rightsOf(ctx, rev, pkg)
 	}
 	return rights.Input{Kind: rights.Configuration}, nil
+}
+
+// given is the revision whose program has its rights: the one that was activated last,
+// but for those that wait, or have waited in vain, until somebody approves them.
+func given(revisions []v1.PackageRevision) v1.PackageRevision {
+	var last v1.PackageRevision
+	for _, rev := range revisions {
+		spec := rev.RevisionSpec()
+		if spec.Revision > 0 && len(rev.RevisionStatus().UnapprovedPermissions) == 0 && (last == nil || spec.Revision > last.RevisionSpec().Revision) {
+			last = rev
+		}
+	}
+	return last
 }
 
 // rightsOf gives what the rights of a revision follow from, with the same functions as

@@ -1,6 +1,7 @@
 package revision
 
 import (
+	"maps"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -82,7 +83,7 @@ func mirror(p v1.Package, meta format.Meta, digest string, rev v1.PackageRevisio
 		mirrorSecrets(p, rev.RuntimeSpec())
 	}
 	rev.SetLabels(desired.Overlay(rev.GetLabels(), meta.Labels, map[string]string{v1.LabelPackage: p.GetName()}))
-	rev.SetAnnotations(desired.Overlay(rev.GetAnnotations(), meta.Annotations))
+	rev.SetAnnotations(desired.Overlay(rev.GetAnnotations(), ofPackage(meta.Annotations)))
 	Own(p, rev)
 }
 
@@ -93,6 +94,17 @@ func mirrorSecrets(p v1.Package, to *v1.PackageRevisionRuntimeSpec) {
 	if p.PackageKind() == v1.ProviderKind {
 		to.TLSClientSecretName = new(v1.TLSClientSecretName(p.GetName()))
 	}
+}
+
+// reserved begins the annotations with which people and the package manager talk to each
+// other.
+const reserved = "xpkg.dev/"
+
+// ofPackage leaves out what is not a package's to say: it could approve itself.
+func ofPackage(annotations map[string]string) map[string]string {
+	out := maps.Clone(annotations)
+	maps.DeleteFunc(out, func(key, _ string) bool { return strings.HasPrefix(key, reserved) })
+	return out
 }
 
 // Own makes a package the owner of one of its revisions, and reports whether it was

@@ -56,12 +56,15 @@ func covered(have []rbacv1.PolicyRule, byGroup map[string][]rbacv1.PolicyRule, g
 // however they are written: added is what only the second has, removed what only the
 // first does. What held in one namespace and holds everywhere now is added.
 func Changes(before, after Input) (added, removed []rbacv1.PolicyRule) {
-	return beyond(before, after), beyond(after, before)
+	everywhere, within := Program(before)
+	added = Beyond(everywhere, within, after)
+	everywhere, within = Program(after)
+	return added, Beyond(everywhere, within, before)
 }
 
-// beyond are the rules of b that a does not have where they hold.
-func beyond(a, b Input) []rbacv1.PolicyRule {
-	everywhere, within := Program(a)
-	wantEverywhere, wantWithin := Program(b)
+// Beyond are the rules of a program that those who have some rules everywhere, and
+// some in its namespace, do not have where they hold.
+func Beyond(everywhere, within []rbacv1.PolicyRule, in Input) []rbacv1.PolicyRule {
+	wantEverywhere, wantWithin := Program(in)
 	return canonical(slices.Concat(Missing(everywhere, wantEverywhere), Missing(slices.Concat(everywhere, within), wantWithin)))
 }

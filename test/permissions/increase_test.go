@@ -67,6 +67,14 @@ func TestMoreRightsWaitForApproval(t *testing.T) {
 	if message := s.waits(t, p, rights.ErrPermissionIncrease.Name); !strings.Contains(message, "list nodes") {
 		t.Errorf("the message does not name what is added: %s", message)
 	}
+	// That it was asked for once is no approval, and nor is what the package says itself.
+	fingerprint := permission.AnnotationApproved + ": " + rights.Fingerprint([]rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list"}}})
+	s.upgrade(t, p, "v3-again", provider("increase", "  annotations: {\""+strings.Replace(fingerprint, ": ", "\": \"", 1)+"\"}\n",
+		requests(readsPods, `{apiGroups: [""], resources: [nodes], verbs: [get, list]}`), crd("mores.increase.example.org", "Namespaced"), crd("things.increase.example.org", "Namespaced")))
+	third := p.Status.CurrentRevision
+	s.until(t, p, func(ready v1.Condition) bool {
+		return p.Status.CurrentRevision != third && string(ready.Reason) == rights.ErrPermissionIncrease.Name && strings.Contains(ready.Message, fingerprint)
+	})
 	s.upgrade(t, p, "v4", of("", crd("mores.increase.example.org", "Namespaced")))
 	fourth := s.healthy(t, p)
 	s.denied(t, fourth, "get /nodes", "get /pods@"+elsewhere)
