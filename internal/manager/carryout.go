@@ -72,10 +72,10 @@ func (r *packageReconciler) own(ctx context.Context, p v1.Package, current strin
 
 // handedOverTo reports whether old revisions can be collected. While the active one
 // still takes over its objects they stay: the garbage collector would remove them
-// from the owners of the same objects at the same time. While it waits for rights, one
-// of them still runs.
+// from the owners of the same objects at the same time. Until it is ready, one of them
+// may be what still runs, and what is brought back.
 func handedOverTo(rev v1.PackageRevision, d revision.Decision) bool {
-	return d.Activate == "" || rev != nil && active(rev) && looked(rev) && !waitsForRights(rev)
+	return d.Activate == "" || rev != nil && active(rev) && verdictOn(rev).ready
 }
 
 // gone makes sure that a revision is deleted as it was when that was decided:
