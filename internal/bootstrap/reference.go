@@ -13,11 +13,14 @@ import (
 func Reference(w io.Writer) error {
 	_, err := fmt.Fprint(w, "# Rights of the manager\n\n",
 		"`xpkg bootstrap` and the Helm chart give the manager these rights and no others. Each is there because of a call\n",
-		"that the manager makes; tests run the manager with exactly these, and without each of the groups.\n")
+		"that the manager makes; tests run the manager with exactly these, and without each of the groups. The groups\n",
+		"package-groups, ceiling and any-package are there with --package-group GROUP, --permission-ceiling NAME and\n",
+		"--package-group '*'; with --namespaced the first and the last hold in its namespace.\n")
 	if err != nil {
 		return err
 	}
-	for _, g := range Grants() {
+	chosen := append(Options{PackageGroups: []string{"GROUP"}, PermissionCeiling: "NAME"}.Grants(), Options{PackageGroups: []string{rbacv1.APIGroupAll}}.Grants()...)
+	for _, g := range unique(chosen) {
 		if _, err := fmt.Fprintf(w, "\n## %s\n\n%s These rights hold %s.\n\n| API group | resources | verbs |\n|---|---|---|\n", g.Name, g.Reason, g.Scope); err != nil {
 			return err
 		}
@@ -30,11 +33,27 @@ func Reference(w io.Writer) error {
 	return nil
 }
 
-func groupOf(r rbacv1.PolicyRule) string {
-	if group := strings.Join(r.APIGroups, ", "); group != "" {
-		return "`" + group + "`"
+// unique keeps the first grant of each name.
+func unique(all []Grant) []Grant {
+	seen := map[string]bool{}
+	var out []Grant
+	for _, g := range all {
+		if !seen[g.Name] {
+			out = append(out, g)
+		}
+		seen[g.Name] = true
 	}
-	return "core"
+	return out
+}
+
+func groupOf(r rbacv1.PolicyRule) string {
+	groups := make([]string, len(r.APIGroups))
+	for i, g := range r.APIGroups {
+		if groups[i] = "`" + g + "`"; g == "" {
+			groups[i] = "core"
+		}
+	}
+	return strings.Join(groups, ", ")
 }
 
 func resourcesOf(r rbacv1.PolicyRule) string {
