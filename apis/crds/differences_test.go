@@ -65,6 +65,10 @@ var differences = []difference{
 		"packages guide, Provider Packages; upstream removed it in v2",
 	},
 	{
+		newest, revisionKinds, "added", "v1* .status.unapprovedPermissions*",
+		"the permissions that a person has to approve before anything is installed",
+	},
+	{
 		newest, "imageconfigs", "added", "v1beta1 .spec.registry.caBundle|v1beta1 .spec.registry.plainHTTP|v1beta1 .spec.registry.mirrors*",
 		"access to a registry and its mirrors, which upstream has nothing for",
 	},

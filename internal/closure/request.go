@@ -1,6 +1,7 @@
 package closure
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -58,7 +59,7 @@ func (g *Graph) Request(policy Policy) resolve.Request {
 		}
 		q.Kept = append(q.Kept, kept)
 		if !n.Made || slices.ContainsFunc(vain, func(o Node) bool { return o.Compare(n) == 0 }) {
-			q.Roots = append(q.Roots, lockfile.Root{Package: kept.Package, Constraint: kept.Pin(), Exact: true, By: n.short()})
+			q.Roots = append(q.Roots, lockfile.Root{Package: kept.Package, Constraint: cmp.Or(kept.Version, kept.Pin()), Exact: true, By: n.short()})
 		}
 	}
 	return q

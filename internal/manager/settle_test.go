@@ -8,10 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/closure"
@@ -36,8 +38,10 @@ func newTown(t testing.TB, upgrades closure.Policy) *town {
 	t.Cleanup(func() { w.raze(t) })
 	w.stranger = newConfiguration("town-stranger", w.push(t, "Configuration", "stranger:v1.0.0"))
 	create(t, w.client, w.stranger)
-	untilHealthy(t, w.client, w.stranger)
-	w.before = w.versions(t)
+	until(t, w.client, w.stranger, "is healthy, and its activation is over", func(p *v1.Configuration) bool {
+		return p.GetCondition(v1.TypeHealthy).Status == corev1.ConditionTrue && p.Status.Activation != nil && p.Status.Activation.Healthy
+	})
+	w.before = w.strangers(t)
 	return w
 }
 
@@ -62,24 +66,24 @@ func (w *town) raze(t testing.TB) {
 	})
 }
 
-// versions says what the stranger and its revision are.
-func (w *town) versions(t testing.TB) string {
+// strangers is what the stranger and its revisions are, in full.
+func (w *town) strangers(t testing.TB) string {
 	t.Helper()
 	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(w.stranger), w.stranger); err != nil {
 		t.Fatal(err)
 	}
-	out := w.stranger.ResourceVersion
-	for _, rev := range revisionsOf(t, w.client, w.stranger) {
-		out += " " + rev.GetName() + " " + rev.GetResourceVersion()
+	out, err := yaml.Marshal([]any{w.stranger, revisionsOf(t, w.client, w.stranger)})
+	if err != nil {
+		t.Fatal(err)
 	}
-	return out
+	return string(out)
 }
 
 // undisturbed checks that nothing has happened to the stranger.
 func (w *town) undisturbed(t testing.TB) {
 	t.Helper()
-	if after := w.versions(t); after != w.before {
-		t.Errorf("somebody who has nothing to do with it was %s and is %s", w.before, after)
+	if diff := gocmp.Diff(w.before, w.strangers(t)); diff != "" {
+		t.Errorf("somebody who has nothing to do with it has changed (-before +now):\n%s", diff)
 	}
 }
 
@@ -307,4 +311,71 @@ func TestDependencyUpgrades(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What the hardening catalogue fears of dependencies (F3, F4, F5, F8 and F11), with a
+// stranger whom none of it may disturb.
+func TestDependencyCatalogue(t *testing.T) {
+	w := newTown(t, closure.UpgradeOrDowngrade)
+	w.push(t, "Provider", "relay:v1.0.0")
+	w.push(t, "Provider", "relay:v2.0.0")
+
+	t.Run("F3: a version that was taken back", func(t *testing.T) {
+		p := w.config(t, "yanked", w.push(t, "Configuration", "yanked:v1.0.0", "relay >=v3"))
+		untilCondition(t, w.client, p, v1.TypeHealthy, corev1.ConditionFalse, "which does not exist (there is v1.0.0, v2.0.0)")
+		w.remove(t, p)
+	})
+	t.Run("F4: an older version of what is there", func(t *testing.T) {
+		high := w.config(t, "high", w.push(t, "Configuration", "high:v1.0.0", "relay"))
+		relay := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "town-relay"}}
+		untilHealthy(t, w.client, high)
+		w.made(t, relay, "v2.0.0")
+		low := w.config(t, "low", w.push(t, "Configuration", "low:v1.0.0", "relay <v2"))
+		untilHealthy(t, w.client, low)
+		w.made(t, relay, "v1.0.0")
+		untilHealthy(t, w.client, high)
+		w.remove(t, high)
+		w.remove(t, low)
+		// F11: what nobody needs any more stays until somebody wants it to go.
+		untilHealthy(t, w.client, relay)
+		w.remove(t, relay)
+	})
+	t.Run("F5: one package under two names", func(t *testing.T) {
+		ref, _ := w.registry.push(t, "town/twin:v1.0.0", provider("twin", crd("twin.test", "Thing", "one")))
+		first := newProvider("town-a-twin", ref)
+		create(t, w.client, first)
+		untilHealthy(t, w.client, first)
+		second := newProvider("town-b-twin", ref)
+		create(t, w.client, second)
+		untilCondition(t, w.client, second, v1.TypeHealthy, corev1.ConditionFalse, "ForeignOwner: ")
+		p := w.config(t, "of-twins", w.push(t, "Configuration", "of-twins:v1.0.0", "twin"))
+		untilHealthy(t, w.client, p)
+		untilHealthy(t, w.client, first)
+		if got := w.all(t); len(got) != 3 {
+			t.Errorf("there is %v", got)
+		}
+		for _, p := range []v1.Package{p, second, first} {
+			w.remove(t, p)
+		}
+	})
+	t.Run("F8: a name that could be anybody's", func(t *testing.T) {
+		ref, _ := w.registry.push(t, "town/short:v1.0.0", meta("Configuration", "short", "spec:\n  dependsOn:\n  - {provider: acme/relay, version: '>=v1'}\n"))
+		p := w.config(t, "short", ref)
+		untilCondition(t, w.client, p, v1.TypeHealthy, corev1.ConditionFalse, "acme/relay")
+		if got := w.all(t); !slices.Equal(got, []string{"configuration/town-short"}) {
+			t.Errorf("there is %v", got)
+		}
+	})
+	w.undisturbed(t)
+}
+
+// remove deletes a package and waits until it is gone.
+func (w *town) remove(t *testing.T, p v1.Package) {
+	t.Helper()
+	if err := w.client.Delete(t.Context(), p); client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	eventually(t, p.GetName()+" is gone", func() bool {
+		return apierrors.IsNotFound(w.client.Get(t.Context(), client.ObjectKeyFromObject(p), p))
+	})
 }
