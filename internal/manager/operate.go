@@ -61,6 +61,11 @@ func (r *revisionReconciler) handOver(ctx context.Context, f family, j *job) (ru
 	if err != nil || !state.Available && state.HeldBy == "" {
 		return state, err
 	}
+	if fn := f.rev.(*v1.FunctionRevision); state.Available && fn.Status.Endpoint != state.Endpoint {
+		// Callers have to know where it answers before the one that they know ends.
+		state.Again = leavingPoll
+		return state, nil
+	}
 	if left, err := stopOthers(ctx, j.runtime, who); left != "" || err != nil {
 		state.Again = leavingPoll
 		return state, err

@@ -101,6 +101,9 @@ func takingOver(p v1.Package, siblings []v1.PackageRevision) bool {
 
 // establish makes the revision the controller of all its objects, or of none.
 func (r *revisionReconciler) establish(ctx context.Context, log *slog.Logger, f family) (ctrl.Result, verdict, error) {
+	if err := r.lend(ctx, f); err != nil {
+		return ctrl.Result{}, verdict{}, err
+	}
 	pkg, source, err := r.obtain(ctx, f.rev)
 	if err != nil {
 		return r.without(ctx, f, err)
