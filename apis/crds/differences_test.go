@@ -65,6 +65,10 @@ var differences = []difference{
 		"packages guide, Provider Packages; upstream removed it in v2",
 	},
 	{
+		newest, "providerrevisions|functionrevisions", "added", "v1* .status.programImage",
+		"the image that the program runs from, with the digest that was resolved once",
+	},
+	{
 		newest, revisionKinds, "added", "v1* .status.unapprovedPermissions*",
 		"the permissions that a person has to approve before anything is installed",
 	},
