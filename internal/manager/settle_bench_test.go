@@ -22,41 +22,53 @@ func far(delay time.Duration) func(http.ResponseWriter, *http.Request) bool {
 	}
 }
 
+// The tree that is installed: so many groups, with so many packages each.
+const groups, each = 4, 9
+
+// grow publishes a package that needs 40 others, on two levels, and a single one. Their
+// names begin with what is given.
+func (w *town) grow(b *testing.B, prefix string) (root, single string) {
+	b.Helper()
+	var direct []string
+	for g := range groups {
+		var needs []string
+		for i := range each {
+			name := fmt.Sprintf("%s-part-%d-%d", prefix, g, i)
+			w.push(b, "Provider", name+":v1.0.0")
+			w.push(b, "Provider", name+":v1.1.0")
+			needs = append(needs, name)
+		}
+		name := fmt.Sprintf("%s-group-%d", prefix, g)
+		w.push(b, "Configuration", name+":v1.0.0", needs...)
+		direct = append(direct, "configuration="+name)
+	}
+	return w.push(b, "Configuration", prefix+"-root:v1.0.0", direct...), w.push(b, "Provider", prefix+"-single:v1.0.0")
+}
+
 // BenchmarkInstallClosure installs a package that needs 40 others, on two levels, from
 // a registry with 30 ms for each request, until all of them are healthy. The floor is
 // one package of the same sort.
 func BenchmarkInstallClosure(b *testing.B) {
 	w := newTown(b, "")
-	const groups, each, delay = 4, 9, 30 * time.Millisecond
-	var direct []string
-	for g := range groups {
-		var needs []string
-		for i := range each {
-			name := fmt.Sprintf("part-%d-%d", g, i)
-			w.push(b, "Provider", name+":v1.0.0")
-			w.push(b, "Provider", name+":v1.1.0")
-			needs = append(needs, name)
-		}
-		name := fmt.Sprintf("group-%d", g)
-		w.push(b, "Configuration", name+":v1.0.0", needs...)
-		direct = append(direct, "configuration="+name)
-	}
-	single := w.push(b, "Provider", "single:v1.0.0")
-	root := w.push(b, "Configuration", "root:v1.0.0", direct...)
-	w.registry.does(far(delay))
-	for b.Loop() {
+	for n := 0; b.Loop(); n++ {
+		b.StopTimer()
+		w.registry.does(nil)
+		prefix := fmt.Sprintf("n%d", n)
+		root, single := w.grow(b, prefix)
+		w.registry.does(far(30 * time.Millisecond))
+		b.StartTimer()
 		begin := time.Now()
-		alone := newProvider("town-single", single)
+		alone := newProvider("town-"+prefix+"-single", single)
 		create(b, w.client, alone)
 		untilHealthy(b, w.client, alone)
 		floor := time.Since(begin)
 		w.registry.reset()
 		begin = time.Now()
-		untilHealthy(b, w.client, w.config(b, "root", root))
+		untilHealthy(b, w.client, w.config(b, prefix+"-root", root))
 		for g := range groups {
-			untilHealthy(b, w.client, &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("town-group-%d", g)}})
+			untilHealthy(b, w.client, &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("town-%s-group-%d", prefix, g)}})
 			for i := range each {
-				untilHealthy(b, w.client, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("town-part-%d-%d", g, i)}})
+				untilHealthy(b, w.client, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("town-%s-part-%d-%d", prefix, g, i)}})
 			}
 		}
 		took := time.Since(begin)
