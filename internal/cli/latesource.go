@@ -45,58 +45,43 @@ func (s *lateSource) open() (*content.Source, error) {
 	return s.source, nil
 }
 
-// Named implements preview.Source.
-func (s *lateSource) Named(ctx context.Context, name string) (oci.Digest, error) {
+// asked asks the source, which is opened for that where it is not open.
+func asked[T any](s *lateSource, question func(*content.Source) (T, error)) (answer T, err error) {
 	source, err := s.open()
 	if err != nil {
-		return oci.Digest{}, err
+		return answer, err
 	}
-	return source.Named(ctx, name)
+	return question(source)
+}
+
+// Named implements preview.Source.
+func (s *lateSource) Named(ctx context.Context, name string) (oci.Digest, error) {
+	return asked(s, func(c *content.Source) (oci.Digest, error) { return c.Named(ctx, name) })
 }
 
 // Resolve implements preview.Source.
 func (s *lateSource) Resolve(ctx context.Context, o content.Origin, maxAge time.Duration) (oci.Digest, error) {
-	source, err := s.open()
-	if err != nil {
-		return oci.Digest{}, err
-	}
-	return source.Resolve(ctx, o, maxAge)
+	return asked(s, func(c *content.Source) (oci.Digest, error) { return c.Resolve(ctx, o, maxAge) })
 }
 
 // Read implements preview.Source.
 func (s *lateSource) Read(ctx context.Context, o content.Origin, d oci.Digest, pull bool) (*format.Package, error) {
-	source, err := s.open()
-	if err != nil {
-		return nil, err
-	}
-	return source.Read(ctx, o, d, pull)
+	return asked(s, func(c *content.Source) (*format.Package, error) { return c.Read(ctx, o, d, pull) })
 }
 
 // Tags implements resolve.Registry.
 func (s *lateSource) Tags(ctx context.Context, o content.Origin) ([]string, error) {
-	source, err := s.open()
-	if err != nil {
-		return nil, err
-	}
-	return source.Tags(ctx, o)
+	return asked(s, func(c *content.Source) ([]string, error) { return c.Tags(ctx, o) })
 }
 
 // Describe implements resolve.Registry.
 func (s *lateSource) Describe(ctx context.Context, o content.Origin, d oci.Digest) (content.Description, error) {
-	source, err := s.open()
-	if err != nil {
-		return content.Description{}, err
-	}
-	return source.Describe(ctx, o, d)
+	return asked(s, func(c *content.Source) (content.Description, error) { return c.Describe(ctx, o, d) })
 }
 
 // Prove implements resolve.Registry.
 func (s *lateSource) Prove(ctx context.Context, o content.Origin, d oci.Digest) (content.Description, error) {
-	source, err := s.open()
-	if err != nil {
-		return content.Description{}, err
-	}
-	return source.Prove(ctx, o, d)
+	return asked(s, func(c *content.Source) (content.Description, error) { return c.Prove(ctx, o, d) })
 }
 
 // close closes what was opened.

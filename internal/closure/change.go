@@ -13,7 +13,7 @@ type Change struct {
 	Object *Node
 	// To is what has to be there.
 	To lockfile.Package
-	// For are those who need it, by kind and name.
+	// For are the repositories of those who need it.
 	For []string
 }
 
@@ -21,7 +21,7 @@ type Change struct {
 // others need come before the others.
 func (g *Graph) Changes(r resolve.Result) []Change {
 	var out []Change
-	for _, p := range r.Packages {
+	for _, p := range r.Order() {
 		c := Change{To: p, For: askers(r, p)}
 		if n, ok := g.Find(p.Package); ok {
 			if n.Reference() == (Node{Package: p}).Reference() {
@@ -31,24 +31,21 @@ func (g *Graph) Changes(r resolve.Result) []Change {
 		}
 		out = append(out, c)
 	}
-	depth := depths(r.Packages)
-	slices.SortStableFunc(out, func(a, b Change) int { return depth[a.To.Package] - depth[b.To.Package] })
 	return out
 }
 
 // askers are the repositories of those who need a package.
 func askers(r resolve.Result, p lockfile.Package) []string {
 	var out []string
-	for _, other := range r.Packages {
-		if slices.ContainsFunc(other.Dependencies, func(d lockfile.Dependency) bool { return d.Package == p.Package }) {
-			out = append(out, other.Package)
+	for _, by := range r.Requirers(p.Package) {
+		if by.Package != "" {
+			out = append(out, by.Package)
 		}
 	}
-	return out
+	return slices.Compact(out)
 }
 
-// depths says of each repository how many steps there are below it at most. Circles
-// were refused before.
+// depths says of each repository how many steps there are below it at most.
 func depths(packages []lockfile.Package) map[string]int {
 	byName, out := map[string]lockfile.Package{}, map[string]int{}
 	for _, p := range packages {

@@ -21,16 +21,23 @@ const AnnotationFor = "xpkg.dev/installed-for"
 
 // Of is the node of a package object, which needs what is given. There is none for a
 // package that is being deleted, or that is not named by a repository.
-func Of(p v1.Package, needs []format.Dependency) (Node, bool) {
+func Of(p v1.Package, needs []format.Dependency) (Node, bool) { return At(p, Content(p), needs) }
+
+// At is Of for a package that stands for the content with a digest, whatever its status
+// says. A digest in its reference comes first.
+func At(p v1.Package, content oci.Digest, needs []format.Dependency) (Node, bool) {
 	spec := p.PackageSpec()
 	ref, err := oci.ParseReference(spec.Package, oci.ParseOptions{})
 	if err != nil || p.GetDeletionTimestamp() != nil {
 		return Node{}, false
 	}
+	if !ref.Digest.IsZero() {
+		content = ref.Digest
+	}
 	return Node{
 		Kind: p.PackageKind(), Name: p.GetName(), Skip: spec.SkipDependencyResolution, Made: p.GetLabels()[LabelMade] == "true",
 		Package: lockfile.Package{
-			Package: ref.Name(), Version: ref.Tag, Digest: Content(p), Kind: format.Kind(p.PackageKind()), Dependencies: lockfile.Needs(needs),
+			Package: ref.Name(), Version: ref.Tag, Digest: content, Kind: format.Kind(p.PackageKind()), Dependencies: lockfile.Needs(needs),
 		},
 	}, true
 }

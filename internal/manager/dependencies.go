@@ -60,7 +60,7 @@ func (r *revisionReconciler) dependencies(ctx context.Context, log *slog.Logger,
 	if len(missing)+len(invalid) == 0 {
 		return nil
 	}
-	if err := r.settle(ctx, log, f, meta, len(missing) > 0); err != nil {
+	if err := r.settle(ctx, log, f, meta, graph, len(missing) > 0); err != nil {
 		return err
 	}
 	if len(missing) > 0 {
@@ -79,11 +79,10 @@ func count(n int, one, many string) string {
 // graph is all packages of the cluster with what they need, as far as that is known.
 // Of the package of a revision, that is what the revision needs.
 func (r *revisionReconciler) graph(ctx context.Context, f family, meta format.Meta) (*closure.Graph, error) {
-	own := f.pkg.DeepCopyObject().(v1.Package)
-	own.PackageStatus().CurrentIdentifier = own.PackageSpec().Package
-	own.PackageStatus().ResolvedDigest = f.rev.RevisionSpec().Digest
+	// A revision that another package manager has made does not say its digest.
+	content, _ := oci.ParseDigest(f.rev.RevisionSpec().Digest)
 	var nodes []closure.Node
-	if n, ok := closure.Of(own, meta.DependsOn); ok {
+	if n, ok := closure.At(f.pkg, content, meta.DependsOn); ok {
 		nodes = append(nodes, n)
 	}
 	for _, kind := range v1.PackageKinds() {
@@ -92,7 +91,7 @@ func (r *revisionReconciler) graph(ctx context.Context, f family, meta format.Me
 			return nil, fmt.Errorf("list packages: %w", err)
 		}
 		for _, p := range list.Packages() {
-			if keyOf(p) == keyOf(own) {
+			if keyOf(p) == keyOf(f.pkg) {
 				continue
 			}
 			if n, ok := r.node(ctx, p); ok {

@@ -133,20 +133,29 @@ func leaving(other string) runtime.State {
 // stillWanted looks at the cluster itself, and not at what was watched of it: only the
 // program of a revision that is active now may be started.
 func (r *revisionReconciler) stillWanted(ctx context.Context, f family) error {
-	rev, pkg := v1.NewPackage(r.kind).NewRevision(), v1.NewPackage(r.kind)
-	for _, o := range []struct{ live, seen client.Object }{{rev, f.rev}, {pkg, f.pkg}} {
-		err := r.live.Get(ctx, client.ObjectKeyFromObject(o.seen), o.live)
-		if apierrors.IsNotFound(err) {
-			return errStale
-		}
-		if err != nil {
-			return fmt.Errorf("look at %s again: %w", o.seen.GetName(), err)
-		}
-		if o.live.GetUID() != o.seen.GetUID() || o.live.GetDeletionTimestamp() != nil {
-			return errStale
-		}
+	rev := v1.NewPackage(r.kind).NewRevision()
+	if err := r.stillThere(ctx, f.rev, rev); err != nil {
+		return err
+	}
+	if err := r.stillThere(ctx, f.pkg, v1.NewPackage(r.kind)); err != nil {
+		return err
 	}
 	if !active(rev) {
+		return errStale
+	}
+	return nil
+}
+
+// stillThere reads an object from the API server into live, and makes sure that it is
+// the one that was seen and is not about to go.
+func (w *world) stillThere(ctx context.Context, seen, live client.Object) error {
+	err := w.live.Get(ctx, client.ObjectKeyFromObject(seen), live)
+	switch {
+	case apierrors.IsNotFound(err):
+		return errStale
+	case err != nil:
+		return fmt.Errorf("look at %s again: %w", seen.GetName(), err)
+	case live.GetUID() != seen.GetUID() || live.GetDeletionTimestamp() != nil:
 		return errStale
 	}
 	return nil

@@ -6,13 +6,11 @@ import (
 	"log/slog"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/closure"
-	"github.com/xpkg-dev/xpkg/internal/content"
 	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/lockfile"
@@ -53,41 +51,43 @@ func newSettling(d *Dependencies) *settling {
 // settle finds one solution for all packages that have to do with one of them, and
 // installs and moves what it takes: all at once. A conflict is told to those whose
 // needs are not met, and is nobody else's matter.
-func (r *revisionReconciler) settle(ctx context.Context, log *slog.Logger, f family, meta format.Meta, missing bool) error {
+//
+// Seen is the graph in which something was missing, or did not fit.
+func (r *revisionReconciler) settle(ctx context.Context, log *slog.Logger, f family, meta format.Meta, seen *closure.Graph, missing bool) error {
 	s := r.settling
 	if s == nil || !missing && (s.Upgrades == "" || s.Upgrades == closure.None) {
 		return nil
 	}
-	graph, err := r.component(ctx, f, meta)
+	own, err := component(seen, f.pkg)
 	if err != nil {
 		return err
 	}
-	first := graph.Nodes()[0]
+	first := own.Nodes()[0]
 	leave, err := s.turns.take(ctx, packageKey{first.Kind, first.Name})
 	if err != nil {
 		return err
 	}
 	defer leave()
 	// Whoever had the turn before may have done it all.
-	if graph, err = r.component(ctx, f, meta); err != nil {
+	if seen, err = r.graph(ctx, f, meta); err != nil {
 		return err
 	}
-	resolver := resolve.Resolver{Registry: s.Registry, Name: graph.Name, Locate: func(ctx context.Context, ref oci.Reference) (content.Origin, error) {
-		origin, _, err := r.origins.Locate(ctx, ref.String(), closure.Inherited(f.pkg), corev1.PullIfNotPresent)
-		return origin, err
-	}}
-	result, err := resolver.Resolve(ctx, graph.Request(s.Upgrades))
+	if own, err = component(seen, f.pkg); err != nil {
+		return err
+	}
+	result, err := own.Resolver(s.Registry, r.origins, f.pkg).Resolve(ctx, own.Request(s.Upgrades))
 	if err != nil {
 		return err
 	}
 	for _, note := range result.Notes {
 		log.InfoContext(ctx, "dependencies", "note", note)
 	}
-	changes := graph.Changes(result)
+	changes := own.Changes(result)
 	if len(changes) == 0 {
 		return nil
 	}
-	if err := r.wanted(ctx, f.pkg); err != nil {
+	// Nothing is installed for a package that was just deleted.
+	if err := r.stillThere(ctx, f.pkg, v1.NewPackage(r.kind)); err != nil {
 		return err
 	}
 	for _, c := range changes {
@@ -98,27 +98,9 @@ func (r *revisionReconciler) settle(ctx context.Context, log *slog.Logger, f fam
 	return nil
 }
 
-// wanted makes sure that a package is still there, as far as the API server knows:
-// nothing is installed for one that was just deleted.
-func (r *revisionReconciler) wanted(ctx context.Context, p v1.Package) error {
-	now := v1.NewPackage(p.PackageKind())
-	err := r.live.Get(ctx, client.ObjectKeyFromObject(p), now)
-	switch {
-	case apierrors.IsNotFound(err), err == nil && (now.GetUID() != p.GetUID() || now.GetDeletionTimestamp() != nil):
-		return errStale
-	case err != nil:
-		return fmt.Errorf("read %s: %w", p.GetName(), err)
-	}
-	return nil
-}
-
-// component is the graph of the packages that have to do with that of a revision.
-func (r *revisionReconciler) component(ctx context.Context, f family, meta format.Meta) (*closure.Graph, error) {
-	graph, err := r.graph(ctx, f, meta)
-	if err != nil {
-		return nil, err
-	}
-	own := graph.Component(f.pkg.PackageKind(), f.pkg.GetName())
+// component is the graph of the packages that have to do with one of them.
+func component(graph *closure.Graph, p v1.Package) (*closure.Graph, error) {
+	own := graph.Component(p.PackageKind(), p.GetName())
 	if len(own.Nodes()) == 0 {
 		// It was deleted, or renamed, meanwhile.
 		return nil, errStale

@@ -22,10 +22,10 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/certificates"
+	"github.com/xpkg-dev/xpkg/internal/closure"
 	"github.com/xpkg-dev/xpkg/internal/content"
 	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/format"
-	"github.com/xpkg-dev/xpkg/internal/imageconfig"
 	"github.com/xpkg-dev/xpkg/internal/oci"
 )
 
@@ -41,11 +41,6 @@ type Content interface {
 	Named(ctx context.Context, name string) (oci.Digest, error)
 }
 
-// origins tells where the content of an image is.
-type origins interface {
-	Locate(ctx context.Context, image string, secrets []corev1.LocalObjectReference, policy corev1.PullPolicy) (content.Origin, imageconfig.Route, error)
-}
-
 // world is what the controllers share.
 type world struct {
 	client client.Client
@@ -53,7 +48,7 @@ type world struct {
 	live    client.Reader
 	cluster *apply.Cluster
 	content Content
-	origins origins
+	origins closure.Origins
 	events  events.EventRecorder
 	log     *slog.Logger
 	metrics *metrics

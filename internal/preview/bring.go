@@ -5,17 +5,14 @@ import (
 	"fmt"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/closure"
-	"github.com/xpkg-dev/xpkg/internal/content"
 	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/oci"
-	"github.com/xpkg-dev/xpkg/internal/resolve"
 )
 
 // bring finds out what the package manager would install with a package. That there is
@@ -30,12 +27,8 @@ func (pl *Planner) bring(ctx context.Context, s *situation, p v1.Package, meta f
 	if err := pl.Reader.Get(ctx, client.ObjectKey{Name: v1beta1.LockName}, lock); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("read the lock: %w", err)
 	}
-	graph := s.graph(resolved(p, f), meta, lock.Packages).Component(p.PackageKind(), p.GetName())
-	resolver := resolve.Resolver{Registry: pl.Registry, Name: graph.Name, Locate: func(ctx context.Context, ref oci.Reference) (content.Origin, error) {
-		o, _, err := pl.finder().Locate(ctx, ref.String(), closure.Inherited(p), corev1.PullIfNotPresent)
-		return o, err
-	}}
-	result, err := resolver.Resolve(ctx, graph.Request(closure.None))
+	graph := s.graph(p, f.digest, meta, lock.Packages).Component(p.PackageKind(), p.GetName())
+	result, err := graph.Resolver(pl.Registry, pl.finder(), p).Resolve(ctx, graph.Request(closure.None))
 	switch {
 	case err == nil:
 	case failure.From(err).Code.Class == failure.Conflict:
@@ -52,18 +45,11 @@ func (pl *Planner) bring(ctx context.Context, s *situation, p v1.Package, meta f
 	return nil
 }
 
-// resolved is a package with the content that was found for it.
-func resolved(p v1.Package, f found) v1.Package {
-	p = p.DeepCopyObject().(v1.Package)
-	p.PackageStatus().CurrentIdentifier, p.PackageStatus().ResolvedDigest = p.PackageSpec().Package, f.digest.String()
-	return p
-}
-
 // graph is all packages, this one as it will be, with what the others need as the Lock
 // says.
-func (s *situation) graph(p v1.Package, meta format.Meta, lock []v1beta1.LockPackage) *closure.Graph {
+func (s *situation) graph(p v1.Package, digest oci.Digest, meta format.Meta, lock []v1beta1.LockPackage) *closure.Graph {
 	var nodes []closure.Node
-	if n, ok := closure.Of(p, meta.DependsOn); ok {
+	if n, ok := closure.At(p, digest, meta.DependsOn); ok {
 		nodes = append(nodes, n)
 	}
 	for _, x := range s.others {

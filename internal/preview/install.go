@@ -153,7 +153,7 @@ func (s *situation) dependencies(p v1.Package, meta format.Meta) []Dependency {
 		return nil
 	}
 	var out []Dependency
-	for _, d := range s.graph(p, meta, nil).Check(lockfile.Needs(meta.DependsOn)) {
+	for _, d := range s.graph(p, closure.Content(p), meta, nil).Check(lockfile.Needs(meta.DependsOn)) {
 		x := Dependency{Package: d.Need.Package, Constraint: d.Need.Constraint, State: d.State}
 		if d.State != closure.Missing {
 			x.Installed = d.At.Reference()
