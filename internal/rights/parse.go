@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
 	"github.com/xpkg-dev/xpkg/internal/failure"
@@ -68,25 +69,35 @@ func parse(raw []byte) (Ceiling, error) {
 	if err := oneDocument(raw); err != nil {
 		return Ceiling{}, err
 	}
+	text, err := yaml.YAMLToJSONStrict(raw)
+	if err != nil {
+		return Ceiling{}, err
+	}
 	var outer struct {
 		Kind string            `json:"kind"`
 		Data map[string]string `json:"data"`
 	}
-	if err := yaml.Unmarshal(raw, &outer); err == nil && outer.Kind == "ConfigMap" {
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &outer); err == nil && outer.Kind == "ConfigMap" {
 		return parseData(outer.Data)
 	}
+	// Letters count: a field that differs in them would be set here and not be seen by
+	// saysSomething, and no list at all allows everything.
 	var c Ceiling
-	if err := yaml.UnmarshalStrict(raw, &c); err != nil {
+	unknown, err := kjson.UnmarshalStrict(text, &c)
+	if err := errors.Join(append(unknown, err)...); err != nil {
 		return Ceiling{}, err
 	}
-	return c, errors.Join(saysSomething(raw), c.validate())
+	if err := errors.Join(saysSomething(text), c.validate()); err != nil {
+		return Ceiling{}, err
+	}
+	return c, nil
 }
 
 // saysSomething refuses what looks like a list that allows nothing and is none:
 // "allow:" without a value.
-func saysSomething(raw []byte) error {
+func saysSomething(text []byte) error {
 	var lists map[string]any
-	if err := yaml.Unmarshal(raw, &lists); err != nil {
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &lists); err != nil {
 		return err
 	}
 	if len(lists) == 0 {

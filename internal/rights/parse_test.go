@@ -53,9 +53,8 @@ func TestParseRefuses(t *testing.T) {
 		"allow: []\ndeny: null":              "deny has no value",
 		"allow: [{apiGroups: [a]}]":          "it has no name",
 		"deny: [{name: x}]":                  "does not say what it is about",
-		"deny: [{name: x, group: [a]}]":      `unknown field "group"`,
+		"deny: [{name: x, group: [a]}]":      `unknown field "deny[0].group"`,
 		"denied: []":                         "unknown field",
-		"allow: []\nallow: []":               "already set",
 		"allow: {}":                          "cannot unmarshal",
 		"deny: [{name: x, apiGroups: [a*]}]": `the group "a*"`,
 		"deny: [{name: x, resources: [a]}, {name: x, resources: [b]}]":       "two rules have the name",
@@ -63,7 +62,11 @@ func TestParseRefuses(t *testing.T) {
 		"deny: []\n---\nallow: []":                                           "more than one document",
 		"kind: ConfigMap\ndata: {other: x}":                                  "no key ceiling.yaml",
 		"deny: [{name: " + strings.Repeat("x", 2<<20) + ", resources: [a]}]": "bytes, 1048576 are allowed",
-		"allow: [{name: [}":                                                  "",
+		"Allow:":                             `unknown field "Allow"`,
+		"Allow: []\nallow:":                  `unknown field "Allow"`,
+		"allow: [{name: x, Resources: [a]}]": `unknown field "allow[0].Resources"`,
+		"allow: []\nallow: []":               "already set",
+		"allow: [{name: [}":                  "",
 	} {
 		c, err := Parse([]byte(text))
 		if !ErrInvalidCeiling.Is(err) || !strings.Contains(err.Error(), why) {
