@@ -53,6 +53,10 @@ var differences = []difference{
 		"tells a change that somebody else made from our own",
 	},
 	{
+		newest, "locks", "added", "v1beta1 .packages[].owns*",
+		"which objects a package holds, so that conflicts are known before anything is written",
+	},
+	{
 		newest, revisionKinds, "added", "v1* .spec.digest",
 		"the content of the revision",
 	},

@@ -16,16 +16,21 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/closure"
 	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/lockfile"
 	"github.com/xpkg-dev/xpkg/internal/oci"
 )
 
-// lockReconciler writes down which packages are installed and what they depend
-// on, in the object that the tools of the field read. The Lock is derived from
+// lockReconciler writes down which packages are installed, what they depend on and
+// which objects they hold, in the object that the tools of the field read. The Lock is derived from
 // the active revisions every time: nothing is ever decided from what it says, so
 // that a damaged Lock harms nobody and is repaired with the next change.
 type lockReconciler struct{ *world }
+
+// lockLimit is how many bytes the packages of the Lock may have: etcd takes one and a
+// half times that in one object.
+const lockLimit = 1 << 20
 
 // Reconcile brings the Lock up to date.
 func (r *lockReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
@@ -91,6 +96,7 @@ func (r *lockReconciler) packages(ctx context.Context, revisions []v1.PackageRev
 	slices.SortFunc(out, func(a, b v1beta1.LockPackage) int {
 		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Name, b.Name))
 	})
+	closure.Fit(out, lockLimit)
 	return out
 }
 
@@ -106,6 +112,7 @@ func (r *lockReconciler) entry(ctx context.Context, rev v1.PackageRevision) (v1b
 	return v1beta1.LockPackage{
 		Name: rev.GetName(), APIVersion: new(v1.GroupVersion.String()), Kind: new(rev.PackageKind()),
 		Source: ref.Name(), Version: version, Dependencies: lockDependencies(r.needs.of(ctx, ref, rev.RevisionSpec().Digest)),
+		Owns: closure.Owned(rev),
 	}, true
 }
 

@@ -66,6 +66,26 @@ type LockPackage struct {
 	// Dependencies of the package, direct ones only. The API server requires the
 	// list: it is empty where there are none, and never nil.
 	Dependencies []Dependency `json:"dependencies"`
+
+	// Owns are the objects that the package has brought and controls, by kind. It is
+	// missing while that is not known, as in the middle of an install, and for a
+	// package that brings none.
+	// +optional
+	Owns []LockOwned `json:"owns,omitempty"`
+}
+
+// LockOwned are the objects of one kind that a package controls.
+type LockOwned struct {
+	// APIVersion of the objects.
+	APIVersion string `json:"apiVersion"`
+	// Kind of the objects.
+	Kind string `json:"kind"`
+	// Count is how many there are.
+	Count int64 `json:"count"`
+	// Names of the objects, in order. All of them are left out where the Lock would
+	// become too large for an API server.
+	// +optional
+	Names []string `json:"names,omitempty"`
 }
 
 // Dependency is one package that another one needs.
