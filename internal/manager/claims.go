@@ -121,6 +121,19 @@ func (k *claim) hold(p plan.Plan) error {
 	return nil
 }
 
+// holders are those of some packages that have begun to write what they claim.
+func (c *claims) holders(of map[packageKey]bool) plan.Holders {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := plan.Holders{}
+	for ref, k := range c.objects {
+		if k.writes && of[k.key] {
+			out.Put(lower(k.key.kind)+"/"+k.key.name, ref)
+		}
+	}
+	return out
+}
+
 // leave frees the objects that are still claimed. The lock is held.
 func (k *claim) leave() {
 	for _, ref := range k.refs {

@@ -90,6 +90,9 @@ func (r *revisionReconciler) settle(ctx context.Context, log *slog.Logger, f fam
 	if err := r.stillThere(ctx, f.pkg, v1.NewPackage(r.kind)); err != nil {
 		return err
 	}
+	if err := r.foresee(ctx, f, seen, changes); err != nil {
+		return err
+	}
 	for _, c := range changes {
 		if err := r.change(ctx, log, f.pkg, c); err != nil {
 			return err
