@@ -23,9 +23,9 @@ func (pl *Planner) bring(ctx context.Context, s *situation, p v1.Package, meta f
 	if pl.Registry == nil || !missing {
 		return nil
 	}
-	lock := &v1beta1.Lock{}
-	if err := pl.Reader.Get(ctx, client.ObjectKey{Name: v1beta1.LockName}, lock); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("read the lock: %w", err)
+	lock, err := pl.lock(ctx)
+	if err != nil {
+		return err
 	}
 	graph := s.graph(p, f.digest, meta, lock.Packages).Component(p.PackageKind(), p.GetName())
 	result, err := graph.Resolver(pl.Registry, pl.finder(), p).Resolve(ctx, graph.Request(closure.None))
@@ -43,6 +43,15 @@ func (pl *Planner) bring(ctx context.Context, s *situation, p v1.Package, meta f
 		})
 	}
 	return nil
+}
+
+// lock reads the Lock, which may not be there.
+func (pl *Planner) lock(ctx context.Context) (*v1beta1.Lock, error) {
+	lock := &v1beta1.Lock{}
+	if err := pl.Reader.Get(ctx, client.ObjectKey{Name: v1beta1.LockName}, lock); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read the lock: %w", err)
+	}
+	return lock, nil
 }
 
 // graph is all packages, this one as it will be, with what the others need as the Lock

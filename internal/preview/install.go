@@ -69,6 +69,9 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 	if err := pl.objects(ctx, p, pkg, n, out); err != nil {
 		return nil, err
 	}
+	if err := pl.foresee(ctx, s, p, pkg, out); err != nil {
+		return nil, err
+	}
 	out.warn(notes(p, n, out)...)
 	if pinned && p.PackageSpec().PackagePullPolicy == corev1.PullAlways {
 		out.warn("The plan pins the digest, so the packagePullPolicy Always will not follow the tag.")

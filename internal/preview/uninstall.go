@@ -7,10 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/desired"
 	"github.com/xpkg-dev/xpkg/internal/failure"
@@ -142,9 +139,9 @@ func (pl *Planner) neededBy(ctx context.Context, p v1.Package) ([]string, error)
 	if err != nil {
 		return nil, nil // No package can need one without a repository.
 	}
-	lock := &v1beta1.Lock{}
-	if err := pl.Reader.Get(ctx, client.ObjectKey{Name: v1beta1.LockName}, lock); client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("read the lock: %w", err)
+	lock, err := pl.lock(ctx)
+	if err != nil {
+		return nil, err
 	}
 	var out []string
 	for _, entry := range lock.Packages {
