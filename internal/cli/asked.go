@@ -67,7 +67,7 @@ func rootsOf(s, registry string) ([]lockfile.Root, error) {
 	return []lockfile.Root{{Package: ref.Name(), Constraint: constraint}}, nil
 }
 
-// folderRoots are what the package in a folder depends on.
+// folderRoots are what the package in a folder depends on, or works with.
 func folderRoots(dir, registry string) ([]lockfile.Root, error) {
 	folder, err := folderFlags{}.read(dir, format.Limits{})
 	if err != nil {
@@ -78,12 +78,12 @@ func folderRoots(dir, registry string) ([]lockfile.Root, error) {
 		return nil, err
 	}
 	out := []lockfile.Root{}
-	for _, d := range meta.DependsOn {
+	for _, d := range meta.Dependencies() {
 		ref, err := oci.ParseReference(d.Package, oci.ParseOptions{AllowUntagged: true, DefaultRegistry: registry})
 		if err != nil {
 			return nil, resolve.ErrUnqualified.New(err, "cannot tell where %s is, which %s needs", d.Package, meta.Name)
 		}
-		out = append(out, lockfile.Root{Package: ref.Name(), Constraint: d.Constraint, By: meta.Name})
+		out = append(out, lockfile.Root{Package: ref.Name(), Constraint: d.Constraint, Optional: d.Optional, By: meta.Name})
 	}
 	return out, nil
 }

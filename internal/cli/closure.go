@@ -45,6 +45,9 @@ func (i *installed) closure() lockfile.File {
 			needs[e.Name] = append(needs[e.Name], lockfile.Dependency{Package: d.Package, Constraint: d.Constraints})
 			needed[d.Package] = true
 		}
+		for _, d := range e.OptionalDependencies {
+			needs[e.Name] = append(needs[e.Name], lockfile.Dependency{Package: d.Package, Constraint: d.Constraints, Optional: true})
+		}
 	}
 	for _, x := range i.packages {
 		ref, err := oci.ParseReference(x.PackageSpec().Package, oci.ParseOptions{})

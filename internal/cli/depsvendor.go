@@ -139,5 +139,5 @@ func checkCollected(ctx context.Context, into *oci.Collection, p lockfile.Packag
 	if err != nil {
 		return format.Meta{}, err
 	}
-	return meta, p.Matches(meta.Kind, meta.DependsOn)
+	return meta, p.Matches(meta.Kind, meta.Dependencies())
 }

@@ -76,7 +76,9 @@ type contentView struct {
 	ControllerImage    string              `json:"controllerImage,omitempty"`
 	PermissionRequests []rbacv1.PolicyRule `json:"permissionRequests,omitempty"`
 	Dependencies       []dependencyView    `json:"dependencies,omitempty"`
-	Objects            []objectView        `json:"objects"`
+	// OptionalDependencies need not be there.
+	OptionalDependencies []dependencyView `json:"optionalDependencies,omitempty"`
+	Objects              []objectView     `json:"objects"`
 }
 
 type dependencyView struct {
@@ -123,11 +125,17 @@ func describeContent(pkg *format.Package, index *format.Index, from string, stat
 		Crossplane: m.Crossplane, Capabilities: m.Capabilities, ControllerImage: m.ControllerImage,
 		PermissionRequests: m.PermissionRequests, Objects: []objectView{},
 	}
-	for _, d := range m.DependsOn {
-		v.Dependencies = append(v.Dependencies, dependencyView{d.Package, d.Kind, d.Constraint})
-	}
+	v.Dependencies, v.OptionalDependencies = dependencyViews(m.DependsOn), dependencyViews(m.Optional)
 	for _, o := range index.Objects {
 		v.Objects = append(v.Objects, objectView{o.GVK.GroupVersion().String(), o.GVK.Kind, o.Name, o.Length})
 	}
 	return v
+}
+
+func dependencyViews(all []format.Dependency) []dependencyView {
+	var out []dependencyView
+	for _, d := range all {
+		out = append(out, dependencyView{d.Package, d.Kind, d.Constraint})
+	}
+	return out
 }

@@ -109,11 +109,16 @@ func writeLayers(w io.Writer, r *inspection) error {
 }
 
 func writeDependencies(w io.Writer, r *inspection) error {
-	var rows [][]string
-	for _, d := range r.Content.Dependencies {
-		rows = append(rows, []string{d.Package, cmp.Or(string(d.Kind), "-"), cmp.Or(d.Constraint, "-")})
+	rows := func(all []dependencyView) (out [][]string) {
+		for _, d := range all {
+			out = append(out, []string{d.Package, cmp.Or(string(d.Kind), "-"), cmp.Or(d.Constraint, "-")})
+		}
+		return out
 	}
-	return section(w, []string{"DEPENDENCY", "KIND", "VERSION"}, rows)
+	if err := section(w, []string{"DEPENDENCY", "KIND", "VERSION"}, rows(r.Content.Dependencies)); err != nil {
+		return err
+	}
+	return section(w, []string{"OPTIONAL DEPENDENCY", "KIND", "VERSION"}, rows(r.Content.OptionalDependencies))
 }
 
 func writeObjects(w io.Writer, objects []objectView) error {

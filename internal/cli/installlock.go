@@ -83,7 +83,7 @@ func truthful(s *step, p *preview.Plan) error {
 	}
 	var needs []format.Dependency
 	for _, d := range p.Dependencies {
-		needs = append(needs, format.Dependency{Package: d.Package, Constraint: d.Constraint})
+		needs = append(needs, format.Dependency{Package: d.Package, Constraint: d.Constraint, Optional: d.Optional})
 	}
 	return s.locked.Matches(s.locked.Kind, needs)
 }

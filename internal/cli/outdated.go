@@ -31,7 +31,8 @@ type outdatedCmd struct {
 type outdatedView struct {
 	Package   string `json:"package"`
 	Installed string `json:"installed"`
-	// Fits is the newest version that everybody who needs the package accepts, and
+	// Fits is the newest version that everybody accepts who needs or works with the
+	// package, and
 	// Newest the newest of all; both are releases, and empty where there is none.
 	Fits   string `json:"fits"`
 	Newest string `json:"newest"`
@@ -169,7 +170,7 @@ func compareVersions(f *lockfile.File, p lockfile.Package, tags []string) outdat
 		return out
 	}
 	out.Newest = releases[0]
-	for _, by := range f.Requirers(p.Package) {
+	for _, by := range binding(f, p.Package) {
 		if !solve.ParseConstraint(by.Constraint).Accepts(out.Newest) {
 			out.HeldBy = append(out.HeldBy, fmt.Sprintf("%s (%s)", cmp.Or(by.By, lastPart(by.Package)), by.Constraint))
 		}
@@ -183,8 +184,13 @@ func compareVersions(f *lockfile.File, p lockfile.Package, tags []string) outdat
 	return out
 }
 
+// binding are all who do not go with every version of a package.
+func binding(f *lockfile.File, repository string) []lockfile.Requirer {
+	return append(f.Requirers(repository), f.WorkWith(repository)...)
+}
+
 func acceptedByAll(f *lockfile.File, repository, tag string) bool {
-	for _, by := range f.Requirers(repository) {
+	for _, by := range binding(f, repository) {
 		if !solve.ParseConstraint(by.Constraint).Accepts(tag) {
 			return false
 		}

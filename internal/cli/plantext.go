@@ -168,8 +168,11 @@ func (t planText) dependencies(all []preview.Dependency) {
 	t.title("dependencies")
 	for _, d := range all {
 		about := ""
-		if d.State == closure.Unfit {
+		switch d.State {
+		case closure.Unfit:
 			about = "installed is " + d.Installed
+		case closure.Off:
+			about = fmt.Sprintf("optional; xpkg install %s %s:TAG turns it on", cmp.Or(strings.ToLower(string(d.Kind)), "KIND"), d.Package)
 		}
 		t.row(string(d.State), strings.TrimSpace(d.Package+" "+d.Constraint), about)
 	}

@@ -38,7 +38,9 @@ type node struct {
 type dependencyNode struct {
 	Package    string `json:"package"`
 	Constraint string `json:"constraint,omitempty"`
-	By         *node  `json:"by,omitempty"`
+	// Optional says that the package works without it.
+	Optional bool  `json:"optional,omitempty"`
+	By       *node `json:"by,omitempty"`
 	// Seen says that By is shown whole elsewhere in the tree.
 	Seen bool `json:"seen,omitempty"`
 }
@@ -167,11 +169,12 @@ func (t *forest) grow(env *Env, c client.Client, p v1.Package) (*node, error) {
 			n.Objects[o.Kind]++
 		}
 	}
-	for _, d := range t.entries[n.Revision].Dependencies {
+	entry := t.entries[n.Revision]
+	for _, d := range entry.Dependencies {
 		need := dependencyNode{Package: d.Package, Constraint: d.Constraints}
 		if by, ok := t.bySource[d.Package]; ok {
 			if need.Seen = t.seen[shortName(by)]; need.Seen {
-				need.By = &node{Kind: by.PackageKind(), Name: by.GetName(), Version: version(by.PackageSpec().Package), Healthy: status(by, v1.TypeHealthy)}
+				need.By = alone(by)
 			} else {
 				grown, err := t.grow(env, c, by)
 				if err != nil {
@@ -182,7 +185,20 @@ func (t *forest) grow(env *Env, c client.Client, p v1.Package) (*node, error) {
 		}
 		n.Needs = append(n.Needs, need)
 	}
+	for _, d := range entry.OptionalDependencies {
+		need := dependencyNode{Package: d.Package, Constraint: d.Constraints, Optional: true}
+		if by, ok := t.bySource[d.Package]; ok {
+			// It has a place of its own in the tree: nobody has brought it because of this.
+			need.By, need.Seen = alone(by), true
+		}
+		n.Needs = append(n.Needs, need)
+	}
 	return n, nil
+}
+
+// alone is a package that is shown whole elsewhere.
+func alone(p v1.Package) *node {
+	return &node{Kind: p.PackageKind(), Name: p.GetName(), Version: version(p.PackageSpec().Package), Healthy: status(p, v1.TypeHealthy)}
 }
 
 // version is the tag of a reference, or else the start of its digest.
@@ -226,7 +242,14 @@ func (n *node) write(w io.Writer, first, rest string) {
 
 func (d dependencyNode) write(w io.Writer, first, rest string) {
 	needs := safe(strings.TrimSpace("needs " + d.Package + " " + d.Constraint))
+	if d.Optional {
+		needs = safe("works with " + d.Package + " " + d.Constraint)
+	}
 	switch {
+	case d.By == nil && d.Optional:
+		fmt.Fprintf(w, "%s%s (optional, not installed)\n", first, needs)
+	case d.Optional:
+		fmt.Fprintf(w, "%s%s: %s (optional)\n", first, needs, d.By.title())
 	case d.By == nil:
 		fmt.Fprintf(w, "%s%s: not installed\n", first, needs)
 	case d.Seen:

@@ -11,10 +11,11 @@ import (
 
 // closureNode is a package of a closure in a tree.
 type closureNode struct {
-	Package string      `json:"package"`
-	Version string      `json:"version,omitempty"`
-	Digest  string      `json:"digest"`
-	Kind    format.Kind `json:"kind"`
+	Package string `json:"package"`
+	Version string `json:"version,omitempty"`
+	// Digest and Kind are empty for what is optional and not there.
+	Digest string      `json:"digest,omitempty"`
+	Kind   format.Kind `json:"kind,omitempty"`
 	// Constraint is that of whoever is above in the tree.
 	Constraint string `json:"constraint,omitempty"`
 	// By names the package of a folder that asks for a root.
@@ -22,6 +23,8 @@ type closureNode struct {
 	Needs []*closureNode `json:"needs,omitempty"`
 	// Seen says that what it needs is shown elsewhere in the tree.
 	Seen bool `json:"seen,omitempty"`
+	// Optional says that whoever is above works without it.
+	Optional bool `json:"optional,omitempty"`
 }
 
 // closureTree gives the trees of the roots of a closure.
@@ -29,7 +32,10 @@ func closureTree(f lockfile.File) []*closureNode {
 	seen := map[string]bool{}
 	out := []*closureNode{}
 	for _, r := range f.Roots {
-		n := growClosure(f, r.Package, r.Constraint, seen)
+		n := growOptional(f, r.Package, r.Constraint)
+		if !r.Optional {
+			n = growClosure(f, r.Package, r.Constraint, seen)
+		}
 		n.By = r.By
 		out = append(out, n)
 	}
@@ -44,7 +50,21 @@ func growClosure(f lockfile.File, repository, constraint string, seen map[string
 	}
 	seen[repository] = true
 	for _, d := range p.Dependencies {
+		if d.Optional {
+			n.Needs = append(n.Needs, growOptional(f, d.Package, d.Constraint))
+			continue
+		}
 		n.Needs = append(n.Needs, growClosure(f, d.Package, d.Constraint, seen))
+	}
+	return n
+}
+
+// growOptional is what need not be there. If it is, it is shown whole where somebody
+// asks for it.
+func growOptional(f lockfile.File, repository, constraint string) *closureNode {
+	n := &closureNode{Package: repository, Constraint: constraint, Optional: true}
+	if p, ok := f.Find(repository); ok {
+		n.Version, n.Digest, n.Kind = p.Version, p.Digest.String(), p.Kind
 	}
 	return n
 }
@@ -60,8 +80,14 @@ func writeClosureTree(w io.Writer, f lockfile.File, nodes []*closureNode) {
 }
 
 func (n *closureNode) write(w io.Writer, f lockfile.File, first, rest string) {
-	p, _ := f.Find(n.Package)
+	p, there := f.Find(n.Package)
 	line := strings.TrimSpace(fmt.Sprintf("%s/%s  %s  %s", strings.ToLower(string(n.Kind)), n.Package, p.Name(), n.Constraint))
+	switch {
+	case n.Optional && !there:
+		line = n.Package + "  " + n.Constraint + "  (optional, not installed)"
+	case n.Optional:
+		line += "  (optional)"
+	}
 	if n.By != "" {
 		line += "  (for " + n.By + ")"
 	}

@@ -26,6 +26,8 @@ type reasonView struct {
 	Kind    format.Kind `json:"kind"`
 	// Paths lead from somebody who asks for a package to this one.
 	Paths [][]askView `json:"paths"`
+	// WorkWith are those who do not need it, and work with some versions of it only.
+	WorkWith []askView `json:"workWith,omitempty"`
 }
 
 // askView is one step of a path.
@@ -37,7 +39,7 @@ type askView struct {
 	Constraint string `json:"constraint"`
 }
 
-// Run prints who needs a package, and who needs those.
+// Run prints who needs a package, who needs those, and who works with it.
 func (c *whyCmd) Run(env *Env) error {
 	f, name, err := c.closure(env)
 	if err != nil {
@@ -51,10 +53,17 @@ func (c *whyCmd) Run(env *Env) error {
 	for _, path := range f.Paths(p.Package) {
 		view.Paths = append(view.Paths, asksAlong(f, path)...)
 	}
+	for _, by := range f.WorkWith(p.Package) {
+		from, _ := f.Find(by.Package)
+		view.WorkWith = append(view.WorkWith, askView{By: cmp.Or(by.By, by.Package), ByVersion: from.Version, Package: p.Package, Constraint: by.Constraint})
+	}
 	return c.print(env.Stdout, view, func(w io.Writer) error {
 		fmt.Fprintf(w, "%s/%s  %s\n", strings.ToLower(string(p.Kind)), safe(p.Package), safe(p.Name()))
 		for _, path := range view.Paths {
 			writePath(w, path)
+		}
+		for _, a := range view.WorkWith {
+			fmt.Fprintln(w, safe(fmt.Sprintf("%s works with %s %s", strings.TrimSpace(a.By+" "+a.ByVersion), a.Package, a.Constraint)))
 		}
 		return nil
 	})
@@ -88,14 +97,14 @@ func asksAlong(f lockfile.File, path []string) [][]askView {
 	for i := 1; i < len(path); i++ {
 		from, _ := f.Find(path[i-1])
 		for _, d := range from.Dependencies {
-			if d.Package == path[i] {
+			if d.Package == path[i] && !d.Optional {
 				between = append(between, askView{By: from.Package, ByVersion: from.Version, Package: d.Package, Constraint: d.Constraint})
 			}
 		}
 	}
 	var out [][]askView
 	for _, r := range f.Roots {
-		if r.Package == path[0] {
+		if r.Package == path[0] && !r.Optional {
 			out = append(out, append([]askView{{By: cmp.Or(r.By, "you"), Package: r.Package, Constraint: r.Constraint}}, between...))
 		}
 	}

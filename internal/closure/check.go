@@ -18,13 +18,15 @@ const (
 	Missing State = "missing"
 	// Unfit is installed at a version that is not accepted.
 	Unfit State = "unfit"
+	// Off is not installed, and need not be: the package works without it.
+	Off State = "off"
 )
 
 // Found is a dependency and what there is of it.
 type Found struct {
 	Need  lockfile.Dependency
 	State State
-	// At is the package that is there, unless it is Missing.
+	// At is the package that is there, unless it is Missing or Off.
 	At Node
 }
 
@@ -33,6 +35,9 @@ func (g *Graph) Check(needs []lockfile.Dependency) []Found {
 	out := make([]Found, 0, len(needs))
 	for _, need := range needs {
 		found := Found{Need: need, State: Missing}
+		if need.Optional {
+			found.State = Off
+		}
 		if n, ok := g.Find(g.Name(need.Package)); ok {
 			found.At, found.State = n, Unfit
 			if n.fits(need.Constraint) {

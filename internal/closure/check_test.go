@@ -47,3 +47,13 @@ func TestCheck(t *testing.T) {
 		})
 	}
 }
+
+func TestCheckOptional(t *testing.T) {
+	g := graph("a")
+	for constraint, want := range map[string]State{">=v1": Satisfied, ">=v2": Unfit} {
+		got := g.Check([]lockfile.Dependency{{Package: repository("a"), Constraint: constraint, Optional: true}, {Package: repository("b"), Constraint: constraint, Optional: true}})
+		if got[0].State != want || got[1].State != Off || got[1].At.Name != "" {
+			t.Errorf("%s: got %+v", constraint, got)
+		}
+	}
+}

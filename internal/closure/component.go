@@ -1,11 +1,16 @@
 package closure
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/xpkg-dev/xpkg/internal/lockfile"
+)
 
 // Component gives the graph of the packages that have to do with one of them: those
 // that it needs, those that need it, and so on. Whatever is wrong with one of them is
 // no matter to anybody else. Two that need the same package belong together, also
-// when that is not there.
+// when that is not there; who only works with a package has to do with one that is
+// there.
 func (g *Graph) Component(kind, name string) *Graph {
 	start := slices.IndexFunc(g.nodes, func(n Node) bool { return n.Kind == kind && n.Name == name })
 	if start < 0 {
@@ -13,7 +18,7 @@ func (g *Graph) Component(kind, name string) *Graph {
 	}
 	askers := map[string][]int{}
 	for i, n := range g.nodes {
-		for _, d := range n.needs() {
+		for _, d := range g.relations(n) {
 			askers[d.Package] = append(askers[d.Package], i)
 		}
 	}
@@ -22,7 +27,7 @@ func (g *Graph) Component(kind, name string) *Graph {
 		n := g.nodes[todo[0]]
 		todo = todo[1:]
 		next := []string{n.Package.Package}
-		for _, d := range n.needs() {
+		for _, d := range g.relations(n) {
 			next = append(next, d.Package)
 		}
 		for _, repository := range next {
@@ -38,11 +43,31 @@ func (g *Graph) Component(kind, name string) *Graph {
 			}
 		}
 	}
-	var out []Node
+	var in []Node
+	conditions := slices.Clone(g.conditions)
 	for i, n := range g.nodes {
 		if seen[i] {
-			out = append(out, n)
+			in = append(in, n)
+			continue
+		}
+		for _, d := range n.suits() {
+			if len(g.at[d.Package]) == 0 {
+				conditions = append(conditions, lockfile.Root{Package: d.Package, Constraint: d.Constraint, Optional: true, By: n.short()})
+			}
 		}
 	}
-	return NewGraph(out, g.from)
+	out := NewGraph(in, g.from)
+	out.conditions = conditions
+	return out
+}
+
+// relations are the dependencies of a package that make it belong to others.
+func (g *Graph) relations(n Node) []lockfile.Dependency {
+	out := n.needs()
+	for _, d := range n.suits() {
+		if len(g.at[d.Package]) > 0 {
+			out = append(out, d)
+		}
+	}
+	return out
 }

@@ -15,15 +15,16 @@ import (
 )
 
 // node is a package written as "name needs a, b"; with a star before the name it was
-// made for others, and with a minus its needs are skipped.
+// made for others, and with a minus its needs are skipped. A need with a question mark
+// is optional.
 func node(text string) Node {
 	name, needs, _ := strings.Cut(text, " needs ")
 	n := Node{Kind: "Configuration", Made: strings.HasPrefix(name, "*"), Skip: strings.HasPrefix(name, "-")}
 	n.Name = strings.TrimLeft(name, "*-")
 	n.Package = lockfile.Package{Package: repository(n.Name), Version: "v1.0.0", Digest: oci.DigestOf([]byte(n.Name)), Kind: "Configuration"}
 	for need := range strings.SplitSeq(needs, ", ") {
-		if need != "" {
-			n.Dependencies = append(n.Dependencies, lockfile.Dependency{Package: repository(need), Constraint: ">=v1"})
+		if name, optional := strings.CutPrefix(need, "?"); need != "" {
+			n.Dependencies = append(n.Dependencies, lockfile.Dependency{Package: repository(name), Constraint: ">=v1", Optional: optional})
 		}
 	}
 	return n
@@ -48,11 +49,14 @@ func namesOf(nodes []Node) string {
 }
 
 func TestComponent(t *testing.T) {
-	g := graph("a needs b", "*b needs c", "*c", "d needs c", "e needs f", "x needs gone", "y needs gone", "-s needs z", "z", "alone")
+	g := graph("a needs b", "*b needs c", "*c", "d needs c", "e needs f", "x needs gone", "y needs gone", "-s needs z", "z", "alone",
+		"o needs ?p", "p needs ?absent", "q needs ?absent", "r needs absent")
 	for of, want := range map[string]string{
 		"a": "a b c d", "c": "a b c d", "d": "a b c d",
 		"e": "e", // What it needs is not there.
 		"x": "x y", "alone": "alone",
+		"o": "o p", "p": "o p", // What it works with is there.
+		"q": "q", "r": "r", // It is not.
 		"s": "s", "z": "z", // What is skipped joins nobody.
 		"nobody": "",
 	} {
@@ -67,6 +71,8 @@ func TestOrphans(t *testing.T) {
 		"a needs b; *b needs c; *c":              "",
 		"a; *b needs c; *c":                      "b c",
 		"a needs c; *b needs c; *c":              "b",
+		"a needs ?b; *b needs c; *c":             "b c",
+		"a needs b; *b needs ?c; *c":             "c",
 		"a; *b; *c needs b; *d needs c":          "d c b",
 		"-a needs b; *b":                         "b",
 		"*b needs c; *c needs b":                 "b c",
@@ -157,7 +163,7 @@ func TestGraphProperties(t *testing.T) {
 		for i := range rapid.IntRange(1, many).Draw(r, "nodes") {
 			text := fmt.Sprintf("%sp%d needs ", rapid.SampledFrom([]string{"", "*", "-"}).Draw(r, "sort"), i)
 			for _, j := range rapid.SliceOfNDistinct(rapid.IntRange(0, many), 0, 3, rapid.ID[int]).Draw(r, "needs") {
-				text += fmt.Sprintf("p%d, ", j)
+				text += fmt.Sprintf("%sp%d, ", rapid.SampledFrom([]string{"", "", "?"}).Draw(r, "optional"), j)
 			}
 			nodes = append(nodes, node(text))
 		}
@@ -168,7 +174,7 @@ func TestGraphProperties(t *testing.T) {
 				if again := g.Component(member.Kind, member.Name); namesOf(again.Nodes()) != namesOf(own.Nodes()) {
 					r.Fatalf("%s is with %s, which is with %s", n.Name, namesOf(own.Nodes()), namesOf(again.Nodes()))
 				}
-				for _, d := range member.needs() {
+				for _, d := range g.relations(member) {
 					if to, ok := g.Find(d.Package); ok && !slices.ContainsFunc(own.Nodes(), func(o Node) bool { return o.Name == to.Name }) {
 						r.Fatalf("%s needs %s, which is elsewhere", member.Name, to.Name)
 					}
@@ -183,4 +189,26 @@ func TestGraphProperties(t *testing.T) {
 			r.Fatalf("without %s there is %s in vain", namesOf(orphans), namesOf(more))
 		}
 	})
+}
+
+// Who works with a package that is not there has a say in what comes, and nothing else
+// to do with it.
+func TestConditions(t *testing.T) {
+	g := graph("a needs absent, ?other", "b needs ?absent, ?a", "c needs ?absent", "-d needs ?absent", "e needs ?c")
+	q := g.Component("Configuration", "a").Request(None)
+	var got []string
+	for _, r := range q.Roots {
+		got = append(got, fmt.Sprintf("%s: %s %s %v", r.By, strings.TrimPrefix(r.Package, repository("")), r.Constraint, r.Optional))
+	}
+	for _, k := range q.Kept {
+		for _, d := range k.Dependencies {
+			got = append(got, fmt.Sprintf("%s %s %v", strings.TrimPrefix(k.Package, repository("")), strings.TrimPrefix(d.Package, repository("")), d.Optional))
+		}
+	}
+	if diff := cmp.Diff([]string{
+		"configuration/a: a v1.0.0 false", "configuration/b: b v1.0.0 false", "configuration/c: absent >=v1 true",
+		"a absent false", "a other true", "b absent true", "b a true",
+	}, got); diff != "" {
+		t.Error(diff)
+	}
 }

@@ -21,12 +21,20 @@ type Node struct {
 	Made bool
 }
 
-// needs are those that count.
-func (n Node) needs() []lockfile.Dependency {
-	if n.Skip {
-		return nil
+// needs are those that count, of what has to be there.
+func (n Node) needs() []lockfile.Dependency { return n.relations(false) }
+
+// suits are those that count, of what need not be there.
+func (n Node) suits() []lockfile.Dependency { return n.relations(true) }
+
+func (n Node) relations(optional bool) []lockfile.Dependency {
+	var out []lockfile.Dependency
+	for _, d := range n.Dependencies {
+		if !n.Skip && d.Optional == optional {
+			out = append(out, d)
+		}
 	}
-	return n.Dependencies
+	return out
 }
 
 // Compare orders nodes by kind and name.
@@ -44,6 +52,9 @@ type Graph struct {
 	// places tell where the packages are found, and from is how that is known.
 	places map[string]string
 	from   func(repository string) string
+	// conditions are what packages that are not in the graph say about others that are
+	// nowhere, and may come.
+	conditions []lockfile.Root
 }
 
 // NewGraph makes the graph of some packages, in whatever order they are. From tells

@@ -74,6 +74,9 @@ func Locked(p v1.Package, lock []v1beta1.LockPackage) (needs []format.Dependency
 	for _, d := range lock[at].Dependencies {
 		needs = append(needs, format.Dependency{Package: d.Package, Constraint: d.Constraints})
 	}
+	for _, d := range lock[at].OptionalDependencies {
+		needs = append(needs, format.Dependency{Package: d.Package, Constraint: d.Constraints, Optional: true})
+	}
 	return needs, true
 }
 

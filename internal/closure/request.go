@@ -51,7 +51,7 @@ func (g *Graph) Request(policy Policy) resolve.Request {
 			continue
 		}
 		kept := n.Package
-		kept.Dependencies = n.needs()
+		kept.Dependencies = append(n.needs(), n.suits()...)
 		if n.Digest.IsZero() {
 			// What it needs is read where it comes from.
 			q.Roots = append(q.Roots, lockfile.Root{Package: kept.Package, Constraint: kept.Version, Exact: true, By: n.short()})
@@ -62,14 +62,15 @@ func (g *Graph) Request(policy Policy) resolve.Request {
 			q.Roots = append(q.Roots, lockfile.Root{Package: kept.Package, Constraint: cmp.Or(kept.Version, kept.Pin()), Exact: true, By: n.short()})
 		}
 	}
+	q.Roots = append(q.Roots, g.conditions...)
 	return q
 }
 
 // needsOf are the needs of a package that is not a choice of its own.
 func (g *Graph) needsOf(n Node) []lockfile.Root {
 	var out []lockfile.Root
-	for _, d := range n.needs() {
-		out = append(out, lockfile.Root{Package: d.Package, Constraint: d.Constraint, By: n.short()})
+	for _, d := range append(n.needs(), n.suits()...) {
+		out = append(out, lockfile.Root{Package: d.Package, Constraint: d.Constraint, Optional: d.Optional, By: n.short()})
 	}
 	return out
 }

@@ -129,11 +129,8 @@ func (r *metaReader) convert(wire *wireMeta) {
 	m.Labels, m.Annotations = wire.Metadata.Labels, wire.Metadata.Annotations
 	m.ControllerImage = spec.Controller.Image
 	m.Crossplane = r.crossplane(spec.Crossplane)
-	for i, d := range spec.DependsOn {
-		if dep, ok := r.dependency(i, d); ok {
-			m.DependsOn = append(m.DependsOn, dep)
-		}
-	}
+	m.DependsOn = r.dependencies("spec.dependsOn", spec.DependsOn)
+	m.Optional = r.optional(m.Annotations[AnnotationOptional])
 	m.Capabilities = spec.Capabilities
 	if m.Kind == Function && spec.Capabilities == nil {
 		m.Capabilities = []string{CapabilityComposition}
@@ -173,9 +170,19 @@ func (r *metaReader) crossplane(raw json.RawMessage) string {
 	return r.constraint(path+".version", object.Version, false)
 }
 
+// dependencies reads those of a list at a path that are valid.
+func (r *metaReader) dependencies(path string, list []wireDependency) []Dependency {
+	var out []Dependency
+	for i, d := range list {
+		if dep, ok := r.dependency(fmt.Sprintf("%s[%d]", path, i), d); ok {
+			out = append(out, dep)
+		}
+	}
+	return out
+}
+
 // dependency reads one dependency, in either form.
-func (r *metaReader) dependency(i int, d wireDependency) (Dependency, bool) {
-	path := fmt.Sprintf("spec.dependsOn[%d]", i)
+func (r *metaReader) dependency(path string, d wireDependency) (Dependency, bool) {
 	dep := Dependency{APIVersion: d.APIVersion, Kind: Kind(d.Kind), Package: d.Package}
 	named := 0
 	if d.Package != "" {

@@ -64,7 +64,7 @@ func goType(t reflect.Type) string {
 
 // join puts two parts of a path together.
 func join(a, b string) string {
-	if a == "" || b == "" {
+	if a == "" || b == "" || b[0] == '[' {
 		return a + b
 	}
 	return a + "." + b

@@ -1,6 +1,8 @@
 package format
 
 import (
+	"slices"
+
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -56,6 +58,9 @@ type Meta struct {
 	Crossplane string
 	// DependsOn are the dependencies in the order in which they were written.
 	DependsOn []Dependency
+	// Optional are the packages that this one works with where they are, in the order
+	// in which they were written; see [AnnotationOptional].
+	Optional []Dependency
 	// Capabilities are as written, except that a Function that does not name any has
 	// "composition". Use HasCapability to ask for one.
 	Capabilities []string
@@ -68,7 +73,11 @@ type Meta struct {
 	Raw Document
 }
 
-// A Dependency is another package that must be installed first.
+// Dependencies are all, those that need not be there last.
+func (m Meta) Dependencies() []Dependency { return slices.Concat(m.DependsOn, m.Optional) }
+
+// A Dependency is another package that must be installed first, or if it is optional,
+// one that need not be there.
 type Dependency struct {
 	// Package is the reference without tag or digest.
 	Package string
@@ -80,4 +89,7 @@ type Dependency struct {
 	// Constraint is a semantic version constraint, or a digest such as
 	// "sha256:…". It is valid.
 	Constraint string
+	// Optional says that the package need not be there. Where it is, its version has to
+	// be one that the constraint accepts.
+	Optional bool
 }

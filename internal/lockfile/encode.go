@@ -29,9 +29,8 @@ func Encode(f File) []byte {
 	for _, r := range f.Roots {
 		w.item("- package", r.Package)
 		w.item("  constraint", r.Constraint)
-		if r.Exact {
-			w.WriteString("  exact: true\n")
-		}
+		w.yes("  exact", r.Exact)
+		w.yes("  optional", r.Optional)
 		w.some("  by", r.By)
 	}
 	w.list("packages", len(f.Packages))
@@ -46,6 +45,7 @@ func Encode(f File) []byte {
 		for _, d := range p.Dependencies {
 			w.item("  - package", d.Package)
 			w.item("    constraint", d.Constraint)
+			w.yes("    optional", d.Optional)
 		}
 	}
 	return w.Bytes()
@@ -75,6 +75,12 @@ func (w *writer) list(name string, length int) {
 func (w *writer) some(key, value string) {
 	if value != "" {
 		w.item(key, value)
+	}
+}
+
+func (w *writer) yes(key string, is bool) {
+	if is {
+		fmt.Fprintf(w, "%s: true\n", key)
 	}
 }
 

@@ -33,6 +33,9 @@ type Root struct {
 	Constraint string `json:"constraint"`
 	// Exact takes Constraint for a tag even where it reads as a constraint.
 	Exact bool `json:"exact,omitempty"`
+	// Optional makes it a condition: the package need not be there, and where it is, its
+	// version has to be one that the constraint accepts.
+	Optional bool `json:"optional,omitempty"`
 	// By names the package that asks, where it is the package of a folder; it is
 	// empty where a person asks.
 	By string `json:"by,omitempty"`
@@ -55,6 +58,9 @@ type Package struct {
 type Dependency struct {
 	Package    string `json:"package"`
 	Constraint string `json:"constraint"`
+	// Optional says that the other one need not be in the file. Where it is, its version
+	// has to be one that the constraint accepts.
+	Optional bool `json:"optional,omitempty"`
 }
 
 // Reference names the content of the package, by its digest and, where it is known,
@@ -105,15 +111,26 @@ func (f *File) Find(repository string) (Package, bool) {
 // sort puts everything into its one order.
 func (f *File) sort() {
 	slices.SortFunc(f.Roots, func(a, b Root) int {
-		return cmp.Or(cmp.Compare(a.Package, b.Package), cmp.Compare(a.Constraint, b.Constraint), cmp.Compare(a.By, b.By))
+		return cmp.Or(cmp.Compare(a.Package, b.Package), cmp.Compare(a.Constraint, b.Constraint), cmp.Compare(a.By, b.By), falseFirst(a.Optional, b.Optional))
 	})
 	f.Roots = slices.Compact(f.Roots)
 	slices.SortFunc(f.Packages, func(a, b Package) int { return cmp.Compare(a.Package, b.Package) })
 	for i := range f.Packages {
 		deps := f.Packages[i].Dependencies
 		slices.SortFunc(deps, func(a, b Dependency) int {
-			return cmp.Or(cmp.Compare(a.Package, b.Package), cmp.Compare(a.Constraint, b.Constraint))
+			return cmp.Or(cmp.Compare(a.Package, b.Package), cmp.Compare(a.Constraint, b.Constraint), falseFirst(a.Optional, b.Optional))
 		})
 		f.Packages[i].Dependencies = slices.Compact(deps)
 	}
+}
+
+// falseFirst compares as cmp.Compare does.
+func falseFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
 }

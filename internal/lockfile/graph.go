@@ -8,9 +8,11 @@ import (
 )
 
 // Order gives the packages so that each comes after what it needs, as far as there
-// is no circle, and otherwise in the order of their repositories.
+// is no circle, and otherwise in the order of their repositories. What is optional and
+// there comes first, too, unless it needs the other one itself.
 func (f *File) Order() []Package {
 	var out []Package
+	before := f.before()
 	seen := map[string]bool{}
 	var visit func(p Package)
 	visit = func(p Package) {
@@ -18,8 +20,8 @@ func (f *File) Order() []Package {
 			return
 		}
 		seen[p.Package] = true
-		for _, d := range p.Dependencies {
-			if to, ok := f.Find(d.Package); ok {
+		for _, name := range before[p.Package] {
+			if to, ok := f.Find(name); ok {
 				visit(to)
 			}
 		}
@@ -29,6 +31,49 @@ func (f *File) Order() []Package {
 		visit(p)
 	}
 	return out
+}
+
+// before says of each package which come before it: what it needs, and then what is
+// optional, as far as that makes no circle with all that was said before.
+func (f *File) before() map[string][]string {
+	out := map[string][]string{}
+	for _, p := range f.Packages {
+		for _, d := range p.needs() {
+			out[p.Package] = append(out[p.Package], d.Package)
+		}
+	}
+	for _, p := range f.Packages {
+		for _, d := range p.Dependencies {
+			if d.Optional && !leads(out, d.Package, p.Package) {
+				out[p.Package] = append(out[p.Package], d.Package)
+			}
+		}
+	}
+	return out
+}
+
+// leads reports whether one package is the other, or comes after it.
+func leads(before map[string][]string, from, to string) bool {
+	seen := map[string]bool{from: true}
+	for todo := []string{from}; len(todo) > 0; {
+		at := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if at == to {
+			return true
+		}
+		for _, next := range before[at] {
+			if !seen[next] {
+				seen[next] = true
+				todo = append(todo, next)
+			}
+		}
+	}
+	return false
+}
+
+// needs are the dependencies that have to be there.
+func (p Package) needs() []Dependency {
+	return slices.DeleteFunc(slices.Clone(p.Dependencies), func(d Dependency) bool { return d.Optional })
 }
 
 // Requirer is somebody who asks for a package.
@@ -41,16 +86,22 @@ type Requirer struct {
 }
 
 // Requirers are all who ask for a package, roots first.
-func (f *File) Requirers(repository string) []Requirer {
+func (f *File) Requirers(repository string) []Requirer { return f.askers(repository, false) }
+
+// WorkWith are all who do not ask for a package, and work only with some versions of
+// it, roots first.
+func (f *File) WorkWith(repository string) []Requirer { return f.askers(repository, true) }
+
+func (f *File) askers(repository string, optional bool) []Requirer {
 	var out []Requirer
 	for _, r := range f.Roots {
-		if r.Package == repository {
+		if r.Package == repository && r.Optional == optional {
 			out = append(out, Requirer{By: cmp.Or(r.By, "you"), Constraint: r.Constraint})
 		}
 	}
 	for _, p := range f.Packages {
 		for _, d := range p.Dependencies {
-			if d.Package == repository {
+			if d.Package == repository && d.Optional == optional {
 				out = append(out, Requirer{Package: p.Package, Constraint: d.Constraint})
 			}
 		}
@@ -83,7 +134,7 @@ func (f *File) Check(roots []Root) []string {
 func (f *File) Unsatisfied() []string {
 	var out []string
 	for _, r := range f.Roots {
-		if p, _ := f.Find(r.Package); !r.Accepts(p) {
+		if p, ok := f.Find(r.Package); !r.Accepts(p) && (ok || !r.Optional) {
 			out = append(out, fmt.Sprintf("%s, and %s is locked", r.wish(), p.Name()))
 		}
 	}
@@ -93,9 +144,15 @@ func (f *File) Unsatisfied() []string {
 			out = append(out, fmt.Sprintf("nobody needs %s", p.Package))
 		}
 		for _, d := range p.Dependencies {
-			if to, _ := f.Find(d.Package); !(Root{Constraint: d.Constraint}).Accepts(to) {
-				out = append(out, fmt.Sprintf("%s %s needs %s %s, and %s is locked", p.Package, p.Name(), d.Package, d.Constraint, to.Name()))
+			to, ok := f.Find(d.Package)
+			if d.Optional && !ok || (Root{Constraint: d.Constraint}).Accepts(to) {
+				continue
 			}
+			verb := "needs"
+			if d.Optional {
+				verb = "works only with"
+			}
+			out = append(out, fmt.Sprintf("%s %s %s %s %s, and %s is locked", p.Package, p.Name(), verb, d.Package, d.Constraint, to.Name()))
 		}
 	}
 	return out
@@ -103,11 +160,14 @@ func (f *File) Unsatisfied() []string {
 
 // wish says what a root asks for.
 func (r Root) wish() string {
-	asks := "you ask"
-	if r.By != "" {
-		asks = r.By + " asks"
+	asks := "you ask for "
+	switch {
+	case r.Optional:
+		asks = r.By + " works only with "
+	case r.By != "":
+		asks = r.By + " asks for "
 	}
-	return asks + " for " + r.Package + " " + r.Constraint
+	return asks + r.Package + " " + r.Constraint
 }
 
 // reached are the packages that a root needs, directly or not.
@@ -120,12 +180,14 @@ func (f *File) reached() map[string]bool {
 		}
 		seen[repository] = true
 		p, _ := f.Find(repository)
-		for _, d := range p.Dependencies {
+		for _, d := range p.needs() {
 			visit(d.Package)
 		}
 	}
 	for _, r := range f.Roots {
-		visit(r.Package)
+		if !r.Optional {
+			visit(r.Package)
+		}
 	}
 	return seen
 }
@@ -169,7 +231,7 @@ func (f *File) shortest(to, around string) []string {
 	from := map[string]string{}
 	var queue []string
 	for _, r := range f.Roots {
-		if _, seen := from[r.Package]; !seen && r.Package != around {
+		if _, seen := from[r.Package]; !seen && !r.Optional && r.Package != around {
 			from[r.Package] = ""
 			queue = append(queue, r.Package)
 		}
@@ -184,7 +246,7 @@ func (f *File) shortest(to, around string) []string {
 			return path
 		}
 		p, _ := f.Find(queue[0])
-		for _, d := range p.Dependencies {
+		for _, d := range p.needs() {
 			if _, seen := from[d.Package]; !seen && d.Package != around {
 				from[d.Package] = p.Package
 				queue = append(queue, d.Package)

@@ -24,11 +24,11 @@ func example() File {
 		Roots: []Root{{Package: "xpkg.test/a/top", Constraint: ">=v1.0.0"}, {Package: "xpkg.test/a/right", Constraint: "v1", By: "platform"}},
 		Packages: []Package{
 			{Package: "xpkg.test/a/base", Version: "1.10", Digest: digest("base"), Kind: format.Provider},
-			{Package: "xpkg.test/a/left", Digest: digest("left"), Kind: format.Function, Dependencies: []Dependency{{"xpkg.test/a/base", "1.10"}}},
+			{Package: "xpkg.test/a/left", Digest: digest("left"), Kind: format.Function, Dependencies: []Dependency{{Package: "xpkg.test/a/base", Constraint: "1.10"}}},
 			{Package: "xpkg.test/a/right", Version: "v1.2.0", Digest: digest("right"), Kind: format.Configuration},
 			{
 				Package: "xpkg.test/a/top", Version: "v1.0.0", Digest: digest("top"), Kind: format.Configuration,
-				Dependencies: []Dependency{{"xpkg.test/a/right", ">=v1, <v2"}, {"xpkg.test/a/left", digest("left").String()}},
+				Dependencies: []Dependency{{Package: "xpkg.test/a/right", Constraint: ">=v1, <v2"}, {Package: "xpkg.test/a/left", Constraint: digest("left").String()}},
 			},
 		},
 	}
@@ -92,11 +92,11 @@ func TestEncodeIsOneToOne(t *testing.T) {
 		for i := range n {
 			p := Package{Package: name(i), Version: rapid.SampledFrom([]string{"", "v1.0.0", "1.10", "true", "null", "0x10", "1e3"}).Draw(t, "version"), Digest: digest(name(i)), Kind: format.Provider}
 			for range rapid.IntRange(0, 3).Draw(t, "dependencies") {
-				p.Dependencies = append(p.Dependencies, Dependency{name(rapid.IntRange(0, n-1).Draw(t, "to")), text.Draw(t, "constraint")})
+				p.Dependencies = append(p.Dependencies, Dependency{name(rapid.IntRange(0, n-1).Draw(t, "to")), text.Draw(t, "constraint"), rapid.Bool().Draw(t, "optional")})
 			}
 			f.Packages = append(f.Packages, p)
 			if rapid.Bool().Draw(t, "root") {
-				f.Roots = append(f.Roots, Root{Package: p.Package, Constraint: text.Draw(t, "asked"), Exact: rapid.Bool().Draw(t, "exact"), By: rapid.SampledFrom([]string{"", "platform", "true"}).Draw(t, "by")})
+				f.Roots = append(f.Roots, Root{Package: p.Package, Constraint: text.Draw(t, "asked"), Exact: rapid.Bool().Draw(t, "exact"), Optional: rapid.Bool().Draw(t, "condition"), By: rapid.SampledFrom([]string{"", "platform", "true"}).Draw(t, "by")})
 			}
 		}
 		want := Encode(f)
@@ -218,7 +218,7 @@ func TestCheck(t *testing.T) {
 }
 
 func TestMatches(t *testing.T) {
-	p := Package{Package: "xpkg.test/a/top", Version: "v1", Kind: format.Configuration, Dependencies: []Dependency{{"xpkg.test/a/left", "v1"}, {"docker.io/a/right", "v2"}}}
+	p := Package{Package: "xpkg.test/a/top", Version: "v1", Kind: format.Configuration, Dependencies: []Dependency{{Package: "xpkg.test/a/left", Constraint: "v1"}, {Package: "docker.io/a/right", Constraint: "v2"}}}
 	left, right := format.Dependency{Package: "XPKG.test/a/left:v9", Constraint: "v1", Kind: format.Provider}, format.Dependency{Package: "a/right", Constraint: "v2"}
 	for name, c := range map[string]struct {
 		kind  format.Kind

@@ -25,14 +25,24 @@ func (p Package) Matches(kind format.Kind, needs []format.Dependency) error {
 	}
 	var problems []string
 	for _, d := range needs {
-		if !slices.ContainsFunc(p.Dependencies, func(l Dependency) bool { return l.is(d) }) {
-			problems = append(problems, fmt.Sprintf("it needs %s %s, which is not locked", d.Package, d.Constraint))
+		if slices.ContainsFunc(p.Dependencies, func(l Dependency) bool { return l.is(d) }) {
+			continue
 		}
+		words := "it needs %s %s, which is not locked"
+		if d.Optional {
+			words = "it works with %s %s where that is, which is not locked"
+		}
+		problems = append(problems, fmt.Sprintf(words, d.Package, d.Constraint))
 	}
 	for _, l := range p.Dependencies {
-		if !slices.ContainsFunc(needs, l.is) {
-			problems = append(problems, fmt.Sprintf("it does not need %s %s", l.Package, l.Constraint))
+		if slices.ContainsFunc(needs, l.is) {
+			continue
 		}
+		words := "it does not need %s %s"
+		if l.Optional {
+			words = "it does not say that it works with %s %s"
+		}
+		problems = append(problems, fmt.Sprintf(words, l.Package, l.Constraint))
 	}
 	if problems == nil {
 		return nil
@@ -44,5 +54,5 @@ func (p Package) Matches(kind format.Kind, needs []format.Dependency) error {
 // no registry, whoever has resolved it has said which one is meant.
 func (d Dependency) is(need format.Dependency) bool {
 	name := Repository(need.Package)
-	return d.Constraint == need.Constraint && (d.Package == name || strings.HasSuffix(d.Package, "/"+name))
+	return d.Optional == need.Optional && d.Constraint == need.Constraint && (d.Package == name || strings.HasSuffix(d.Package, "/"+name))
 }

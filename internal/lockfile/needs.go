@@ -9,7 +9,7 @@ import (
 func Needs(all []format.Dependency) []Dependency {
 	var out []Dependency
 	for _, d := range all {
-		out = append(out, Dependency{Package: Repository(d.Package), Constraint: d.Constraint})
+		out = append(out, Dependency{Package: Repository(d.Package), Constraint: d.Constraint, Optional: d.Optional})
 	}
 	return out
 }

@@ -31,7 +31,7 @@ const (
 )
 
 // Parse reads a lock file. What it gives holds together: every package is there
-// once, with its digest, and everything that is needed is there. Whether the
+// once, with its digest, and everything that is needed is there; what is optional need not be. Whether the
 // versions satisfy the constraints, [File.Check] says.
 func Parse(data []byte) (File, error) {
 	if len(data) > maxBytes {
@@ -80,7 +80,7 @@ func (f *File) verify() error {
 		}
 	}
 	for _, r := range f.Roots {
-		if err := f.present(r.Package); err != nil {
+		if err := f.present(r.Package); err != nil && !r.Optional {
 			return fmt.Errorf("a root names %w", err)
 		}
 	}
@@ -106,7 +106,7 @@ func (f *File) verifyPackage(p Package) error {
 		return fmt.Errorf("%s cannot be of the kind %q", p.Package, p.Kind)
 	}
 	for _, d := range p.Dependencies {
-		if err := f.present(d.Package); err != nil {
+		if err := f.present(d.Package); err != nil && !d.Optional {
 			return fmt.Errorf("%s needs %w", p.Package, err)
 		}
 	}

@@ -33,29 +33,43 @@ var (
 
 // dependencies checks that everything the package directly depends on is
 // installed at a version that it accepts, and counts it in the status. What is not
-// there is installed, where that is wanted; the revision waits for it.
+// there is installed, where that is wanted; the revision waits for it. Of what is
+// optional, only what is there counts.
 func (r *revisionReconciler) dependencies(ctx context.Context, log *slog.Logger, f family, meta format.Meta) error {
 	status := f.rev.RevisionStatus()
 	status.FoundDependencies, status.InstalledDependencies, status.InvalidDependencies = 0, 0, 0
-	if f.rev.RevisionSpec().SkipDependencyResolution || len(meta.DependsOn) == 0 {
+	status.AbsentOptionalDependencies = nil
+	needs := lockfile.Needs(meta.Dependencies())
+	if f.rev.RevisionSpec().SkipDependencyResolution || len(needs) == 0 {
 		return nil
 	}
+	// From now on a package that comes makes this one look again.
+	r.needs.learn(f.rev.RevisionSpec().Digest, meta)
 	graph, err := r.graph(ctx, f, meta)
 	if err != nil {
 		return err
 	}
 	status.FoundDependencies = int64(len(meta.DependsOn))
 	var missing, invalid []string
-	for _, d := range graph.Check(lockfile.Needs(meta.DependsOn)) {
+	for _, d := range graph.Check(needs) {
 		switch d.State {
+		case closure.Off:
+			status.AbsentOptionalDependencies = append(status.AbsentOptionalDependencies, d.Need.Package+" "+d.Need.Constraint)
+			continue
 		case closure.Missing:
 			missing = append(missing, strings.TrimSpace(d.Need.Package+" "+d.Need.Constraint))
 			continue
 		case closure.Unfit:
 			status.InvalidDependencies++
-			invalid = append(invalid, fmt.Sprintf("%s is installed at %s, and %s is needed", d.Need.Package, d.At.At(), d.Need.Constraint))
+			words := "%s is installed at %s, and %s is needed"
+			if d.Need.Optional {
+				words = "%s is installed at %s, and the package works only with %s"
+			}
+			invalid = append(invalid, fmt.Sprintf(words, d.Need.Package, d.At.At(), d.Need.Constraint))
 		}
-		status.InstalledDependencies++
+		if !d.Need.Optional {
+			status.InstalledDependencies++
+		}
 	}
 	if len(missing)+len(invalid) == 0 {
 		return nil
@@ -82,7 +96,7 @@ func (r *revisionReconciler) graph(ctx context.Context, f family, meta format.Me
 	// A revision that another package manager has made does not say its digest.
 	content, _ := oci.ParseDigest(f.rev.RevisionSpec().Digest)
 	var nodes []closure.Node
-	if n, ok := closure.At(f.pkg, content, meta.DependsOn); ok {
+	if n, ok := closure.At(f.pkg, content, meta.Dependencies()); ok {
 		nodes = append(nodes, n)
 	}
 	for _, kind := range v1.PackageKinds() {

@@ -109,17 +109,21 @@ func (r *lockReconciler) entry(ctx context.Context, rev v1.PackageRevision) (v1b
 	if version == "" {
 		version = ref.Digest.String()
 	}
+	needs := r.needs.of(ctx, ref, rev.RevisionSpec().Digest)
 	return v1beta1.LockPackage{
 		Name: rev.GetName(), APIVersion: new(v1.GroupVersion.String()), Kind: new(rev.PackageKind()),
-		Source: ref.Name(), Version: version, Dependencies: lockDependencies(r.needs.of(ctx, ref, rev.RevisionSpec().Digest)),
-		Owns: closure.Owned(rev),
+		// The API server wants a list of dependencies, also of none.
+		Source: ref.Name(), Version: version, Dependencies: append([]v1beta1.Dependency{}, lockDependencies(needs, false)...),
+		OptionalDependencies: lockDependencies(needs, true), Owns: closure.Owned(rev),
 	}, true
 }
 
-func lockDependencies(needs []format.Dependency) []v1beta1.Dependency {
-	// The API server wants a list, also of none.
-	out := []v1beta1.Dependency{}
+func lockDependencies(needs []format.Dependency, optional bool) []v1beta1.Dependency {
+	var out []v1beta1.Dependency
 	for _, d := range needs {
+		if d.Optional != optional {
+			continue
+		}
 		dep := v1beta1.Dependency{Package: lockfile.Repository(d.Package), Constraints: d.Constraint}
 		if d.Kind != "" {
 			dep.APIVersion, dep.Kind = new(cmp.Or(d.APIVersion, v1.GroupVersion.String())), new(string(d.Kind))

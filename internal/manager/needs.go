@@ -6,6 +6,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/content"
 	"github.com/xpkg-dev/xpkg/internal/format"
+	"github.com/xpkg-dev/xpkg/internal/lockfile"
 	"github.com/xpkg-dev/xpkg/internal/oci"
 )
 
@@ -15,9 +16,11 @@ type needs struct {
 	content Content
 	mu      sync.Mutex
 	known   map[string][]format.Dependency
+	// optional are the repositories that anything known would work with.
+	optional map[string]bool
 }
 
-// of gives the dependencies of content. What is not in the cache is not pulled for
+// of gives the dependencies of content, those that need not be there among them. What is not in the cache is not pulled for
 // that, and is taken to need nothing: the revision that it belongs to says that it is
 // missing.
 func (n *needs) of(ctx context.Context, ref oci.Reference, digest string) []format.Dependency {
@@ -35,11 +38,26 @@ func (n *needs) of(ctx context.Context, ref oci.Reference, digest string) []form
 	if err != nil {
 		return nil
 	}
+	return n.learn(digest, pkg.Meta)
+}
+
+// learn notes what the content with a digest says.
+func (n *needs) learn(digest string, meta format.Meta) []format.Dependency {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.known == nil {
-		n.known = map[string][]format.Dependency{}
+		n.known, n.optional = map[string][]format.Dependency{}, map[string]bool{}
 	}
-	n.known[digest] = pkg.Meta.DependsOn
-	return pkg.Meta.DependsOn
+	n.known[digest] = meta.Dependencies()
+	for _, d := range meta.Optional {
+		n.optional[lockfile.Repository(d.Package)] = true
+	}
+	return n.known[digest]
+}
+
+// isOptional reports whether anything known would work with a repository.
+func (n *needs) isOptional(repository string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.optional[repository]
 }

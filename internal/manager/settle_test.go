@@ -17,6 +17,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/closure"
+	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/manager"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
@@ -88,15 +89,19 @@ func (w *town) undisturbed(t testing.TB) {
 }
 
 // push publishes a package of a kind at town/NAME:TAG that needs others, each written
-// as NAME or as NAME and a constraint.
+// as NAME or as NAME and a constraint. One that begins with a question mark is optional.
 func (w *town) push(t testing.TB, kind, name string, needs ...string) string {
 	t.Helper()
-	spec := ""
-	for i, need := range needs {
-		if i == 0 {
+	spec, optional := "", ""
+	for _, need := range needs {
+		pkg, constraint, _ := strings.Cut(need, " ")
+		if name, ok := strings.CutPrefix(pkg, "?"); ok {
+			optional += fmt.Sprintf("    - {provider: %q, version: %q}\n", w.repository(name), constraint)
+			continue
+		}
+		if spec == "" {
 			spec = "spec:\n  dependsOn:\n"
 		}
-		pkg, constraint, _ := strings.Cut(need, " ")
 		as := "provider"
 		if at := strings.Index(pkg, "="); at > 0 {
 			as, pkg = pkg[:at], pkg[at+1:]
@@ -104,7 +109,11 @@ func (w *town) push(t testing.TB, kind, name string, needs ...string) string {
 		spec += fmt.Sprintf("  - %s: %s\n    version: %q\n", as, w.repository(pkg), cmp.Or(constraint, ">=v0"))
 	}
 	short, _, _ := strings.Cut(name, ":")
-	ref, _ := w.registry.push(t, "town/"+name, meta(kind, strings.ReplaceAll(short, "/", "-"), spec))
+	text := meta(kind, strings.ReplaceAll(short, "/", "-"), spec)
+	if optional != "" {
+		text = strings.Replace(text, "  annotations:\n", "  annotations:\n    "+format.AnnotationOptional+": |\n  "+strings.ReplaceAll(optional, "\n    ", "\n      "), 1)
+	}
+	ref, _ := w.registry.push(t, "town/"+name, text)
 	return ref
 }
 
@@ -313,7 +322,7 @@ func TestDependencyUpgrades(t *testing.T) {
 	}
 }
 
-// What the hardening catalogue fears of dependencies (F3, F4, F5, F8 and F11), with a
+// What the hardening catalogue fears of dependencies (F3, F4, F5, F8, F11 and F12), with a
 // stranger whom none of it may disturb.
 func TestDependencyCatalogue(t *testing.T) {
 	w := newTown(t, closure.UpgradeOrDowngrade)
@@ -366,6 +375,7 @@ func TestDependencyCatalogue(t *testing.T) {
 			t.Errorf("there is %v", got)
 		}
 	})
+	t.Run("F12: what need not be there", w.worksWithout)
 	w.undisturbed(t)
 }
 

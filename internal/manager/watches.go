@@ -182,7 +182,7 @@ func (w *world) dependents(kind string) handler.EventHandler {
 }
 
 // bereft maps a package that is gone, or asks for something else, to the active
-// revisions of a kind that need it.
+// revisions of a kind that need it or work with it.
 func (w *world) bereft(kind string) handler.EventHandler {
 	return w.toRevisions(kind, func(ctx context.Context, o client.Object, rev v1.PackageRevision) bool {
 		if !active(rev) {
@@ -198,10 +198,13 @@ func (w *world) bereft(kind string) handler.EventHandler {
 	})
 }
 
-// movedAway lets through packages that are deleted, or whose spec changes.
-func movedAway() predicate.Predicate {
+// movedAway lets through packages that are deleted, or whose spec changes, and those
+// that come and that somebody would work with.
+func (w *world) movedAway() predicate.Predicate {
 	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false },
+		CreateFunc: func(e event.CreateEvent) bool {
+			return w.needs.isOptional(lockfile.Repository(e.Object.(v1.Package).PackageSpec().Package))
+		},
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || e.ObjectNew.GetDeletionTimestamp() != nil
 		},

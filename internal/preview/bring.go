@@ -58,7 +58,7 @@ func (pl *Planner) lock(ctx context.Context) (*v1beta1.Lock, error) {
 // says.
 func (s *situation) graph(p v1.Package, digest oci.Digest, meta format.Meta, lock []v1beta1.LockPackage) *closure.Graph {
 	var nodes []closure.Node
-	if n, ok := closure.At(p, digest, meta.DependsOn); ok {
+	if n, ok := closure.At(p, digest, meta.Dependencies()); ok {
 		nodes = append(nodes, n)
 	}
 	for _, x := range s.others {

@@ -156,9 +156,10 @@ func (s *situation) dependencies(p v1.Package, meta format.Meta) []Dependency {
 		return nil
 	}
 	var out []Dependency
-	for _, d := range s.graph(p, closure.Content(p), meta, nil).Check(lockfile.Needs(meta.DependsOn)) {
-		x := Dependency{Package: d.Need.Package, Constraint: d.Need.Constraint, State: d.State}
-		if d.State != closure.Missing {
+	needs := meta.Dependencies()
+	for i, d := range s.graph(p, closure.Content(p), meta, nil).Check(lockfile.Needs(needs)) {
+		x := Dependency{Package: d.Need.Package, Constraint: d.Need.Constraint, State: d.State, Optional: d.Need.Optional, Kind: needs[i].Kind}
+		if d.State != closure.Missing && d.State != closure.Off {
 			x.Installed = d.At.Reference()
 		}
 		out = append(out, x)

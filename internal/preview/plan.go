@@ -16,6 +16,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/closure"
+	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/plan"
 )
 
@@ -135,6 +136,10 @@ type Dependency struct {
 	Package    string        `json:"package"`
 	Constraint string        `json:"constraint,omitempty"`
 	State      closure.State `json:"state"`
+	// Optional says that the package need not be there, and Kind is what its author
+	// takes it for, as far as that is written.
+	Optional bool        `json:"optional,omitempty"`
+	Kind     format.Kind `json:"kind,omitempty"`
 	// Installed is the reference that is there, if any is.
 	Installed string `json:"installed,omitempty"`
 }

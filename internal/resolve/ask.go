@@ -35,11 +35,11 @@ func (r *Resolver) identity(pkg string) string {
 	return ref.Name()
 }
 
-// dependencies are what a package needs, under the names of a problem.
+// dependencies are what a package needs or works with, under the names of a problem.
 func (r *Resolver) dependencies(meta format.Meta) []solve.Dependency {
 	var out []solve.Dependency
-	for _, d := range meta.DependsOn {
-		out = append(out, solve.Dependency{Package: r.identity(d.Package), Constraint: d.Constraint})
+	for _, d := range meta.Dependencies() {
+		out = append(out, solve.Dependency{Package: r.identity(d.Package), Constraint: d.Constraint, Optional: d.Optional})
 	}
 	return out
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/content"
 	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/lockfile"
 	"github.com/xpkg-dev/xpkg/internal/oci"
 	"github.com/xpkg-dev/xpkg/internal/resolve"
@@ -122,7 +123,7 @@ func (r *registry) asked() []string {
 }
 
 // have publishes packages: lines "name version: dependency constraint; …". Names are
-// those of repositories of this registry; one with a capital letter is a Configuration.
+// those of repositories of this registry. A dependency with a question mark is optional.
 func (r *registry) have(t testing.TB, text string) {
 	t.Helper()
 	remote := oci.NewRemote(oci.RemoteOptions{})
@@ -165,19 +166,26 @@ func (r *registry) stream(name, needs string) string {
 	if needs != "" {
 		kind = "Configuration"
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "apiVersion: meta.pkg.crossplane.io/v1\nkind: %s\nmetadata: {name: %s}\nspec:\n  dependsOn:\n", kind, filepath.Base(name))
+	var hard, optional strings.Builder
 	for need := range strings.SplitSeq(needs, ";") {
 		to, constraint, _ := strings.Cut(strings.TrimSpace(need), " ")
+		b := &hard
+		if name, ok := strings.CutPrefix(to, "?"); ok {
+			b, to = &optional, name
+		}
 		switch {
 		case to == "":
 			continue
 		case !strings.Contains(to, ".") && !strings.HasPrefix(to, "short/"):
 			to = r.address + "/" + to
 		}
-		fmt.Fprintf(&b, "  - {apiVersion: pkg.crossplane.io/v1, kind: Provider, package: %q, version: %q}\n", to, constraint)
+		fmt.Fprintf(b, "  - {apiVersion: pkg.crossplane.io/v1, kind: Provider, package: %q, version: %q}\n", to, constraint)
 	}
-	return b.String()
+	annotations := ""
+	if optional.Len() > 0 {
+		annotations = fmt.Sprintf(", annotations: {%s: %q}", format.AnnotationOptional, optional.String())
+	}
+	return fmt.Sprintf("apiVersion: meta.pkg.crossplane.io/v1\nkind: %s\nmetadata: {name: %s%s}\nspec:\n  dependsOn:\n%s", kind, filepath.Base(name), annotations, hard.String())
 }
 
 // root asks for a package of this registry.

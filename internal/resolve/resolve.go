@@ -121,7 +121,7 @@ func (s *source) solve(q Request, held bool) (solve.Solution, error) {
 		p.Installed[kept.Package] = kept.Pin()
 	}
 	for _, root := range q.Roots {
-		p.Roots = append(p.Roots, solve.Root{Package: root.Package, Constraint: root.Constraint, Exact: root.Exact, Name: root.By})
+		p.Roots = append(p.Roots, solve.Root{Package: root.Package, Constraint: root.Constraint, Exact: root.Exact, Optional: root.Optional, Name: root.By})
 	}
 	s.foresee(q.Roots, held)
 	return solve.Solve(p)
@@ -131,6 +131,9 @@ func (s *source) solve(q Request, held bool) (solve.Solution, error) {
 // more than that there is no solution.
 func (s *source) named(roots []lockfile.Root) error {
 	for _, root := range roots {
+		if root.Optional {
+			continue
+		}
 		version := root.Constraint
 		if !root.Exact {
 			version = solve.ParseConstraint(root.Constraint).Named()

@@ -57,7 +57,7 @@ func (s *source) locked(pick solve.Pick) (lockfile.Package, error) {
 	}
 	p.Dependencies = nil
 	for _, d := range pick.Dependencies {
-		p.Dependencies = append(p.Dependencies, lockfile.Dependency{Package: d.Package, Constraint: d.Constraint})
+		p.Dependencies = append(p.Dependencies, lockfile.Dependency(d))
 	}
 	return p, nil
 }
@@ -88,7 +88,7 @@ func (s *source) kinds(picks []solve.Pick, f *lockfile.File) {
 		if !ok || t.err != nil {
 			continue
 		}
-		for _, d := range t.value.Meta.DependsOn {
+		for _, d := range t.value.Meta.Dependencies() {
 			if to, ok := f.Find(s.resolver.identity(d.Package)); ok && d.Kind != "" && d.Kind != to.Kind {
 				s.note(fmt.Sprintf("%s takes %s for a %s, and it is a %s", pick.Package, to.Package, d.Kind, to.Kind))
 			}
@@ -114,7 +114,7 @@ func (s *source) prove(picks []solve.Pick) error {
 			proof, errs[i] = ask(s, pick.Package, pin(pick), func(o content.Origin) (content.Description, error) {
 				return s.resolver.Registry.Prove(s.ctx, o, claim.Digest)
 			})
-			same := slices.Equal(proof.Meta.DependsOn, claim.Meta.DependsOn) && proof.Meta.Kind == claim.Meta.Kind
+			same := slices.Equal(proof.Meta.Dependencies(), claim.Meta.Dependencies()) && proof.Meta.Kind == claim.Meta.Kind
 			if errs[i] == nil && !same {
 				errs[i] = indexlayer.ErrMismatch.New(nil, "%s %s claims to need something else than its package.yaml says", pick.Package, pin(pick))
 			}

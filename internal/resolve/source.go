@@ -99,6 +99,9 @@ func (s *source) Dependencies(pkg, pin string) ([]solve.Dependency, error) {
 func (s *source) foresee(roots []lockfile.Root, held bool) {
 	s.held = held // Nothing is under way.
 	for _, root := range roots {
+		if root.Optional {
+			continue
+		}
 		s.need(root.Package, root.Constraint, root.Exact)
 	}
 	s.wait()
@@ -118,7 +121,9 @@ func (s *source) need(pkg, constraint string, exact bool) {
 	root := lockfile.Root{Package: pkg, Constraint: constraint, Exact: exact}
 	if kept, ok := s.kept[pkg]; ok && root.Accepts(kept) {
 		for _, d := range kept.Dependencies {
-			s.need(d.Package, d.Constraint, false)
+			if !d.Optional {
+				s.need(d.Package, d.Constraint, false)
+			}
 		}
 		if s.held {
 			return
@@ -221,7 +226,9 @@ func (s *source) read(pkg, pin string, follow bool) *task[content.Description] {
 				return
 			}
 			for _, dep := range s.resolver.dependencies(d.Meta) {
-				s.need(dep.Package, dep.Constraint, false)
+				if !dep.Optional {
+					s.need(dep.Package, dep.Constraint, false)
+				}
 			}
 		})
 	}

@@ -17,13 +17,13 @@ func backtracking(packages, versions int) (*table, []Root) {
 		for v := range versions {
 			var deps []Dependency
 			if i+1 < packages {
-				deps = append(deps, Dependency{name(i + 1), fmt.Sprintf("<=v1.%d.0", v)})
+				deps = append(deps, Dependency{Package: name(i + 1), Constraint: fmt.Sprintf("<=v1.%d.0", v)})
 			}
 			if i+2 < packages {
-				deps = append(deps, Dependency{name(i + 2), fmt.Sprintf(">=v1.%d.0", v/2)})
+				deps = append(deps, Dependency{Package: name(i + 2), Constraint: fmt.Sprintf(">=v1.%d.0", v/2)})
 			}
 			if i > 0 && v > versions/10 {
-				deps = append(deps, Dependency{"shared", fmt.Sprintf("v1.%d.0", v)})
+				deps = append(deps, Dependency{Package: "shared", Constraint: fmt.Sprintf("v1.%d.0", v)})
 			}
 			t.add(name(i), fmt.Sprintf("v1.%d.0", v), deps...)
 		}
@@ -49,7 +49,7 @@ func layered(packages, versions int) (*table, []Root) {
 					constraint += fmt.Sprintf(",<v1.%d.0", versions-1)
 				}
 				if to := i*2 + k*k; to < packages {
-					deps = append(deps, Dependency{name(to), constraint})
+					deps = append(deps, Dependency{Package: name(to), Constraint: constraint})
 				}
 			}
 			t.add(name(i), fmt.Sprintf("v1.%d.0", v), deps...)
@@ -68,7 +68,7 @@ func layered(packages, versions int) (*table, []Root) {
 func exhausting(versions int) (*table, []Root) {
 	t := newTable()
 	for v := range versions {
-		t.add("a", fmt.Sprintf("v1.%d.0", v), Dependency{"b", fmt.Sprintf("v2.%d.0", v)})
+		t.add("a", fmt.Sprintf("v1.%d.0", v), Dependency{Package: "b", Constraint: fmt.Sprintf("v2.%d.0", v)})
 		t.add("b", fmt.Sprintf("v1.%d.0", v))
 	}
 	return t, []Root{{Package: "a"}}

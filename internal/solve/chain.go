@@ -47,7 +47,7 @@ func first(c *incompatibility) int {
 // which the next fact says what it needs.
 func (n *narrative) leads(c, next *incompatibility) bool {
 	to := n.target(c)
-	if to <= 0 || next.cause.kind != needed || next.cause.from != to || next.cause.to == to {
+	if to <= 0 || !next.between() || next.cause.from != to || next.cause.to == to {
 		return false
 	}
 	left, ok := c.find(to)

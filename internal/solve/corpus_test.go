@@ -63,7 +63,7 @@ func readGraph(t testing.TB) *table {
 				if a, ok := g.Aliases[d.Ref]; ok && a.Package != nil {
 					to = *a.Package
 				}
-				deps = append(deps, Dependency{to, d.Version})
+				deps = append(deps, Dependency{Package: to, Constraint: d.Version})
 			}
 			out.add(name, tag, deps...)
 		}

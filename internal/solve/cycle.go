@@ -35,8 +35,12 @@ func (s *search) cycle() []string {
 				path = path[:len(path)-1]
 				continue
 			}
-			to := s.numbers[needs[next[at]].Package]
+			need := needs[next[at]]
 			next[at]++
+			if need.Optional {
+				continue // Each of the two can become healthy without the other.
+			}
+			to := s.numbers[need.Package]
 			switch mark[to] {
 			case onPath:
 				return s.circle(path, to)

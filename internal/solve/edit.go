@@ -30,6 +30,8 @@ type Publication struct {
 // String says what is to be done, in one clause.
 func (e Edit) String() string {
 	switch {
+	case e.Relax != nil && e.Relax.Optional:
+		return fmt.Sprintf("let %s work with %s %s", e.Relax.asker(), e.Relax.Package, e.To)
 	case e.Relax != nil && e.Relax.Name == "":
 		return fmt.Sprintf("ask for %s %s instead of %s", e.Relax.Package, e.To, e.Relax.Constraint)
 	case e.Relax != nil:
@@ -94,5 +96,5 @@ func (s published) Dependencies(pkg, version string) ([]Dependency, error) {
 
 // sameOrder compares roots as a search sorts them.
 func sameOrder(a, b Root) int {
-	return cmp.Or(cmp.Compare(a.Package, b.Package), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Constraint, b.Constraint))
+	return cmp.Or(cmp.Compare(a.Package, b.Package), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Constraint, b.Constraint), falseFirst(a.Optional, b.Optional))
 }

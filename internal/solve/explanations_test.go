@@ -100,6 +100,9 @@ func TestExplanations(t *testing.T) {
 		{table: "a v1.0.0: gone v1", roots: "a"},
 		{table: "r v1.0.0: a <v1.1.0\na v1.0.0\na v1.2.0", roots: "r", problem: Problem{Installed: map[string]string{"a": "v1.2.0"}, Moves: Upward}},
 		{table: "p v1.0.0\np v1.1.0-rc.1", roots: "p >v1.0.0"},
+		{table: "a v1.0.0: ?b <v2\na v1.1.0: ?b <v2\nb v1.0.0\nb v2.0.0", roots: "a; b v2"},
+		{table: "top v1.0.0: a; b v2\na v1.0.0: ?b v1\na v1.1.0: ?b <v2\nb v1.0.0\nb v2.0.0\nb v2.1.0", roots: "top"},
+		{table: "top v1.0.0: b v2\nb v1.0.0\nb v2.0.0\nb v2.1.0", roots: "top; ?b <v2"},
 	} {
 		p := tc.problem
 		p.Roots, p.Source = rootsOf(tc.roots), parseTable(tc.table)

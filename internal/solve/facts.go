@@ -38,12 +38,18 @@ func (s *search) add(pkg, i int, n *needs) error {
 	}
 	if n.gone != nil {
 		v.read.add(i)
-		s.merge(v, mergeKey{-1, ""}, &incompatibility{
+		s.merge(v, mergeKey{to: -1}, &incompatibility{
 			terms: []term{{pkg, single(v.size, i)}}, cause: cause{kind: vanished, from: pkg},
 		})
 		return nil
 	}
 	for _, d := range n.deps {
+		if d.Optional {
+			if err := s.bind(d.Package, bound{pkg: pkg, candidate: i, text: d.Constraint}); err != nil {
+				return err
+			}
+			continue
+		}
 		to, fit, err := s.need(d.Package, d.Constraint)
 		if err != nil {
 			return err
@@ -60,11 +66,11 @@ func (s *search) depend(pkg, i, to int, text string, fit set) {
 	c := cause{kind: needed, from: pkg, to: to, texts: []string{text}}
 	if pkg == to {
 		if !fit.has(i) {
-			s.merge(v, mergeKey{to, text}, &incompatibility{terms: []term{{pkg, single(v.size, i)}}, cause: c})
+			s.merge(v, mergeKey{to: to, text: text}, &incompatibility{terms: []term{{pkg, single(v.size, i)}}, cause: c})
 		}
 		return
 	}
-	s.merge(v, mergeKey{to, text}, s.requirement(pkg, i, to, fit, c))
+	s.merge(v, mergeKey{to: to, text: text}, s.requirement(pkg, i, to, fit, c))
 }
 
 // requirement is the fact that candidate i of a package needs another package in a
@@ -124,7 +130,7 @@ func pair(a, b term, c cause) *incompatibility {
 // package, and none of these nine can be, then that is one reason and not nine.
 func (s *search) widen(fact *incompatibility, state set) *incompatibility {
 	c := fact.cause
-	if !s.wide || c.kind != needed || c.from == c.to {
+	if !s.wide || !fact.between() || c.from == c.to {
 		return fact
 	}
 	from, _ := fact.find(c.from)
@@ -132,7 +138,7 @@ func (s *search) widen(fact *incompatibility, state set) *incompatibility {
 	texts := slices.Clone(c.texts)
 	changed := false
 	for _, other := range s.variables[c.from].facts {
-		if other == fact || other.cause.kind != needed || other.cause.from != c.from || other.cause.to != c.to {
+		if other == fact || other.cause.kind != c.kind || other.cause.from != c.from || other.cause.to != c.to {
 			continue
 		}
 		t, also := other.find(c.to)

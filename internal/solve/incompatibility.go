@@ -20,6 +20,7 @@ const (
 	required             // the problem is to be solved
 	asked                // a root asks for it
 	needed               // versions of a package depend on another one
+	suited               // versions of a package go with some of another one only
 	vanished             // versions of a package can no longer be had
 	held                 // what is installed may not move there
 )
@@ -28,13 +29,16 @@ const (
 type cause struct {
 	kind kind
 	root int // of asked: index in the roots
-	// from, to and texts are of needed: the constraints as they were written.
+	// from, to and texts are of needed and suited: the constraints as they were written.
 	from, to int
 	texts    []string
 	// left and right are of derived, pivot is the package on which they meet.
 	left, right *incompatibility
 	pivot       int
 }
+
+// between reports whether an incompatibility is a fact about a dependency.
+func (c *incompatibility) between() bool { return c.cause.kind == needed || c.cause.kind == suited }
 
 func (c *incompatibility) find(pkg int) (term, bool) {
 	for _, t := range c.terms {

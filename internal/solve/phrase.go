@@ -10,12 +10,15 @@ func (s *search) fact(c *incompatibility) string {
 	switch c.cause.kind {
 	case asked:
 		r := s.roots[c.cause.root]
+		if r.Optional {
+			return r.asker() + suits + s.wish(r.Package, r.Constraint)
+		}
 		asks := "asks"
 		if r.Name == "" {
 			asks = "ask"
 		}
 		return fmt.Sprintf("%s %s for %s%s", r.asker(), asks, s.wish(r.Package, r.Constraint), s.lack(s.numbers[r.Package], c, 0))
-	case needed:
+	case needed, suited:
 		from, _ := c.find(c.cause.from)
 		return s.versions(from) + " " + s.requires(c)
 	case vanished:
@@ -34,6 +37,9 @@ func (s *search) fact(c *incompatibility) string {
 // requires says what versions of a package need, without the versions.
 func (s *search) requires(c *incompatibility) string {
 	to := s.variables[c.cause.to]
+	if c.cause.kind == suited {
+		return s.suits(c)
+	}
 	need := "needs " + s.wish(to.name, c.cause.texts[0])
 	if len(c.cause.texts) > 1 {
 		need = "needs " + s.anyOf(c)
@@ -42,6 +48,19 @@ func (s *search) requires(c *incompatibility) string {
 		return need + ", which is another version of itself"
 	}
 	return need + s.lack(c.cause.to, c, c.cause.from)
+}
+
+// suits says with what versions of a package go, without the versions.
+func (s *search) suits(c *incompatibility) string {
+	to := s.variables[c.cause.to]
+	words := s.wish(to.name, c.cause.texts[0])
+	switch {
+	case c.cause.from == c.cause.to:
+		words = "another version of itself"
+	case len(c.cause.texts) > 1:
+		words = to.name + " " + list(few(c.cause.texts), "or")
+	}
+	return strings.TrimPrefix(suits, " ") + words
 }
 
 func (s *search) wish(pkg, constraint string) string {

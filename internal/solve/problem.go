@@ -10,6 +10,9 @@ type Dependency struct {
 	// ("v1.2.3@sha256:…"). Anything else is a tag to be taken as it is. An empty
 	// one accepts every release, and what is installed.
 	Constraint string
+	// Optional says that the package need not be there. Where somebody else needs it, its
+	// version has to satisfy the constraint.
+	Optional bool
 }
 
 // A Source says what there is. It answers the same for the same question as long
@@ -35,6 +38,9 @@ type Root struct {
 	// Exact takes Constraint for a tag, even where it reads as a constraint:
 	// "v1" is then the tag v1, and not every version 1.
 	Exact bool
+	// Optional makes it no wish but a condition, as in Dependency: somebody who is not
+	// part of the problem works with these versions only.
+	Optional bool
 }
 
 // Moves says how the version of a package that is installed may change. It binds

@@ -95,14 +95,20 @@ func (k *checker) fact(c *incompatibility) string {
 		}
 	case asked:
 		r := k.roots[c.cause.root]
-		return k.excludes(c, k.numbers[r.Package], []Dependency{{r.Package, r.Constraint}}, r.Exact)
-	case needed:
+		if why := k.optional(c, k.numbers[r.Package]); r.Optional && why != "" {
+			return why
+		}
+		return k.excludes(c, k.numbers[r.Package], []Dependency{r.dependency()}, r.Exact)
+	case needed, suited:
+		if why := k.optional(c, c.cause.to); c.cause.kind == suited && c.cause.from != c.cause.to && why != "" {
+			return why
+		}
 		from, _ := c.find(c.cause.from)
 		v := k.variables[c.cause.from]
 		for _, i := range from.set.members() {
 			var deps []Dependency
 			for _, d := range k.table.packages[v.name][v.candidates[i].tag] {
-				if d.Package == k.variables[c.cause.to].name && slices.Contains(c.cause.texts, d.Constraint) {
+				if d.Package == k.variables[c.cause.to].name && d.Optional == (c.cause.kind == suited) && slices.Contains(c.cause.texts, d.Constraint) {
 					deps = append(deps, d)
 				}
 			}
@@ -123,6 +129,14 @@ func (k *checker) fact(c *incompatibility) string {
 		return ""
 	}
 	return "it is no fact"
+}
+
+// optional checks that a fact excludes no absence of a package.
+func (k *checker) optional(c *incompatibility, to int) string {
+	if t, ok := c.find(to); !ok || t.set.absent() {
+		return k.variables[to].name + " need not be there"
+	}
+	return ""
 }
 
 // excludes checks that one of the needs does not take anything of what a fact

@@ -42,7 +42,7 @@ func (s *search) propagate() error {
 
 // generalize widens a fact that excludes versions of the package that depends.
 func (s *search) generalize(fact *incompatibility, open int) *incompatibility {
-	if s.wide && fact.cause.kind == needed && fact.terms[open].pkg == fact.cause.from {
+	if s.wide && fact.between() && fact.terms[open].pkg == fact.cause.from {
 		return s.widen(fact, s.variables[fact.cause.to].state)
 	}
 	return fact
@@ -51,7 +51,7 @@ func (s *search) generalize(fact *incompatibility, open int) *incompatibility {
 // past reports whether an incompatibility that cannot hold is of no use either to
 // those who look for what is asked of a package, or for facts that are alike.
 func (s *search) past(c *incompatibility) bool {
-	if s.wide || c.cause.kind != needed {
+	if s.wide || !c.between() {
 		return !s.wide && c.cause.kind == derived
 	}
 	from, _ := c.find(c.cause.from)
@@ -119,7 +119,7 @@ func (s *search) touch(pkg int) {
 // have excluded something.
 func (s *search) learnFrom(conflict *incompatibility) error {
 	s.conflicts++
-	if s.wide && conflict.cause.kind == needed {
+	if s.wide && conflict.between() {
 		conflict = s.widen(conflict, s.variables[conflict.cause.to].state)
 	}
 	c := conflict

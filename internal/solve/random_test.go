@@ -17,6 +17,7 @@ func instance(rt *rapid.T, n, v int) (*table, []Root) {
 		return Dependency{
 			Package:    name(i),
 			Constraint: rapid.SampledFrom(constraints).Draw(rt, "constraint"),
+			Optional:   rapid.IntRange(0, 5).Draw(rt, "optional") == 5,
 		}
 	}
 	for i := range count {
@@ -29,6 +30,9 @@ func instance(rt *rapid.T, n, v int) (*table, []Root) {
 				if i+1 < count {
 					deps = append(deps, dependency(rapid.IntRange(i+1, count-1).Draw(rt, "to")))
 				}
+				if d := dependency(rapid.IntRange(0, i).Draw(rt, "back")); d.Optional {
+					deps = append(deps, d)
+				}
 			}
 			t.add(name(i), tag, deps...)
 		}
@@ -36,7 +40,7 @@ func instance(rt *rapid.T, n, v int) (*table, []Root) {
 	var roots []Root
 	for i := range rapid.IntRange(1, min(3, count)).Draw(rt, "roots") {
 		d := dependency(rapid.IntRange(0, count-1).Draw(rt, "root"))
-		roots = append(roots, Root{Package: d.Package, Constraint: d.Constraint, Name: fmt.Sprintf("root%d", i)})
+		roots = append(roots, Root{Package: d.Package, Constraint: d.Constraint, Name: fmt.Sprintf("root%d", i), Optional: i > 0 && d.Optional})
 	}
 	return t, roots
 }
@@ -53,9 +57,15 @@ func (t *table) brute(roots []Root) map[string]string {
 	var try func(chosen map[string]string, open []Dependency) map[string]string
 	try = func(chosen map[string]string, open []Dependency) map[string]string {
 		if len(open) == 0 {
+			if t.valid(roots, chosen) != "" {
+				return nil // An optional dependency does not fit.
+			}
 			return chosen
 		}
 		d := open[0]
+		if d.Optional {
+			return try(chosen, open[1:])
+		}
 		if tag, ok := chosen[d.Package]; ok {
 			if !accepts(d.Constraint, tag) {
 				return nil
@@ -76,7 +86,7 @@ func (t *table) brute(roots []Root) map[string]string {
 	}
 	var open []Dependency
 	for _, r := range roots {
-		open = append(open, Dependency{r.Package, r.Constraint})
+		open = append(open, r.dependency())
 	}
 	return try(map[string]string{}, open)
 }

@@ -32,8 +32,8 @@ func (m *memory) edits(p *Problem, s *search, proof *incompatibility) []Edit {
 	if slices.ContainsFunc(reasons, func(c *incompatibility) bool { return c.cause.kind == held }) {
 		r.keep(Edit{Move: true})
 	}
-	if len(p.Roots) > 1 {
-		for _, root := range roots {
+	if len(wishes(p.Roots)) > 1 {
+		for _, root := range wishes(roots) {
 			r.keep(Edit{Remove: []Root{root}})
 		}
 	}
@@ -41,7 +41,7 @@ func (m *memory) edits(p *Problem, s *search, proof *incompatibility) []Edit {
 		if len(r.found) >= enough {
 			break
 		}
-		if c.cause.kind == needed {
+		if c.between() {
 			r.publish(s, c)
 		}
 	}
@@ -85,6 +85,11 @@ func involved(s *search, reasons []*incompatibility) []Root {
 	return slices.Compact(out)
 }
 
+// wishes are the roots that ask for a package.
+func wishes(roots []Root) []Root {
+	return slices.DeleteFunc(slices.Clone(roots), func(r Root) bool { return r.Optional })
+}
+
 // solve tries a changed problem.
 func (r *remedy) solve(p Problem) (*search, bool) {
 	if r.left == 0 {
@@ -118,7 +123,9 @@ func (r *remedy) relax(root Root) {
 	at := slices.Index(open.Roots, root)
 	open.Roots[at].Constraint, open.Roots[at].Exact = "", false
 	if s, ok := r.solve(open); ok {
-		r.keep(Edit{Relax: &root, To: s.picked(root.Package)})
+		if to := s.picked(root.Package); to != "" {
+			r.keep(Edit{Relax: &root, To: to})
+		}
 	}
 }
 
@@ -134,7 +141,7 @@ func (r *remedy) publish(s *search, c *incompatibility) {
 			continue
 		}
 		for _, d := range known.deps {
-			if d.Package != s.variables[c.cause.to].name || !slices.Contains(c.cause.texts, d.Constraint) {
+			if d.Package != s.variables[c.cause.to].name || d.Optional != (c.cause.kind == suited) || !slices.Contains(c.cause.texts, d.Constraint) {
 				continue
 			}
 			e := Edit{Publish: &Publication{v.name, v.candidates[i].String(), d}, To: "*"}
@@ -155,7 +162,7 @@ func (r *remedy) removeMany() {
 	var e Edit
 	s := newSearch(&r.problem, r.memory, false)
 	r.left = max(r.left, len(s.roots))
-	for _, root := range s.roots {
+	for _, root := range wishes(s.roots) {
 		e.Remove = append(e.Remove, root)
 		if r.keep(e) {
 			return

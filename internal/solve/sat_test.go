@@ -33,7 +33,7 @@ func medium(seed uint64) (*table, []Root) {
 			var deps []Dependency
 			for range random.IntN(4) {
 				if to := random.IntN(count); to != i {
-					deps = append(deps, Dependency{name(to), constraint()})
+					deps = append(deps, Dependency{Package: name(to), Constraint: constraint(), Optional: random.IntN(6) == 0})
 				}
 			}
 			t.add(name(i), fmt.Sprintf("v1.%d.0", v), deps...)
@@ -42,6 +42,9 @@ func medium(seed uint64) (*table, []Root) {
 	var roots []Root
 	for range 1 + random.IntN(4) {
 		roots = append(roots, Root{Package: name(random.IntN(count)), Constraint: constraint(), Name: "root"})
+	}
+	if random.IntN(3) == 0 {
+		roots = append(roots, Root{Package: name(random.IntN(count)), Constraint: constraint(), Name: "other", Optional: true})
 	}
 	return t, roots
 }
@@ -61,6 +64,14 @@ func satisfiable(t *table, roots []Root) bool {
 		}
 	}
 	either := func(d Dependency, clause ...int) {
+		if d.Optional {
+			for tag := range t.packages[d.Package] {
+				if !accepts(d.Constraint, tag) {
+					clauses = append(clauses, append(slices.Clone(clause), -number[version{d.Package, tag}]))
+				}
+			}
+			return
+		}
 		for tag := range t.packages[d.Package] {
 			if accepts(d.Constraint, tag) {
 				clause = append(clause, number[version{d.Package, tag}])
@@ -69,7 +80,7 @@ func satisfiable(t *table, roots []Root) bool {
 		clauses = append(clauses, clause)
 	}
 	for _, r := range roots {
-		either(Dependency{r.Package, r.Constraint})
+		either(r.dependency())
 	}
 	for v, n := range number {
 		for _, d := range t.packages[v.pkg][v.tag] {

@@ -17,10 +17,13 @@ func (s *search) scout() error {
 		open = append(open, to)
 	}
 	for _, r := range s.roots {
+		if r.Optional {
+			continue
+		}
 		n := s.numbers[r.Package]
 		meet(n, s.variables[n].all)
 	}
-	next := map[int][]int{}
+	next, optional := map[int][]int{}, map[int][]string{}
 	for len(open) > 0 {
 		pkg := open[0]
 		open = open[1:]
@@ -33,11 +36,22 @@ func (s *search) scout() error {
 		}
 		s.touch(pkg)
 		for _, d := range s.memory.known(s.variables[pkg].name, s.variables[pkg].candidates[i].pin).deps {
+			if d.Optional {
+				optional[pkg] = append(optional[pkg], d.Package)
+				continue
+			}
 			to := s.numbers[d.Package]
 			next[pkg] = append(next[pkg], to)
 			meet(to, s.variables[to].fitting(d.Constraint, s.memory.constraint(d.Constraint)))
 		}
 		after = append(after, pkg)
+	}
+	for _, pkg := range after {
+		for _, name := range optional[pkg] {
+			if to, ok := s.numbers[name]; ok {
+				next[pkg] = append(next[pkg], to)
+			}
+		}
 	}
 	s.order(after, next)
 	return nil

@@ -23,6 +23,9 @@ type search struct {
 	work      int
 	budget    int
 	conflicts int
+	// bounds are conditions on packages, by their names. Those of a package that nobody
+	// has been found to need so far become facts when somebody is.
+	bounds map[string][]bound
 	// wide adds what is known of all versions at once, and takes facts together,
 	// so that explanations become short.
 	wide bool
@@ -42,8 +45,9 @@ type entry struct {
 type reading struct{ pkg, candidate, level int }
 
 type mergeKey struct {
-	to   int
-	text string
+	to       int
+	text     string
+	optional bool
 }
 
 var (
@@ -57,7 +61,7 @@ type unsolvable struct{ proof *incompatibility }
 func (*unsolvable) Error() string { return "there is no solution" }
 
 func newSearch(p *Problem, m *memory, wide bool) *search {
-	s := &search{problem: p, memory: m, numbers: map[string]int{}, budget: p.Budget, wide: wide}
+	s := &search{problem: p, memory: m, numbers: map[string]int{}, bounds: map[string][]bound{}, budget: p.Budget, wide: wide}
 	if s.budget <= 0 {
 		s.budget = DefaultBudget
 	}
@@ -104,6 +108,12 @@ func (s *search) begin() error {
 		text := r.Constraint
 		if r.Exact {
 			text = s.memory.exactly(text)
+		}
+		if r.Optional {
+			if err := s.bind(r.Package, bound{pkg: 0, candidate: 1, text: text, root: i}); err != nil {
+				return err
+			}
+			continue
 		}
 		n, fit, err := s.need(r.Package, text)
 		if err != nil {
@@ -158,12 +168,17 @@ func (s *search) meet(name string, c *constraint) (int, error) {
 	}
 	v := newVariable(name, listed, s.memory.pins[name], s.problem.Installed[name])
 	v.prefer(s.problem.Nearest)
-	v.named = slices.ContainsFunc(s.roots, func(r Root) bool { return r.Package == name })
+	v.named = slices.ContainsFunc(s.roots, func(r Root) bool { return r.Package == name && !r.Optional })
 	n := len(s.variables)
 	v.place = unplaced + n
 	s.numbers[name] = n
 	s.variables = append(s.variables, v)
 	s.hold(n)
+	for _, b := range s.bounds[name] {
+		if err := s.bound(n, b); err != nil {
+			return 0, err
+		}
+	}
 	if s.wide {
 		if err := s.readKnown(n); err != nil {
 			return 0, err
@@ -232,7 +247,9 @@ func (s *search) constrained(pkg int) bool {
 		text, by := "", 0
 		switch c.cause.kind {
 		case asked:
-			text = s.roots[c.cause.root].Constraint
+			if r := s.roots[c.cause.root]; !r.Optional {
+				text = r.Constraint
+			}
 		case needed:
 			text, by = c.cause.texts[0], c.cause.from
 		}

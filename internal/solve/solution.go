@@ -22,7 +22,7 @@ type Pick struct {
 	Tag, Digest string
 	// Dependencies are those of this version, in the order of their packages.
 	Dependencies []Dependency
-	// Why says who asked, each with the constraint.
+	// Why says who asked, or works with some versions only, each with the constraint.
 	Why []string
 	// SetAside lists tags that are newer than the version, or that are no
 	// versions, and says why each was not taken.
@@ -88,11 +88,19 @@ func (s *search) solution() Solution {
 		if r.Exact {
 			text = s.memory.exactly(text)
 		}
-		a.ask(s.numbers[r.Package], text, r.asker()+" asked for "+accepted(r.Constraint))
+		words := " asked for " + accepted(r.Constraint)
+		if r.Optional {
+			words = suits + s.wish(r.Package, r.Constraint)
+		}
+		a.ask(r.Package, text, r.asker()+words)
 	}
 	for n := 1; n < len(s.variables); n++ {
 		for _, d := range s.chosenNeeds(n) {
-			a.ask(s.numbers[d.Package], d.Constraint, s.chosenName(n)+" needs "+accepted(d.Constraint))
+			words := " needs " + accepted(d.Constraint)
+			if d.Optional {
+				words = suits + s.wish(d.Package, d.Constraint)
+			}
+			a.ask(d.Package, d.Constraint, s.chosenName(n)+words)
 		}
 	}
 	out := Solution{Steps: s.work}
@@ -105,7 +113,15 @@ func (s *search) solution() Solution {
 	return out
 }
 
-func (a *answer) ask(n int, text, words string) {
+// suits is said of a package that need not be there.
+const suits = " works only with "
+
+// ask notes who accepts which versions of a package, if that is chosen.
+func (a *answer) ask(pkg, text, words string) {
+	n, ok := a.numbers[pkg]
+	if !ok || a.variables[n].state.only() <= 0 {
+		return
+	}
 	fit := a.variables[n].fitting(text, a.memory.constraint(text))
 	a.asks[n] = append(a.asks[n], ask{text, words, fit})
 }

@@ -22,7 +22,11 @@ func rootsOf(text string) []Root {
 	var out []Root
 	for ask := range strings.SplitSeq(text, ";") {
 		pkg, constraint, _ := strings.Cut(strings.TrimSpace(ask), " ")
-		out = append(out, Root{Package: pkg, Constraint: constraint})
+		root := Root{Package: pkg, Constraint: constraint}
+		if pkg, root.Optional = strings.CutPrefix(pkg, "?"); root.Optional {
+			root.Package, root.Name = pkg, "provider/other"
+		}
+		out = append(out, root)
 	}
 	return out
 }
@@ -65,6 +69,18 @@ func TestSolve(t *testing.T) {
 		{name: "an installed version that is gone from the registry gives way", table: "a v1.2.0", roots: "a v1", problem: Problem{Installed: map[string]string{"a": "v1.0.0"}}, want: "a v1.2.0"},
 		{name: "upward finds the version above", table: "r v1.0.0: a >=v1.1.0\na v1.0.0\na v1.2.0", roots: "r", problem: Problem{Installed: map[string]string{"a": "v1.0.0"}, Moves: Upward}, want: "a v1.2.0; r v1.0.0"},
 		{name: "freely goes down", table: "r v1.0.0: a <v1.1.0\na v1.0.0\na v1.2.0", roots: "r", problem: Problem{Installed: map[string]string{"a": "v1.2.0"}}, want: "a v1.0.0; r v1.0.0"},
+		{name: "what is optional is not installed, nor looked for", table: "a v1.0.0: ?b v1; ?gone v1\nb v1.0.0", roots: "a", want: "a v1.0.0"},
+		{name: "what is optional and asked for fits", table: "a v1.0.0: ?b v1\nb v1.0.0\nb v2.0.0", roots: "a; b", want: "a v1.0.0; b v1.0.0"},
+		{name: "what is optional and needed by somebody else fits", table: "a v1.0.0: ?b v1; c\nb v1.0.0\nb v2.0.0\nc v1.0.0: b", roots: "a", want: "a v1.0.0; b v1.0.0; c v1.0.0"},
+		{name: "an older one rather than one that does not fit what is there", table: "a v2.0.0: ?b v1\na v1.0.0\nb v1.0.0\nb v2.0.0", roots: "a; b v2", want: "a v1.0.0; b v2.0.0"},
+		{name: "an optional package that is needed only by what is not chosen", table: "a v2.0.0: b; ?c v1\na v1.0.0: ?c v9\nb v1.0.0: c v2\nc v1.0.0\nc v2.0.0", roots: "a", want: "a v1.0.0"},
+		{name: "an optional digest that nobody lists", table: "a v1.0.0: ?b " + digestA + "\nb v1.0.0\nb " + digestA, roots: "a; b", want: "a v1.0.0; b " + digestA},
+		{name: "an optional package that is named by a digest is not listed", table: "a v1.0.0: ?b " + digestA + "\nb " + digestA, roots: "a; b " + digestA, want: "a v1.0.0; b " + digestA},
+		{name: "each optional for the other", table: "a v1.0.0: ?b v1\nb v1.0.0: ?a v1", roots: "a; b", want: "a v1.0.0; b v1.0.0"},
+		{name: "needed by what it is optional for", table: "a v1.0.0: b\nb v1.0.0: ?a v1", roots: "a", want: "a v1.0.0; b v1.0.0"},
+		{name: "a condition of somebody else", table: "a v1.0.0: b\nb v1.0.0\nb v2.0.0", roots: "a; ?b <v2", want: "a v1.0.0; b v1.0.0"},
+		{name: "a condition of somebody else on what is not there", table: "a v1.0.0", roots: "a; ?b <v2", want: "a v1.0.0"},
+		{name: "an optional version of itself", table: "a v1.0.0: ?a >=v1\na v1.1.0: ?a <v1.1", roots: "a", want: "a v1.0.0"},
 		{name: "nothing asked, nothing chosen", roots: "", problem: Problem{Roots: []Root{}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -95,6 +111,12 @@ func TestRefused(t *testing.T) {
 		{"a repository that vanished", "a v1.0.0: b v1", "a", "whose repository does not exist", Problem{}},
 		{"a version that vanished", "a v1.0.0: b v1.0.0@" + digestA, "a", "can no longer be had", Problem{}},
 		{"no such version", "a v1.0.0: b v3\nb v1.0.0\nb v2.0.0", "a", "b v3, which does not exist (there is v1.0.0, v2.0.0)", Problem{}},
+		{"what is there does not fit what is optional", "a v1.0.0: ?b v1\nb v1.0.0\nb v2.0.0", "a; b v2", "a, which works only with b v1", Problem{}},
+		{"what is needed does not fit what is optional", "a v1.0.0: ?b v1; c\nc v1.0.0: b v2\nb v1.0.0\nb v2.0.0", "a", "a v1.0.0 works only with b v1", Problem{}},
+		{"what is optional for each version differs", "a v1.0.0: ?b v1\na v1.1.0: ?b v2\na v1.2.0: ?b v3\nb v1.0.0\nb v2.0.0\nb v3.0.0\nb v4.0.0", "a; b v4", "works only with b v1, v2 or v3", Problem{}},
+		{"what is there does not fit somebody else", "a v1.0.0: b v2\nb v1.0.0\nb v2.0.0", "a; ?b v1", "provider/other works only with b v1", Problem{}},
+		{"an optional version that does not exist", "a v1.0.0: ?b v9\nb v1.0.0", "a; b", "a, which works only with b v9", Problem{}},
+		{"only with another version of itself", "a v1.0.0: ?a v2", "a", "a v1.0.0 works only with another version of itself", Problem{}},
 		{"another version of itself", "a v1.0.0: a v2", "a", "another version of itself", Problem{}},
 		{"downgrades are not allowed", "r v1.0.0: a <v1.1.0\na v1.0.0\na v1.2.0", "r", "a v1.2.0 is installed and may not go down", Problem{Installed: map[string]string{"a": "v1.2.0"}, Moves: Upward}},
 		{"changes are not allowed", "r v1.0.0: a >=v1.1.0\na v1.0.0\na v1.2.0", "r", "a v1.0.0 is installed and may not change", Problem{Installed: map[string]string{"a": "v1.0.0"}, Moves: Never}},
@@ -150,6 +172,41 @@ func TestFaultsOfTheSourceComeBack(t *testing.T) {
 	}
 }
 
+// Nobody is asked about a package that need not be there as long as it is not.
+func TestOptionalPackagesAreNotLookedUp(t *testing.T) {
+	table := parseTable("a v1.0.0: ?b v1; ?c " + digestA + "; d\nd v1.0.0")
+	if _, err := Solve(Problem{Roots: rootsOf("a; ?e v1"), Source: table}); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]int{"list a": 1, "list d": 1, "a v1.0.0": 1, "d v1.0.0": 1}
+	if diff := cmp.Diff(want, table.asked); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Why a version was chosen, or not, names those who only work with it.
+func TestOptionalReasons(t *testing.T) {
+	s, err := Solve(Problem{
+		Roots:  rootsOf("a; b v1; ?c <v2"),
+		Source: parseTable("a v1.0.0: ?b <v2; c\na v1.1.0: ?b v2; c\nb v1.0.0\nc v1.0.0\nc v2.0.0"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, p := range s.Picks {
+		got = append(got, fmt.Sprintf("%s: %s; %v", p.Version(), strings.Join(p.Why, ", "), p.SetAside))
+	}
+	want := []string{
+		"v1.0.0: you asked for any version; [{v1.1.0 it works only with b v2, and v1.0.0 is chosen}]",
+		"v1.0.0: a v1.0.0 works only with b <v2, you asked for v1; []",
+		"v1.0.0: a v1.0.0 needs any version, provider/other works only with c <v2; [{v2.0.0 provider/other works only with c <v2}]",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestDigestsAreNotListed(t *testing.T) {
 	table := parseTable("a " + digestA + ": b v1.0.0@" + digestB + "\nb v1.0.0@" + digestB)
 	if _, err := Solve(Problem{Roots: rootsOf("a " + digestA), Source: table}); err != nil {
@@ -170,7 +227,7 @@ func TestReasons(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []Pick{
-		{Package: "a", Tag: "v1.0.0", Why: []string{"the platform asked for <v3"}, Dependencies: []Dependency{{"b", "v1"}}, SetAside: []SetAside{
+		{Package: "a", Tag: "v1.0.0", Why: []string{"the platform asked for <v3"}, Dependencies: []Dependency{{Package: "b", Constraint: "v1"}}, SetAside: []SetAside{
 			{"v3.0.0", "the platform asked for <v3"},
 			{"v2.0.0", "it needs b v2, and v1.0.0 is chosen"},
 			{"v3", "it names a part of a version, and moves"},
@@ -244,7 +301,7 @@ func pigeons(n int) (*table, []Root) {
 	for pigeon := range n + 1 {
 		name := fmt.Sprintf("pigeon%d", pigeon)
 		for hole := range n {
-			t.add(name, fmt.Sprintf("v%d.0.0", hole), Dependency{fmt.Sprintf("hole%d", hole), fmt.Sprintf("v%d.0.0", pigeon)})
+			t.add(name, fmt.Sprintf("v%d.0.0", hole), Dependency{Package: fmt.Sprintf("hole%d", hole), Constraint: fmt.Sprintf("v%d.0.0", pigeon)})
 		}
 		roots = append(roots, Root{Package: name})
 	}

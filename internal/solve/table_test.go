@@ -25,7 +25,8 @@ func newTable() *table {
 	return &table{packages: map[string]map[string][]Dependency{}, asked: map[string]int{}, fault: map[string]error{}}
 }
 
-// parseTable reads lines "package version: dependency constraint; …".
+// parseTable reads lines "package version: dependency constraint; …". An optional
+// dependency begins with a question mark.
 func parseTable(text string) *table {
 	t := newTable()
 	for line := range strings.Lines(text) {
@@ -37,7 +38,8 @@ func parseTable(text string) *table {
 		var deps []Dependency
 		for need := range strings.SplitSeq(needs, ";") {
 			if name, constraint, _ := strings.Cut(strings.TrimSpace(need), " "); name != "" {
-				deps = append(deps, Dependency{name, constraint})
+				name, optional := strings.CutPrefix(name, "?")
+				deps = append(deps, Dependency{Package: name, Constraint: constraint, Optional: optional})
 			}
 		}
 		t.add(pkg, tag, deps...)
@@ -97,13 +99,16 @@ func accepts(constraint, tag string) bool {
 func (t *table) valid(roots []Root, chosen map[string]string) string {
 	needs := func(who string, d Dependency) string {
 		tag, ok := chosen[d.Package]
+		if !ok && d.Optional {
+			return ""
+		}
 		if !ok || !accepts(d.Constraint, tag) {
 			return fmt.Sprintf("%s needs %s %s, which is %q", who, d.Package, d.Constraint, tag)
 		}
 		return ""
 	}
 	for _, r := range roots {
-		if wrong := needs("root", Dependency{r.Package, r.Constraint}); wrong != "" {
+		if wrong := needs("root", r.dependency()); wrong != "" {
 			return wrong
 		}
 	}
@@ -120,6 +125,9 @@ func (t *table) valid(roots []Root, chosen map[string]string) string {
 	}
 	return ""
 }
+
+// dependency is a root as a dependency of the problem.
+func (r Root) dependency() Dependency { return Dependency{r.Package, r.Constraint, r.Optional} }
 
 func chosen(s Solution) map[string]string {
 	out := map[string]string{}

@@ -45,6 +45,9 @@ func TestSolutionsAreAccepted(t *testing.T) {
 		at := chosen(s)
 		for _, pick := range s.Picks {
 			for _, d := range pick.Dependencies {
+				if _, there := at[d.Package]; d.Optional && !there {
+					continue
+				}
 				if !ParseConstraint(d.Constraint).Accepts(at[d.Package]) {
 					rt.Fatalf("%s needs %s %s and gets %s", pick.Package, d.Package, d.Constraint, at[d.Package])
 				}

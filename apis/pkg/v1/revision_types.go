@@ -98,6 +98,11 @@ type PackageRevisionStatus struct {
 	// package does not accept.
 	// +optional
 	InvalidDependencies int64 `json:"invalidDependencies,omitempty"`
+	// AbsentOptionalDependencies are packages that this one would work with, each
+	// with the versions that it accepts, and that are not installed. Nothing waits
+	// for them.
+	// +optional
+	AbsentOptionalDependencies []string `json:"absentOptionalDependencies,omitempty"`
 
 	// AppliedImageConfigRefs are the image configs that were used for this
 	// revision, and what for.

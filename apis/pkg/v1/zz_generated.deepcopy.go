@@ -555,6 +555,11 @@ func (in *PackageRevisionStatus) DeepCopyInto(out *PackageRevisionStatus) {
 		*out = make([]TypedReference, len(*in))
 		copy(*out, *in)
 	}
+	if in.AbsentOptionalDependencies != nil {
+		in, out := &in.AbsentOptionalDependencies, &out.AbsentOptionalDependencies
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.AppliedImageConfigRefs != nil {
 		in, out := &in.AppliedImageConfigRefs, &out.AppliedImageConfigRefs
 		*out = make([]ImageConfigRef, len(*in))

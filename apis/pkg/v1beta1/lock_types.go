@@ -67,6 +67,12 @@ type LockPackage struct {
 	// list: it is empty where there are none, and never nil.
 	Dependencies []Dependency `json:"dependencies"`
 
+	// OptionalDependencies are packages that this one works with where they are.
+	// They are a list of their own: other tools take everything in dependencies for
+	// something that has to be there.
+	// +optional
+	OptionalDependencies []Dependency `json:"optionalDependencies,omitempty"`
+
 	// Owns are the objects that the package has brought and controls, by kind. It is
 	// missing while that is not known, as in the middle of an install, and for a
 	// package that brings none.

@@ -672,6 +672,13 @@ func (in *LockPackage) DeepCopyInto(out *LockPackage) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.OptionalDependencies != nil {
+		in, out := &in.OptionalDependencies, &out.OptionalDependencies
+		*out = make([]Dependency, len(*in))
+		for i := range *in {
+			(*in)[i].DeepCopyInto(&(*out)[i])
+		}
+	}
 	if in.Owns != nil {
 		in, out := &in.Owns, &out.Owns
 		*out = make([]LockOwned, len(*in))
