@@ -52,6 +52,7 @@ func plans() map[string]*preview.Plan {
 				{Package: "registry.example.com/water", Constraint: ">=v1", State: "satisfied", Installed: "registry.example.com/water:v1.1.0"},
 				{Package: "registry.example.com/wind", Constraint: ">=v2", State: "unfit", Installed: "registry.example.com/wind:v1.0.0"},
 				{Package: "registry.example.com/harbor", State: "missing"},
+				{Package: "registry.example.com/radio", Constraint: ">=v1", State: "off", Optional: true, Kind: "Function"},
 			},
 			Warnings: []string{"Objects are changed only when these are installed: registry.example.com/harbor."},
 		},
