@@ -53,6 +53,25 @@ func (m *partial) live(ref plan.Ref) plan.Live {
 	return l
 }
 
+// Known is what a plan needs of an object whose metadata is known already, such as from
+// a watch. Its managed fields have to be there, or nobody is seen to have written it.
+func Known(ref plan.Ref, o metav1.Object) plan.Live {
+	var m partial
+	m.Metadata.UID, m.Metadata.ResourceVersion, m.Metadata.Generation = o.GetUID(), o.GetResourceVersion(), o.GetGeneration()
+	if at := o.GetDeletionTimestamp(); at != nil {
+		m.Metadata.DeletionTimestamp = at.String()
+	}
+	m.Metadata.Labels, m.Metadata.Annotations, m.Metadata.OwnerReferences = o.GetLabels(), o.GetAnnotations(), o.GetOwnerReferences()
+	for _, f := range o.GetManagedFields() {
+		one := managed{Manager: f.Manager, Subresource: f.Subresource}
+		if f.FieldsV1 != nil && one.Fields.UnmarshalJSON(f.FieldsV1.Raw) != nil {
+			continue
+		}
+		m.Metadata.ManagedFields = append(m.Metadata.ManagedFields, one)
+	}
+	return m.live(ref)
+}
+
 // fields is what counts of a set of fields: the keys of labels and annotations,
 // and whether anything is in it that an object says beside its metadata and
 // status.

@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,7 +52,7 @@ func watched(o Options) map[client.Object]cache.ByObject {
 	if o.Permissions == nil {
 		return out
 	}
-	out[roleMetadata("Role")], out[roleMetadata("RoleBinding")] = cache.ByObject{Namespaces: within}, cache.ByObject{Namespaces: within}
+	maps.Copy(out, cachedRoles(within))
 	if o.Permissions.Ceiling.ConfigMap != "" {
 		out[ceilingMetadata()] = cache.ByObject{Namespaces: within, Field: fields.OneTermEqualSelector("metadata.name", o.Permissions.Ceiling.ConfigMap)}
 	}

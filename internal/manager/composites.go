@@ -38,7 +38,7 @@ func (r *revisionReconciler) grantComposites(ctx context.Context, rev v1.Package
 	if err != nil {
 		return err
 	}
-	live, err := r.cluster.Metadata(ctx, roles.Refs())
+	live, err := r.rolesThere(ctx, roles.Refs())
 	if err != nil {
 		return err
 	}

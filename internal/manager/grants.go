@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -102,7 +103,7 @@ func (r *revisionReconciler) planRights(ctx context.Context, f family, in rights
 		return rightsChange{}, err
 	}
 	refs := desired.RoleRefs(in.Kind, in.Revision, r.namespace)
-	live, err := r.cluster.Metadata(ctx, refs)
+	live, err := r.rolesThere(ctx, refs)
 	if err != nil {
 		return rightsChange{}, err
 	}
@@ -121,8 +122,12 @@ func (r *revisionReconciler) planRights(ctx context.Context, f family, in rights
 // carryOutRights gives what is to be given before it takes what is to be taken.
 func (r *revisionReconciler) carryOutRights(ctx context.Context, c rightsChange) error {
 	if _, err := r.cluster.Run(ctx, c.plan, c.content); err != nil {
-		if apply.ErrForbidden.Is(err) {
+		switch {
+		case apply.ErrForbidden.Is(err):
 			return r.held.explain(ctx, c.rights, r.namespace, err)
+		case apply.ErrMoved.Is(err):
+			// The plan was made of what was watched, which lags behind.
+			return errors.Join(errStale, err)
 		}
 		return err
 	}

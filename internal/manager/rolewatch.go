@@ -5,7 +5,6 @@ import (
 	"context"
 	"time"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,15 +24,6 @@ const (
 	// once, and not once for each of the others.
 	familyPause = 3 * time.Second
 )
-
-// roleKinds are the kinds of roles and bindings.
-func roleKinds() []string {
-	return []string{"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
-}
-
-func roleMetadata(kind string) *metav1.PartialObjectMetadata {
-	return metadataOf(rbacv1.SchemeGroupVersion.WithKind(kind))
-}
 
 // watchRights makes what others do to roles, and what becomes of the family of a
 // revision, a reason to look at it.
@@ -72,7 +62,7 @@ func (w *world) onRole(kind string) handler.Funcs {
 	}
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
-			if owner := metav1.GetControllerOf(e.Object); owner == nil {
+			if owner := metav1.GetControllerOf(e.Object); owner == nil || w.idle(ctx, kind, owner.Name) {
 				changed(ctx, owner, q)
 			}
 		},
@@ -85,6 +75,13 @@ func (w *world) onRole(kind string) handler.Funcs {
 			changed(ctx, metav1.GetControllerOf(e.Object), q)
 		},
 	}
+}
+
+// idle reports whether a revision is not active. A role of one was not seen yet when
+// its rights were taken away, and is taken away now.
+func (w *world) idle(ctx context.Context, kind, name string) bool {
+	rev := v1.NewPackage(kind).NewRevision()
+	return w.client.Get(ctx, client.ObjectKey{Name: name}, rev) == nil && !active(rev)
 }
 
 // onFamily maps a revision whose objects are others now to the active revisions that
