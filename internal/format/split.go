@@ -69,7 +69,11 @@ type splitter struct {
 // of a line: YAML forbids it inside scalars, so nothing else needs to be known.
 func (s *splitter) run() *fault {
 	for at := 0; at < len(s.text); s.line++ {
+		at = s.skipMarks(at)
 		first, rest := cutLine(s.text[at:])
+		if len(first) == 0 {
+			break
+		}
 		next := len(s.text) - len(rest)
 		switch {
 		case isMarker(first, "---"):
@@ -93,6 +97,16 @@ func (s *splitter) run() *fault {
 		at = next
 	}
 	return s.end(len(s.text))
+}
+
+// skipMarks goes past byte order marks at the start of a document, where YAML allows
+// them: files that have one each are joined to one stream.
+func (s *splitter) skipMarks(at int) int {
+	for at == s.start && bytes.HasPrefix(s.text[at:], utf8BOM) {
+		at += len(utf8BOM)
+		s.start = at
+	}
+	return at
 }
 
 // begin starts a document at a marker line, which is part of it only when it

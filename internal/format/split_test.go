@@ -37,6 +37,8 @@ func TestSplit(t *testing.T) {
 		"end of document with comment": {"a: b\n... # x\n---\nc: d\n", []string{"a: b\n", "c: d\n"}, []int{1, 4}},
 		"carriage returns":             {"a: b\r\n---\r\nc: d\r\n", []string{"a: b\r\n", "c: d\r\n"}, []int{1, 3}},
 		"byte order mark":              {"\xef\xbb\xbfa: b\n", []string{"a: b\n"}, []int{1}},
+		"byte order marks":             {"\xef\xbb\xbfa: b\n---\n\xef\xbb\xbfc: d\n...\n\xef\xbb\xbf\xef\xbb\xbf---\ne: f\n", []string{"a: b\n", "c: d\n", "e: f\n"}, []int{1, 3, 6}},
+		"nothing but byte order marks": {"---\n\xef\xbb\xbf\n---\n\xef\xbb\xbf", nil, nil},
 		"percent in a document":        {"a: |\n  x\n%b\n", []string{"a: |\n  x\n%b\n"}, []int{1}},
 	} {
 		t.Run(name, func(t *testing.T) {
