@@ -12,8 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-
-	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
 // ceilingMetadata is what is watched of the ceiling: that it changed.
@@ -28,12 +26,8 @@ func (w *world) watchCeiling(b *builder.Builder, kind string) *builder.Builder {
 		return b
 	}
 	return b.WatchesMetadata(ceilingMetadata(), handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
-		list := v1.NewPackage(kind).NewRevisionList()
-		if w.client.List(ctx, list) != nil {
-			return nil
-		}
 		var out []reconcile.Request
-		for _, rev := range list.Revisions() {
+		for _, rev := range w.revisionsOf(ctx, kind) {
 			if active(rev) && len(rev.RevisionStatus().PermissionRequests) > 0 {
 				out = append(out, request(rev))
 			}

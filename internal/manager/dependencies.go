@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/closure"
@@ -101,7 +102,7 @@ func (r *revisionReconciler) graph(ctx context.Context, f family, meta format.Me
 	}
 	for _, kind := range v1.PackageKinds() {
 		list := v1.NewPackageList(kind)
-		if err := r.client.List(ctx, list); err != nil {
+		if err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("list packages: %w", err)
 		}
 		for _, p := range list.Packages() {

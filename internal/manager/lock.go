@@ -57,12 +57,13 @@ func (r *lockReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Re
 	return ctrl.Result{}, r.client.Update(ctx, lock)
 }
 
-// all lists the revisions of all kinds.
+// all lists the revisions of all kinds. They are those that everybody sees, and not to
+// be changed.
 func (w *world) all(ctx context.Context) ([]v1.PackageRevision, error) {
 	var out []v1.PackageRevision
 	for _, kind := range v1.PackageKinds() {
 		list := v1.NewPackage(kind).NewRevisionList()
-		if err := w.client.List(ctx, list); err != nil {
+		if err := w.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("list revisions: %w", err)
 		}
 		out = append(out, list.Revisions()...)

@@ -99,7 +99,7 @@ func (r *revisionReconciler) standDown(ctx context.Context, f family) error {
 		return err
 	}
 	defer leave()
-	siblings, err := r.revisionsFrom(ctx, r.live, f.pkg)
+	siblings, err := r.revisionsNow(ctx, f.pkg)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package manager
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -10,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/oci"
@@ -74,7 +72,7 @@ func (r *packageReconciler) reconcile(ctx context.Context, p v1.Package) (ctrl.R
 	if !slices.ContainsFunc(revisions, func(rev v1.PackageRevision) bool { return rev.GetName() == name }) {
 		// The cache may be behind. Before a revision is made, all others have to be
 		// known, so that two are never active at once.
-		if revisions, err = r.revisionsFrom(ctx, r.live, p); err != nil {
+		if revisions, err = r.revisionsNow(ctx, p); err != nil {
 			return ctrl.Result{}, verdict{}, err
 		}
 	}
@@ -106,19 +104,6 @@ func (r *packageReconciler) next(p v1.Package, pin pinned) ctrl.Result {
 		pause = min(left, pause)
 	}
 	return ctrl.Result{RequeueAfter: pause}
-}
-
-// revisions lists the revisions of p.
-func (w *world) revisions(ctx context.Context, p v1.Package) ([]v1.PackageRevision, error) {
-	return w.revisionsFrom(ctx, w.client, p)
-}
-
-func (w *world) revisionsFrom(ctx context.Context, reader client.Reader, p v1.Package) ([]v1.PackageRevision, error) {
-	list := p.NewRevisionList()
-	if err := reader.List(ctx, list, client.MatchingLabels{v1.LabelPackage: p.GetName()}); err != nil {
-		return nil, fmt.Errorf("list revisions: %w", err)
-	}
-	return list.Revisions(), nil
 }
 
 // revisionOwner finds the package of a revision.

@@ -122,12 +122,8 @@ func (w *world) onProgramObject(kind string) handler.EventHandler {
 
 // activeSiblings are the active revisions of the package of a revision.
 func (w *world) activeSiblings(ctx context.Context, kind string, rev v1.PackageRevision) []reconcile.Request {
-	list := v1.NewPackage(kind).NewRevisionList()
-	if w.client.List(ctx, list, client.MatchingLabels{v1.LabelPackage: rev.GetLabels()[v1.LabelPackage]}) != nil {
-		return nil
-	}
 	var out []reconcile.Request
-	for _, sibling := range list.Revisions() {
+	for _, sibling := range w.revisionsOf(ctx, kind, client.MatchingLabels{v1.LabelPackage: rev.GetLabels()[v1.LabelPackage]}) {
 		if active(sibling) {
 			out = append(out, request(sibling))
 		}
@@ -139,13 +135,9 @@ func (w *world) activeSiblings(ctx context.Context, kind string, rev v1.PackageR
 // use it: those that name it, and those of which an ImageConfig may say that they do.
 func (w *world) onRuntimeConfig(kind string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-		list := v1.NewPackage(kind).NewRevisionList()
-		if w.client.List(ctx, list) != nil {
-			return nil
-		}
 		_, old := o.(*v1alpha1.ControllerConfig)
 		var out []reconcile.Request
-		for _, rev := range list.Revisions() {
+		for _, rev := range w.revisionsOf(ctx, kind) {
 			if active(rev) && configuredBy(rev, o.GetName(), old) {
 				out = append(out, request(rev))
 			}

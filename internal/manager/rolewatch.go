@@ -50,11 +50,7 @@ func (w *world) onRole(kind string) handler.Funcs {
 			q.Add(request(rev))
 			return
 		}
-		list := v1.NewPackage(kind).NewRevisionList()
-		if w.client.List(ctx, list) != nil {
-			return
-		}
-		for _, rev := range list.Revisions() {
+		for _, rev := range w.revisionsOf(ctx, kind) {
 			if string(rev.GetCondition(v1.TypeReady).Reason) == rights.ErrPermissionMissing.Name {
 				q.AddAfter(request(rev), rolePause)
 			}
@@ -89,11 +85,10 @@ func (w *world) idle(ctx context.Context, kind, name string) bool {
 func (w *world) onFamily(kind string) handler.Funcs {
 	changed := func(ctx context.Context, o client.Object, q queue) {
 		family := o.GetLabels()[v1.LabelProviderFamily]
-		list := v1.NewPackage(kind).NewRevisionList()
-		if family == "" || w.client.List(ctx, list, client.MatchingLabels{v1.LabelProviderFamily: family}) != nil {
+		if family == "" {
 			return
 		}
-		for _, rev := range list.Revisions() {
+		for _, rev := range w.revisionsOf(ctx, kind, client.MatchingLabels{v1.LabelProviderFamily: family}) {
 			if permission.Related(o.(v1.PackageRevision), family, rev) {
 				q.AddAfter(request(rev), familyPause)
 			}

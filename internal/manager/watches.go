@@ -30,7 +30,7 @@ func request(o client.Object) reconcile.Request {
 func (w *world) toPackages(kind string, concerns func(context.Context, client.Object, v1.Package) bool) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 		list := v1.NewPackageList(kind)
-		if w.client.List(ctx, list) != nil {
+		if w.client.List(ctx, list, client.UnsafeDisableDeepCopy) != nil {
 			return nil
 		}
 		var out []reconcile.Request
@@ -58,10 +58,10 @@ func (w *world) toRevisions(kind string, concerns func(context.Context, client.O
 }
 
 // revisionsOf lists revisions of a kind for whoever looks for work: none when they
-// cannot be read.
+// cannot be read. They are those that everybody sees, and not to be changed.
 func (w *world) revisionsOf(ctx context.Context, kind string, opts ...client.ListOption) []v1.PackageRevision {
 	list := v1.NewPackage(kind).NewRevisionList()
-	if w.client.List(ctx, list, opts...) != nil {
+	if w.client.List(ctx, list, append(opts, client.UnsafeDisableDeepCopy)...) != nil {
 		return nil
 	}
 	return list.Revisions()

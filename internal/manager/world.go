@@ -60,10 +60,14 @@ type world struct {
 	// certificates are those of the programs.
 	certificates *certificates.Store
 	core         *crossplane
-	now          func() time.Time
-	poll         time.Duration
-	gate         gate
-	needs        *needs
+	// own are the statuses that were written and not seen yet.
+	own ownWrites
+	// lists are of what the API server itself has.
+	lists lists
+	now   func() time.Time
+	poll  time.Duration
+	gate  gate
+	needs *needs
 	// settling says how what is missing is installed; nil when it is not.
 	settling *settling
 	// namespace is where the programs of packages run.
@@ -86,6 +90,9 @@ type object interface {
 // failure becomes conditions; whether and when it is tried again follows from its
 // class.
 func (w *world) report(ctx context.Context, log *slog.Logger, o object, reconcile func() (ctrl.Result, verdict, error), unhealthy func(message string) []v1.Condition) (ctrl.Result, error) {
+	if w.own.behind(o) {
+		return ctrl.Result{RequeueAfter: behindPause}, nil
+	}
 	before := o.DeepCopyObject()
 	now := metav1.NewTime(w.now())
 	if o.GetAnnotations()[v1.AnnotationPaused] == "true" {
@@ -161,11 +168,12 @@ func (w *world) say(ctx context.Context, o object, message string) {
 	*statusOf(interim).observed = *statusOf(o).observed
 	if w.client.Status().Update(ctx, interim) == nil {
 		o.SetResourceVersion(interim.GetResourceVersion())
+		w.own.wrote(o)
 	}
 }
 
 // tell makes an event of what has changed since the last time, and of nothing
-// else.
+// else. That all is well is told once, of the package.
 func (w *world) tell(before, after object) {
 	for _, t := range []v1.ConditionType{v1.TypeReady, v1.TypeSynced} {
 		was, is := before.GetCondition(t), after.GetCondition(t)
@@ -175,10 +183,15 @@ func (w *world) tell(before, after object) {
 		switch {
 		case is.Status == corev1.ConditionFalse && is.Message != "":
 			w.events.Eventf(after, nil, eventType(after, t), string(is.Reason), "Reconcile", "%s", clip(is.Message))
-		case is.Status == corev1.ConditionTrue && t == v1.TypeReady:
+		case is.Status == corev1.ConditionTrue && t == v1.TypeReady && !ofRevision(after):
 			w.events.Eventf(after, nil, corev1.EventTypeNormal, string(is.Reason), "Reconcile", "%s is healthy", after.GetName())
 		}
 	}
+}
+
+func ofRevision(o object) bool {
+	_, ok := o.(v1.PackageRevision)
+	return ok
 }
 
 // eventType is Normal for what is on its way or wanted, and Warning for failures.
@@ -216,6 +229,7 @@ func (w *world) writeStatus(ctx context.Context, before runtime.Object, o object
 	if err := w.client.Status().Update(ctx, o); err != nil {
 		return fmt.Errorf("write status: %w", err)
 	}
+	w.own.wrote(o)
 	return nil
 }
 
