@@ -24,7 +24,8 @@ import (
 
 // dependencyFlags say what is done about what packages need.
 type dependencyFlags struct {
-	DependencyUpgrades closure.Policy `enum:"None,Upgrade,UpgradeOrDowngrade" default:"None" help:"What may become of packages that were installed because others need them, when a package needs another version: None, Upgrade or UpgradeOrDowngrade."`
+	DependencyUpgrades closure.Policy  `enum:"None,Upgrade,UpgradeOrDowngrade" default:"None" help:"What may become of packages that were installed because others need them, when a package needs another version: None, Upgrade or UpgradeOrDowngrade."`
+	DependencyRemoval  closure.Removal `enum:"None,Orphans" default:"None" help:"What becomes of packages that were installed because others needed them, and that nobody needs any more: None lets them stay, and Orphans removes them, unless there are custom resources of theirs."`
 }
 
 type managerCmd struct {
@@ -81,7 +82,7 @@ func (c *managerCmd) Run(env *Env) error {
 	}
 	return runManager(env.Context, managerOptions{
 		config: cfg, cacheDir: dir, programsDir: filepath.Join(filepath.Dir(filepath.Clean(dir)), "runtime"), cacheLimit: c.CacheLimit, log: newLog(env.Stderr, c.LogFormat, c.Verbose), registries: c.registryFlags,
-		limits: c.limitFlags, upgrades: c.DependencyUpgrades,
+		limits: c.limitFlags, dependencies: c.dependencyFlags,
 		options: manager.Options{
 			Namespace: c.Namespace, Poll: c.PollInterval, Resync: c.SyncInterval, CrossplaneVersion: c.CrossplaneVersion,
 			ActivationDeadline: c.ActivationDeadline, Permissions: c.permissions(),
@@ -127,12 +128,12 @@ type managerOptions struct {
 	cacheDir   string
 	cacheLimit amount
 	// programsDir is where programs run as processes.
-	programsDir string
-	log         *slog.Logger
-	registries  registryFlags
-	limits      limitFlags
-	upgrades    closure.Policy
-	options     manager.Options
+	programsDir  string
+	log          *slog.Logger
+	registries   registryFlags
+	limits       limitFlags
+	dependencies dependencyFlags
+	options      manager.Options
 }
 
 // runManager runs a manager with a package cache in a folder of this machine.
@@ -152,7 +153,7 @@ func runManager(ctx context.Context, o managerOptions) (err error) {
 	opts := o.options
 	opts.Config = rest.AddUserAgent(rest.CopyConfig(o.config), "xpkg/"+Version)
 	opts.Content, opts.Images = source, source
-	opts.Dependencies = &manager.Dependencies{Registry: source, Upgrades: o.upgrades}
+	opts.Dependencies = &manager.Dependencies{Registry: source, Upgrades: o.dependencies.DependencyUpgrades, Removal: o.dependencies.DependencyRemoval}
 	opts.InUse, opts.Log = packages.Use, o.log
 	if opts.Runtimes.Uses(programs.Process) {
 		processes, roots, all, err := startProcesses(o.programsDir, source, o.log)

@@ -71,9 +71,9 @@ func localManager(progress *progress, c *upCmd, programsDir string, choice progr
 	return func(ctx context.Context, e up.Env) error {
 		return runManager(ctx, managerOptions{
 			config: e.Config, cacheDir: filepath.Join(e.CacheDir, packagesDir), cacheLimit: c.CacheLimit, programsDir: programsDir,
-			upgrades: c.DependencyUpgrades,
-			log:      slog.New(slog.NewTextHandler(progress, nil)),
-			options:  manager.Options{Ready: e.Ready, MakeNamespace: true, Runtimes: choice, Permissions: c.permissions()},
+			dependencies: c.dependencyFlags,
+			log:          slog.New(slog.NewTextHandler(progress, nil)),
+			options:      manager.Options{Ready: e.Ready, MakeNamespace: true, Runtimes: choice, Permissions: c.permissions()},
 		})
 	}
 }

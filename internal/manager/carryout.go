@@ -78,10 +78,11 @@ func handedOverTo(rev v1.PackageRevision, d revision.Decision) bool {
 	return d.Activate == "" || rev != nil && active(rev) && verdictOn(rev).ready
 }
 
-// gone makes sure that a revision is deleted as it was when that was decided:
-// one that somebody has activated meanwhile stays.
-func gone(rev v1.PackageRevision) client.Preconditions {
-	return client.Preconditions{UID: new(rev.GetUID()), ResourceVersion: new(rev.GetResourceVersion())}
+// gone makes sure that an object is deleted as it was when that was decided: a
+// revision that somebody has activated meanwhile stays, and a package that somebody has
+// made theirs.
+func gone(o client.Object) client.Preconditions {
+	return client.Preconditions{UID: new(o.GetUID()), ResourceVersion: new(o.GetResourceVersion())}
 }
 
 // activate makes a revision other than the current one active, as after a

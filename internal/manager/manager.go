@@ -298,7 +298,7 @@ func (w *world) setup(ctx context.Context, mgr ctrl.Manager) error {
 			return fmt.Errorf("follow processes: %w", err)
 		}
 	}
-	return errors.Join(setupLock(mgr, w), setupAuthority(mgr, w))
+	return errors.Join(setupLock(mgr, w), setupAuthority(mgr, w), setupRemoval(mgr, w))
 }
 
 // changed lets through changes of what people and other controllers write, and

@@ -20,25 +20,31 @@ type needs struct {
 	optional map[string]bool
 }
 
-// of gives the dependencies of content, those that need not be there among them. What is not in the cache is not pulled for
-// that, and is taken to need nothing: the revision that it belongs to says that it is
-// missing.
+// of gives the dependencies of content, those that need not be there among them. What
+// is not in the cache is not pulled for that, and is taken to need nothing: the revision
+// that it belongs to says that it is missing.
 func (n *needs) of(ctx context.Context, ref oci.Reference, digest string) []format.Dependency {
+	known, _ := n.look(ctx, ref, digest)
+	return known
+}
+
+// look is of, and tells whether the content is at hand.
+func (n *needs) look(ctx context.Context, ref oci.Reference, digest string) (_ []format.Dependency, ok bool) {
 	n.mu.Lock()
 	known, ok := n.known[digest]
 	n.mu.Unlock()
 	if ok {
-		return known
+		return known, true
 	}
 	d, err := oci.ParseDigest(digest)
 	if err != nil {
-		return nil
+		return nil, false
 	}
 	pkg, err := n.content.Read(ctx, content.Plain(ref), d, false)
 	if err != nil {
-		return nil
+		return nil, false
 	}
-	return n.learn(digest, pkg.Meta)
+	return n.learn(digest, pkg.Meta), true
 }
 
 // learn notes what the content with a digest says.

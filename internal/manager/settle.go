@@ -32,6 +32,9 @@ type Dependencies struct {
 	// Upgrades says what may become of packages that were installed because others
 	// need them. Empty means [closure.None].
 	Upgrades closure.Policy
+	// Removal says what becomes of such packages when nobody needs them any more.
+	// Empty means [closure.KeepOrphans].
+	Removal closure.Removal
 }
 
 // settling is what it takes to give packages what they need.

@@ -26,6 +26,8 @@ import (
 type town struct {
 	*stand
 	registry *registry
+	// stop ends the manager.
+	stop func()
 	// stranger has nothing to do with anybody, and nothing may happen to it.
 	stranger *v1.Configuration
 	before   string
@@ -33,9 +35,15 @@ type town struct {
 
 func newTown(t testing.TB, upgrades closure.Policy) *town {
 	t.Helper()
-	w := &town{stand: alone(t), registry: newRegistry(t)}
-	w.options.Dependencies = &manager.Dependencies{Upgrades: upgrades}
-	w.start(t)
+	return settle(t, alone(t), manager.Dependencies{Upgrades: upgrades})
+}
+
+// settle makes a town of a stand whose manager does not run yet.
+func settle(t testing.TB, s *stand, d manager.Dependencies) *town {
+	t.Helper()
+	w := &town{stand: s, registry: newRegistry(t)}
+	w.options.Dependencies = &d
+	w.stop = w.start(t)
 	t.Cleanup(func() { w.raze(t) })
 	w.stranger = newConfiguration("town-stranger", w.push(t, "Configuration", "stranger:v1.0.0"))
 	create(t, w.client, w.stranger)

@@ -104,7 +104,7 @@ func (s *stand) run() (end func() error, err error) {
 	o := s.options
 	o.Config, o.Content, o.Images, o.InUse, o.Ready = s.audited(), source, source, packages.Use, func() { close(ready) }
 	if o.Dependencies != nil {
-		o.Dependencies = &manager.Dependencies{Registry: source, Upgrades: o.Dependencies.Upgrades}
+		o.Dependencies = &manager.Dependencies{Registry: source, Upgrades: o.Dependencies.Upgrades, Removal: o.Dependencies.Removal}
 	}
 	o.Log = slog.New(slog.DiscardHandler)
 	if s.log != nil {
