@@ -36,6 +36,13 @@ func (o Options) Grants() []Grant {
 			}}, rights.Common()...),
 		})
 	}
+	if o.RemoveOrphans {
+		all = append(all, Grant{
+			Name: "orphans", Scope: Everywhere,
+			Reason: "Delete packages that were installed because others needed them, when nobody needs them any more.",
+			Rules:  []rbacv1.PolicyRule{rule(packages, words("providers", "configurations", "functions"), words("delete"))},
+		})
+	}
 	if o.PermissionCeiling != "" {
 		all = append(all, Grant{
 			Name: "ceiling", Scope: Within,
@@ -46,14 +53,17 @@ func (o Options) Grants() []Grant {
 	return all
 }
 
-// permissionArgs are the arguments of the manager that follow from the same options.
-func (o Options) permissionArgs() []string {
+// chosenArgs are the arguments of the manager that follow from the same options.
+func (o Options) chosenArgs() []string {
 	var args []string
 	if o.PermissionCeiling != "" {
 		args = append(args, "--permission-ceiling=configmap/"+o.PermissionCeiling)
 	}
 	if o.Namespaced {
 		args = append(args, "--namespaced")
+	}
+	if o.RemoveOrphans {
+		args = append(args, "--dependency-removal=Orphans")
 	}
 	return args
 }

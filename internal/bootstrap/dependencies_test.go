@@ -5,7 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/closure"
+	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
 // needy gives a Configuration that needs a package of each kind, at a version or above.
@@ -19,4 +23,32 @@ func (s *stand) needy(t *testing.T, name, needed, version string) v1.Package {
 		text += fmt.Sprintf("  - %s: %s\n    version: \">=%s\"\n", strings.ToLower(kind), strings.TrimSuffix(ref, ":"+version), version)
 	}
 	return pkg(v1.ConfigurationKind, name, s.publish(t, name, "v1.0.0", text))
+}
+
+// abandon deletes packages, so that nobody needs any more what was installed for them.
+func (s *stand) abandon(t *testing.T, packages ...v1.Package) {
+	t.Helper()
+	for _, p := range packages {
+		if err := s.client.Delete(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// untilNoneIsMade waits until no package is left that was installed for others.
+func (s *stand) untilNoneIsMade(t *testing.T) {
+	t.Helper()
+	wait.Until(t, patience, "nothing is there in vain", func() (string, bool) {
+		var left []string
+		for _, kind := range v1.PackageKinds() {
+			list := v1.NewPackageList(kind)
+			if err := s.client.List(t.Context(), list, client.MatchingLabels{closure.LabelMade: "true"}); err != nil {
+				return err.Error(), false
+			}
+			for _, p := range list.Packages() {
+				left = append(left, p.GetName())
+			}
+		}
+		return fmt.Sprint(left), len(left) == 0
+	})
 }

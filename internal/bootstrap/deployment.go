@@ -76,7 +76,7 @@ func (o Options) container() corev1.Container {
 			"--cache-dir=" + cacheMount + "/packages", "--cache-limit=" + o.CacheLimit,
 			fmt.Sprintf("--metrics-address=:%d", metricsPort), fmt.Sprintf("--health-address=:%d", healthPort),
 			"--log-format=json",
-		}, o.permissionArgs(), o.Args),
+		}, o.chosenArgs(), o.Args),
 		Env: []corev1.EnvVar{
 			{Name: "POD_NAMESPACE", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.namespace"}}},
 			// Nothing is kept there; programs that know no home do not start.

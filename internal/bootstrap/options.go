@@ -49,6 +49,9 @@ type Options struct {
 	// Namespaced confines the manager and the programs to the namespace, for
 	// everything that lies in one.
 	Namespaced bool
+	// RemoveOrphans has the manager delete packages that were installed because others
+	// needed them, when nobody needs them any more.
+	RemoveOrphans bool
 	// Args are further arguments of the manager.
 	Args []string
 	// NoNetworkPolicy leaves out the NetworkPolicy.

@@ -14,12 +14,12 @@ func Reference(w io.Writer) error {
 	_, err := fmt.Fprint(w, "# Rights of the manager\n\n",
 		"`xpkg bootstrap` and the Helm chart give the manager these rights and no others. Each is there because of a call\n",
 		"that the manager makes; tests run the manager with exactly these, and without each of the groups. The groups\n",
-		"package-groups, ceiling and any-package are there with --package-group GROUP, --permission-ceiling NAME and\n",
-		"--package-group '*'; with --namespaced the first and the last hold in its namespace.\n")
+		"package-groups, orphans, ceiling and any-package are there with --package-group GROUP, --dependency-removal Orphans,\n",
+		"--permission-ceiling NAME and --package-group '*'; with --namespaced the first and the last hold in its namespace.\n")
 	if err != nil {
 		return err
 	}
-	chosen := append(Options{PackageGroups: []string{"GROUP"}, PermissionCeiling: "NAME"}.Grants(), Options{PackageGroups: []string{rbacv1.APIGroupAll}}.Grants()...)
+	chosen := append(Options{PackageGroups: []string{"GROUP"}, PermissionCeiling: "NAME", RemoveOrphans: true}.Grants(), Options{PackageGroups: []string{rbacv1.APIGroupAll}}.Grants()...)
 	for _, g := range unique(chosen) {
 		if _, err := fmt.Fprintf(w, "\n## %s\n\n%s These rights hold %s.\n\n| API group | resources | verbs |\n|---|---|---|\n", g.Name, g.Reason, g.Scope); err != nil {
 			return err

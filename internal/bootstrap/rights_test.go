@@ -49,11 +49,14 @@ func TestTheRightsAreEnoughAndNotMore(t *testing.T) {
 	s.examples(t)
 	s.everything(t)
 	s.meddle(t)
+	var needy []v1.Package
 	for i, version := range []string{"v1.0.0", "v2.0.0"} {
-		p := s.needy(t, fmt.Sprintf("needy-%d", i), "needed", version)
-		s.put(t, p)
-		s.healthy(t, p)
+		needy = append(needy, s.needy(t, fmt.Sprintf("needy-%d", i), "needed", version))
+		s.put(t, needy[i])
+		s.healthy(t, needy[i])
 	}
+	s.abandon(t, needy...)
+	s.untilNoneIsMade(t)
 	stop()
 	for c := range seen.denials() {
 		t.Errorf("the manager may not %s %s %q of %q", c.verb, c.resource, c.name, c.group)
@@ -104,7 +107,12 @@ func TestEveryGrantIsNeeded(t *testing.T) {
 			provider := pkg(v1.ProviderKind, name, s.publish(t, name+"-p", "v1.0.0", stream("Provider", name, definition(name, "a"))))
 			provider.PackageSpec().PackagePullSecrets = []corev1.LocalObjectReference{{Name: name}}
 			s.put(t, provider)
-			s.put(t, s.needy(t, name+"-needy", name+"-needed", "v1.0.0"))
+			needy := s.needy(t, name+"-needy", name+"-needed", "v1.0.0")
+			s.put(t, needy)
+			if without.Name == "orphans" {
+				s.healthy(t, needy)
+				s.abandon(t, needy)
+			}
 			s.put(t, pkg(v1.ConfigurationKind, name, s.publish(t, name+"-c", "v1.0.0", stream("Configuration", name, xrd(name, "a")))))
 			// A function has certificates, and no rights that the manager would have to hold.
 			s.put(t, pkg(v1.FunctionKind, name, s.publish(t, name+"-f", "v1.0.0", stream("Function", name))))

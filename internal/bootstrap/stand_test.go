@@ -76,7 +76,24 @@ func newStand(t *testing.T) *stand {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &stand{client: c, config: cfg, registry: cluster.Registry(t), namespace: bootstrap.DefaultNamespace}
+	s := &stand{client: c, config: cfg, registry: cluster.Registry(t), namespace: bootstrap.DefaultNamespace}
+	t.Cleanup(func() { s.clear(t) })
+	return s
+}
+
+// clear deletes all packages: what they need is in the registry of their test.
+func (s *stand) clear(t *testing.T) {
+	for _, kind := range v1.PackageKinds() {
+		list := v1.NewPackageList(kind)
+		if err := s.client.List(context.Background(), list); err != nil {
+			t.Error(err)
+		}
+		for _, p := range list.Packages() {
+			if err := s.client.Delete(context.Background(), p); client.IgnoreNotFound(err) != nil {
+				t.Error(err)
+			}
+		}
+	}
 }
 
 // ceiling is the name of the ConfigMap with the ceiling over what packages request.
@@ -85,7 +102,7 @@ const ceiling = "ceiling"
 // options are those of the manager of these tests: it may give what the packages of
 // the tests need.
 func options() bootstrap.Options {
-	return bootstrap.Options{Version: "test", PackageGroups: []string{"bootstrap.example.org", "hello.xpkg.dev"}, PermissionCeiling: ceiling}
+	return bootstrap.Options{Version: "test", PackageGroups: []string{"bootstrap.example.org", "hello.xpkg.dev"}, PermissionCeiling: ceiling, RemoveOrphans: true}
 }
 
 // install creates what the manager needs, with some grants.
@@ -163,7 +180,7 @@ func (s *stand) run(t *testing.T) (*calls, func()) {
 				Permissions:    &manager.Permissions{Ceiling: permission.CeilingSource{ConfigMap: ceiling}},
 				Runtimes:       runtime.Everywhere(runtime.Deployment),
 				LeaderElection: &manager.LeaderElection{Identity: t.Name()},
-				Dependencies:   &manager.Dependencies{Registry: source, Upgrades: closure.UpgradeOrDowngrade},
+				Dependencies:   &manager.Dependencies{Registry: source, Upgrades: closure.UpgradeOrDowngrade, Removal: closure.RemoveOrphans},
 			})
 			if err != nil && ctx.Err() == nil {
 				// Like a pod it is started again.

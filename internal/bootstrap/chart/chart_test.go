@@ -86,6 +86,11 @@ func TestTheChartIsWhatBootstrapPrints(t *testing.T) {
 			bootstrap.Options{Version: version, PackageGroups: []string{"b.example.org", "a.example.org"}, PermissionCeiling: "ceiling"},
 			`{"permissions": {"packageGroups": ["b.example.org", "a.example.org"], "ceiling": "ceiling"}}`,
 		},
+		"Orphans": {bootstrap.Options{Version: version, RemoveOrphans: true}, `{"dependencyRemoval": "Orphans"}`},
+		"NamespacedOrphans": {
+			bootstrap.Options{Version: version, PackageGroups: []string{"a.example.org"}, PermissionCeiling: "ceiling", Namespaced: true, RemoveOrphans: true},
+			`{"permissions": {"packageGroups": ["a.example.org"], "ceiling": "ceiling"}, "namespaced": true, "dependencyRemoval": "Orphans"}`,
+		},
 		"AnyPackage": {
 			bootstrap.Options{Version: version, PackageGroups: []string{"a.example.org", "*"}},
 			`{"permissions": {"packageGroups": ["a.example.org", "*"]}}`,

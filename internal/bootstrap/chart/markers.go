@@ -23,7 +23,7 @@ func markers() bootstrap.Options {
 		CacheClaim: marker + "claim", CacheLimit: "424242Gi",
 		NodeSelector: map[string]string{marker: "x"}, Tolerations: []corev1.Toleration{{Key: marker + "toleration"}},
 		Affinity: &corev1.Affinity{PodAffinity: &corev1.PodAffinity{}}, PriorityClassName: marker + "priority",
-		PackageGroups: []string{marker + "group"}, PermissionCeiling: marker + "ceiling",
+		PackageGroups: []string{marker + "group"}, PermissionCeiling: marker + "ceiling", RemoveOrphans: true,
 		Args: []string{marker + "args"},
 	}
 }
@@ -37,6 +37,7 @@ type replacement struct{ marker, with string }
 var replacements = map[string][]replacement{
 	"templates/rbac.yaml": {
 		{heldRules("  - xpkgchartgroup\n"), "{{- if not .Values.namespaced }}\n" + packageGroups("clusterroles") + "{{- end }}\n"},
+		{orphansRule, "{{- if eq .Values.dependencyRemoval \"Orphans\" }}\n" + orphansRule + "{{- end }}\n"},
 		{
 			ceilingRule("xpkgchartceiling"), "{{- if .Values.namespaced }}\n" + packageGroups("roles") + "{{- end }}\n" +
 				"{{- with .Values.permissions.ceiling }}\n" + ceilingRule("{{ . | quote }}") + "{{- end }}\n",
@@ -50,6 +51,10 @@ var replacements = map[string][]replacement{
 			"        - --permission-ceiling=configmap/xpkgchartceiling\n",
 			"        {{- with .Values.permissions.ceiling }}\n        - --permission-ceiling=configmap/{{ . }}\n        {{- end }}\n" +
 				"        {{- if .Values.namespaced }}\n        - --namespaced\n        {{- end }}\n",
+		},
+		{
+			"        - --dependency-removal=Orphans\n",
+			"        {{- if eq .Values.dependencyRemoval \"Orphans\" }}\n        - --dependency-removal=Orphans\n        {{- end }}\n",
 		},
 		{"        - xpkgchartargs\n", "        {{- range .Values.args }}\n        - {{ . | quote }}\n        {{- end }}\n"},
 		{
@@ -95,6 +100,9 @@ func packageGroups(roles string) string {
 		heldRules("  {{- range sortAlpha .Values.permissions.packageGroups }}\n  - {{ . | quote }}\n  {{- end }}\n") +
 		"{{- end }}\n"
 }
+
+// orphansRule lets the manager delete packages.
+const orphansRule = "- apiGroups:\n  - pkg.crossplane.io\n  resources:\n  - providers\n  - configurations\n  - functions\n  verbs:\n  - delete\n"
 
 // ceilingRule lets the manager read the ceiling of a name.
 func ceilingRule(name string) string {
