@@ -131,13 +131,14 @@ func (r *removalReconciler) unlisted(ctx context.Context, revisions []v1.Package
 
 // losses says what somebody would lose, or nothing.
 func losses(p *preview.Plan) string {
-	for _, r := range p.Resources {
-		if r.Unknown != "" {
-			return fmt.Sprintf("whether there are custom resources of %s is not known: %s", r.Definition, r.Unknown)
-		}
-		return fmt.Sprintf("there are custom resources of %s", r.Definition)
+	if len(p.Resources) == 0 {
+		return ""
 	}
-	return ""
+	first := p.Resources[0]
+	if first.Unknown != "" {
+		return fmt.Sprintf("whether there are custom resources of %s is not known: %s", first.Definition, first.Unknown)
+	}
+	return "there are custom resources of " + first.Definition
 }
 
 // keep tells once why a package stays.
