@@ -70,8 +70,8 @@ func (s *lateSource) Read(ctx context.Context, o content.Origin, d oci.Digest, p
 }
 
 // Tags implements resolve.Registry.
-func (s *lateSource) Tags(ctx context.Context, o content.Origin) ([]string, error) {
-	return asked(s, func(c *content.Source) ([]string, error) { return c.Tags(ctx, o) })
+func (s *lateSource) Tags(ctx context.Context, o content.Origin) (content.TagList, error) {
+	return asked(s, func(c *content.Source) (content.TagList, error) { return c.Tags(ctx, o) })
 }
 
 // Describe implements resolve.Registry.

@@ -38,6 +38,9 @@ type outdatedView struct {
 	Newest string `json:"newest"`
 	// HeldBy are those who do not accept the newest one.
 	HeldBy []string `json:"heldBy,omitempty"`
+	// ListedBy is the repository that has listed the versions, where that is another one,
+	// such as a mirror, which can be behind.
+	ListedBy string `json:"listedBy,omitempty"`
 	// Unknown says why there are no versions.
 	Unknown string `json:"unknown,omitempty"`
 }
@@ -61,6 +64,9 @@ func (c *outdatedCmd) Run(env *Env) (err error) {
 	for _, row := range rows {
 		if row.Unknown != "" {
 			fmt.Fprintf(env.Stderr, "note: the versions of %s are not known: %s\n", safe(row.Package), safe(row.Unknown))
+		}
+		if row.ListedBy != "" {
+			fmt.Fprintf(env.Stderr, "note: the versions of %s are those that %s lists\n", safe(row.Package), safe(row.ListedBy))
 		}
 		if c.All || row.behind() {
 			shown = append(shown, row)
@@ -135,9 +141,12 @@ func outdated(env *Env, r *resolver, f lockfile.File) ([]outdatedView, error) {
 	group.SetLimit(lookups)
 	for i, p := range f.Packages {
 		group.Go(func() error {
-			var tags []string
-			tags, errs[i] = r.tags(env.Context, p)
-			out[i] = compareVersions(&f, p, tags)
+			var list content.TagList
+			list, errs[i] = r.tags(env.Context, p)
+			out[i] = compareVersions(&f, p, list.Tags)
+			if from := list.From.Name(); errs[i] == nil && from != p.Package {
+				out[i].ListedBy = from
+			}
 			if errs[i] != nil {
 				out[i].Unknown = errs[i].Error()
 			}
@@ -152,12 +161,12 @@ func outdated(env *Env, r *resolver, f lockfile.File) ([]outdatedView, error) {
 }
 
 // tags lists the tags of a package's repository.
-func (r *resolver) tags(ctx context.Context, p lockfile.Package) ([]string, error) {
+func (r *resolver) tags(ctx context.Context, p lockfile.Package) (content.TagList, error) {
 	ref := p.Repository()
 	ref.Tag = cmp.Or(p.Version, "latest") // Prefixes are compared with whole references.
 	o, err := r.Locate(ctx, ref)
 	if err != nil {
-		return nil, err
+		return content.TagList{}, err
 	}
 	return r.content.Tags(ctx, o)
 }

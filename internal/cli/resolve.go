@@ -39,8 +39,11 @@ type resolution struct {
 
 type resolvedPackage struct {
 	lockfile.Package `json:",inline"`
-	Why              []string   `json:"why"`
-	SetAside         []setAside `json:"setAside,omitempty"`
+	Why              []string `json:"why"`
+	// ListedBy is the repository whose list of tags was believed, where that is another
+	// one: a mirror, or the place to which images are rewritten.
+	ListedBy string     `json:"listedBy,omitempty"`
+	SetAside []setAside `json:"setAside,omitempty"`
 }
 
 // setAside is a tag that was not chosen.
@@ -140,7 +143,7 @@ func (c *resolveCmd) show(env *Env, before lockfile.File, got resolve.Result) er
 func viewOf(got resolve.Result) resolution {
 	out := resolution{Roots: got.Roots, Notes: got.Notes, Packages: []resolvedPackage{}}
 	for _, p := range got.Packages {
-		view := resolvedPackage{Package: p, Why: got.Why[p.Package]}
+		view := resolvedPackage{Package: p, Why: got.Why[p.Package], ListedBy: got.ListedBy[p.Package]}
 		for _, s := range got.SetAside[p.Package] {
 			view.SetAside = append(view.SetAside, setAside(s))
 		}

@@ -32,17 +32,6 @@ func claimKey(d oci.Digest) oci.DerivedKey {
 	return oci.DerivedKey{Digest: d, Name: "meta-claim", Version: format.IndexVersion}
 }
 
-// Tags lists the tags of the repository of an origin.
-func (s *Source) Tags(ctx context.Context, o Origin) ([]string, error) {
-	return first(ctx, o, func(p Place) ([]string, error) {
-		c, err := s.clients.get(ctx, p)
-		if err != nil {
-			return nil, err
-		}
-		return c.remote.Tags(ctx, p.Ref)
-	})
-}
-
 // Describe tells what the package at an origin says about itself. The digest d, or
 // else that of the origin, names the content, and otherwise what its tag stands for now;
 // then the request for the manifest is what resolves it. What was once read of a

@@ -3,9 +3,11 @@ package content_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -71,8 +73,8 @@ func TestDescribeByMirrors(t *testing.T) {
 			o := content.Origin{Ref: ref, Places: []content.Place{{Ref: mirror.ref()}, {Ref: ref}}}
 			source := newSource(t, nil)
 			tags, err := source.Tags(t.Context(), o)
-			if err != nil || len(tags) != 1 || tags[0] != "v1.0.0" {
-				t.Errorf("%d: %q, %v", i, tags, err)
+			if err != nil || !slices.Equal(tags.Tags, []string{"v1.0.0"}) || tags.From != ref || len(tags.Next.Places) != 0 {
+				t.Errorf("%d: %+v, %v", i, tags, err)
 			}
 			d, err := source.Describe(t.Context(), o, oci.Digest{})
 			if err != nil || d.Meta.Name != "content" {
@@ -82,5 +84,31 @@ func TestDescribeByMirrors(t *testing.T) {
 				t.Error("the mirror was not asked")
 			}
 		})
+	}
+}
+
+// A mirror without tags says nothing: neither that there are none, nor when the origin
+// cannot be asked.
+func TestTagsOfAnEmptyMirror(t *testing.T) {
+	home := newRegistry(t)
+	ref := push(t, home.address)
+	mirror := mirrorOf(t, home)
+	empty := func(w http.ResponseWriter, _ *http.Request) bool {
+		_, _ = io.WriteString(w, `{"name": "content/test", "tags": []}`)
+		return true
+	}
+	mirror.does(empty)
+	o := content.Origin{Ref: ref, Places: []content.Place{{Ref: mirror.ref()}, {Ref: ref}}}
+	source := newSource(t, nil)
+	if got, err := source.Tags(t.Context(), o); err != nil || !slices.Equal(got.Tags, []string{"v1.0.0"}) || got.From != ref {
+		t.Errorf("%+v, %v", got, err)
+	}
+	home.does(empty)
+	if got, err := source.Tags(t.Context(), o); err != nil || len(got.Tags) != 0 || got.From != ref {
+		t.Errorf("%+v, %v", got, err)
+	}
+	home.does(answer(http.StatusForbidden))
+	if _, err := source.Tags(t.Context(), o); err == nil || !strings.Contains(err.Error(), "it lists no tags") {
+		t.Errorf("%v", err)
 	}
 }

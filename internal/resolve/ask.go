@@ -61,13 +61,18 @@ func ask[T any](s *source, pkg, pin string, question func(content.Origin) (T, er
 			return answer, err
 		}
 	}
+	answer, err = askAt(s, o, question)
+	return answer, lookedUp(err, ref)
+}
+
+// askAt asks when the host of an origin has room.
+func askAt[T any](s *source, o content.Origin, question func(content.Origin) (T, error)) (answer T, err error) {
 	leave, err := s.resolver.hosts.enter(s.ctx, o, s.resolver.PerHost)
 	if err != nil {
 		return answer, err
 	}
 	defer leave()
-	answer, err = question(o)
-	return answer, lookedUp(err, ref)
+	return question(o)
 }
 
 // unnamed is the failure of a dependency whose package is no reference.

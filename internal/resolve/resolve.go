@@ -22,8 +22,8 @@ import (
 
 // Registry is where packages are looked up; a content.Source is one.
 type Registry interface {
-	// Tags lists the tags of a repository.
-	Tags(ctx context.Context, o content.Origin) ([]string, error)
+	// Tags lists the tags of a repository, as one place of the origin has them.
+	Tags(ctx context.Context, o content.Origin) (content.TagList, error)
 	// Describe tells what a package says about itself: the content with the digest,
 	// or, when that is zero, with the digest or the tag of the origin.
 	Describe(ctx context.Context, o content.Origin, d oci.Digest) (content.Description, error)
@@ -72,8 +72,12 @@ type Result struct {
 	// SetAside says of each repository which tags that could have been expected were
 	// not chosen, and why.
 	SetAside map[string][]solve.SetAside
+	// ListedBy names, for repositories whose tags another place has listed, a mirror or
+	// one to which images are rewritten, the repository there.
+	ListedBy map[string]string
 	// Notes are what a person should know: a version that cannot be used, a package
-	// under two names. They are there for a failure, too, and in a fixed order.
+	// under two names, a mirror that is behind. They are there for a failure, too, and in
+	// a fixed order.
 	Notes []string
 }
 
@@ -82,7 +86,8 @@ type Result struct {
 // cannot be had; and with IndexMismatch for a package that has lied about itself.
 //
 // First all of what is kept stays, and only where there is no such solution
-// anything of it moves.
+// anything of it moves. Tags are those that the first place of a repository lists, and
+// where these have no solution, those of the next.
 func (r *Resolver) Resolve(ctx context.Context, q Request) (Result, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -100,6 +105,9 @@ func (r *Resolver) Resolve(ctx context.Context, q Request) (Result, error) {
 		return Result{Notes: s.told()}, err
 	}
 	solution, err := s.solve(q, false)
+	for unsolvable(err) && s.askNext() {
+		solution, err = s.solve(q, false)
+	}
 	if err != nil {
 		return Result{Notes: s.told()}, err
 	}

@@ -34,7 +34,7 @@ func (s *source) result(q Request, solution solve.Solution) (Result, error) {
 	slices.SortFunc(out.Packages, func(a, b lockfile.Package) int { return cmp.Compare(a.Package, b.Package) })
 	s.same(out.Packages)
 	s.kinds(solution.Picks, &out.File)
-	out.Notes = s.told()
+	out.Notes, out.ListedBy = s.told(), s.listedBy()
 	return out, nil
 }
 

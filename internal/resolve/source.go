@@ -26,7 +26,7 @@ type source struct {
 	busy sync.WaitGroup
 
 	mu       sync.Mutex
-	lists    map[string]*task[[]string]
+	lists    map[string]*task[content.TagList]
 	versions map[version]*task[content.Description]
 	needs    map[wish]bool
 	misses   map[string]int
@@ -45,7 +45,7 @@ type wish struct {
 func newSource(ctx context.Context, r *Resolver, kept []lockfile.Package) *source {
 	s := &source{
 		ctx: ctx, resolver: r, kept: map[string]lockfile.Package{},
-		lists: map[string]*task[[]string]{}, versions: map[version]*task[content.Description]{},
+		lists: map[string]*task[content.TagList]{}, versions: map[version]*task[content.Description]{},
 		needs: map[wish]bool{}, misses: map[string]int{}, notes: map[string]bool{},
 	}
 	for _, p := range kept {
@@ -65,7 +65,8 @@ func (s *source) Versions(pkg string) ([]string, error) {
 	}
 	t := s.list(pkg)
 	s.wait()
-	tags, err := t.get()
+	list, err := t.get()
+	tags := list.Tags
 	if at := slices.Index(tags, kept.Version); at >= 0 && ok {
 		// Of a tag that is kept there is one content, wherever the tag is now.
 		tags = slices.Clone(tags)
@@ -140,11 +141,11 @@ func (s *source) need(pkg, constraint string, exact bool) {
 	}
 	list := s.list(pkg)
 	s.busy.Go(func() {
-		tags, err := list.get()
+		l, err := list.get()
 		if err != nil {
 			return
 		}
-		if fit := c.Order(tags); len(fit) > 0 {
+		if fit := c.Order(l.Tags); len(fit) > 0 {
 			s.read(pkg, fit[0], true)
 		}
 	})
@@ -162,11 +163,11 @@ func (s *source) ahead(pkg, pin string) {
 	if list == nil || more == 0 {
 		return
 	}
-	tags, err := list.get()
+	l, err := list.get()
 	if err != nil {
 		return
 	}
-	below := solve.ParseConstraint("").Order(tags)
+	below := solve.ParseConstraint("").Order(l.Tags)
 	at := slices.Index(below, pin)
 	if at < 0 {
 		return
@@ -181,17 +182,17 @@ func (s *source) ahead(pkg, pin string) {
 const mostAhead = 4
 
 // list lists the tags of a repository.
-func (s *source) list(pkg string) *task[[]string] {
+func (s *source) list(pkg string) *task[content.TagList] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t, ok := s.lists[pkg]; ok {
 		return t
 	}
-	t := newTask[[]string]()
+	t := newTask[content.TagList]()
 	s.lists[pkg] = t
 	s.busy.Go(func() {
-		tags, err := ask(s, pkg, "", func(o content.Origin) ([]string, error) { return s.resolver.Registry.Tags(s.ctx, o) })
-		t.end(tags, err, err)
+		list, err := ask(s, pkg, "", func(o content.Origin) (content.TagList, error) { return s.resolver.Registry.Tags(s.ctx, o) })
+		t.end(list, err, err)
 	})
 	return t
 }
