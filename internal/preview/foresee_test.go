@@ -21,15 +21,16 @@ import (
 )
 
 // Tags lists those of a repository of the shelf.
-func (s *shelf) Tags(_ context.Context, o content.Origin) (tags []string, err error) {
+func (s *shelf) Tags(_ context.Context, o content.Origin) (content.TagList, error) {
+	list := content.TagList{From: o.Ref}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for ref := range s.tags {
 		if tag, ok := strings.CutPrefix(ref, o.Ref.Name()+":"); ok {
-			tags = append(tags, tag)
+			list.Tags = append(list.Tags, tag)
 		}
 	}
-	return tags, nil
+	return list, nil
 }
 
 // Describe reads the metadata of a package of the shelf.
