@@ -9,6 +9,7 @@ package lockfile
 import (
 	"cmp"
 	"slices"
+	"strconv"
 
 	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/oci"
@@ -111,26 +112,15 @@ func (f *File) Find(repository string) (Package, bool) {
 // sort puts everything into its one order.
 func (f *File) sort() {
 	slices.SortFunc(f.Roots, func(a, b Root) int {
-		return cmp.Or(cmp.Compare(a.Package, b.Package), cmp.Compare(a.Constraint, b.Constraint), cmp.Compare(a.By, b.By), falseFirst(a.Optional, b.Optional))
+		return cmp.Or(cmp.Compare(a.Package, b.Package), cmp.Compare(a.Constraint, b.Constraint), cmp.Compare(a.By, b.By), cmp.Compare(strconv.FormatBool(a.Optional), strconv.FormatBool(b.Optional)))
 	})
 	f.Roots = slices.Compact(f.Roots)
 	slices.SortFunc(f.Packages, func(a, b Package) int { return cmp.Compare(a.Package, b.Package) })
 	for i := range f.Packages {
 		deps := f.Packages[i].Dependencies
 		slices.SortFunc(deps, func(a, b Dependency) int {
-			return cmp.Or(cmp.Compare(a.Package, b.Package), cmp.Compare(a.Constraint, b.Constraint), falseFirst(a.Optional, b.Optional))
+			return cmp.Or(cmp.Compare(a.Package, b.Package), cmp.Compare(a.Constraint, b.Constraint), cmp.Compare(strconv.FormatBool(a.Optional), strconv.FormatBool(b.Optional)))
 		})
 		f.Packages[i].Dependencies = slices.Compact(deps)
 	}
-}
-
-// falseFirst compares as cmp.Compare does.
-func falseFirst(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
 }

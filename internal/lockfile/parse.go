@@ -31,8 +31,8 @@ const (
 )
 
 // Parse reads a lock file. What it gives holds together: every package is there
-// once, with its digest, and everything that is needed is there; what is optional need not be. Whether the
-// versions satisfy the constraints, [File.Check] says.
+// once, with its digest, and everything that is needed is there; what is optional
+// need not be. Whether the versions satisfy the constraints, [File.Check] says.
 func Parse(data []byte) (File, error) {
 	if len(data) > maxBytes {
 		return File{}, ErrInvalid.New(nil, "the lock file has %d bytes and may have %d", len(data), maxBytes)

@@ -57,6 +57,7 @@ func (s *source) listedByMirrors() []string {
 func (s *source) replace(pkg string, list content.TagList, err error) (news bool) {
 	former := s.lists[pkg].value
 	if err != nil {
+		s.silent = err
 		s.note(fmt.Sprintf("the mirror %s says which versions of %s there are, and whether there are others is not known: %v", former.From.Name(), pkg, err))
 	}
 	if len(list.Tags) == 0 {

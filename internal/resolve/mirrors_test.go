@@ -117,6 +117,9 @@ func TestNoMirrorHasASolution(t *testing.T) {
 	home.Close()
 	got, err = resolver.Resolve(t.Context(), q)
 	checkFailure(t, err, "Unsolvable", "there is v1.0.0")
+	if !strings.Contains(err.Error(), "(whether a mirror hides a solution is not known: ") {
+		t.Error(err)
+	}
 	if len(got.Notes) != 1 || !strings.Contains(got.Notes[0], "whether there are others is not known: ") {
 		t.Errorf("%q", got.Notes)
 	}

@@ -13,6 +13,7 @@ package resolve
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/xpkg-dev/xpkg/internal/content"
 	"github.com/xpkg-dev/xpkg/internal/lockfile"
@@ -107,6 +108,9 @@ func (r *Resolver) Resolve(ctx context.Context, q Request) (Result, error) {
 	solution, err := s.solve(q, false)
 	for unsolvable(err) && s.askNext() {
 		solution, err = s.solve(q, false)
+	}
+	if unsolvable(err) && s.silent != nil {
+		err = fmt.Errorf("%w (whether a mirror hides a solution is not known: %v)", err, s.silent)
 	}
 	if err != nil {
 		return Result{Notes: s.told()}, err

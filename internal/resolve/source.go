@@ -31,6 +31,8 @@ type source struct {
 	needs    map[wish]bool
 	misses   map[string]int
 	notes    map[string]bool
+	// silent is why a place could not be asked that could know more than a mirror.
+	silent error
 }
 
 // version is one of a package, as a solver names it.

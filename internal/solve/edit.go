@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -96,5 +97,5 @@ func (s published) Dependencies(pkg, version string) ([]Dependency, error) {
 
 // sameOrder compares roots as a search sorts them.
 func sameOrder(a, b Root) int {
-	return cmp.Or(cmp.Compare(a.Package, b.Package), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Constraint, b.Constraint), falseFirst(a.Optional, b.Optional))
+	return cmp.Or(cmp.Compare(a.Package, b.Package), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Constraint, b.Constraint), cmp.Compare(strconv.FormatBool(a.Optional), strconv.FormatBool(b.Optional)))
 }

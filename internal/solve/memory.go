@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/xpkg-dev/xpkg/internal/failure"
 )
@@ -116,7 +117,7 @@ func (m *memory) dependencies(pkg string, p pin) (*needs, error) {
 	}
 	n.deps = slices.Clone(deps)
 	slices.SortStableFunc(n.deps, func(a, b Dependency) int {
-		return cmp.Or(cmp.Compare(a.Package, b.Package), cmp.Compare(a.Constraint, b.Constraint), falseFirst(a.Optional, b.Optional))
+		return cmp.Or(cmp.Compare(a.Package, b.Package), cmp.Compare(a.Constraint, b.Constraint), cmp.Compare(strconv.FormatBool(a.Optional), strconv.FormatBool(b.Optional)))
 	})
 	n.deps = slices.Compact(n.deps)
 	if m.needs[pkg] == nil {
@@ -137,17 +138,6 @@ func (m *memory) pin(pkg string, p pin) bool {
 	}
 	m.pins[pkg] = append(m.pins[pkg], p)
 	return true
-}
-
-// falseFirst compares as cmp.Compare does.
-func falseFirst(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
 }
 
 func notFound(err error) bool {

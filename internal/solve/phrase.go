@@ -11,7 +11,7 @@ func (s *search) fact(c *incompatibility) string {
 	case asked:
 		r := s.roots[c.cause.root]
 		if r.Optional {
-			return r.asker() + suits + s.wish(r.Package, r.Constraint)
+			return r.asker() + " " + suits + s.wish(r.Package, r.Constraint)
 		}
 		asks := "asks"
 		if r.Name == "" {
@@ -38,7 +38,7 @@ func (s *search) fact(c *incompatibility) string {
 func (s *search) requires(c *incompatibility) string {
 	to := s.variables[c.cause.to]
 	if c.cause.kind == suited {
-		return s.suits(c)
+		return s.suitable(c)
 	}
 	need := "needs " + s.wish(to.name, c.cause.texts[0])
 	if len(c.cause.texts) > 1 {
@@ -50,8 +50,8 @@ func (s *search) requires(c *incompatibility) string {
 	return need + s.lack(c.cause.to, c, c.cause.from)
 }
 
-// suits says with what versions of a package go, without the versions.
-func (s *search) suits(c *incompatibility) string {
+// suitable says with what versions of a package go, without the versions.
+func (s *search) suitable(c *incompatibility) string {
 	to := s.variables[c.cause.to]
 	words := s.wish(to.name, c.cause.texts[0])
 	switch {
@@ -60,7 +60,7 @@ func (s *search) suits(c *incompatibility) string {
 	case len(c.cause.texts) > 1:
 		words = to.name + " " + list(few(c.cause.texts), "or")
 	}
-	return strings.TrimPrefix(suits, " ") + words
+	return suits + words
 }
 
 func (s *search) wish(pkg, constraint string) string {

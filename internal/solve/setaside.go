@@ -53,7 +53,7 @@ func (a *answer) whyNot(n, i int) string {
 		case fit.empty() && !d.Optional:
 			return fmt.Sprintf("it needs %s %s, which does not exist", d.Package, accepted(d.Constraint))
 		case at > 0 && !fit.has(at) && d.Optional:
-			return fmt.Sprintf("it works only with %s, and %s is chosen", a.wish(d.Package, d.Constraint), other.candidates[at].name())
+			return fmt.Sprintf("it "+suits+"%s, and %s is chosen", a.wish(d.Package, d.Constraint), other.candidates[at].name())
 		case at > 0 && !fit.has(at):
 			return fmt.Sprintf("it needs %s %s, and %s is chosen", d.Package, accepted(d.Constraint), other.candidates[at].name())
 		}

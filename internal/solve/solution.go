@@ -90,7 +90,7 @@ func (s *search) solution() Solution {
 		}
 		words := " asked for " + accepted(r.Constraint)
 		if r.Optional {
-			words = suits + s.wish(r.Package, r.Constraint)
+			words = " " + suits + s.wish(r.Package, r.Constraint)
 		}
 		a.ask(r.Package, text, r.asker()+words)
 	}
@@ -98,7 +98,7 @@ func (s *search) solution() Solution {
 		for _, d := range s.chosenNeeds(n) {
 			words := " needs " + accepted(d.Constraint)
 			if d.Optional {
-				words = suits + s.wish(d.Package, d.Constraint)
+				words = " " + suits + s.wish(d.Package, d.Constraint)
 			}
 			a.ask(d.Package, d.Constraint, s.chosenName(n)+words)
 		}
@@ -114,7 +114,7 @@ func (s *search) solution() Solution {
 }
 
 // suits is said of a package that need not be there.
-const suits = " works only with "
+const suits = "works only with "
 
 // ask notes who accepts which versions of a package, if that is chosen.
 func (a *answer) ask(pkg, text, words string) {
