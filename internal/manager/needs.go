@@ -47,18 +47,22 @@ func (n *needs) look(ctx context.Context, ref oci.Reference, digest string) (_ [
 	return n.learn(digest, pkg.Meta), true
 }
 
-// learn notes what the content with a digest says.
+// learn notes what the content with a digest says. The digest is empty where another
+// package manager has made the revision: then there is nothing to know it by.
 func (n *needs) learn(digest string, meta format.Meta) []format.Dependency {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.known == nil {
 		n.known, n.optional = map[string][]format.Dependency{}, map[string]bool{}
 	}
-	n.known[digest] = meta.Dependencies()
 	for _, d := range meta.Optional {
 		n.optional[lockfile.Repository(d.Package)] = true
 	}
-	return n.known[digest]
+	all := meta.Dependencies()
+	if digest != "" {
+		n.known[digest] = all
+	}
+	return all
 }
 
 // isOptional reports whether anything known would work with a repository.
