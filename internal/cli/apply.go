@@ -15,6 +15,7 @@ import (
 type applyCmd struct {
 	File string        `arg:"" help:"Plan to apply, as xpkg plan --out keeps it, or - for standard input."`
 	Wait time.Duration `short:"w" placeholder:"2m" help:"Wait this long for the package to become healthy, or to be gone."`
+	Yes  bool          `short:"y" help:"Apply the plan also when other packages do not have what they need after it."`
 	clusterFlags
 	planFlags
 	outputFlag
@@ -46,6 +47,9 @@ func (c *applyCmd) Run(env *Env) (err error) {
 	if applied {
 		fmt.Fprintln(env.Stderr, "the plan is applied already")
 		return c.finish(env, pl, p, live, brought(p), false)
+	}
+	if err := p.Breaking(); err != nil && !c.Yes {
+		return err
 	}
 	if err := c.compare(env, pl, p); err != nil {
 		return err

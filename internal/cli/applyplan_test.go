@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,6 +27,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli"
 	"github.com/xpkg-dev/xpkg/internal/content"
+	"github.com/xpkg-dev/xpkg/internal/manager"
 	"github.com/xpkg-dev/xpkg/internal/oci"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 	"github.com/xpkg-dev/xpkg/internal/testing/plane"
@@ -44,6 +46,12 @@ type bench struct {
 
 func newBench(t *testing.T) bench {
 	t.Helper()
+	return benchWith(t, func(*manager.Options, *content.Source) {})
+}
+
+// benchWith is a bench whose package manager has other options.
+func benchWith(t *testing.T, how func(*manager.Options, *content.Source)) bench {
+	t.Helper()
 	dir := t.TempDir()
 	b := bench{t: t, config: cluster.Start(t), registry: cluster.Registry(t), kubeconfig: cluster.Kubeconfig(t), dir: dir}
 	store, err := oci.OpenStore(filepath.Join(dir, "manager"), oci.StoreOptions{})
@@ -51,7 +59,7 @@ func newBench(t *testing.T) bench {
 		t.Fatal(err)
 	}
 	source := content.NewSource(content.Options{Store: store})
-	stop := plane.Run(t, b.config, source)
+	stop := plane.Run(t, b.config, source, func(o *manager.Options) { how(o, source) })
 	t.Cleanup(func() {
 		stop()
 		source.Close()
@@ -95,13 +103,14 @@ func (b bench) push(t *testing.T, repository, tag string, kinds ...string) strin
 	return b.pushNeedy(t, repository, tag, "", kinds...)
 }
 
-// pushNeedy publishes a provider that depends on another one, if it is named.
+// pushNeedy publishes a provider that depends on another one, if that is named: its
+// repository, and a constraint.
 func (b bench) pushNeedy(t *testing.T, repository, tag, needs string, kinds ...string) string {
 	t.Helper()
 	group := strings.ReplaceAll(repository, "/", "-") + ".apply.test"
 	stream := "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata:\n  name: p\n"
-	if needs != "" {
-		stream += "spec:\n  dependsOn:\n  - provider: " + needs + "\n    version: \">=v0.0.0\"\n"
+	if pkg, constraint, _ := strings.Cut(needs, " "); pkg != "" {
+		stream += fmt.Sprintf("spec:\n  dependsOn:\n  - provider: %s\n    version: %q\n", pkg, cmp.Or(constraint, ">=v0.0.0"))
 	}
 	for _, kind := range kinds {
 		stream += fmt.Sprintf(`---

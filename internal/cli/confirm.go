@@ -9,6 +9,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/internal/preview"
 )
 
 // Failures of consent.
@@ -59,6 +60,15 @@ func (e *Env) confirm() error {
 // consentFlag lets a command go ahead without asking.
 type consentFlag struct {
 	Yes bool `short:"y" help:"Apply the changes without asking."`
+}
+
+// consentTo asks for consent to a plan. Where there is nobody to ask, it fails with
+// what the plan breaks, if it breaks anything.
+func (f consentFlag) consentTo(env *Env, p *preview.Plan, what string) error {
+	if err := p.Breaking(); err != nil && !f.Yes && !env.interactive() {
+		return err
+	}
+	return f.consent(env, what)
 }
 
 // consent asks for it where there is somebody to ask. Without a terminal it fails

@@ -97,7 +97,10 @@ func (c *installCmd) ask(env *Env, want v1.Package) (err error) {
 		return err
 	}
 	defer func() { err = cmp.Or(err, pl.close()) }()
-	p, err := planWith(env, "to install "+shortName(want), func() (*preview.Plan, error) { return planInstall(env.Context, pl, want) })
+	p, err := planWith(env, "to install "+shortName(want), func() (*preview.Plan, error) {
+		pl.Upgrades = c.DependencyUpgrades
+		return planInstall(env.Context, pl, want)
+	})
 	switch {
 	case unseen(err):
 		env.noPlan(err)

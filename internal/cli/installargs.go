@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/closure"
 	"github.com/xpkg-dev/xpkg/internal/oci"
 	"github.com/xpkg-dev/xpkg/internal/preview"
 )
@@ -26,6 +27,13 @@ type installArgs struct {
 	PackagePullPolicy        string   `enum:",IfNotPresent,Always,Never" default:"" placeholder:"POLICY" help:"When content is downloaded: IfNotPresent, Always or Never."`
 	RuntimeConfig            string   `placeholder:"NAME" help:"DeploymentRuntimeConfig of the package's program."`
 	SkipDependencyResolution bool     `help:"Install without the packages that this one depends on."`
+	foreseenUpgradesFlag
+}
+
+// foreseenUpgradesFlag says what a plan can expect where the package manager does not
+// say so itself.
+type foreseenUpgradesFlag struct {
+	DependencyUpgrades closure.Policy `enum:",None,Upgrade,UpgradeOrDowngrade" default:"" placeholder:"POLICY" help:"What a plan takes the package manager to do when a package needs another version of one that is installed: None, Upgrade or UpgradeOrDowngrade. Default is what the package manager says."`
 }
 
 // defaultRegistry is where a reference without a registry points to (packages

@@ -49,7 +49,10 @@ func (c *installCmd) planSteps(env *Env, pl *planner, steps []*step) error {
 	progress := newProgress(env.Stderr)
 	defer progress.end()
 	foreseen := &foreseen{Reader: pl.Reader}
-	pl.Reader = foreseen
+	pl.Reader, pl.Together = foreseen, map[string]bool{}
+	for _, s := range steps {
+		pl.Together[shortName(s.want)] = !s.same
+	}
 	for _, s := range steps {
 		if s.same {
 			continue
@@ -63,6 +66,9 @@ func (c *installCmd) planSteps(env *Env, pl *planner, steps []*step) error {
 		}
 		if err == nil {
 			err = p.Refused()
+		}
+		if err == nil && !c.Yes && !c.DryRun && !env.interactive() {
+			err = p.Breaking()
 		}
 		if err == nil {
 			err = truthful(s, p)

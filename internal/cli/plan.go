@@ -48,7 +48,7 @@ func (o planOutput) planner() (*planner, error) {
 }
 
 // show keeps a plan, unless it is refused, and prints it. It ends with the exit code
-// for pending changes, or with the failure of a refused plan.
+// for pending changes, or with the failure of a plan that is refused or breaks others.
 func (o planOutput) show(env *Env, p *preview.Plan) error {
 	raw, err := preview.Encode(p)
 	if err != nil {
@@ -66,6 +66,8 @@ func (o planOutput) show(env *Env, p *preview.Plan) error {
 		return err
 	case refused != nil:
 		return refused
+	case p.Breaking() != nil:
+		return p.Breaking()
 	case p.Pending():
 		return changesPending
 	}
@@ -124,6 +126,7 @@ func (c *planInstallCmd) Run(env *Env) error {
 		return err
 	}
 	return c.run(env, "to install "+shortName(want), func(pl *planner) (*preview.Plan, error) {
+		pl.Upgrades = c.DependencyUpgrades
 		return planInstall(env.Context, pl, want)
 	})
 }

@@ -48,6 +48,8 @@ func writePlanText(w io.Writer, p *preview.Plan, most int) error {
 	t.resources(p)
 	t.dependencies(p.Dependencies)
 	t.brings(p.Brings)
+	t.moves(p.Brings)
+	t.breaks(p.Breaks)
 	t.notes(p.Warnings)
 	t.line("")
 	t.line("%s", summary(p))
@@ -173,18 +175,46 @@ func (t planText) dependencies(all []preview.Dependency) {
 			about = "installed is " + d.Installed
 		case closure.Off:
 			about = fmt.Sprintf("optional; xpkg install %s %s:TAG turns it on", cmp.Or(strings.ToLower(string(d.Kind)), "KIND"), d.Package)
+		case closure.Coming:
+			about = "asked for is " + d.Installed
 		}
 		t.row(string(d.State), strings.TrimSpace(d.Package+" "+d.Constraint), about)
 	}
 }
 
 func (t planText) brings(all []preview.Brought) {
+	all = slices.DeleteFunc(slices.Clone(all), func(b preview.Brought) bool { return b.From != "" })
 	if len(all) == 0 {
 		return
 	}
 	t.title("installed with it")
 	for _, b := range all {
 		t.row(strings.ToLower(b.Kind), b.Reference, "for "+strings.Join(b.For, ", "))
+	}
+}
+
+func (t planText) moves(all []preview.Brought) {
+	all = slices.DeleteFunc(slices.Clone(all), func(b preview.Brought) bool { return b.From == "" })
+	if len(all) == 0 {
+		return
+	}
+	t.title("moved with it")
+	for _, b := range all {
+		t.row(strings.ToLower(b.Kind)+"/"+b.Name, version(b.From)+" → "+version(b.Reference), "for "+strings.Join(b.For, ", "))
+	}
+}
+
+func (t planText) breaks(all []preview.Broken) {
+	if len(all) == 0 {
+		return
+	}
+	t.title("breaks")
+	for _, b := range all {
+		gets := "would not be there"
+		if b.Gets != "" {
+			gets = "would be at " + b.Gets
+		}
+		t.row(strings.ToLower(b.Kind)+"/"+b.Name, strings.TrimSpace("needs "+b.Needs+" "+b.Constraint), gets)
 	}
 }
 

@@ -65,6 +65,23 @@ func plans() map[string]*preview.Plan {
 			},
 			Objects: plan.Plan{Changes: append(append(owned(changes(plan.TakeOver, 11, "boat"), 3), changes(plan.Correct, 1, "raft")...), changes(plan.Release, 1, "canoe")...)},
 		},
+		"moves": {
+			Operation: preview.Update, Package: preview.Package{Kind: "Provider", Name: "boats", From: one, To: two, Object: []byte(`{"spec":{"a":1}}`)},
+			Objects: plan.Plan{Changes: changes(plan.TakeOver, 1, "boat")},
+			Dependencies: []preview.Dependency{
+				{Package: "registry.example.com/water", Constraint: ">=v2", State: "unfit", Installed: "registry.example.com/water:v1.0.0"},
+				{Package: "registry.example.com/wind", Constraint: ">=v2", State: "coming", Installed: "registry.example.com/wind:v2.0.0"},
+				{Package: "registry.example.com/harbor", State: "missing"},
+			},
+			Brings: []preview.Brought{
+				{Kind: "Provider", Name: "acme-water", From: "registry.example.com/water:v1.0.0", Reference: "registry.example.com/water:v2.0.0", For: []string{"registry.example.com/boats", "registry.example.com/harbor"}},
+				{Kind: "Configuration", Reference: "registry.example.com/harbor:v1.0.0", For: []string{"registry.example.com/boats"}},
+			},
+			Breaks: []preview.Broken{
+				{Kind: "Configuration", Name: "fleet", Needs: "registry.example.com/boats", Constraint: "<v2", Gets: "v2"},
+				{Kind: "Provider", Name: "rowing", Needs: "registry.example.com/boats"},
+			},
+		},
 		"refused": {
 			Operation: preview.Install, Package: preview.Package{Kind: "Configuration", Name: "boats", To: one},
 			Objects: plan.Plan{Changes: changes(plan.Create, 1, "boat"), Refusals: []plan.Refusal{

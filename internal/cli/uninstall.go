@@ -111,7 +111,8 @@ func (c *uninstallCmd) remove(env *Env, cluster client.Client, p v1.Package) err
 }
 
 // ask shows a person what goes and asks for consent to it. Where there is nobody to
-// ask, custom resources that would go are a reason to stop.
+// ask, custom resources that would go are a reason to stop, and so are packages that
+// need this one.
 func (c *uninstallCmd) ask(env *Env) (p *preview.Plan, err error) {
 	pl, err := c.open(c.clusterFlags)
 	if err != nil {
@@ -127,6 +128,9 @@ func (c *uninstallCmd) ask(env *Env) (p *preview.Plan, err error) {
 			return nil, err
 		}
 		return p, env.confirm()
+	}
+	if err := p.Breaking(); err != nil {
+		return nil, err
 	}
 	if resources, uncounted := p.Lost(); resources > 0 || uncounted > 0 {
 		return nil, c.consent(env, fmt.Sprintf("uninstall %s/%s: %s", c.Kind, c.Name, strings.TrimSuffix(lost(resources, uncounted), ".")))

@@ -30,6 +30,7 @@ type updateArgs struct {
 	PackagePullPolicy        string   `enum:",IfNotPresent,Always,Never" default:"" placeholder:"POLICY" help:"When content is downloaded: IfNotPresent, Always or Never."`
 	RuntimeConfig            string   `placeholder:"NAME" help:"DeploymentRuntimeConfig of the package's program."`
 	SkipDependencyResolution *bool    `negatable:"" help:"Install without the packages that this one depends on, or no longer so."`
+	foreseenUpgradesFlag
 }
 
 // wanted is the installed package as the arguments want it to be.
@@ -51,6 +52,7 @@ func (c *updateArgs) plan(ctx context.Context, pl *planner) (*preview.Plan, erro
 	if err != nil {
 		return nil, err
 	}
+	pl.Upgrades = c.DependencyUpgrades
 	out, err := pl.Install(ctx, p)
 	return out, planFailed(err, "update "+shortName(p))
 }
@@ -162,7 +164,7 @@ func (c *updateCmd) Run(env *Env) (err error) {
 	if err := env.showPlan(p); err != nil {
 		return err
 	}
-	if err := c.consent(env, "update "+c.Name); err != nil {
+	if err := c.consentTo(env, p, "update "+c.Name); err != nil {
 		return err
 	}
 	done, err := carryOut(env.Context, pl.client, p, metav1.DeletePropagationBackground)

@@ -2,9 +2,9 @@ package closure
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/xpkg-dev/xpkg/internal/lockfile"
-	"github.com/xpkg-dev/xpkg/internal/solve"
 )
 
 // State says what there is of a dependency.
@@ -20,6 +20,9 @@ const (
 	Unfit State = "unfit"
 	// Off is not installed, and need not be: the package works without it.
 	Off State = "off"
+	// Coming is on its way to a version that is accepted, and what is in the cluster
+	// may still be one that is not.
+	Coming State = "coming"
 )
 
 // Found is a dependency and what there is of it.
@@ -39,28 +42,26 @@ func (g *Graph) Check(needs []lockfile.Dependency) []Found {
 			found.State = Off
 		}
 		if n, ok := g.Find(g.Name(need.Package)); ok {
-			found.At, found.State = n, Unfit
-			if n.fits(need.Constraint) {
-				found.State = Satisfied
-			}
+			found.At, found.State = n, n.state(need.Constraint)
 		}
 		out = append(out, found)
 	}
 	return out
 }
 
-// fits reports whether what is installed will do: any version will where no constraint
-// is named.
-func (n Node) fits(constraint string) bool {
-	return constraint == "" || solve.ParseConstraint(constraint).Accepts(n.pin())
-}
-
-// pin is the version as a solver names it, of which the digest may not be known yet.
-func (n Node) pin() string {
-	if n.Digest.IsZero() {
-		return n.Version
+// state says what a package is to somebody with a constraint. What runs counts, and not
+// what the package asks for: that may never come. A package of which nothing was there
+// yet counts as what it asks for, so that packages are installed all at once.
+func (n Node) state(constraint string) State {
+	wanted := VersionOf(n).fits(constraint)
+	switch {
+	case len(n.Running) == 0 && wanted,
+		len(n.Running) > 0 && !slices.ContainsFunc(n.Running, func(v Version) bool { return !v.fits(constraint) }):
+		return Satisfied
+	case wanted:
+		return Coming
 	}
-	return n.Pin()
+	return Unfit
 }
 
 // At is the version as people read it: the tag, or the digest where there is none.

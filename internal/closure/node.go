@@ -14,6 +14,11 @@ type Node struct {
 	// Locked is what is installed of it: the repository, the tag, the digest, and what
 	// it needs. What it needs is empty while the content is not known.
 	lockfile.Package
+	// Asked is the reference that its object asks for. It differs from what the package
+	// stands for when that was brought back.
+	Asked string
+	// Running are the versions whose objects may be in the cluster, see [Running].
+	Running []Version
 	// Skip says that nothing is to be done about what it needs. It is there for others
 	// all the same.
 	Skip bool

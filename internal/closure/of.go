@@ -10,6 +10,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/lockfile"
 	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 )
 
 // LabelMade with the value "true" is on packages that were installed because others
@@ -21,13 +22,15 @@ const AnnotationFor = "xpkg.dev/installed-for"
 
 // Of is the node of a package object, which needs what is given. There is none for a
 // package that is being deleted, or that is not named by a repository.
-func Of(p v1.Package, needs []format.Dependency) (Node, bool) { return At(p, Content(p), needs) }
+func Of(p v1.Package, needs []format.Dependency) (Node, bool) {
+	return At(p, p.PackageSpec().Package, Content(p), needs)
+}
 
-// At is Of for a package that stands for the content with a digest, whatever its status
-// says. A digest in its reference comes first.
-func At(p v1.Package, content oci.Digest, needs []format.Dependency) (Node, bool) {
+// At is Of for a package that stands for an image and the content with a digest,
+// whatever its spec and its status say. A digest in the image comes first.
+func At(p v1.Package, image string, content oci.Digest, needs []format.Dependency) (Node, bool) {
 	spec := p.PackageSpec()
-	ref, err := oci.ParseReference(spec.Package, oci.ParseOptions{})
+	ref, err := oci.ParseReference(image, oci.ParseOptions{})
 	if err != nil || p.GetDeletionTimestamp() != nil {
 		return Node{}, false
 	}
@@ -35,7 +38,7 @@ func At(p v1.Package, content oci.Digest, needs []format.Dependency) (Node, bool
 		content = ref.Digest
 	}
 	return Node{
-		Kind: p.PackageKind(), Name: p.GetName(), Skip: spec.SkipDependencyResolution, Made: p.GetLabels()[LabelMade] == "true",
+		Kind: p.PackageKind(), Name: p.GetName(), Asked: spec.Package, Skip: spec.SkipDependencyResolution, Made: p.GetLabels()[LabelMade] == "true",
 		Package: lockfile.Package{
 			Package: ref.Name(), Version: ref.Tag, Digest: content, Kind: format.Kind(p.PackageKind()), Dependencies: lockfile.Needs(needs),
 		},
@@ -58,26 +61,36 @@ func Content(p v1.Package) oci.Digest {
 	return d
 }
 
-// Locked is what a package needs as the Lock says, and whether that says anything of
-// it.
-func Locked(p v1.Package, lock []v1beta1.LockPackage) (needs []format.Dependency, known bool) {
+// Entry is what the Lock says of what a package stands for, if it says anything.
+func Entry(p v1.Package, lock []v1beta1.LockPackage) (v1beta1.LockPackage, bool) {
+	back := revision.PolicyOf(p).Back
 	ref, err := oci.ParseReference(p.PackageSpec().Package, oci.ParseOptions{})
 	if err != nil {
-		return nil, false
+		return v1beta1.LockPackage{}, false
 	}
 	at := slices.IndexFunc(lock, func(l v1beta1.LockPackage) bool {
+		if back != "" {
+			return l.Name == back
+		}
 		return l.Source == ref.Name() && (l.Version == ref.Tag || l.Version == ref.Digest.String())
 	})
 	if at < 0 {
-		return nil, false
+		return v1beta1.LockPackage{}, false
 	}
-	for _, d := range lock[at].Dependencies {
+	return lock[at], true
+}
+
+// Locked is what a package needs as the Lock says, and whether that says anything of
+// it.
+func Locked(p v1.Package, lock []v1beta1.LockPackage) (needs []format.Dependency, known bool) {
+	entry, known := Entry(p, lock)
+	for _, d := range entry.Dependencies {
 		needs = append(needs, format.Dependency{Package: d.Package, Constraint: d.Constraints})
 	}
-	for _, d := range lock[at].OptionalDependencies {
+	for _, d := range entry.OptionalDependencies {
 		needs = append(needs, format.Dependency{Package: d.Package, Constraint: d.Constraints, Optional: true})
 	}
-	return needs, true
+	return needs, known
 }
 
 // AnnotationInheritSecrets with the value "true" on a package passes its pull secrets

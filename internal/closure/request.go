@@ -23,6 +23,9 @@ const (
 	UpgradeOrDowngrade Policy = "UpgradeOrDowngrade"
 )
 
+// AnnotationUpgrades on the Lock has the policy of the package manager.
+const AnnotationUpgrades = "xpkg.dev/dependency-upgrades"
+
 // Policies are all of them.
 func Policies() []Policy { return []Policy{None, Upgrade, UpgradeOrDowngrade} }
 

@@ -28,18 +28,21 @@ var (
 	ErrDependencyVersion = failure.Register(failure.Code{
 		Name: "DependencyVersion", Class: failure.Conflict,
 		Cause: "A package that this one depends on is installed at a version that it does not accept.",
-		Fix:   "Install a version of the dependency within the constraint that the message names.",
+		Fix:   "Move the dependency to a version within the constraint that the message names, with `xpkg update`; or let the package manager do so, with its flag --dependency-upgrades.",
+	})
+	ErrDependencyComing = failure.Register(failure.Code{
+		Name: "DependencyComing", Class: failure.Unhealthy,
+		Cause: "A package that this one depends on is on its way to a version that it accepts, and is not there yet.",
+		Fix:   "Wait: it goes on by itself. If the message says why the dependency does not get on, mend that.",
 	})
 )
 
-// dependencies checks that everything the package directly depends on is
-// installed at a version that it accepts, and counts it in the status. What is not
-// there is installed, where that is wanted; the revision waits for it. Of what is
-// optional, only what is there counts.
+// dependencies checks that everything the package directly depends on is there at a
+// version that it accepts, and counts it in the status. What is not there is installed,
+// and what does not fit is moved, where that is wanted; the revision waits for it. Of
+// what is optional, only what is there counts.
 func (r *revisionReconciler) dependencies(ctx context.Context, log *slog.Logger, f family, meta format.Meta) error {
-	status := f.rev.RevisionStatus()
-	status.FoundDependencies, status.InstalledDependencies, status.InvalidDependencies = 0, 0, 0
-	status.AbsentOptionalDependencies = nil
+	found{}.count(f.rev.RevisionStatus(), 0)
 	needs := lockfile.Needs(meta.Dependencies())
 	if f.rev.RevisionSpec().SkipDependencyResolution || len(needs) == 0 {
 		return nil
@@ -50,38 +53,89 @@ func (r *revisionReconciler) dependencies(ctx context.Context, log *slog.Logger,
 	if err != nil {
 		return err
 	}
-	status.FoundDependencies = int64(len(meta.DependsOn))
-	var missing, invalid []string
-	for _, d := range graph.Check(needs) {
+	found := r.lookAt(ctx, graph.Check(needs))
+	found.count(f.rev.RevisionStatus(), len(meta.DependsOn))
+	if len(found.missing)+len(found.unfit) > 0 {
+		moved, err := r.settle(ctx, log, wanting{f, meta, len(found.missing) > 0}, graph)
+		if err != nil {
+			return err
+		}
+		if len(moved) > 0 {
+			// The cache does not know of it yet.
+			return coming(moved)
+		}
+	}
+	switch {
+	case len(found.missing) > 0:
+		return ErrDependencyMissing.New(errors.New(strings.Join(found.missing, ", ")), "%s of %d not installed", count(len(found.missing), "dependency", "dependencies"), len(meta.DependsOn))
+	case len(found.unfit) > 0:
+		return ErrDependencyVersion.New(errors.New(strings.Join(found.unfit, "; ")), "dependencies at a version that does not fit")
+	case len(found.coming) > 0:
+		return coming(found.coming)
+	}
+	return nil
+}
+
+func coming(what []string) error {
+	return ErrDependencyComing.New(errors.New(strings.Join(what, "; ")), "%s on the way", count(len(what), "dependency is", "dependencies are"))
+}
+
+// found are the dependencies for which a revision has to wait, and those that are off,
+// in words.
+type found struct {
+	missing, unfit, coming, off []string
+	// late is how many of those that are coming are not optional.
+	late int
+}
+
+// count writes into a status how many dependencies there are of those that have to be.
+func (f found) count(status *v1.PackageRevisionStatus, all int) {
+	status.FoundDependencies = int64(all)
+	status.InstalledDependencies = int64(all - len(f.missing) - f.late)
+	status.InvalidDependencies = int64(len(f.unfit) + len(f.coming) - f.late)
+	status.AbsentOptionalDependencies = f.off
+}
+
+// lookAt tells what there is of dependencies.
+func (w *world) lookAt(ctx context.Context, all []closure.Found) found {
+	var out found
+	for _, d := range all {
 		switch d.State {
 		case closure.Off:
-			status.AbsentOptionalDependencies = append(status.AbsentOptionalDependencies, d.Need.Package+" "+d.Need.Constraint)
-			continue
+			out.off = append(out.off, d.Need.Package+" "+d.Need.Constraint)
 		case closure.Missing:
-			missing = append(missing, strings.TrimSpace(d.Need.Package+" "+d.Need.Constraint))
-			continue
+			out.missing = append(out.missing, strings.TrimSpace(d.Need.Package+" "+d.Need.Constraint))
 		case closure.Unfit:
-			status.InvalidDependencies++
 			words := "%s is installed at %s, and %s is needed"
 			if d.Need.Optional {
 				words = "%s is installed at %s, and the package works only with %s"
 			}
-			invalid = append(invalid, fmt.Sprintf(words, d.Need.Package, d.At.At(), d.Need.Constraint))
+			out.unfit = append(out.unfit, fmt.Sprintf(words, d.Need.Package, d.At.At(), d.Need.Constraint)+w.says(ctx, d.At))
+		case closure.Coming:
+			out.coming = append(out.coming, fmt.Sprintf("%s is on its way from %s to %s", d.Need.Package, oldest(d.At), d.At.At())+w.says(ctx, d.At))
+			if !d.Need.Optional {
+				out.late++
+			}
 		}
-		if !d.Need.Optional {
-			status.InstalledDependencies++
-		}
 	}
-	if len(missing)+len(invalid) == 0 {
-		return nil
+	return out
+}
+
+// oldest is the version that is in the cluster for as long as another one is on its way.
+func oldest(n closure.Node) closure.Version { return n.Running[len(n.Running)-1] }
+
+// says is what a package that is not ready says of itself, to be added to what is said
+// of it.
+func (w *world) says(ctx context.Context, n closure.Node) string {
+	p := v1.NewPackage(n.Kind)
+	if w.client.Get(ctx, client.ObjectKey{Name: n.Name}, p) != nil {
+		return ""
 	}
-	if err := r.settle(ctx, log, f, meta, graph, len(missing) > 0); err != nil {
-		return err
+	ready := p.GetCondition(v1.TypeReady)
+	if ready.Status == corev1.ConditionTrue || ready.Message == "" {
+		return ""
 	}
-	if len(missing) > 0 {
-		return ErrDependencyMissing.New(errors.New(strings.Join(missing, ", ")), "%s of %d not installed", count(len(missing), "dependency", "dependencies"), len(meta.DependsOn))
-	}
-	return ErrDependencyVersion.New(errors.New(strings.Join(invalid, "; ")), "dependencies at a version that does not fit")
+	return "; it says: " + strings.TrimSuffix(ready.Message, ".")
 }
 
 func count(n int, one, many string) string {
@@ -92,37 +146,66 @@ func count(n int, one, many string) string {
 }
 
 // graph is all packages of the cluster with what they need, as far as that is known.
-// Of the package of a revision, that is what the revision needs.
+// The package of a revision is there as that revision.
 func (r *revisionReconciler) graph(ctx context.Context, f family, meta format.Meta) (*closure.Graph, error) {
 	// A revision that another package manager has made does not say its digest.
 	content, _ := oci.ParseDigest(f.rev.RevisionSpec().Digest)
 	var nodes []closure.Node
-	if n, ok := closure.At(f.pkg, content, meta.Dependencies()); ok {
+	if n, ok := closure.At(f.pkg, f.rev.RevisionSpec().Image, content, meta.Dependencies()); ok {
 		nodes = append(nodes, n)
 	}
 	for _, kind := range v1.PackageKinds() {
-		list := v1.NewPackageList(kind)
-		if err := r.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("list packages: %w", err)
+		others, err := r.nodes(ctx, kind, keyOf(f.pkg))
+		if err != nil {
+			return nil, err
 		}
-		for _, p := range list.Packages() {
-			if keyOf(p) == keyOf(f.pkg) {
-				continue
-			}
-			if n, ok := r.node(ctx, p); ok {
-				nodes = append(nodes, n)
-			}
-		}
+		nodes = append(nodes, others...)
 	}
 	return closure.NewGraph(nodes, func(repository string) string { return r.place(ctx, repository) }), nil
 }
 
-func (w *world) node(ctx context.Context, p v1.Package) (closure.Node, bool) {
-	ref, err := oci.ParseReference(p.PackageSpec().Package, oci.ParseOptions{})
+// nodes are the packages of a kind but for one, as they are in the cache. Nothing of
+// them is changed, so nothing is copied.
+func (w *world) nodes(ctx context.Context, kind string, except packageKey) ([]closure.Node, error) {
+	list := v1.NewPackageList(kind)
+	if err := w.client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list packages: %w", err)
+	}
+	all := v1.NewPackage(kind).NewRevisionList()
+	if err := w.client.List(ctx, all, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list revisions: %w", err)
+	}
+	revisions := map[string][]v1.PackageRevision{}
+	for _, rev := range all.Revisions() {
+		name := rev.GetLabels()[v1.LabelPackage]
+		revisions[name] = append(revisions[name], rev)
+	}
+	var nodes []closure.Node
+	for _, p := range list.Packages() {
+		if keyOf(p) == except {
+			continue
+		}
+		if n, ok := w.node(ctx, p, revisions[p.GetName()]); ok {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes, nil
+}
+
+// node is a package with these revisions: as it asks to be, or as it was brought back.
+func (w *world) node(ctx context.Context, p v1.Package, revisions []v1.PackageRevision) (closure.Node, bool) {
+	image, content := p.PackageSpec().Package, closure.Content(p)
+	if back := closure.BroughtBack(p, revisions); back != nil {
+		image = back.RevisionSpec().Image
+		content, _ = oci.ParseDigest(back.RevisionSpec().Digest)
+	}
+	ref, err := oci.ParseReference(image, oci.ParseOptions{})
 	if err != nil {
 		return closure.Node{}, false
 	}
-	return closure.Of(p, w.needs.of(ctx, ref, closure.Content(p).String()))
+	n, ok := closure.At(p, image, content, w.needs.of(ctx, ref, content.String()))
+	n.Running = closure.Running(p, revisions)
+	return n, ok
 }
 
 // place is where a repository is really read, after what image configs say.

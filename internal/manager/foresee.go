@@ -1,12 +1,14 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
@@ -14,14 +16,19 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/desired"
 	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/plan"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 )
 
-// foresee refuses all changes when a package that would be made or moved brings an
-// object that it can never have: one that another package holds, or that comes with
-// another one of them. It reads them all before, so that what cannot be read stops the
-// whole as well.
+// foresee refuses all changes when a package that would be made or moved, or the one for
+// whose sake that happens, brings an object that it can never have: one that another
+// package holds, or that comes with another one of them. It reads them all before, so
+// that what cannot be read, or does not fit this cluster, stops the whole as well.
 func (r *revisionReconciler) foresee(ctx context.Context, f family, seen *closure.Graph, changes []closure.Change) error {
 	holders, err := r.holders(ctx, f, seen, changes)
+	if err != nil {
+		return err
+	}
+	own, err := r.brings(ctx, f.rev)
 	if err != nil {
 		return err
 	}
@@ -29,7 +36,7 @@ func (r *revisionReconciler) foresee(ctx context.Context, f family, seen *closur
 	if err != nil {
 		return err
 	}
-	var refusals []plan.Refusal
+	refusals := holders.Take(lower(r.kind)+"/"+f.pkg.GetName(), own)
 	for i, c := range changes {
 		refusals = append(refusals, holders.Take(c.To.Package, brought[i])...)
 	}
@@ -40,11 +47,11 @@ func (r *revisionReconciler) foresee(ctx context.Context, f family, seen *closur
 	if rest := len(refusals) - 1; rest > 0 {
 		why += fmt.Sprintf("; and %d more", rest)
 	}
-	return apply.ErrRefused.New(errors.New(why), "what %s needs cannot be installed", lower(r.kind)+"/"+f.pkg.GetName())
+	return apply.ErrRefused.New(errors.New(why), "%s and what it needs cannot be installed", lower(r.kind)+"/"+f.pkg.GetName())
 }
 
-// holders are those of the objects of all packages, but for the ones that change. The
-// package itself holds what it brings: that comes with the same step.
+// holders are those of the objects of all packages, but for the ones that change and for
+// the package itself.
 func (r *revisionReconciler) holders(ctx context.Context, f family, seen *closure.Graph, changes []closure.Change) (plan.Holders, error) {
 	stay := map[packageKey]bool{}
 	for _, n := range seen.Nodes() {
@@ -71,11 +78,7 @@ func (r *revisionReconciler) holders(ctx context.Context, f family, seen *closur
 			}
 		}
 	}
-	own, err := r.brings(ctx, f.rev)
-	for _, ref := range own {
-		holders.Put(lower(r.kind)+"/"+f.pkg.GetName(), ref)
-	}
-	return holders, err
+	return holders, nil
 }
 
 // readers is how many packages are read at the same time.
@@ -105,10 +108,25 @@ func (r *revisionReconciler) brought(ctx context.Context, parent v1.Package, cha
 // contentOf is what a package that changes will be, which is at hand: it was read to
 // prove what it needs.
 func (r *revisionReconciler) contentOf(ctx context.Context, parent v1.Package, c closure.Change) (*format.Package, error) {
-	image := closure.Node{Package: c.To}.Reference()
-	origin, _, err := r.origins.Locate(ctx, image, closure.Inherited(parent), corev1.PullIfNotPresent)
+	p := needed(parent, c)
+	if c.Object != nil {
+		p = v1.NewPackage(c.Object.Kind)
+		if err := r.live.Get(ctx, client.ObjectKey{Name: c.Object.Name}, p); err != nil {
+			return nil, err
+		}
+	}
+	spec, image := p.PackageSpec(), closure.Node{Package: c.To}.Reference()
+	policy := cmp.Or(spec.PackagePullPolicy, corev1.PullIfNotPresent)
+	origin, _, err := r.origins.Locate(ctx, image, spec.PackagePullSecrets, policy)
 	if err != nil {
 		return nil, err
 	}
-	return r.read(ctx, origin, c.To.Digest, image, corev1.PullIfNotPresent)
+	pkg, err := r.read(ctx, origin, c.To.Digest, image, policy)
+	if err != nil {
+		return nil, err
+	}
+	if err := revision.Installable(p, pkg.Meta); err != nil || spec.IgnoreCrossplaneConstraints {
+		return pkg, err
+	}
+	return pkg, r.core.admits(ctx, pkg.Meta)
 }

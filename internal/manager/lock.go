@@ -47,10 +47,12 @@ func (r *lockReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Re
 	switch {
 	case apierrors.IsNotFound(err):
 		lock.Name, lock.Packages = v1beta1.LockName, packages
+		r.settling.announce(lock)
 		return ctrl.Result{}, r.client.Create(ctx, lock)
 	case err != nil:
 		return ctrl.Result{}, err
-	case equality.Semantic.DeepEqual(lock.Packages, packages):
+	}
+	if announced := r.settling.announce(lock); !announced && equality.Semantic.DeepEqual(lock.Packages, packages) {
 		return ctrl.Result{}, nil
 	}
 	lock.Packages = packages

@@ -341,7 +341,8 @@ func (w *world) setupRevision(ctx context.Context, mgr ctrl.Manager, kind string
 		WithOptions(options())
 	for _, dependency := range v1.PackageKinds() {
 		b = b.Watches(v1.NewPackage(dependency), w.dependents(kind)).
-			Watches(v1.NewPackage(dependency), w.bereft(kind), builder.WithPredicates(w.movedAway()))
+			Watches(v1.NewPackage(dependency), w.bereft(kind), builder.WithPredicates(w.movedAway())).
+			Watches(v1.NewPackage(dependency).NewRevision(), w.bereft(kind), builder.WithPredicates(activated()))
 	}
 	return w.watchCertificates(w.watchPrograms(w.watchRights(w.watchObjects(b, kind), kind), kind), kind).Complete(&revisionReconciler{world: w, kind: kind})
 }

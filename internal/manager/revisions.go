@@ -119,7 +119,7 @@ func (r *revisionReconciler) establish(ctx context.Context, log *slog.Logger, f 
 		return ctrl.Result{}, verdict{}, err
 	}
 	if err := r.admit(ctx, log, f, pkg.Meta); err != nil {
-		return ctrl.Result{}, verdict{}, err
+		return r.waiting(f.rev, err)
 	}
 	// Everything that the program needs and that can be had without it is had before
 	// anything is written, so that what is installed stays whole when it cannot.
@@ -199,6 +199,18 @@ func (r *revisionReconciler) admit(ctx context.Context, log *slog.Logger, f fami
 		}
 	}
 	return r.dependencies(ctx, log, f, meta)
+}
+
+// waiting says that a revision waits for what is on its way. That is no failure, and
+// is not tried again and again: whatever becomes of a package wakes those that wait
+// for it.
+func (r *revisionReconciler) waiting(rev v1.PackageRevision, err error) (ctrl.Result, verdict, error) {
+	if !ErrDependencyComing.Is(err) {
+		return ctrl.Result{}, verdict{}, err
+	}
+	v := failed(err)
+	rev.SetConditions(metav1.NewTime(r.now()), v1.RevisionUnhealthy(v.message))
+	return ctrl.Result{RequeueAfter: spread(lastRetry)}, v, nil
 }
 
 // source is where the content of a revision is.

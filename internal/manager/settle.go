@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -10,12 +11,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/closure"
 	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/lockfile"
 	"github.com/xpkg-dev/xpkg/internal/oci"
 	"github.com/xpkg-dev/xpkg/internal/resolve"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 )
 
 // ErrDependencyName is the failure of a dependency for which there is no name.
@@ -51,57 +54,119 @@ func newSettling(d *Dependencies) *settling {
 	return &settling{Dependencies: *d}
 }
 
+// announce writes into the Lock what is done about what packages need, for whoever
+// plans an operation, and reports whether that is news. It says nothing where nothing is
+// done.
+func (s *settling) announce(lock *v1beta1.Lock) (news bool) {
+	is, said := lock.Annotations[closure.AnnotationUpgrades]
+	switch {
+	case s == nil:
+		delete(lock.Annotations, closure.AnnotationUpgrades)
+		return said
+	case is == string(s.upgrades()):
+		return false
+	}
+	if lock.Annotations == nil {
+		lock.Annotations = map[string]string{}
+	}
+	lock.Annotations[closure.AnnotationUpgrades] = string(s.upgrades())
+	return true
+}
+
+func (s *settling) upgrades() closure.Policy { return cmp.Or(s.Upgrades, closure.None) }
+
+// policy is what may become of others for the sake of a revision. One that is about to
+// be replaced moves nobody. One that was brought back may take back what was moved for
+// the revision that did not become healthy.
+func (s *settling) policy(p v1.Package, rev v1.PackageRevision) closure.Policy {
+	back := revision.PolicyOf(p).Back == rev.GetName()
+	switch {
+	case s.upgrades() == closure.Upgrade && back:
+		return closure.UpgradeOrDowngrade
+	case !back && p.PackageSpec().Package != rev.RevisionSpec().Image:
+		return closure.None
+	}
+	return s.upgrades()
+}
+
+// wanting is a revision that does not have what it needs.
+type wanting struct {
+	family
+	meta format.Meta
+	// missing says that something is not there at all.
+	missing bool
+}
+
 // settle finds one solution for all packages that have to do with one of them, and
-// installs and moves what it takes: all at once. A conflict is told to those whose
-// needs are not met, and is nobody else's matter.
+// installs and moves what it takes: all at once, and only when all of it can be had. A
+// conflict is told to those whose needs are not met, and is nobody else's matter. It
+// gives what was moved, in words.
 //
 // Seen is the graph in which something was missing, or did not fit.
-func (r *revisionReconciler) settle(ctx context.Context, log *slog.Logger, f family, meta format.Meta, seen *closure.Graph, missing bool) error {
+func (r *revisionReconciler) settle(ctx context.Context, log *slog.Logger, w wanting, seen *closure.Graph) (moved []string, err error) {
 	s := r.settling
-	if s == nil || !missing && (s.Upgrades == "" || s.Upgrades == closure.None) {
-		return nil
+	if s == nil || !w.missing && s.upgrades() == closure.None {
+		return nil, nil
 	}
-	own, err := component(seen, f.pkg)
+	own, err := component(seen, w.pkg)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	first := own.Nodes()[0]
 	leave, err := s.turns.take(ctx, packageKey{first.Kind, first.Name})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer leave()
+	// Nothing is done for a package that was just deleted.
+	parent := v1.NewPackage(r.kind)
+	if err := r.stillThere(ctx, w.pkg, parent); err != nil {
+		return nil, err
+	}
 	// Whoever had the turn before may have done it all.
-	if seen, err = r.graph(ctx, f, meta); err != nil {
-		return err
+	if seen, err = r.graph(ctx, w.family, w.meta); err != nil {
+		return nil, err
 	}
-	if own, err = component(seen, f.pkg); err != nil {
-		return err
+	if own, err = component(seen, w.pkg); err != nil {
+		return nil, err
 	}
-	result, err := own.Resolver(s.Registry, r.origins, f.pkg).Resolve(ctx, own.Request(s.Upgrades))
+	policy := s.policy(parent, w.rev)
+	if !w.missing && policy == closure.None {
+		return nil, nil
+	}
+	result, err := own.Resolver(s.Registry, r.origins, parent).Resolve(ctx, own.Request(policy))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, note := range result.Notes {
 		log.InfoContext(ctx, "dependencies", "note", note)
 	}
 	changes := own.Changes(result)
 	if len(changes) == 0 {
-		return nil
+		return nil, nil
 	}
-	// Nothing is installed for a package that was just deleted.
-	if err := r.stillThere(ctx, f.pkg, v1.NewPackage(r.kind)); err != nil {
-		return err
+	if err := r.foresee(ctx, w.family, seen, changes); err != nil {
+		return nil, err
 	}
-	if err := r.foresee(ctx, f, seen, changes); err != nil {
-		return err
-	}
+	return r.make(ctx, log, parent, changes)
+}
+
+// make carries out the changes of one step, and gives what was moved, in words. What
+// was not carried out, as after a crash, is left to the next look.
+func (r *revisionReconciler) make(ctx context.Context, log *slog.Logger, parent v1.Package, changes []closure.Change) (moved []string, err error) {
 	for _, c := range changes {
-		if err := r.change(ctx, log, f.pkg, c); err != nil {
-			return err
+		if c.Object == nil {
+			if err := r.install(ctx, log, parent, c); err != nil {
+				return nil, err
+			}
+			continue
 		}
+		if err := r.move(ctx, log, c); err != nil {
+			return nil, err
+		}
+		moved = append(moved, fmt.Sprintf("%s is on its way from %s to %s", c.To.Package, c.Object.At(), c.To.Name()))
 	}
-	return nil
+	return moved, nil
 }
 
 // component is the graph of the packages that have to do with one of them.
@@ -114,23 +179,15 @@ func component(graph *closure.Graph, p v1.Package) (*closure.Graph, error) {
 	return own, nil
 }
 
-// change makes a package that is needed, or moves one.
-func (r *revisionReconciler) change(ctx context.Context, log *slog.Logger, parent v1.Package, c closure.Change) error {
-	log = log.With("dependency", c.To.Package, "to", c.To.Name())
-	if c.Object != nil {
-		return r.move(ctx, log, c)
-	}
-	p := v1.NewPackage(string(c.To.Kind))
-	p.SetLabels(map[string]string{closure.LabelMade: "true"})
-	p.SetAnnotations(map[string]string{closure.AnnotationFor: strings.Join(c.For, ", ")})
-	p.PackageSpec().Package = closure.Node{Package: c.To}.Reference()
-	p.PackageSpec().PackagePullSecrets = closure.Inherited(parent)
+// install makes a package that is needed.
+func (r *revisionReconciler) install(ctx context.Context, log *slog.Logger, parent v1.Package, c closure.Change) error {
+	p := needed(parent, c)
 	for _, name := range names(c) {
 		p.SetName(name)
 		p.SetResourceVersion("")
 		err := r.client.Create(ctx, p)
 		if err == nil {
-			log.InfoContext(ctx, "dependency installed", "name", name)
+			log.InfoContext(ctx, "dependency installed", "dependency", c.To.Package, "name", name, "to", c.To.Name())
 			return nil
 		}
 		if !apierrors.IsAlreadyExists(err) {
@@ -147,6 +204,16 @@ func (r *revisionReconciler) change(ctx context.Context, log *slog.Logger, paren
 	return ErrDependencyName.New(nil, "%s is needed, and the names %s are taken", c.To.Package, strings.Join(names(c), " and "))
 }
 
+// needed is a package that is not there yet, without its name.
+func needed(parent v1.Package, c closure.Change) v1.Package {
+	p := v1.NewPackage(string(c.To.Kind))
+	p.SetLabels(map[string]string{closure.LabelMade: "true"})
+	p.SetAnnotations(map[string]string{closure.AnnotationFor: strings.Join(c.For, ", ")})
+	p.PackageSpec().Package = closure.Node{Package: c.To}.Reference()
+	p.PackageSpec().PackagePullSecrets = closure.Inherited(parent)
+	return p
+}
+
 // names are those that a dependency can have: the one that the field gives it, and
 // where packages of another repository have that, one that nobody else has.
 func names(c closure.Change) []string {
@@ -155,19 +222,23 @@ func names(c closure.Change) []string {
 }
 
 // move brings a package that was installed for others to another version. Nobody
-// else's is touched.
+// else's is touched, and none that somebody has moved meanwhile.
 func (r *revisionReconciler) move(ctx context.Context, log *slog.Logger, c closure.Change) error {
 	p := v1.NewPackage(c.Object.Kind)
 	if err := r.live.Get(ctx, client.ObjectKey{Name: c.Object.Name}, p); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if n, ok := closure.Of(p, nil); !ok || !n.Made || n.Reference() != c.Object.Reference() {
+	if n, ok := closure.Of(p, nil); !ok || !n.Made || n.Asked != c.Object.Asked {
 		return nil
 	}
-	p.PackageSpec().Package = closure.Node{Package: c.To}.Reference()
+	to := closure.Node{Package: c.To}.Reference()
+	if p.PackageSpec().Package == to {
+		return nil // It was brought back from there.
+	}
+	p.PackageSpec().Package = to
 	if err := r.client.Update(ctx, p); err != nil {
 		return fmt.Errorf("move the dependency %s: %w", p.GetName(), err)
 	}
-	log.InfoContext(ctx, "dependency moved", "name", p.GetName(), "from", c.Object.At())
+	log.InfoContext(ctx, "dependency moved", "dependency", c.To.Package, "name", p.GetName(), "from", c.Object.At(), "to", c.To.Name())
 	return nil
 }

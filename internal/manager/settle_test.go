@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/closure"
 	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/manager"
@@ -100,6 +101,12 @@ func (w *town) undisturbed(t testing.TB) {
 // as NAME or as NAME and a constraint. One that begins with a question mark is optional.
 func (w *town) push(t testing.TB, kind, name string, needs ...string) string {
 	t.Helper()
+	return w.pushWith(t, kind, name, "", needs...)
+}
+
+// pushWith does so with the objects of the package.
+func (w *town) pushWith(t testing.TB, kind, name, objects string, needs ...string) string {
+	t.Helper()
 	spec, optional := "", ""
 	for _, need := range needs {
 		pkg, constraint, _ := strings.Cut(need, " ")
@@ -121,7 +128,7 @@ func (w *town) push(t testing.TB, kind, name string, needs ...string) string {
 	if optional != "" {
 		text = strings.Replace(text, "  annotations:\n", "  annotations:\n    "+format.AnnotationOptional+": |\n  "+strings.ReplaceAll(optional, "\n    ", "\n      "), 1)
 	}
-	ref, _ := w.registry.push(t, "town/"+name, text)
+	ref, _ := w.registry.push(t, "town/"+name, text+objects)
 	return ref
 }
 
@@ -299,6 +306,7 @@ func TestDependencyUpgrades(t *testing.T) {
 	for policy, want := range map[closure.Policy]string{closure.None: "", closure.Upgrade: "v1.2.0", closure.UpgradeOrDowngrade: "v1.2.0"} {
 		t.Run(string(policy), func(t *testing.T) {
 			w := newTown(t, policy)
+			w.announced(t, policy)
 			w.push(t, "Provider", "mail:v1.0.0")
 			first := w.config(t, "first", w.push(t, "Configuration", "first:v1.0.0", "mail >=v1"))
 			untilHealthy(t, w.client, first)
@@ -328,6 +336,25 @@ func TestDependencyUpgrades(t *testing.T) {
 			}
 		})
 	}
+}
+
+// announced checks that the Lock says what the policy is, also where somebody says
+// otherwise.
+func (w *town) announced(t *testing.T, policy closure.Policy) {
+	t.Helper()
+	lock := &v1beta1.Lock{}
+	says := func() string {
+		if err := w.client.Get(t.Context(), client.ObjectKey{Name: v1beta1.LockName}, lock); err != nil {
+			return err.Error()
+		}
+		return lock.Annotations[closure.AnnotationUpgrades]
+	}
+	eventually(t, "the Lock has the policy", func() bool { return says() == string(policy) })
+	lock.Annotations[closure.AnnotationUpgrades] = "Whatever"
+	if err := w.client.Update(t.Context(), lock); err != nil && !apierrors.IsConflict(err) {
+		t.Fatal(err)
+	}
+	eventually(t, "the Lock has the policy again", func() bool { return says() == string(policy) })
 }
 
 // What the hardening catalogue fears of dependencies (F3, F4, F5, F8, F11 and F12), with a

@@ -181,8 +181,9 @@ func (w *world) dependents(kind string) handler.EventHandler {
 	})
 }
 
-// bereft maps a package that is gone, or asks for something else, to the active
-// revisions of a kind that need it or work with it.
+// bereft maps a package that is gone, or asks for something else, and a revision that
+// was activated, to the active revisions of a kind that need the package or work with
+// it.
 func (w *world) bereft(kind string) handler.EventHandler {
 	return w.toRevisions(kind, func(ctx context.Context, o client.Object, rev v1.PackageRevision) bool {
 		if !active(rev) {
@@ -193,9 +194,34 @@ func (w *world) bereft(kind string) handler.EventHandler {
 			return false
 		}
 		needs := lockfile.Needs(w.needs.of(ctx, ref, rev.RevisionSpec().Digest))
-		repository := lockfile.Repository(o.(v1.Package).PackageSpec().Package)
+		repository := repositoryOf(o)
 		return slices.ContainsFunc(needs, func(d lockfile.Dependency) bool { return d.Package == repository })
 	})
+}
+
+// repositoryOf is that of a package, or of a revision.
+func repositoryOf(o client.Object) string {
+	if rev, ok := o.(v1.PackageRevision); ok {
+		return lockfile.Repository(rev.RevisionSpec().Image)
+	}
+	return lockfile.Repository(o.(v1.Package).PackageSpec().Package)
+}
+
+// activated lets through revisions from the moment on in which what they bring takes
+// the place of what was there. Those that are there when the manager starts are looked
+// at anyway.
+func activated() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool {
+			rev := e.Object.(v1.PackageRevision)
+			return active(rev) && rev.RevisionSpec().Revision > 1 && rev.RevisionStatus().ObservedGeneration == 0
+		},
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return active(e.ObjectNew.(v1.PackageRevision)) && !active(e.ObjectOld.(v1.PackageRevision))
+		},
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
 }
 
 // movedAway lets through packages that are deleted, or whose spec changes, and those

@@ -78,8 +78,13 @@ func whole(t testing.TB) *Plan {
 			Denied:  "it is denied",
 		},
 		Dependencies: []Dependency{{Package: "registry.example.com/water", Constraint: ">=v1", State: closure.Unfit, Installed: "registry.example.com/water:v0.9.0"}},
-		Brings:       []Brought{{Kind: "Provider", Reference: "registry.example.com/wind:v1.0.0", Digest: digestA, For: []string{"registry.example.com/boats"}}},
-		Resources:    []Resources{{Definition: "boats.example.com", Count: 412}, {Definition: "rafts.example.com", Unknown: "they may not be listed"}},
+		Brings: []Brought{
+			{Kind: "Provider", Reference: "registry.example.com/wind:v1.0.0", Digest: digestA, For: []string{"registry.example.com/boats"}},
+			{Kind: "Provider", Name: "water", From: "registry.example.com/water:v0.9.0", Reference: "registry.example.com/water:v1.0.0", Digest: digestB, For: []string{"registry.example.com/boats"}},
+		},
+		Upgrades:  closure.Upgrade,
+		Breaks:    []Broken{{Kind: "Configuration", Name: "fleet", Needs: "registry.example.com/boats", Constraint: "<v2", Gets: "v2"}},
+		Resources: []Resources{{Definition: "boats.example.com", Count: 412}, {Definition: "rafts.example.com", Unknown: "they may not be listed"}},
 		Preconditions: Preconditions{
 			UID: "u0", Generation: 4, Spec: spec,
 			Revisions: []Revision{{Name: "boats-aaaaaaaaaaaa", UID: "u4", Number: 1, State: v1.RevisionActive, Digest: digestA}},

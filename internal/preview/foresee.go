@@ -92,12 +92,8 @@ func (pl *Planner) objectsOf(ctx context.Context, parent v1.Package, b Brought) 
 // holders are the revisions that hold objects, but for those of packages that change:
 // as the Lock says, or as the objects themselves say where it does not.
 func (pl *Planner) holders(ctx context.Context, s *situation, out *Plan, brought [][]plan.Ref) (plan.Holders, error) {
-	lock, err := pl.lock(ctx)
-	if err != nil {
-		return nil, err
-	}
 	changing := s.changing(out)
-	if holders, known := closure.Holders(lock.Packages, changing); known {
+	if holders, known := closure.Holders(s.lock.Packages, changing); known {
 		return holders, nil
 	}
 	holders := plan.Holders{}

@@ -1,23 +1,18 @@
 package preview
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
-	"github.com/xpkg-dev/xpkg/internal/closure"
 	"github.com/xpkg-dev/xpkg/internal/content"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/desired"
 	"github.com/xpkg-dev/xpkg/internal/format"
-	"github.com/xpkg-dev/xpkg/internal/lockfile"
-	"github.com/xpkg-dev/xpkg/internal/oci"
 	"github.com/xpkg-dev/xpkg/internal/plan"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 )
@@ -57,9 +52,7 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 	}
 	n := next(p, pkg.Meta, f.digest.String(), s.revisions)
 	out.Revisions = n.changes
-	out.Dependencies = s.dependencies(p, pkg.Meta)
-	out.Preconditions.Installed = s.restsOn(out.Dependencies)
-	if err := pl.bring(ctx, s, p, pkg.Meta, f, out); err != nil {
+	if err := pl.dependencies(ctx, s, p, f.digest, pkg.Meta.Dependencies(), out); err != nil {
 		return nil, err
 	}
 	pl.compatible(ctx, p, pkg.Meta, out)
@@ -148,42 +141,6 @@ func (s *situation) startInstall(p v1.Package, f found) (*Plan, error) {
 	}
 	out.Package.Object, err = written(p)
 	return out, err
-}
-
-// dependencies compares what the package needs with what is installed.
-func (s *situation) dependencies(p v1.Package, meta format.Meta) []Dependency {
-	if p.PackageSpec().SkipDependencyResolution {
-		return nil
-	}
-	var out []Dependency
-	needs := meta.Dependencies()
-	for i, d := range s.graph(p, closure.Content(p), meta, nil).Check(lockfile.Needs(needs)) {
-		x := Dependency{Package: d.Need.Package, Constraint: d.Need.Constraint, State: d.State, Optional: d.Need.Optional, Kind: needs[i].Kind}
-		if d.State != closure.Missing && d.State != closure.Off {
-			x.Installed = d.At.Reference()
-		}
-		out = append(out, x)
-	}
-	return out
-}
-
-// restsOn names the packages that a plan with these dependencies was made from. What
-// becomes of any other package is no reason to plan again.
-func (s *situation) restsOn(needs []Dependency) []Installed {
-	var out []Installed
-	for _, x := range s.others {
-		ref, err := oci.ParseReference(x.PackageSpec().Package, oci.ParseOptions{})
-		if err != nil || !slices.ContainsFunc(needs, func(d Dependency) bool { return lockfile.Repository(d.Package) == ref.Name() }) {
-			continue
-		}
-		out = append(out, Installed{
-			Kind: x.PackageKind(), Name: x.GetName(), Reference: x.PackageSpec().Package, Digest: x.PackageStatus().ResolvedDigest,
-		})
-	}
-	slices.SortFunc(out, func(a, b Installed) int {
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
-	})
-	return out
 }
 
 // compatible says why a package is not made for the Crossplane that runs. A

@@ -57,6 +57,10 @@ func Moved(planned, now *Plan) []Difference {
 		ref, _, _ := strings.Cut(b.Reference, "@")
 		return "what comes with it of " + ref, b.Digest
 	})
+	d.text("what the package manager does about dependencies", string(planned.Upgrades), string(now.Upgrades))
+	each(&d, planned.Breaks, now.Breaks, func(b Broken) (string, string) {
+		return "what breaks of " + strings.ToLower(b.Kind) + "/" + b.Name, b.String()
+	})
 	each(&d, planned.Resources, now.Resources, func(r Resources) (string, string) {
 		return "the custom resources of " + r.Definition, number(r.Count)
 	})

@@ -36,6 +36,9 @@ func notes(p v1.Package, n succession, out *Plan) []string {
 	if out.Waits() {
 		all = append(all, "Objects are changed only when these are installed: "+strings.Join(out.unsatisfied(), ", ")+".")
 	}
+	if coming := out.coming(); len(coming) > 0 && !out.Waits() {
+		all = append(all, "Objects are changed when these have arrived: "+strings.Join(coming, ", ")+".")
+	}
 	if slices.ContainsFunc(out.Objects.Changes, func(c plan.Change) bool {
 		return c.Action == plan.Create && plan.IsWebhookConfiguration(c.Ref)
 	}) {

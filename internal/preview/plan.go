@@ -10,6 +10,7 @@ package preview
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -17,6 +18,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/closure"
 	"github.com/xpkg-dev/xpkg/internal/format"
+	"github.com/xpkg-dev/xpkg/internal/lockfile"
 	"github.com/xpkg-dev/xpkg/internal/plan"
 )
 
@@ -63,9 +65,15 @@ type Plan struct {
 	// Dependencies are those that the content names directly. While one of them is
 	// not satisfied, no object is changed.
 	Dependencies []Dependency `json:"dependencies,omitempty"`
-	// Brings are the packages that the package manager installs with it, those that
-	// others need first.
+	// Brings are the packages that the package manager installs or moves with it, those
+	// that others need first.
 	Brings []Brought `json:"brings,omitempty"`
+	// Upgrades is what the package manager was said to do about versions that do not
+	// fit. It is empty where it says so itself.
+	Upgrades closure.Policy `json:"dependencyUpgrades,omitempty"`
+	// Breaks are the packages that would not have what they need any more, by kind and
+	// name.
+	Breaks []Broken `json:"breaks,omitempty"`
 	// Resources are the custom resources of the definitions that an uninstall
 	// takes away, as far as there are any.
 	Resources []Resources `json:"customResources,omitempty"`
@@ -144,9 +152,13 @@ type Dependency struct {
 	Installed string `json:"installed,omitempty"`
 }
 
-// Brought is a package that is installed because others need it.
+// Brought is a package that is installed, or moved, because others need it.
 type Brought struct {
-	Kind      string `json:"kind"`
+	Kind string `json:"kind"`
+	// Name is that of its object, and From what that stands for now. Both are empty of
+	// a package that is not there yet.
+	Name      string `json:"name,omitempty"`
+	From      string `json:"from,omitempty"`
 	Reference string `json:"reference"`
 	Digest    string `json:"digest"`
 	// For are the repositories of those who need it.
@@ -208,13 +220,34 @@ func (p *Plan) Waits() bool { return len(p.unsatisfied()) > 0 }
 
 // unsatisfied are the dependencies that neither are there nor come with the package.
 func (p *Plan) unsatisfied() []string {
+	return p.needs(func(d Dependency) bool {
+		return d.State == closure.Unfit && !p.moves(d.Package) || d.State == closure.Missing && len(p.Brings) == 0
+	})
+}
+
+// coming are the dependencies that are on their way, or will be.
+func (p *Plan) coming() []string {
+	return p.needs(func(d Dependency) bool {
+		return d.State == closure.Coming || d.State == closure.Unfit && p.moves(d.Package)
+	})
+}
+
+// needs names some of the dependencies.
+func (p *Plan) needs(which func(Dependency) bool) []string {
 	var out []string
 	for _, d := range p.Dependencies {
-		if d.State == closure.Unfit || d.State == closure.Missing && len(p.Brings) == 0 {
+		if which(d) {
 			out = append(out, strings.TrimSpace(d.Package+" "+d.Constraint))
 		}
 	}
 	return out
+}
+
+// moves reports whether the package of a repository moves with the one that is planned.
+func (p *Plan) moves(repository string) bool {
+	return slices.ContainsFunc(p.Brings, func(b Brought) bool {
+		return b.From != "" && lockfile.Repository(b.Reference) == lockfile.Repository(repository)
+	})
 }
 
 // Stops reports whether something keeps all objects as they are.

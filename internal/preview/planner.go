@@ -7,10 +7,14 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/closure"
 	"github.com/xpkg-dev/xpkg/internal/content"
 	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/oci"
@@ -57,6 +61,12 @@ type Planner struct {
 	// Ceiling is that of the package manager over what packages request, as far as it
 	// is known here.
 	Ceiling permission.CeilingSource
+	// Upgrades says what the package manager does when a package needs another version
+	// of one that is installed. Empty means that it says so itself, in the Lock.
+	Upgrades closure.Policy
+	// Together has the packages that the same operation changes beside the one that is
+	// planned, as [Package.Short]: what they need now is not broken by it.
+	Together map[string]bool
 	// Pin makes the plan write the reference with the digest that it was resolved
 	// to, so that exactly the content of the plan is installed whenever it is
 	// applied.
@@ -69,8 +79,9 @@ type situation struct {
 	// live is the package, or nil.
 	live      v1.Package
 	revisions []v1.PackageRevision
-	// others are all other packages.
+	// others are all other packages, and lock is what the package manager says of them.
 	others []v1.Package
+	lock   v1beta1.Lock
 }
 
 // read looks at the cluster around one package.
@@ -93,15 +104,26 @@ func (pl *Planner) read(ctx context.Context, p v1.Package) (*situation, error) {
 			}
 		}
 	}
-	if s.live == nil {
-		return &s, nil
+	if err := pl.Reader.Get(ctx, client.ObjectKey{Name: v1beta1.LockName}, &s.lock); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read the lock: %w", err)
 	}
-	list := p.NewRevisionList()
-	if err := pl.Reader.List(ctx, list, client.MatchingLabels{v1.LabelPackage: p.GetName()}); err != nil {
+	if s.live != nil {
+		s.revisions, err = pl.revisionsOf(ctx, p.PackageKind(), p.GetName())
+	}
+	return &s, err
+}
+
+// revisionsOf lists the revisions of some packages of a kind.
+func (pl *Planner) revisionsOf(ctx context.Context, kind string, names ...string) ([]v1.PackageRevision, error) {
+	some, err := labels.NewRequirement(v1.LabelPackage, selection.In, names)
+	if err != nil {
 		return nil, fmt.Errorf("list revisions: %w", err)
 	}
-	s.revisions = list.Revisions()
-	return &s, nil
+	list := v1.NewPackage(kind).NewRevisionList()
+	if err := pl.Reader.List(ctx, list, client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*some)}); err != nil {
+		return nil, fmt.Errorf("list revisions: %w", err)
+	}
+	return list.Revisions(), nil
 }
 
 // start is a plan with what it is made from.
@@ -145,6 +167,7 @@ func (pl *Planner) Again(ctx context.Context, planned *Plan) (*Plan, error) {
 	if planned.Operation == Uninstall {
 		return pl.Uninstall(ctx, p)
 	}
+	pl.Upgrades = planned.Upgrades
 	return pl.Install(ctx, p)
 }
 

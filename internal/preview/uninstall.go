@@ -9,9 +9,9 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/closure"
 	"github.com/xpkg-dev/xpkg/internal/desired"
 	"github.com/xpkg-dev/xpkg/internal/failure"
-	"github.com/xpkg-dev/xpkg/internal/oci"
 	"github.com/xpkg-dev/xpkg/internal/plan"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 )
@@ -51,14 +51,20 @@ func (pl *Planner) Uninstall(ctx context.Context, p v1.Package) (*Plan, error) {
 	if out.Resources, err = pl.Cluster.Count(ctx, definitions(out.Objects)); err != nil {
 		return nil, err
 	}
-	needed, err := pl.neededBy(ctx, s.live)
+	return out, pl.bereaves(ctx, s, out)
+}
+
+// bereaves says who needs the package that goes, and that it comes back for those.
+func (pl *Planner) bereaves(ctx context.Context, s *situation, out *Plan) error {
+	others, err := pl.nodes(ctx, s, nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if len(needed) > 0 {
-		out.warn(fmt.Sprintf("Other packages need it: %s.", strings.Join(needed, ", ")))
+	out.Breaks = pl.breaks(s, closure.NewGraph(others, nil), nil)
+	if _, installs := s.lock.Annotations[closure.AnnotationUpgrades]; installs && len(out.Breaks) > 0 {
+		out.warn(fmt.Sprintf("The package manager installs it again: %s.", out.Breaks[0]))
 	}
-	return out, nil
+	return nil
 }
 
 // lenient reads metadata kind by kind: of a kind that the cluster does not know any
@@ -131,26 +137,4 @@ func definitions(p plan.Plan) []string {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
-}
-
-// neededBy lists the revisions of other packages that need p, as the Lock says.
-func (pl *Planner) neededBy(ctx context.Context, p v1.Package) ([]string, error) {
-	ref, err := oci.ParseReference(p.PackageSpec().Package, oci.ParseOptions{})
-	if err != nil {
-		return nil, nil // No package can need one without a repository.
-	}
-	lock, err := pl.lock(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var out []string
-	for _, entry := range lock.Packages {
-		for _, d := range entry.Dependencies {
-			if d.Package == ref.Name() {
-				out = append(out, entry.Name)
-			}
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out), nil
 }

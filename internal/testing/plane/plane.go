@@ -29,15 +29,15 @@ func Start(t testing.TB, content manager.Content) client.Client {
 
 // Run runs a manager on a cluster and returns when it works. The function that it
 // gives stops the manager and waits for its end.
-func Run(t testing.TB, cfg *rest.Config, content manager.Content) (stop func()) {
+func Run(t testing.TB, cfg *rest.Config, content manager.Content, more ...func(*manager.Options)) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, ended := make(chan struct{}), make(chan error, 1)
-	go func() {
-		ended <- manager.Run(ctx, manager.Options{
-			Config: cfg, Content: content, Log: slog.New(slog.DiscardHandler), Ready: func() { close(ready) },
-		})
-	}()
+	o := manager.Options{Config: cfg, Content: content, Log: slog.New(slog.DiscardHandler), Ready: func() { close(ready) }}
+	for _, how := range more {
+		how(&o)
+	}
+	go func() { ended <- manager.Run(ctx, o) }()
 	select {
 	case <-ready:
 	case err := <-ended:

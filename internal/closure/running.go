@@ -1,0 +1,111 @@
+package closure
+
+import (
+	"cmp"
+	"slices"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/lockfile"
+	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/solve"
+)
+
+// Version is a version of a package: a tag, a digest, or both. The zero value is one
+// that nobody knows.
+type Version struct {
+	Tag    string
+	Digest oci.Digest
+}
+
+// String is the version as people read it: the tag, or the digest where there is none.
+func (v Version) String() string {
+	switch {
+	case v.Tag != "":
+		return v.Tag
+	case v.Digest.IsZero():
+		return "an unknown version"
+	}
+	return v.Digest.String()
+}
+
+// fits reports whether a version will do: any will where no constraint is named.
+func (v Version) fits(constraint string) bool {
+	if constraint == "" {
+		return true
+	}
+	pin := v.Tag
+	if !v.Digest.IsZero() {
+		pin = lockfile.Package{Version: v.Tag, Digest: v.Digest}.Pin()
+	}
+	return solve.ParseConstraint(constraint).Accepts(pin)
+}
+
+// Running gives the versions of a package whose objects may be in a cluster: that of
+// its active revision and, until that one has been healthy, that of the revision whose
+// place it takes. While one revision makes place for another it is the last one that
+// was active. There is none before the first revision. Revisions are those of the
+// package.
+func Running(p v1.Package, revisions []v1.PackageRevision) []Version {
+	rev := last(revisions)
+	if rev == nil {
+		return nil
+	}
+	running := []Version{versionOf(rev)}
+	if a := p.PackageStatus().Activation; rev.RevisionSpec().DesiredState != v1.RevisionActive ||
+		a != nil && a.Healthy && a.Revision == rev.GetName() && a.Number == rev.RevisionSpec().Revision {
+		return running
+	}
+	before := revision.Previous(rev.GetName(), revision.States(revisions, rev.GetName()))
+	if i := slices.IndexFunc(revisions, func(r v1.PackageRevision) bool { return r.GetName() == before }); i >= 0 {
+		running = append(running, versionOf(revisions[i]))
+	}
+	return running
+}
+
+// last is the revision that is active, or was until now; nil when none ever was. Of
+// two that are active the one with the higher number is the newer one.
+func last(revisions []v1.PackageRevision) v1.PackageRevision {
+	var out v1.PackageRevision
+	for _, rev := range revisions {
+		if rev.RevisionSpec().Revision > 0 && (out == nil || newer(rev, out)) {
+			out = rev
+		}
+	}
+	return out
+}
+
+func newer(a, b v1.PackageRevision) bool {
+	rank := func(r v1.PackageRevision) int {
+		if r.RevisionSpec().DesiredState == v1.RevisionActive {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.RevisionSpec().Revision, b.RevisionSpec().Revision)) > 0
+}
+
+func versionOf(rev v1.PackageRevision) Version {
+	var out Version
+	if ref, err := oci.ParseReference(rev.RevisionSpec().Image, oci.ParseOptions{}); err == nil {
+		out.Tag, out.Digest = ref.Tag, ref.Digest
+	}
+	if d, err := oci.ParseDigest(rev.RevisionSpec().Digest); err == nil {
+		out.Digest = d
+	}
+	return out
+}
+
+// BroughtBack is the revision that a package stands for instead of what it asks for,
+// since that did not become healthy in time: nil when there is none. It holds until the
+// package asks for something else.
+func BroughtBack(p v1.Package, revisions []v1.PackageRevision) v1.PackageRevision {
+	back := revision.PolicyOf(p).Back
+	if i := slices.IndexFunc(revisions, func(r v1.PackageRevision) bool { return back != "" && r.GetName() == back }); i >= 0 {
+		return revisions[i]
+	}
+	return nil
+}
+
+// VersionOf is the version that a package stands for.
+func VersionOf(n Node) Version { return Version{n.Version, n.Digest} }

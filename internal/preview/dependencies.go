@@ -1,0 +1,128 @@
+package preview
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/closure"
+	"github.com/xpkg-dev/xpkg/internal/format"
+	"github.com/xpkg-dev/xpkg/internal/lockfile"
+	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+)
+
+// dependencies plans what is there, comes and moves of what a package needs, and says
+// whose needs it would not meet.
+func (pl *Planner) dependencies(ctx context.Context, s *situation, p v1.Package, content oci.Digest, needs []format.Dependency, out *Plan) error {
+	others, err := pl.nodes(ctx, s, needs)
+	if err != nil {
+		return err
+	}
+	will, ok := closure.At(p, p.PackageSpec().Package, content, needs)
+	if !ok {
+		return nil // Nobody can need it, and it is on its way out or was put into the cache.
+	}
+	graph := closure.NewGraph(append(others, will), nil)
+	out.Breaks = pl.breaks(s, graph, &will)
+	if p.PackageSpec().SkipDependencyResolution {
+		return nil
+	}
+	for i, d := range graph.Check(lockfile.Needs(needs)) {
+		x := Dependency{Package: d.Need.Package, Constraint: d.Need.Constraint, State: d.State, Optional: d.Need.Optional, Kind: needs[i].Kind}
+		if d.State != closure.Missing && d.State != closure.Off {
+			x.Installed = d.At.Reference()
+		}
+		out.Dependencies = append(out.Dependencies, x)
+	}
+	err = pl.bring(ctx, s, p, graph, out)
+	out.Preconditions.Installed = s.restsOn(out)
+	return err
+}
+
+// nodes are all other packages, with what they need as the Lock says. What may be in
+// the cluster is looked up of those that are needed.
+func (pl *Planner) nodes(ctx context.Context, s *situation, needs []format.Dependency) ([]closure.Node, error) {
+	var nodes []closure.Node
+	needed := map[string][]string{}
+	for _, x := range s.others {
+		n, ok := s.node(x)
+		if !ok {
+			continue
+		}
+		nodes = append(nodes, n)
+		if slices.ContainsFunc(needs, func(d format.Dependency) bool { return lockfile.Repository(d.Package) == n.Package.Package }) {
+			needed[n.Kind] = append(needed[n.Kind], n.Name)
+		}
+	}
+	running := map[string][]v1.PackageRevision{}
+	for kind, names := range needed {
+		revisions, err := pl.revisionsOf(ctx, kind, names...)
+		if err != nil {
+			return nil, err
+		}
+		for _, rev := range revisions {
+			key := Package{Kind: kind, Name: rev.GetLabels()[v1.LabelPackage]}.Short()
+			running[key] = append(running[key], rev)
+		}
+	}
+	for i, n := range nodes {
+		key := Package{Kind: n.Kind, Name: n.Name}.Short()
+		nodes[i].Running = closure.Running(s.other(key), running[key])
+	}
+	return nodes, nil
+}
+
+// node is another package, as it asks to be or as it was brought back.
+func (s *situation) node(x v1.Package) (closure.Node, bool) {
+	needs, known := closure.Locked(x, s.lock.Packages)
+	if revision.PolicyOf(x).Back == "" || !known {
+		return closure.Of(x, needs)
+	}
+	entry, _ := closure.Entry(x, s.lock.Packages)
+	return closure.At(x, imageOf(entry), oci.Digest{}, needs)
+}
+
+// imageOf is the reference of an entry of the Lock, whose version is a tag or a digest.
+func imageOf(entry v1beta1.LockPackage) string {
+	if strings.HasPrefix(entry.Version, "sha256:") {
+		return entry.Source + "@" + entry.Version
+	}
+	return entry.Source + ":" + entry.Version
+}
+
+// other gives another package by its short name.
+func (s *situation) other(short string) v1.Package {
+	i := slices.IndexFunc(s.others, func(x v1.Package) bool { return Package{Kind: x.PackageKind(), Name: x.GetName()}.Short() == short })
+	return s.others[i]
+}
+
+// restsOn names the packages that a plan was made from: those that the package needs,
+// and those that move with it. What becomes of any other package is no reason to plan
+// again.
+func (s *situation) restsOn(p *Plan) []Installed {
+	repositories := map[string]bool{}
+	for _, d := range p.Dependencies {
+		repositories[lockfile.Repository(d.Package)] = true
+	}
+	for _, b := range p.Brings {
+		repositories[lockfile.Repository(b.Reference)] = true
+	}
+	var out []Installed
+	for _, x := range s.others {
+		ref, err := oci.ParseReference(x.PackageSpec().Package, oci.ParseOptions{})
+		if err != nil || !repositories[ref.Name()] {
+			continue
+		}
+		out = append(out, Installed{
+			Kind: x.PackageKind(), Name: x.GetName(), Reference: x.PackageSpec().Package, Digest: x.PackageStatus().ResolvedDigest,
+		})
+	}
+	slices.SortFunc(out, func(a, b Installed) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
+	return out
+}
