@@ -208,8 +208,7 @@ func repositoryOf(o client.Object) string {
 }
 
 // activated lets through revisions from the moment on in which what they bring takes
-// the place of what was there. Those that are there when the manager starts are looked
-// at anyway.
+// the place of what was there. One content can be several versions. Those that are there when the manager starts are looked at anyway.
 func activated() predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool {
@@ -217,7 +216,8 @@ func activated() predicate.Predicate {
 			return active(rev) && rev.RevisionSpec().Revision > 1 && rev.RevisionStatus().ObservedGeneration == 0
 		},
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			return active(e.ObjectNew.(v1.PackageRevision)) && !active(e.ObjectOld.(v1.PackageRevision))
+			was, is := e.ObjectOld.(v1.PackageRevision), e.ObjectNew.(v1.PackageRevision)
+			return active(is) && (!active(was) || was.RevisionSpec().Image != is.RevisionSpec().Image)
 		},
 		DeleteFunc:  func(event.DeleteEvent) bool { return false },
 		GenericFunc: func(event.GenericEvent) bool { return false },
