@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/closure"
 	"github.com/xpkg-dev/xpkg/internal/plan"
 	"github.com/xpkg-dev/xpkg/internal/preview"
 )
@@ -64,6 +65,9 @@ func updatePlanned(ctx context.Context, cluster client.Client, live v1.Package, 
 	*live.PackageSpec() = *want.PackageSpec()
 	if r := live.RuntimeSpec(); r != nil {
 		*r = *want.RuntimeSpec()
+	}
+	if p.Adopts {
+		closure.Adopt(live)
 	}
 	kind := live.GetObjectKind().GroupVersionKind()
 	err = cluster.Update(ctx, live, client.FieldOwner(plan.FieldManager))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/xpkg-dev/xpkg/internal/closure"
 	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/lockfile"
 	"github.com/xpkg-dev/xpkg/internal/oci"
@@ -35,15 +36,13 @@ func (f closureFlags) of(env *Env, what []string) (_ lockfile.File, err error) {
 }
 
 // closure is what is installed, as a lock file would have it. Its roots are the
-// packages that no other one needs.
+// packages that people have installed.
 func (i *installed) closure() lockfile.File {
 	var f lockfile.File
 	needs := map[string][]lockfile.Dependency{}
-	needed := map[string]bool{}
 	for _, e := range i.lock.Packages {
 		for _, d := range e.Dependencies {
 			needs[e.Name] = append(needs[e.Name], lockfile.Dependency{Package: d.Package, Constraint: d.Constraints})
-			needed[d.Package] = true
 		}
 		for _, d := range e.OptionalDependencies {
 			needs[e.Name] = append(needs[e.Name], lockfile.Dependency{Package: d.Package, Constraint: d.Constraints, Optional: true})
@@ -62,7 +61,7 @@ func (i *installed) closure() lockfile.File {
 			p.Digest = d
 		}
 		f.Packages = append(f.Packages, p)
-		if !needed[p.Package] {
+		if !closure.IsMade(x) {
 			f.Roots = append(f.Roots, lockfile.Root{Package: p.Package, Constraint: p.Name(), Exact: true})
 		}
 	}

@@ -141,7 +141,7 @@ func (c *installCmd) create(env *Env, cluster client.Client, p v1.Package) (crea
 // adopt makes a package that was installed because others need it one that a person
 // wants: it stays when nobody needs it any more.
 func adopt(env *Env, cluster client.Client, p v1.Package) error {
-	if p.GetLabels()[closure.LabelMade] != "true" {
+	if !closure.IsMade(p) {
 		return nil
 	}
 	kind := p.GetObjectKind().GroupVersionKind()

@@ -91,7 +91,8 @@ func planInstall(ctx context.Context, pl *planner, want v1.Package) (*preview.Pl
 		if err := installedOtherwise(live, want.PackageSpec().Package); err != nil {
 			return nil, err
 		}
-		want = live
+		want = live.DeepCopyObject().(v1.Package)
+		closure.Adopt(want)
 	}
 	p, err := pl.Install(ctx, want)
 	return p, planFailed(err, "install "+shortName(want))

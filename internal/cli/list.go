@@ -34,10 +34,10 @@ func (c *listCmd) Run(env *Env) error {
 		for _, p := range all.packages {
 			rows = append(rows, []string{
 				shortName(p), status(p, v1.TypeInstalled), status(p, v1.TypeHealthy), p.PackageSpec().Package,
-				age(p.GetCreationTimestamp().Time, time.Now()),
+				age(p.GetCreationTimestamp().Time, time.Now()), string(reasonOf(p)),
 			})
 		}
-		return writeTable(w, []string{"NAME", "INSTALLED", "HEALTHY", "PACKAGE", "AGE"}, rows)
+		return writeTable(w, []string{"NAME", "INSTALLED", "HEALTHY", "PACKAGE", "AGE", "REASON"}, rows)
 	})
 }
 

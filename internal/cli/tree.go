@@ -12,6 +12,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/closure"
 	"github.com/xpkg-dev/xpkg/internal/oci"
 )
 
@@ -24,14 +25,18 @@ type treeCmd struct {
 
 // node is a package in the tree.
 type node struct {
-	Kind     string           `json:"kind"`
-	Name     string           `json:"name"`
-	Version  string           `json:"version"`
-	Revision string           `json:"revision,omitempty"`
-	Healthy  string           `json:"healthy"`
-	Message  string           `json:"message,omitempty"`
-	Objects  map[string]int   `json:"objects,omitempty"`
-	Needs    []dependencyNode `json:"needs,omitempty"`
+	Kind     string        `json:"kind"`
+	Name     string        `json:"name"`
+	Version  string        `json:"version"`
+	Revision string        `json:"revision,omitempty"`
+	Healthy  string        `json:"healthy"`
+	Reason   installReason `json:"reason"`
+	// InstalledFor are the repositories of those for whom it was installed, if it was
+	// installed for others.
+	InstalledFor []string         `json:"installedFor,omitempty"`
+	Message      string           `json:"message,omitempty"`
+	Objects      map[string]int   `json:"objects,omitempty"`
+	Needs        []dependencyNode `json:"needs,omitempty"`
 }
 
 // dependencyNode is what a package needs, and what satisfies it.
@@ -155,6 +160,7 @@ func (t *forest) grow(env *Env, c client.Client, p v1.Package) (*node, error) {
 	n := &node{
 		Kind: p.PackageKind(), Name: p.GetName(), Version: version(p.PackageSpec().Package),
 		Revision: p.PackageStatus().CurrentRevision, Healthy: status(p, v1.TypeHealthy), Objects: map[string]int{},
+		Reason: reasonOf(p), InstalledFor: closure.For(p),
 	}
 	if health.Status != corev1.ConditionTrue {
 		n.Message = cmp.Or(health.Message, "not looked at yet")
@@ -198,7 +204,10 @@ func (t *forest) grow(env *Env, c client.Client, p v1.Package) (*node, error) {
 
 // alone is a package that is shown whole elsewhere.
 func alone(p v1.Package) *node {
-	return &node{Kind: p.PackageKind(), Name: p.GetName(), Version: version(p.PackageSpec().Package), Healthy: status(p, v1.TypeHealthy)}
+	return &node{
+		Kind: p.PackageKind(), Name: p.GetName(), Version: version(p.PackageSpec().Package), Healthy: status(p, v1.TypeHealthy),
+		Reason: reasonOf(p), InstalledFor: closure.For(p),
+	}
 }
 
 // version is the tag of a reference, or else the start of its digest.
@@ -217,6 +226,9 @@ func (n *node) title() string {
 	health := "Healthy=" + n.Healthy
 	if n.Message != "" {
 		health += "  " + n.Message
+	}
+	if n.Reason == dependency {
+		health += "  (installed for " + forWhom(n.InstalledFor) + ")"
 	}
 	return safe(fmt.Sprintf("%s/%s  %s  %s", strings.ToLower(n.Kind), n.Name, n.Version, health))
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/xpkg-dev/xpkg/internal/closure"
 	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/lockfile"
 )
@@ -26,6 +27,10 @@ type reasonView struct {
 	Kind    format.Kind `json:"kind"`
 	// Paths lead from somebody who asks for a package to this one.
 	Paths [][]askView `json:"paths"`
+	// Reason is why it is in a cluster, and InstalledFor are the repositories of those
+	// for whom it was installed.
+	Reason       installReason `json:"reason,omitempty"`
+	InstalledFor []string      `json:"installedFor,omitempty"`
 	// WorkWith are those who do not need it, and work with some versions of it only.
 	WorkWith []askView `json:"workWith,omitempty"`
 }
@@ -41,7 +46,7 @@ type askView struct {
 
 // Run prints who needs a package, who needs those, and who works with it.
 func (c *whyCmd) Run(env *Env) error {
-	f, name, err := c.closure(env)
+	f, name, all, err := c.closure(env)
 	if err != nil {
 		return err
 	}
@@ -57,10 +62,16 @@ func (c *whyCmd) Run(env *Env) error {
 		from, _ := f.Find(by.Package)
 		view.WorkWith = append(view.WorkWith, askView{By: cmp.Or(by.By, by.Package), ByVersion: from.Version, Package: p.Package, Constraint: by.Constraint})
 	}
+	view.installed(all)
 	return c.print(env.Stdout, view, func(w io.Writer) error {
 		fmt.Fprintf(w, "%s/%s  %s\n", strings.ToLower(string(p.Kind)), safe(p.Package), safe(p.Name()))
+		if line := view.story(); line != "" {
+			fmt.Fprintln(w, safe(line))
+		}
 		for _, path := range view.Paths {
-			writePath(w, path)
+			if view.Reason != explicit || len(path) > 1 {
+				writePath(w, path)
+			}
 		}
 		for _, a := range view.WorkWith {
 			fmt.Fprintln(w, safe(fmt.Sprintf("%s works with %s %s", strings.TrimSpace(a.By+" "+a.ByVersion), a.Package, a.Constraint)))
@@ -69,25 +80,52 @@ func (c *whyCmd) Run(env *Env) error {
 	})
 }
 
-// closure is what is looked at, and the name of the package in it.
-func (c *whyCmd) closure(env *Env) (lockfile.File, string, error) {
+// installed says why the package is in a cluster, if that is what is looked at. Of
+// packages of one repository somebody may have installed one.
+func (v *reasonView) installed(all *installed) {
+	if all == nil {
+		return
+	}
+	for _, p := range all.packages {
+		if repositoryOf(p) == v.Package && v.Reason != explicit {
+			v.Reason, v.InstalledFor = reasonOf(p), closure.For(p)
+		}
+	}
+}
+
+// story is the reason in a sentence, or nothing.
+func (v *reasonView) story() string {
+	switch {
+	case v.Reason == explicit:
+		return "you installed it"
+	case v.Reason == dependency && len(v.Paths) > 0:
+		return "it was installed because others need it"
+	case v.Reason == dependency:
+		return fmt.Sprintf("it was installed for %s, and nobody needs it any more", forWhom(v.InstalledFor))
+	}
+	return ""
+}
+
+// closure is what is looked at, the name of the package in it, and all that is
+// installed when it is a cluster.
+func (c *whyCmd) closure(env *Env) (lockfile.File, string, *installed, error) {
 	if c.Lock != "" || len(c.What) > 0 {
 		f, err := c.of(env, c.What)
-		return f, c.Name, err
+		return f, c.Name, nil, err
 	}
 	cluster, err := c.client()
 	if err != nil {
-		return lockfile.File{}, "", err
+		return lockfile.File{}, "", nil, err
 	}
 	all, err := load(env.Context, cluster)
 	if err != nil {
-		return lockfile.File{}, "", err
+		return lockfile.File{}, "", nil, err
 	}
 	name := c.Name
 	if p, err := all.find(name); err == nil {
 		name = repositoryOf(p)
 	}
-	return all.closure(), name, nil
+	return all.closure(), name, all, nil
 }
 
 // asksAlong says who asks for what on a path, once for each of those who ask for its

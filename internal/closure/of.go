@@ -13,13 +13,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/revision"
 )
 
-// LabelMade with the value "true" is on packages that were installed because others
-// need them.
-const LabelMade = "xpkg.dev/dependency"
-
-// AnnotationFor on such a package names those for whom it was installed.
-const AnnotationFor = "xpkg.dev/installed-for"
-
 // Of is the node of a package object, which needs what is given. There is none for a
 // package that is being deleted, or that is not named by a repository.
 func Of(p v1.Package, needs []format.Dependency) (Node, bool) {
@@ -38,7 +31,7 @@ func At(p v1.Package, image string, content oci.Digest, needs []format.Dependenc
 		content = ref.Digest
 	}
 	return Node{
-		Kind: p.PackageKind(), Name: p.GetName(), Asked: spec.Package, Skip: spec.SkipDependencyResolution, Made: p.GetLabels()[LabelMade] == "true",
+		Kind: p.PackageKind(), Name: p.GetName(), Asked: spec.Package, Skip: spec.SkipDependencyResolution, Made: IsMade(p),
 		Package: lockfile.Package{
 			Package: ref.Name(), Version: ref.Tag, Digest: content, Kind: format.Kind(p.PackageKind()), Dependencies: lockfile.Needs(needs),
 		},

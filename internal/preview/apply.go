@@ -7,6 +7,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/closure"
 	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/rights"
@@ -76,6 +77,9 @@ func (p *Plan) Applied(live v1.Package) (bool, error) {
 		return live == nil || live.GetUID() == p.Preconditions.UID && live.GetDeletionTimestamp() != nil, nil
 	}
 	if live == nil || p.Operation == Update && live.GetUID() != p.Preconditions.UID {
+		return false, nil
+	}
+	if p.Adopts && closure.IsMade(live) {
 		return false, nil
 	}
 	is, err := specOf(live)

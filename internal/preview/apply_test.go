@@ -1,6 +1,7 @@
 package preview
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/closure"
 	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/rights"
 )
@@ -53,6 +55,24 @@ func TestApplied(t *testing.T) {
 				t.Errorf("got %v and %v", got, err)
 			}
 		})
+	}
+}
+
+// A plan that makes a package somebody's is carried out when nothing says any more that
+// it was installed for others.
+func TestAppliedAdoption(t *testing.T) {
+	p := whole(t)
+	p.Operation, p.Adopts = Update, true
+	live, err := p.Wanted()
+	if err != nil {
+		t.Fatal(err)
+	}
+	live.SetUID(p.Preconditions.UID)
+	for _, made := range []bool{true, false} {
+		live.SetLabels(map[string]string{closure.LabelMade: fmt.Sprint(made)})
+		if got, err := p.Applied(live); got == made || err != nil {
+			t.Errorf("made for others is %v, and the plan is carried out: %v %v", made, got, err)
+		}
 	}
 }
 

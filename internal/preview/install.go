@@ -9,6 +9,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/closure"
 	"github.com/xpkg-dev/xpkg/internal/content"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/desired"
@@ -86,7 +87,16 @@ func (s *situation) wanted(want v1.Package) (v1.Package, error) {
 	if r := p.RuntimeSpec(); r != nil {
 		*r = *want.RuntimeSpec()
 	}
+	if s.adopts(want) {
+		closure.Adopt(p)
+	}
 	return p, nil
+}
+
+// adopts reports whether a package that was installed because others need it is to be
+// one that a person wants.
+func (s *situation) adopts(want v1.Package) bool {
+	return s.live != nil && closure.IsMade(s.live) && !closure.IsMade(want)
 }
 
 // count gives p the generation that it will have: the API server counts a change of
@@ -133,6 +143,7 @@ func (s *situation) startInstall(p v1.Package, f found) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	out.Adopts = s.adopts(p)
 	reference, digest := p.PackageSpec().Package, f.digest.String()
 	out.Package.To = &Version{Reference: reference, Digest: digest}
 	out.Content = &Content{Reference: reference, Resolved: reference, Digest: digest}

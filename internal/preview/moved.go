@@ -33,6 +33,7 @@ func Moved(planned, now *Plan) []Difference {
 	d.text("the operation", string(planned.Operation), string(now.Operation))
 	d.text("the cluster", string(planned.Cluster), string(now.Cluster))
 	d.packages(planned, now)
+	d.text("whether the package becomes yours", fmt.Sprint(planned.Adopts), fmt.Sprint(now.Adopts))
 	d.content(planned.Content, now.Content)
 	was, is := planned.Preconditions, now.Preconditions
 	d.text("the UID of the package", string(was.UID), string(is.UID))

@@ -25,6 +25,9 @@ func notes(p v1.Package, n succession, out *Plan) []string {
 	if n.current.GetAnnotations()[v1.AnnotationPaused] == "true" {
 		all = append(all, fmt.Sprintf("The revision %s is paused: its objects stay as they are until the annotation %s is removed.", n.current.GetName(), v1.AnnotationPaused))
 	}
+	if out.Adopts {
+		all = append(all, "The package was installed because others need it. It is yours then, and stays when nobody needs it any more.")
+	}
 	policy := revision.PolicyOf(p)
 	switch {
 	case n.decision.Activate == n.current.GetName():

@@ -51,6 +51,9 @@ type Plan struct {
 	// empty when whoever plans may not read that.
 	Cluster types.UID `json:"cluster,omitempty"`
 	Package Package   `json:"package"`
+	// Adopts says that the package was installed because others need it, and becomes one
+	// that a person wants: it stays when nobody needs it any more.
+	Adopts bool `json:"adopts,omitempty"`
 	// Content is what would be installed; nil for an uninstall.
 	Content *Content `json:"content,omitempty"`
 	// Revisions are changed in this order.
@@ -206,7 +209,7 @@ type Installed struct {
 
 // Writes reports whether the operation would write the package object.
 func (p *Plan) Writes() bool {
-	return p.Operation != Update || !sameJSON(p.Preconditions.Spec, specIn(p.Package.Object))
+	return p.Operation != Update || p.Adopts || !sameJSON(p.Preconditions.Spec, specIn(p.Package.Object))
 }
 
 // Pending reports whether anything would change.
