@@ -59,7 +59,7 @@ func Grants() []Grant {
 		},
 		{
 			Name: "dependencies", Scope: Everywhere,
-			Reason: "Install what packages need, and bring it to the version that they need.",
+			Reason: "Install what packages need, and bring it to the version that they need. A Provider is kept until its definitions are gone.",
 			Rules: []rbacv1.PolicyRule{
 				rule(packages, words("providers", "configurations", "functions"), words("get", "create", "update")),
 			},
@@ -93,9 +93,9 @@ func Grants() []Grant {
 		},
 		{
 			Name: "definitions", Scope: Everywhere,
-			Reason: "Install the definitions of packages and of the package API, bring back what others change in them, and wake an API server that is slow to serve them.",
+			Reason: "Install the definitions of packages and of the package API, bring back what others change in them, and wake an API server that is slow to serve them. Those of a Provider that was deleted are deleted while its program still runs.",
 			Rules: []rbacv1.PolicyRule{
-				rule("apiextensions.k8s.io", words("customresourcedefinitions"), slices.Concat(read, write)),
+				rule("apiextensions.k8s.io", words("customresourcedefinitions"), slices.Concat(words("delete"), read, write)),
 				rule("apiextensions.k8s.io", words("customresourcedefinitions/status"), words("patch")),
 			},
 		},

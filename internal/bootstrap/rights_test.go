@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,6 +18,8 @@ import (
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
 	"github.com/xpkg-dev/xpkg/internal/format"
+	"github.com/xpkg-dev/xpkg/internal/manager"
+	"github.com/xpkg-dev/xpkg/internal/permission"
 	"github.com/xpkg-dev/xpkg/internal/rights"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
@@ -37,7 +40,11 @@ var unproven = map[string]string{
 const held = "package-groups"
 
 // sometimes are rights that calls need only now and then.
-var sometimes = map[string]string{"patch events": "an event that repeats itself within minutes is counted"}
+var sometimes = map[string]string{
+	"patch events":            "an event that repeats itself within minutes is counted",
+	"get clusterrolebindings": "what was written is looked at when the answer was lost",
+	"get rolebindings":        "what was written is looked at when the answer was lost",
+}
 
 // The manager installs, upgrades and corrects packages of every sort with the rights
 // of the manifests, is never refused anything, and needs each of the rights.
@@ -192,6 +199,8 @@ func (s *stand) everything(t *testing.T) {
 		s.healthy(t, p)
 		name := "every-" + strings.ToLower(kind)
 		p = pkg(kind, name, s.publish(t, name, "v1.0.0", stream(kind, name, all(kind, "first", many)...)))
+		// What was given to the version before is compared.
+		p.SetAnnotations(map[string]string{permission.AnnotationIncrease: string(manager.ApproveIncrease)})
 		s.put(t, p)
 		s.healthy(t, p)
 		second := s.publish(t, name, "v2.0.0", stream(kind, name+"-2", all(kind, "second", many)...))
@@ -200,10 +209,23 @@ func (s *stand) everything(t *testing.T) {
 			s.change(t, p, func(spec *v1.PackageSpec) { spec.CommonLabels = map[string]string{"label": label} })
 		}
 		if kind == v1.ProviderKind {
-			last := s.publish(t, name, "v3.0.0", stream(kind, name+"-3", definition("last", "third")))
+			last := s.publish(t, name, "v3.0.0", stream(kind, name+"-3", definition(fmt.Sprintf("of%d-0", many), "third")))
 			s.change(t, p, func(spec *v1.PackageSpec) { spec.Package = last })
+			s.remove(t, p)
 		}
 	}
+}
+
+// remove deletes a package whose program has a part in that, and waits until it is gone.
+func (s *stand) remove(t *testing.T, p v1.Package) {
+	t.Helper()
+	if err := s.client.Delete(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	wait.Until(t, patience, p.GetName()+" is gone", func() (string, bool) {
+		err := s.client.Get(t.Context(), client.ObjectKeyFromObject(p), p)
+		return fmt.Sprint(err, p.GetCondition(v1.TypeReady).Message), apierrors.IsNotFound(err)
+	})
 }
 
 // many is so many objects of a kind that they are listed rather than read one by one.

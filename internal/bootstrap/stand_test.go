@@ -18,7 +18,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -81,14 +83,19 @@ func newStand(t *testing.T) *stand {
 	return s
 }
 
-// clear deletes all packages: what they need is in the registry of their test.
+// clear deletes all packages: what they need is in the registry of their test. No
+// manager is there to see them off.
 func (s *stand) clear(t *testing.T) {
 	for _, kind := range v1.PackageKinds() {
 		list := v1.NewPackageList(kind)
-		if err := s.client.List(context.Background(), list); err != nil {
+		if err := s.client.List(context.Background(), list); err != nil && !meta.IsNoMatchError(err) {
 			t.Error(err)
 		}
 		for _, p := range list.Packages() {
+			release := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+			if err := s.client.Patch(context.Background(), p, release); client.IgnoreNotFound(err) != nil {
+				t.Error(err)
+			}
 			if err := s.client.Delete(context.Background(), p); client.IgnoreNotFound(err) != nil {
 				t.Error(err)
 			}

@@ -54,7 +54,7 @@ func (c *applyCmd) Run(env *Env) (err error) {
 	if err := c.compare(env, pl, p); err != nil {
 		return err
 	}
-	done, err := carryOut(env.Context, pl.client, p, propagation(c.Wait))
+	done, err := carryOut(env.Context, pl.client, p)
 	if err != nil {
 		return err
 	}

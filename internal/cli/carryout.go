@@ -20,7 +20,7 @@ const attempts = 10
 
 // carryOut makes the one write of a plan, on the condition that the package is
 // still the one that the plan was made from. The package manager does the rest.
-func carryOut(ctx context.Context, cluster client.Client, p *preview.Plan, gone metav1.DeletionPropagation) (v1.Package, error) {
+func carryOut(ctx context.Context, cluster client.Client, p *preview.Plan) (v1.Package, error) {
 	if p.Operation == preview.Install {
 		return createPlanned(ctx, cluster, p)
 	}
@@ -33,7 +33,7 @@ func carryOut(ctx context.Context, cluster client.Client, p *preview.Plan, gone 
 			return nil, err
 		}
 		if p.Operation == preview.Uninstall {
-			err = deletePlanned(ctx, cluster, live, gone)
+			err = deletePlanned(ctx, cluster, live)
 		} else {
 			err = updatePlanned(ctx, cluster, live, p)
 		}
@@ -75,11 +75,15 @@ func updatePlanned(ctx context.Context, cluster client.Client, live v1.Package, 
 	return err
 }
 
-func deletePlanned(ctx context.Context, cluster client.Client, live v1.Package, how metav1.DeletionPropagation) error {
+func deletePlanned(ctx context.Context, cluster client.Client, live v1.Package) error {
 	uid, version := live.GetUID(), live.GetResourceVersion()
-	err := cluster.Delete(ctx, live, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(how))
+	err := cluster.Delete(ctx, live, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(propagation))
 	return client.IgnoreNotFound(err)
 }
+
+// propagation is how a package is deleted. What it brought goes after it: in the
+// foreground its program would lose its rights before its custom resources are gone.
+const propagation = metav1.DeletePropagationBackground
 
 // showPlan shows a plan to whoever is asked about it.
 func (e *Env) showPlan(p *preview.Plan) error {

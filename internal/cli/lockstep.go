@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -101,7 +100,7 @@ func (s *step) carryOut(ctx context.Context, cluster client.Client) (v1.Package,
 	case s.same:
 		return s.live, "unchanged", nil
 	case s.plan != nil:
-		done, err := carryOut(ctx, cluster, s.plan, metav1.DeletePropagationBackground)
+		done, err := carryOut(ctx, cluster, s.plan)
 		return done, word, err
 	case s.live != nil:
 		err := cluster.Update(ctx, s.want, client.FieldOwner(plan.FieldManager))

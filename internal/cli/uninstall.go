@@ -102,11 +102,11 @@ func (c *uninstallCmd) remove(env *Env, cluster client.Client, p v1.Package) err
 		if err != nil {
 			return err
 		}
-		_, err = carryOut(env.Context, cluster, agreed, propagation(c.Wait))
+		_, err = carryOut(env.Context, cluster, agreed)
 		return err
 	}
 	uid := p.GetUID()
-	err := cluster.Delete(env.Context, p, client.Preconditions{UID: &uid}, client.PropagationPolicy(propagation(c.Wait)))
+	err := cluster.Delete(env.Context, p, client.Preconditions{UID: &uid}, client.PropagationPolicy(propagation))
 	return classify(client.IgnoreNotFound(err), "delete %s", shortName(p))
 }
 
@@ -138,15 +138,6 @@ func (c *uninstallCmd) ask(env *Env) (p *preview.Plan, err error) {
 	return p, nil
 }
 
-// propagation is how a package is deleted: in the foreground where somebody waits
-// for what it brought.
-func propagation(wait time.Duration) metav1.DeletionPropagation {
-	if wait > 0 {
-		return metav1.DeletePropagationForeground
-	}
-	return metav1.DeletePropagationBackground
-}
-
 // broughtBy lists the objects that the revisions of a package have established.
 func broughtBy(ctx context.Context, cluster client.Client, p v1.Package) ([]plan.Ref, error) {
 	list := p.NewRevisionList()
@@ -162,9 +153,7 @@ func broughtBy(ctx context.Context, cluster client.Client, p v1.Package) ([]plan
 	return refs, nil
 }
 
-// waitGone waits for the package and for what only it owned. It is deleted in the
-// foreground, but a garbage collector that does not know a kind yet does not wait
-// for objects of that kind.
+// waitGone waits for the package and for what only it owned.
 func waitGone(env *Env, flags clusterFlags, cluster client.Client, p v1.Package, brought []plan.Ref, limit time.Duration) error {
 	cfg, err := flags.config()
 	if err != nil {
@@ -209,6 +198,15 @@ func remains(ctx context.Context, cluster client.Client, objects *apply.Cluster,
 		return true, nil
 	case client.IgnoreNotFound(err) != nil:
 		return false, classify(err, "read %s", shortName(p))
+	}
+	revisions := p.NewRevisionList()
+	if err := cluster.List(ctx, revisions, client.MatchingLabels{v1.LabelPackage: p.GetName()}); err != nil {
+		return false, classify(err, "list the revisions of %s", shortName(p))
+	}
+	for _, rev := range revisions.Revisions() {
+		if metav1.IsControlledBy(rev, p) {
+			return true, nil
+		}
 	}
 	live, err := objects.Metadata(ctx, brought)
 	if err != nil && !apply.ErrKindNotServed.Is(err) {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -167,7 +166,7 @@ func (c *updateCmd) Run(env *Env) (err error) {
 	if err := c.consentTo(env, p, "update "+c.Name); err != nil {
 		return err
 	}
-	done, err := carryOut(env.Context, pl.client, p, metav1.DeletePropagationBackground)
+	done, err := carryOut(env.Context, pl.client, p)
 	if err != nil {
 		return err
 	}

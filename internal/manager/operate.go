@@ -133,29 +133,41 @@ func leaving(other string) runtime.State {
 // stillWanted looks at the cluster itself, and not at what was watched of it: only the
 // program of a revision that is active now may be started.
 func (r *revisionReconciler) stillWanted(ctx context.Context, f family) error {
-	rev := v1.NewPackage(r.kind).NewRevision()
-	if err := r.stillThere(ctx, f.rev, rev); err != nil {
+	rev, pkg := v1.NewPackage(r.kind).NewRevision(), v1.NewPackage(r.kind)
+	if err := r.readAgain(ctx, f.rev, rev); err != nil {
 		return err
 	}
-	if err := r.stillThere(ctx, f.pkg, v1.NewPackage(r.kind)); err != nil {
+	if err := r.readAgain(ctx, f.pkg, pkg); err != nil {
 		return err
 	}
-	if !active(rev) {
+	if !active(rev) || rev.GetDeletionTimestamp() != nil || pkg.GetDeletionTimestamp() != nil && !leavingPackage(pkg) {
 		return errStale
 	}
 	return nil
 }
 
-// stillThere reads an object from the API server into live, and makes sure that it is
-// the one that was seen and is not about to go.
+// stillThere makes sure that an object is the one that was seen, and is not about to
+// go. It is read from the API server into live.
 func (w *world) stillThere(ctx context.Context, seen, live client.Object) error {
+	if err := w.readAgain(ctx, seen, live); err != nil {
+		return err
+	}
+	if live.GetDeletionTimestamp() != nil {
+		return errStale
+	}
+	return nil
+}
+
+// readAgain reads an object from the API server into live, and makes sure that it is
+// the one that was seen.
+func (w *world) readAgain(ctx context.Context, seen, live client.Object) error {
 	err := w.live.Get(ctx, client.ObjectKeyFromObject(seen), live)
 	switch {
 	case apierrors.IsNotFound(err):
 		return errStale
 	case err != nil:
 		return fmt.Errorf("look at %s again: %w", seen.GetName(), err)
-	case live.GetUID() != seen.GetUID() || live.GetDeletionTimestamp() != nil:
+	case live.GetUID() != seen.GetUID():
 		return errStale
 	}
 	return nil

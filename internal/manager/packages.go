@@ -34,14 +34,18 @@ func (r *packageReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	if err != nil {
 		return ctrl.Result{}, err
 	}
+	look := r.reconcile
 	if p.GetDeletionTimestamp() != nil {
 		// Revisions and objects go with their owner: they are garbage collected.
 		r.pins.drop(p.GetUID())
-		return ctrl.Result{}, nil
+		if !leavingPackage(p) {
+			return ctrl.Result{}, nil
+		}
+		look = r.farewell
 	}
 	log := r.log.With("kind", r.kind, "package", p.GetName(), "reference", p.PackageSpec().Package)
 	return r.report(ctx, log, p, func() (ctrl.Result, verdict, error) {
-		return r.reconcile(ctx, p)
+		return look(ctx, p)
 	}, func(message string) []v1.Condition {
 		return []v1.Condition{v1.Unpacking(message), v1.Unhealthy(message)}
 	})
@@ -67,6 +71,9 @@ func (r *packageReconciler) reconcile(ctx context.Context, p v1.Package) (ctrl.R
 		return r.without(p, pin, name, revisions, err)
 	}
 	if err := revision.Installable(p, pkg.Meta); err != nil {
+		return ctrl.Result{}, verdict{}, err
+	}
+	if err := r.keepProgram(ctx, p); err != nil {
 		return ctrl.Result{}, verdict{}, err
 	}
 	if !slices.ContainsFunc(revisions, func(rev v1.PackageRevision) bool { return rev.GetName() == name }) {

@@ -41,7 +41,7 @@ func (r *revisionReconciler) Reconcile(ctx context.Context, req ctrl.Request) (c
 		return ctrl.Result{}, err
 	}
 	p, err := r.revisionOwner(ctx, rev)
-	if err != nil || p == nil || p.GetDeletionTimestamp() != nil || rev.GetDeletionTimestamp() != nil {
+	if err != nil || p == nil || p.GetDeletionTimestamp() != nil && !leavingPackage(p) || rev.GetDeletionTimestamp() != nil {
 		// Without its package a revision is garbage, and is collected.
 		r.lately.drop(rev.GetUID())
 		return ctrl.Result{}, err
@@ -67,6 +67,10 @@ func (r *revisionReconciler) reconcile(ctx context.Context, log *slog.Logger, p 
 	}
 	f := family{rev, p, siblings}
 	switch {
+	case active(rev) && leavingPackage(p):
+		return r.accompany(ctx, log, f)
+	case leavingPackage(p):
+		return ctrl.Result{}, healthy, nil
 	case active(rev):
 		return r.establish(ctx, log, f)
 	case takingOver(p, siblings):

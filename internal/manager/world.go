@@ -60,8 +60,8 @@ type world struct {
 	// certificates are those of the programs.
 	certificates *certificates.Store
 	core         *crossplane
-	// own are the statuses that were written and not seen yet.
-	own ownWrites
+	// statuses are those that were written and not seen yet.
+	statuses ownWrites
 	// lists are of what the API server itself has.
 	lists lists
 	now   func() time.Time
@@ -90,7 +90,7 @@ type object interface {
 // failure becomes conditions; whether and when it is tried again follows from its
 // class.
 func (w *world) report(ctx context.Context, log *slog.Logger, o object, reconcile func() (ctrl.Result, verdict, error), unhealthy func(message string) []v1.Condition) (ctrl.Result, error) {
-	if w.own.behind(o) {
+	if w.statuses.behind(o) {
 		return ctrl.Result{RequeueAfter: behindPause}, nil
 	}
 	before := o.DeepCopyObject()
@@ -168,7 +168,7 @@ func (w *world) say(ctx context.Context, o object, message string) {
 	*statusOf(interim).observed = *statusOf(o).observed
 	if w.client.Status().Update(ctx, interim) == nil {
 		o.SetResourceVersion(interim.GetResourceVersion())
-		w.own.wrote(o)
+		w.statuses.wrote(o)
 	}
 }
 
@@ -227,9 +227,12 @@ func (w *world) writeStatus(ctx context.Context, before runtime.Object, o object
 		return nil
 	}
 	if err := w.client.Status().Update(ctx, o); err != nil {
+		if o.GetDeletionTimestamp() != nil && apierrors.IsNotFound(err) {
+			return nil // It is gone, and nobody reads of it any more.
+		}
 		return fmt.Errorf("write status: %w", err)
 	}
-	w.own.wrote(o)
+	w.statuses.wrote(o)
 	return nil
 }
 

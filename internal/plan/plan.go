@@ -186,11 +186,15 @@ func IsWebhookConfiguration(r Ref) bool { return rank(r.Kind) == webhookRank }
 // webhookRank is that of webhook configurations, the last one.
 const webhookRank = 4
 
+// DefinitionKind is the kind of the objects with which the custom resources of a kind
+// come and go.
+const DefinitionKind = "CustomResourceDefinition"
+
 // rank orders kinds so that definitions come before what uses them, and what can
 // block writes of others comes last.
 func rank(kind string) int {
 	switch kind {
-	case "CustomResourceDefinition":
+	case DefinitionKind:
 		return 0
 	case "CompositeResourceDefinition", "ManagedResourceDefinition":
 		return 1

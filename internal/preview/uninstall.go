@@ -131,7 +131,7 @@ func definitions(p plan.Plan) []string {
 	for _, c := range p.Changes {
 		switch {
 		case c.Action != plan.Delete:
-		case c.Ref.Kind == "CustomResourceDefinition", c.Ref.Kind == "CompositeResourceDefinition":
+		case c.Ref.Kind == plan.DefinitionKind, c.Ref.Kind == "CompositeResourceDefinition":
 			names = append(names, c.Ref.Name)
 		}
 	}

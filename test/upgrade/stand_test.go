@@ -56,6 +56,8 @@ type stand struct {
 	// address is that by which the API server reaches programs.
 	address string
 	witness *witness
+	// stop ends the manager, and all programs with it.
+	stop func()
 }
 
 func newStand(t *testing.T) *stand {
@@ -81,7 +83,7 @@ func newStand(t *testing.T) *stand {
 	return s
 }
 
-// start runs a manager until the test ends.
+// start runs a manager until the test ends, or until it is stopped before that.
 func (s *stand) start(cfg *rest.Config) {
 	s.Helper()
 	dir := s.TempDir()
@@ -116,7 +118,7 @@ func (s *stand) start(cfg *rest.Config) {
 			Permissions: &manager.Permissions{}, ActivationDeadline: activation,
 		})
 	}()
-	s.Cleanup(func() {
+	s.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
 			s.Errorf("manager: %v", err)
@@ -126,6 +128,7 @@ func (s *stand) start(cfg *rest.Config) {
 			s.Error(err)
 		}
 	})
+	s.Cleanup(s.stop)
 	select {
 	case <-ready:
 	case err := <-ended:

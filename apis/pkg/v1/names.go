@@ -23,6 +23,10 @@ const AnnotationPaused = "crossplane.io/paused"
 // FinalizerRevision keeps a revision until it has left the Lock.
 const FinalizerRevision = "revision.pkg.crossplane.io"
 
+// FinalizerProgram keeps a Provider whose program the package manager runs until its
+// definitions are gone: the program has a part in that.
+const FinalizerProgram = "xpkg.dev/program"
+
 // DefaultRuntimeConfigName is the name of the DeploymentRuntimeConfig that a
 // package uses when it names none.
 const DefaultRuntimeConfigName = "default"

@@ -4,6 +4,8 @@
 //
 //	program serve VERSION    works
 //	program crash VERSION    works for a moment, and ends
+//	program tidy VERSION     works, and keeps each Thing that is deleted until it is
+//	                         annotated with "upgrade.test/tidy"
 package main
 
 import (
@@ -21,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -65,7 +68,7 @@ func run(mode, version string) error {
 	if err := mgr.Add(hooks); err != nil {
 		return err
 	}
-	r := &reconciler{mgr.GetClient(), version}
+	r := &reconciler{mgr.GetClient(), version, mode == "tidy"}
 	if err := ctrl.NewControllerManagedBy(mgr).Named("thing").For(thing()).Complete(r); err != nil {
 		return err
 	}
@@ -81,6 +84,7 @@ func thing() *unstructured.Unstructured {
 type reconciler struct {
 	client  client.Client
 	version string
+	tidy    bool
 }
 
 // Reconcile says what was seen of a thing, and by whom.
@@ -88,6 +92,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	t := thing()
 	if err := r.client.Get(ctx, req.NamespacedName, t); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if r.tidy {
+		if done, err := r.keep(ctx, t); done || err != nil {
+			return ctrl.Result{}, err
+		}
 	}
 	number, _, err := unstructured.NestedInt64(t.Object, "spec", "number")
 	if err != nil {
@@ -103,4 +112,18 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	t.Object["status"] = map[string]any{"seen": number, "by": r.version, "at": metav1.Now().Format(time.RFC3339)}
 	return ctrl.Result{}, r.client.Status().Update(ctx, t)
+}
+
+// keep sees to it that a thing does not go without this program.
+func (r *reconciler) keep(ctx context.Context, t *unstructured.Unstructured) (done bool, err error) {
+	const mark = "upgrade.test/tidy"
+	switch {
+	case t.GetDeletionTimestamp() == nil && !controllerutil.ContainsFinalizer(t, mark):
+		controllerutil.AddFinalizer(t, mark)
+	case t.GetDeletionTimestamp() != nil && t.GetAnnotations()[mark] != "" && controllerutil.ContainsFinalizer(t, mark):
+		controllerutil.RemoveFinalizer(t, mark)
+	default:
+		return t.GetDeletionTimestamp() != nil, nil
+	}
+	return true, r.client.Update(ctx, t)
 }
