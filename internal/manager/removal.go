@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -109,7 +108,7 @@ func (r *removalReconciler) remove(ctx context.Context, n closure.Node) (kept bo
 		r.keep(ctx, p, why)
 		return true, nil
 	}
-	err = r.client.Delete(ctx, p, gone(p), client.PropagationPolicy(metav1.DeletePropagationForeground))
+	err = r.client.Delete(ctx, p, gone(p))
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("remove %s, which nobody needs: %w", n.Name, err)
 	}
