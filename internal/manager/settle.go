@@ -3,30 +3,15 @@ package manager
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
-	"strings"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/closure"
-	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/format"
-	"github.com/xpkg-dev/xpkg/internal/lockfile"
-	"github.com/xpkg-dev/xpkg/internal/oci"
 	"github.com/xpkg-dev/xpkg/internal/resolve"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 )
-
-// ErrDependencyName is the failure of a dependency for which there is no name.
-var ErrDependencyName = failure.Register(failure.Code{
-	Name: "DependencyName", Class: failure.Conflict,
-	Cause: "A package that another one needs cannot be installed, since packages of another repository have both names that it could have.",
-	Fix:   "Install the dependency yourself under a name of your choice; it is recognized by its repository.",
-})
 
 // Dependencies say what is done about what packages need.
 type Dependencies struct {
@@ -151,24 +136,6 @@ func (r *revisionReconciler) settle(ctx context.Context, log *slog.Logger, w wan
 	return r.make(ctx, log, parent, changes)
 }
 
-// make carries out the changes of one step, and gives what was moved, in words. What
-// was not carried out, as after a crash, is left to the next look.
-func (r *revisionReconciler) make(ctx context.Context, log *slog.Logger, parent v1.Package, changes []closure.Change) (moved []string, err error) {
-	for _, c := range changes {
-		if c.Object == nil {
-			if err := r.install(ctx, log, parent, c); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		if err := r.move(ctx, log, c); err != nil {
-			return nil, err
-		}
-		moved = append(moved, fmt.Sprintf("%s is on its way from %s to %s", c.To.Package, c.Object.At(), c.To.Name()))
-	}
-	return moved, nil
-}
-
 // component is the graph of the packages that have to do with one of them.
 func component(graph *closure.Graph, p v1.Package) (*closure.Graph, error) {
 	own := graph.Component(p.PackageKind(), p.GetName())
@@ -177,68 +144,4 @@ func component(graph *closure.Graph, p v1.Package) (*closure.Graph, error) {
 		return nil, errStale
 	}
 	return own, nil
-}
-
-// install makes a package that is needed.
-func (r *revisionReconciler) install(ctx context.Context, log *slog.Logger, parent v1.Package, c closure.Change) error {
-	p := needed(parent, c)
-	for _, name := range names(c) {
-		p.SetName(name)
-		p.SetResourceVersion("")
-		err := r.client.Create(ctx, p)
-		if err == nil {
-			log.InfoContext(ctx, "dependency installed", "dependency", c.To.Package, "name", name, "to", c.To.Name())
-			return nil
-		}
-		if !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("install the dependency %s: %w", c.To.Package, err)
-		}
-		there := v1.NewPackage(string(c.To.Kind))
-		if err := r.live.Get(ctx, client.ObjectKey{Name: name}, there); err != nil {
-			return client.IgnoreNotFound(err)
-		}
-		if lockfile.Repository(there.PackageSpec().Package) == c.To.Package {
-			return nil // The cache is behind, or it is being deleted; the revision looks again.
-		}
-	}
-	return ErrDependencyName.New(nil, "%s is needed, and the names %s are taken", c.To.Package, strings.Join(names(c), " and "))
-}
-
-// needed is a package that is not there yet, without its name.
-func needed(parent v1.Package, c closure.Change) v1.Package {
-	p := v1.NewPackage(string(c.To.Kind))
-	p.SetLabels(map[string]string{closure.LabelMade: "true"})
-	p.SetAnnotations(map[string]string{closure.AnnotationFor: strings.Join(c.For, ", ")})
-	p.PackageSpec().Package = closure.Node{Package: c.To}.Reference()
-	p.PackageSpec().PackagePullSecrets = closure.Inherited(parent)
-	return p
-}
-
-// names are those that a dependency can have: the one that the field gives it, and
-// where packages of another repository have that, one that nobody else has.
-func names(c closure.Change) []string {
-	name := oci.ToDNSLabel(c.To.Repository().Repository)
-	return []string{name, oci.FriendlyID(name, oci.DigestOf([]byte(c.To.Package)).Hex())}
-}
-
-// move brings a package that was installed for others to another version. Nobody
-// else's is touched, and none that somebody has moved meanwhile.
-func (r *revisionReconciler) move(ctx context.Context, log *slog.Logger, c closure.Change) error {
-	p := v1.NewPackage(c.Object.Kind)
-	if err := r.live.Get(ctx, client.ObjectKey{Name: c.Object.Name}, p); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	if n, ok := closure.Of(p, nil); !ok || !n.Made || n.Asked != c.Object.Asked {
-		return nil
-	}
-	to := closure.Node{Package: c.To}.Reference()
-	if p.PackageSpec().Package == to {
-		return nil // It was brought back from there.
-	}
-	p.PackageSpec().Package = to
-	if err := r.client.Update(ctx, p); err != nil {
-		return fmt.Errorf("move the dependency %s: %w", p.GetName(), err)
-	}
-	log.InfoContext(ctx, "dependency moved", "dependency", c.To.Package, "name", p.GetName(), "from", c.Object.At(), "to", c.To.Name())
-	return nil
 }
