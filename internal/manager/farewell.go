@@ -58,7 +58,7 @@ func (r *packageReconciler) refinalize(ctx context.Context, p, changed v1.Packag
 	}
 	p.SetFinalizers(changed.GetFinalizers())
 	p.SetResourceVersion(changed.GetResourceVersion())
-	r.statuses.wrote(p)
+	r.writes.wrote(p)
 	return nil
 }
 

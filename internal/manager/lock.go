@@ -48,15 +48,29 @@ func (r *lockReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Re
 	case apierrors.IsNotFound(err):
 		lock.Name, lock.Packages = v1beta1.LockName, packages
 		r.settling.announce(lock)
-		return ctrl.Result{}, r.client.Create(ctx, lock)
+		return r.wrote(lock, r.client.Create(ctx, lock))
 	case err != nil:
 		return ctrl.Result{}, err
+	case r.writes.behind(lock):
+		return ctrl.Result{RequeueAfter: behindPause}, nil
 	}
 	if announced := r.settling.announce(lock); !announced && equality.Semantic.DeepEqual(lock.Packages, packages) {
 		return ctrl.Result{}, nil
 	}
 	lock.Packages = packages
-	return ctrl.Result{}, r.client.Update(ctx, lock)
+	return r.wrote(lock, r.client.Update(ctx, lock))
+}
+
+// wrote takes what became of a write. One that came too late for what was watched is
+// made again at once: people look at the Lock as soon as a package is healthy.
+func (r *lockReconciler) wrote(lock *v1beta1.Lock, err error) (ctrl.Result, error) {
+	switch {
+	case err == nil:
+		r.writes.wrote(lock)
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+		return ctrl.Result{RequeueAfter: behindPause}, nil
+	}
+	return ctrl.Result{}, err
 }
 
 // all lists the revisions of all kinds. They are those that everybody sees, and not to

@@ -247,7 +247,7 @@ func newWorld(ctx context.Context, o Options, mgr ctrl.Manager, cluster *apply.C
 		log:     o.Log, metrics: newMetrics(), claims: newClaims(), programs: newPrograms(o, mgr),
 		core:      &crossplane{configured: o.CrossplaneVersion, reader: mgr.GetAPIReader(), namespace: namespace(o), now: time.Now},
 		processes: map[string]chan event.GenericEvent{v1.ProviderKind: make(chan event.GenericEvent), v1.FunctionKind: make(chan event.GenericEvent)},
-		statuses:  ownWrites{now: time.Now}, now: time.Now, poll: cmp.Or(o.Poll, defaultPoll), gate: gate{deadline(o), time.Now}, namespace: namespace(o),
+		writes:    ownWrites{now: time.Now}, now: time.Now, poll: cmp.Or(o.Poll, defaultPoll), gate: gate{deadline(o), time.Now}, namespace: namespace(o),
 		needs: &needs{content: o.Content}, settling: newSettling(o.Dependencies),
 		permissions: o.Permissions, held: &held{client: mgr.GetClient(), log: o.Log},
 		inUse: func(contents []oci.Digest) error {

@@ -60,8 +60,8 @@ type world struct {
 	// certificates are those of the programs.
 	certificates *certificates.Store
 	core         *crossplane
-	// statuses are those that were written and not seen yet.
-	statuses ownWrites
+	// writes are those of its own that were not seen yet.
+	writes ownWrites
 	// lists are of what the API server itself has.
 	lists lists
 	now   func() time.Time
@@ -90,7 +90,7 @@ type object interface {
 // failure becomes conditions; whether and when it is tried again follows from its
 // class.
 func (w *world) report(ctx context.Context, log *slog.Logger, o object, reconcile func() (ctrl.Result, verdict, error), unhealthy func(message string) []v1.Condition) (ctrl.Result, error) {
-	if w.statuses.behind(o) {
+	if w.writes.behind(o) {
 		return ctrl.Result{RequeueAfter: behindPause}, nil
 	}
 	before := o.DeepCopyObject()
@@ -168,7 +168,7 @@ func (w *world) say(ctx context.Context, o object, message string) {
 	*statusOf(interim).observed = *statusOf(o).observed
 	if w.client.Status().Update(ctx, interim) == nil {
 		o.SetResourceVersion(interim.GetResourceVersion())
-		w.statuses.wrote(o)
+		w.writes.wrote(o)
 	}
 }
 
@@ -232,7 +232,7 @@ func (w *world) writeStatus(ctx context.Context, before runtime.Object, o object
 		}
 		return fmt.Errorf("write status: %w", err)
 	}
-	w.statuses.wrote(o)
+	w.writes.wrote(o)
 	return nil
 }
 

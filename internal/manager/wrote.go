@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// behindPause is how long a look waits for what was watched to have the last
-	// status that was written, and behindLimit how long after that write it does: a
+	// behindPause is how long a look waits for what was watched to have what was
+	// written last, and behindLimit how long after that write it does: a
 	// server that was brought back from a backup counts from an earlier number.
 	behindPause = 10 * time.Millisecond
 	behindLimit = 2 * time.Second
 )
 
-// ownWrites remember which status was written last, until it was seen. A look at what
-// was watched before that would decide the same once more, and be refused.
+// ownWrites remember what was written last of an object, until it was seen. A look at
+// what was watched before that would decide the same once more, and be refused.
 type ownWrites struct {
 	now func() time.Time
 
