@@ -50,6 +50,7 @@ func writePlanText(w io.Writer, p *preview.Plan, most int) error {
 	t.brings(p.Brings)
 	t.moves(p.Brings)
 	t.breaks(p.Breaks)
+	t.orphans(p.Orphans)
 	t.notes(p.Warnings)
 	t.line("")
 	t.line("%s", summary(p))
@@ -215,6 +216,20 @@ func (t planText) breaks(all []preview.Broken) {
 			gets = "would be at " + b.Gets
 		}
 		t.row(strings.ToLower(b.Kind)+"/"+b.Name, strings.TrimSpace("needs "+b.Needs+" "+b.Constraint), gets)
+	}
+}
+
+func (t planText) orphans(all []preview.Orphan) {
+	if len(all) == 0 {
+		return
+	}
+	t.title("needed by nobody then")
+	for _, o := range all {
+		about := "xpkg autoremove takes it away"
+		if o.Removed {
+			about = "the package manager removes it"
+		}
+		t.row(strings.ToLower(o.Kind)+"/"+o.Name, o.Reference, about)
 	}
 }
 

@@ -114,6 +114,10 @@ func plans() map[string]*preview.Plan {
 		"uninstall": {
 			Operation: preview.Uninstall, Package: preview.Package{Kind: "Provider", Name: "boats", From: one},
 			Revisions: []preview.RevisionChange{{Action: preview.CollectRevision, Name: "boats-1", Number: 1, State: v1.RevisionActive}},
+			Orphans: []preview.Orphan{
+				{Kind: "Provider", Name: "oar", Reference: "registry.example.com/oar:v1.0.0"},
+				{Kind: "Function", Name: "row", Reference: "registry.example.com/row:v2.1.0", Removed: true},
+			},
 			Objects:   plan.Plan{Changes: append(changes(plan.Delete, 2, "boat"), changes(plan.Leave, 1, "raft")...), Unchanged: 1},
 			Resources: []preview.Resources{{Definition: "boat00s.example.com", Count: 412}, {Definition: "boat01s.example.com", Unknown: "they may not be listed"}},
 		},

@@ -4,6 +4,9 @@ package closure
 // them, and that nobody needs any more.
 type Removal string
 
+// AnnotationRemoval on the Lock has that of the package manager, where it removes any.
+const AnnotationRemoval = "xpkg.dev/dependency-removal"
+
 // The policies. KeepOrphans leaves them to a person, and RemoveOrphans has the package
 // manager delete them.
 const (

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/closure"
 	"github.com/xpkg-dev/xpkg/internal/manager"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
@@ -119,6 +120,11 @@ func TestRemovesOrphans(t *testing.T) {
 	}
 	w.push(t, "Configuration", "mid:v1.0.0", "leaf", "shared")
 	rootRef := w.push(t, "Configuration", "root:v1.0.0", "configuration=mid")
+
+	eventually(t, "the Lock says that orphans are removed", func() bool {
+		lock := &v1beta1.Lock{}
+		return w.client.Get(t.Context(), client.ObjectKey{Name: v1beta1.LockName}, lock) == nil && lock.Annotations[closure.AnnotationRemoval] == "Orphans"
+	})
 
 	t.Run("level by level, but for what others need", func(t *testing.T) {
 		other := w.config(t, "other", w.push(t, "Configuration", "other:v1.0.0", "shared"))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"maps"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
@@ -39,23 +40,28 @@ func newSettling(d *Dependencies) *settling {
 	return &settling{Dependencies: *d}
 }
 
-// announce writes into the Lock what is done about what packages need, for whoever
-// plans an operation, and reports whether that is news. It says nothing where nothing is
-// done.
+// announce writes into the Lock what is done about what packages need, and about what
+// nobody needs, for whoever plans an operation, and reports whether that is news. It says
+// nothing where nothing is done.
 func (s *settling) announce(lock *v1beta1.Lock) (news bool) {
-	is, said := lock.Annotations[closure.AnnotationUpgrades]
-	switch {
-	case s == nil:
-		delete(lock.Annotations, closure.AnnotationUpgrades)
-		return said
-	case is == string(s.upgrades()):
-		return false
+	says := map[string]string{}
+	if s != nil {
+		says[closure.AnnotationUpgrades] = string(s.upgrades())
 	}
-	if lock.Annotations == nil {
-		lock.Annotations = map[string]string{}
+	if s != nil && s.Removal == closure.RemoveOrphans {
+		says[closure.AnnotationRemoval] = string(s.Removal)
 	}
-	lock.Annotations[closure.AnnotationUpgrades] = string(s.upgrades())
-	return true
+	annotations := maps.Clone(lock.Annotations)
+	maps.DeleteFunc(annotations, func(key, _ string) bool {
+		return key == closure.AnnotationUpgrades || key == closure.AnnotationRemoval
+	})
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	maps.Copy(annotations, says)
+	news = !maps.Equal(annotations, lock.Annotations)
+	lock.Annotations = annotations
+	return news
 }
 
 func (s *settling) upgrades() closure.Policy { return cmp.Or(s.Upgrades, closure.None) }

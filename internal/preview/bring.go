@@ -13,33 +13,34 @@ import (
 // bring finds out what the package manager would install with a package, and move with
 // it. That there is no solution is a failure: the package could never become healthy.
 // That registries cannot be asked from here is none, and is noted.
-func (pl *Planner) bring(ctx context.Context, s *situation, p v1.Package, graph *closure.Graph, out *Plan) error {
+func (pl *Planner) bring(ctx context.Context, s *situation, p v1.Package, graph *closure.Graph, out *Plan) ([]closure.Change, error) {
 	out.Upgrades = pl.Upgrades
 	policy := pl.upgrades(s)
 	wanting := slices.ContainsFunc(out.Dependencies, func(d Dependency) bool {
 		return d.State == closure.Missing || d.State == closure.Unfit && policy != closure.None
 	})
 	if pl.Registry == nil || !wanting {
-		return nil
+		return nil, nil
 	}
 	own := graph.Component(p.PackageKind(), p.GetName())
 	result, err := own.Resolver(pl.Registry, pl.finder(), p).Resolve(ctx, own.Request(policy))
 	switch {
 	case err == nil:
 	case failure.From(err).Code.Class == failure.Conflict:
-		return err
+		return nil, err
 	default:
 		out.warn(fmt.Sprintf("What would be installed with it is not known: %v.", err))
-		return nil
+		return nil, nil
 	}
-	for _, c := range own.Changes(result) {
+	changes := own.Changes(result)
+	for _, c := range changes {
 		b := Brought{Kind: string(c.To.Kind), Reference: closure.Node{Package: c.To}.Reference(), Digest: c.To.Digest.String(), For: c.For}
 		if c.Object != nil {
 			b.Kind, b.Name, b.From = c.Object.Kind, c.Object.Name, c.Object.Reference()
 		}
 		out.Brings = append(out.Brings, b)
 	}
-	return nil
+	return changes, nil
 }
 
 // upgrades is the policy of the package manager, as far as it is known.

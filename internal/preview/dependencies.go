@@ -29,6 +29,7 @@ func (pl *Planner) dependencies(ctx context.Context, s *situation, p v1.Package,
 	graph := closure.NewGraph(append(others, will), nil)
 	out.Breaks = pl.breaks(s, graph, &will)
 	if p.PackageSpec().SkipDependencyResolution {
+		out.Orphans = s.orphans(others, &will, nil)
 		return nil
 	}
 	for i, d := range graph.Check(lockfile.Needs(needs)) {
@@ -38,7 +39,8 @@ func (pl *Planner) dependencies(ctx context.Context, s *situation, p v1.Package,
 		}
 		out.Dependencies = append(out.Dependencies, x)
 	}
-	err = pl.bring(ctx, s, p, graph, out)
+	changes, err := pl.bring(ctx, s, p, graph, out)
+	out.Orphans = s.orphans(others, &will, changes)
 	out.Preconditions.Installed = s.restsOn(out)
 	return err
 }

@@ -84,6 +84,7 @@ func whole(t testing.TB) *Plan {
 		},
 		Upgrades:  closure.Upgrade,
 		Breaks:    []Broken{{Kind: "Configuration", Name: "fleet", Needs: "registry.example.com/boats", Constraint: "<v2", Gets: "v2"}},
+		Orphans:   []Orphan{{Kind: "Provider", Name: "oar", Reference: "registry.example.com/oar:v1", Removed: true}},
 		Resources: []Resources{{Definition: "boats.example.com", Count: 412}, {Definition: "rafts.example.com", Unknown: "they may not be listed"}},
 		Preconditions: Preconditions{
 			UID: "u0", Generation: 4, Spec: spec,

@@ -59,6 +59,9 @@ func Moved(planned, now *Plan) []Difference {
 		return "what comes with it of " + ref, b.Digest
 	})
 	d.text("what the package manager does about dependencies", string(planned.Upgrades), string(now.Upgrades))
+	each(&d, planned.Orphans, now.Orphans, func(o Orphan) (string, string) {
+		return "what nobody needs of " + strings.ToLower(o.Kind) + "/" + o.Name, o.Reference
+	})
 	each(&d, planned.Breaks, now.Breaks, func(b Broken) (string, string) {
 		return "what breaks of " + strings.ToLower(b.Kind) + "/" + b.Name, b.String()
 	})

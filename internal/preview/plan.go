@@ -74,6 +74,8 @@ type Plan struct {
 	// Upgrades is what the package manager was said to do about versions that do not
 	// fit. It is empty where it says so itself.
 	Upgrades closure.Policy `json:"dependencyUpgrades,omitempty"`
+	// Orphans are the packages that nobody needs any more after it.
+	Orphans []Orphan `json:"orphans,omitempty"`
 	// Breaks are the packages that would not have what they need any more, by kind and
 	// name.
 	Breaks []Broken `json:"breaks,omitempty"`

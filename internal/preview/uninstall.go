@@ -61,6 +61,7 @@ func (pl *Planner) bereaves(ctx context.Context, s *situation, out *Plan) error 
 		return err
 	}
 	out.Breaks = pl.breaks(s, closure.NewGraph(others, nil), nil)
+	out.Orphans = s.orphans(others, nil, nil)
 	if _, installs := s.lock.Annotations[closure.AnnotationUpgrades]; installs && len(out.Breaks) > 0 {
 		out.warn(fmt.Sprintf("The package manager installs it again: %s.", out.Breaks[0]))
 	}
