@@ -19,7 +19,8 @@ func (r *packageReconciler) health(p v1.Package, current, active string, revisio
 	}
 	healthy, v := v1.UnknownHealth("The revision "+running+" is being established."), verdict{reason: v1.ReasonProgressing}
 	for _, rev := range revisions {
-		if rev.GetName() == running {
+		// What a revision said before it was made active is not about what it does now.
+		if rev.GetName() == running && (active == "" || rev.RevisionSpec().DesiredState == v1.RevisionActive) {
 			healthy, v = packageHealth(rev), verdictOn(rev)
 		}
 	}
