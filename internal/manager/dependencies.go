@@ -135,7 +135,9 @@ func (w *world) says(ctx context.Context, n closure.Node) string {
 	if ready.Status == corev1.ConditionTrue || ready.Message == "" {
 		return ""
 	}
-	return "; it says: " + strings.TrimSuffix(ready.Message, ".")
+	// What to do is said once, by whoever tells of it.
+	message := strings.TrimSuffix(ready.Message, " "+ErrDependencyComing.Fix)
+	return "; it says: " + strings.TrimSuffix(message, ".")
 }
 
 func count(n int, one, many string) string {

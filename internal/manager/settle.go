@@ -88,12 +88,9 @@ type wanting struct {
 	missing bool
 }
 
-// settle finds one solution for all packages that have to do with one of them, and
-// installs and moves what it takes: all at once, and only when all of it can be had. A
-// conflict is told to those whose needs are not met, and is nobody else's matter. It
-// gives what was moved, in words.
-//
-// Seen is the graph in which something was missing, or did not fit.
+// settle gives packages what they need, one at a time of those that have to do with each
+// other, where that is wanted. It gives what was moved, in words. Seen is the graph in
+// which something was missing, or did not fit.
 func (r *revisionReconciler) settle(ctx context.Context, log *slog.Logger, w wanting, seen *closure.Graph) (moved []string, err error) {
 	s := r.settling
 	if s == nil || !w.missing && s.upgrades() == closure.None {
@@ -109,23 +106,31 @@ func (r *revisionReconciler) settle(ctx context.Context, log *slog.Logger, w wan
 		return nil, err
 	}
 	defer leave()
-	// Nothing is done for a package that was just deleted.
 	parent := v1.NewPackage(r.kind)
 	if err := r.stillThere(ctx, w.pkg, parent); err != nil {
-		return nil, err
-	}
-	// Whoever had the turn before may have done it all.
-	if seen, err = r.graph(ctx, w.family, w.meta); err != nil {
-		return nil, err
-	}
-	if own, err = component(seen, w.pkg); err != nil {
 		return nil, err
 	}
 	policy := s.policy(parent, w.rev)
 	if !w.missing && policy == closure.None {
 		return nil, nil
 	}
-	result, err := own.Resolver(s.Registry, r.origins, parent).Resolve(ctx, own.Request(policy))
+	return r.step(ctx, log, w, parent, policy)
+}
+
+// step finds one solution for all packages that have to do with one of them, and
+// installs and moves what it takes: all at once, and only when all of it can be had. A
+// conflict is told to those whose needs are not met, and is nobody else's matter.
+func (r *revisionReconciler) step(ctx context.Context, log *slog.Logger, w wanting, parent v1.Package, policy closure.Policy) (moved []string, err error) {
+	// Whoever had the turn before may have done it all.
+	seen, err := r.graph(ctx, w.family, w.meta)
+	if err != nil {
+		return nil, err
+	}
+	own, err := component(seen, w.pkg)
+	if err != nil {
+		return nil, err
+	}
+	result, err := own.Resolver(r.settling.Registry, r.origins, parent).Resolve(ctx, own.Request(policy))
 	if err != nil {
 		return nil, err
 	}
@@ -138,6 +143,14 @@ func (r *revisionReconciler) settle(ctx context.Context, log *slog.Logger, w wan
 	}
 	if err := r.foresee(ctx, w.family, seen, changes); err != nil {
 		return nil, err
+	}
+	// Nothing is done for a package that was deleted meanwhile, or asks for something else.
+	now := v1.NewPackage(r.kind)
+	if err := r.stillThere(ctx, w.pkg, now); err != nil {
+		return nil, err
+	}
+	if now.GetGeneration() != parent.GetGeneration() {
+		return nil, errStale
 	}
 	return r.make(ctx, log, parent, changes)
 }

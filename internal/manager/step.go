@@ -35,10 +35,13 @@ func (r *revisionReconciler) make(ctx context.Context, log *slog.Logger, parent 
 		if c.Object == nil {
 			continue
 		}
-		if err := r.move(ctx, log, c); err != nil {
+		did, err := r.move(ctx, log, c)
+		if err != nil {
 			return nil, err
 		}
-		moved = append(moved, fmt.Sprintf("%s is on its way from %s to %s", c.To.Package, c.Object.At(), c.To.Name()))
+		if did {
+			moved = append(moved, fmt.Sprintf("%s is on its way from %s to %s", c.To.Package, c.Object.At(), c.To.Name()))
+		}
 	}
 	return moved, nil
 }
@@ -120,22 +123,20 @@ func names(c closure.Change) []string {
 
 // move brings a package that was installed for others to another version. Nobody
 // else's is touched, and none that somebody has moved meanwhile.
-func (r *revisionReconciler) move(ctx context.Context, log *slog.Logger, c closure.Change) error {
+func (r *revisionReconciler) move(ctx context.Context, log *slog.Logger, c closure.Change) (moved bool, err error) {
 	p := v1.NewPackage(c.Object.Kind)
 	if err := r.live.Get(ctx, client.ObjectKey{Name: c.Object.Name}, p); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	if n, ok := closure.Of(p, nil); !ok || !n.Made || n.Asked != c.Object.Asked {
-		return nil
+		return false, client.IgnoreNotFound(err)
 	}
 	to := closure.Node{Package: c.To}.Reference()
-	if p.PackageSpec().Package == to {
-		return nil // It was brought back from there.
+	n, ok := closure.Of(p, nil)
+	if !ok || !n.Made || n.Asked != c.Object.Asked || n.Asked == to { // The last was brought back from there.
+		return false, nil
 	}
 	p.PackageSpec().Package = to
 	if err := r.client.Update(ctx, p); err != nil {
-		return fmt.Errorf("move the dependency %s: %w", p.GetName(), err)
+		return false, fmt.Errorf("move the dependency %s: %w", p.GetName(), err)
 	}
 	log.InfoContext(ctx, "dependency moved", "dependency", c.To.Package, "name", p.GetName(), "from", c.Object.At(), "to", c.To.Name())
-	return nil
+	return true, nil
 }

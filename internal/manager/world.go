@@ -197,7 +197,8 @@ func ofRevision(o object) bool {
 // eventType is Normal for what is on its way or wanted, and Warning for failures.
 func eventType(o object, t v1.ConditionType) string {
 	reason := o.GetCondition(t).Reason
-	if reason == v1.ReasonProgressing || reason == v1.ReasonInactive || reason == v1.ReasonPaused {
+	switch reason {
+	case v1.ReasonProgressing, v1.ReasonInactive, v1.ReasonPaused, v1.ConditionReason(ErrDependencyComing.Name):
 		return corev1.EventTypeNormal
 	}
 	return corev1.EventTypeWarning

@@ -64,7 +64,7 @@ func count(n int, what string) string {
 func (pl *Planner) breaks(s *situation, graph *closure.Graph, will *closure.Node) []Broken {
 	was, there := closure.Node{}, false
 	if s.live != nil {
-		was, there = closure.Of(s.live, nil)
+		was, there = s.node(s.live)
 	}
 	var out []Broken
 	look := func(repository string, to *closure.Node) {

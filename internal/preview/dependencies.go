@@ -22,12 +22,15 @@ func (pl *Planner) dependencies(ctx context.Context, s *situation, p v1.Package,
 	if err != nil {
 		return err
 	}
-	will, ok := closure.At(p, p.PackageSpec().Package, content, needs)
-	if !ok {
-		return nil // Nobody can need it, and it is on its way out or was put into the cache.
+	// Without a repository nobody can need it.
+	will, named := closure.At(p, p.PackageSpec().Package, content, needs)
+	if named {
+		others = append(others, will)
 	}
-	graph := closure.NewGraph(append(others, will), nil)
-	out.Breaks = pl.breaks(s, graph, &will)
+	graph := closure.NewGraph(others, nil)
+	if named {
+		out.Breaks = pl.breaks(s, graph, &will)
+	}
 	if p.PackageSpec().SkipDependencyResolution {
 		out.Orphans = s.orphans(others, &will, nil)
 		return nil
@@ -72,8 +75,9 @@ func (pl *Planner) nodes(ctx context.Context, s *situation, needs []format.Depen
 		}
 	}
 	for i, n := range nodes {
-		key := Package{Kind: n.Kind, Name: n.Name}.Short()
-		nodes[i].Running = closure.Running(s.other(key), running[key])
+		if some := running[Package{Kind: n.Kind, Name: n.Name}.Short()]; some != nil {
+			nodes[i].Running = closure.Running(s.other(n), some)
+		}
 	}
 	return nodes, nil
 }
@@ -96,10 +100,9 @@ func imageOf(entry v1beta1.LockPackage) string {
 	return entry.Source + ":" + entry.Version
 }
 
-// other gives another package by its short name.
-func (s *situation) other(short string) v1.Package {
-	i := slices.IndexFunc(s.others, func(x v1.Package) bool { return Package{Kind: x.PackageKind(), Name: x.GetName()}.Short() == short })
-	return s.others[i]
+// other gives the package of a node that was made of it.
+func (s *situation) other(n closure.Node) v1.Package {
+	return s.others[slices.IndexFunc(s.others, func(x v1.Package) bool { return x.PackageKind() == n.Kind && x.GetName() == n.Name })]
 }
 
 // restsOn names the packages that a plan was made from: those that the package needs,
