@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -109,6 +110,10 @@ func (r *removalReconciler) remove(ctx context.Context, n closure.Node) (kept bo
 		return true, nil
 	}
 	err = r.client.Delete(ctx, p, gone(p))
+	if apierrors.IsForbidden(err) {
+		r.keep(ctx, p, "the package manager may not delete packages")
+		return true, nil
+	}
 	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("remove %s, which nobody needs: %w", n.Name, err)
 	}

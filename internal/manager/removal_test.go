@@ -207,15 +207,18 @@ func TestRemovesOrphans(t *testing.T) {
 }
 
 // dying lets nothing through that is written after a first package was deleted, as when
-// a manager ends at that moment.
+// a manager ends at that moment. While it is bound, no package may be deleted.
 type dying struct {
-	next http.RoundTripper
-	dead *atomic.Bool
+	next        http.RoundTripper
+	dead, bound *atomic.Bool
 }
 
 var errDead = errors.New("the manager is dead")
 
 func (d dying) RoundTrip(r *http.Request) (*http.Response, error) {
+	if d.bound.Load() && r.Method == http.MethodDelete && strings.Contains(r.URL.Path, "/configurations/") {
+		return &http.Response{StatusCode: http.StatusForbidden, Body: http.NoBody, Request: r}, nil
+	}
 	if d.dead.Load() && r.Method != http.MethodGet {
 		return nil, errDead
 	}
@@ -226,20 +229,25 @@ func (d dying) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// A manager that ends between two removals leaves nothing that the next one does not
-// find.
-func TestRemovalGoesOnAfterACrash(t *testing.T) {
+// A manager that may not remove says so. One that ends between two removals leaves
+// nothing that the next one does not find.
+func TestRemovalGoesOn(t *testing.T) {
 	s := alone(t)
-	dead, healthy := &atomic.Bool{}, s.cfg
+	dead, bound, healthy := &atomic.Bool{}, &atomic.Bool{}, s.cfg
+	bound.Store(true)
 	s.cfg = rest.CopyConfig(healthy)
-	s.cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return dying{next, dead} })
+	s.cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return dying{next, dead, bound} })
 	w := settle(t, s, manager.Dependencies{Removal: closure.RemoveOrphans})
 	w.push(t, "Provider", "leaf:v1.0.0")
 	w.push(t, "Configuration", "mid:v1.0.0", "leaf")
 	root := w.config(t, "root", w.push(t, "Configuration", "root:v1.0.0", "configuration=mid"))
 	untilHealthy(t, w.client, root)
 	w.remove(t, root)
-	w.untilGone(t, newConfiguration("town-mid", ""))
+	mid := newConfiguration("town-mid", "")
+	w.untilEvent(t, mid, "OrphanKept", "may not delete")
+	bound.Store(false)
+	change(t, w.client, mid, func(p *v1.Configuration) { p.Annotations["touched"] = "by a person" })
+	w.untilGone(t, mid)
 	w.stop()
 	leaf := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "town-leaf"}}
 	w.there(t, leaf)
