@@ -300,6 +300,13 @@ func (r *revisionReconciler) deactivate(ctx context.Context, f family) error {
 		return err
 	}
 	p := plan.Deactivate(refs, live, f.requester())
+	if len(p.Changes) > 0 {
+		// One that was collected a moment ago would only put back what the garbage
+		// collector has taken from its objects.
+		if err := r.stillThere(ctx, f.rev, f.pkg.NewRevision()); err != nil {
+			return err
+		}
+	}
 	written, err := r.cluster.Run(ctx, p, nil)
 	r.metrics.wrote(p, written)
 	if err != nil {
