@@ -205,7 +205,8 @@ func (d *diary) never(t *testing.T, name, tag, without, at string) {
 }
 
 // Parents and what they need move in one step, whatever its form: what is needed comes
-// first, and nothing of a parent is there before that works.
+// first, and nothing of a parent is there before that works. What waits is woken: by itself
+// it would look again after longer than a test waits.
 func TestMovesWithItsParent(t *testing.T) {
 	for name, tc := range map[string]struct {
 		policy closure.Policy

@@ -2,7 +2,6 @@ package manager
 
 import (
 	"context"
-	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -28,24 +27,15 @@ type standing struct {
 func (w *world) standing(ctx context.Context, reader client.Reader) (standing, error) {
 	var s standing
 	for _, kind := range v1.PackageKinds() {
-		packages := v1.NewPackageList(kind)
-		if err := reader.List(ctx, packages, client.UnsafeDisableDeepCopy); err != nil {
-			return s, fmt.Errorf("list packages: %w", err)
+		packages, revisions, err := listed(ctx, reader, kind)
+		if err != nil {
+			return s, err
 		}
-		revisions := v1.NewPackage(kind).NewRevisionList()
-		if err := reader.List(ctx, revisions, client.UnsafeDisableDeepCopy); err != nil {
-			return s, fmt.Errorf("list revisions: %w", err)
+		for _, p := range packages {
+			s.add(w.stands(ctx, p, revisions[p.GetName()]))
+			delete(revisions, p.GetName())
 		}
-		byPackage := map[string][]v1.PackageRevision{}
-		for _, rev := range revisions.Revisions() {
-			name := rev.GetLabels()[v1.LabelPackage]
-			byPackage[name] = append(byPackage[name], rev)
-		}
-		for _, p := range packages.Packages() {
-			s.add(w.stands(ctx, p, byPackage[p.GetName()]))
-			delete(byPackage, p.GetName())
-		}
-		for name, left := range byPackage {
+		for name, left := range revisions {
 			s.add(w.leftBehind(ctx, kind, name, left))
 		}
 	}
