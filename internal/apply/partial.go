@@ -64,7 +64,7 @@ func Known(ref plan.Ref, o metav1.Object) plan.Live {
 	m.Metadata.Labels, m.Metadata.Annotations, m.Metadata.OwnerReferences = o.GetLabels(), o.GetAnnotations(), o.GetOwnerReferences()
 	for _, f := range o.GetManagedFields() {
 		one := managed{Manager: f.Manager, Subresource: f.Subresource}
-		if f.FieldsV1 != nil && one.Fields.UnmarshalJSON(f.FieldsV1.Raw) != nil {
+		if f.FieldsV1 != nil && one.Fields.UnmarshalJSON(f.FieldsV1.GetRawBytes()) != nil {
 			continue
 		}
 		m.Metadata.ManagedFields = append(m.Metadata.ManagedFields, one)
