@@ -382,6 +382,14 @@ func TestMovesAreTakenBack(t *testing.T) {
 				}
 				return false
 			})
+			// What others need later does not bring about what was given up.
+			w.push(t, "Provider", "other:v1.0.0")
+			third := w.config(t, "third", w.push(t, "Configuration", "third:v1.0.0", "other", "leaf"))
+			untilHealthy(t, w.client, third)
+			w.has(t, "leaf", "v1.0.0")
+			if activeAt(t, w, leaf, "v1.0.0") == "none" {
+				t.Error("the leaf has moved again")
+			}
 			w.undisturbed(t)
 		})
 	}
