@@ -206,15 +206,18 @@ func (r *revisionReconciler) admit(ctx context.Context, log *slog.Logger, f fami
 }
 
 // waiting says that a revision waits for what is on its way. That is no failure, and
-// is not tried again and again: whatever becomes of a package wakes those that wait
-// for it.
+// is not tried again and again: whatever becomes of a package wakes those that are known
+// to wait. What arrives before that is known is seen by a second look, soon.
 func (r *revisionReconciler) waiting(rev v1.PackageRevision, err error) (ctrl.Result, verdict, error) {
 	if !ErrDependencyComing.Is(err) {
 		return ctrl.Result{}, verdict{}, err
 	}
-	v := failed(err)
+	v, again := failed(err), lastRetry
+	if rev.GetCondition(v1.TypeReady).Reason != v.reason {
+		again = firstRetry
+	}
 	rev.SetConditions(metav1.NewTime(r.now()), v1.RevisionUnhealthy(v.message))
-	return ctrl.Result{RequeueAfter: spread(lastRetry)}, v, nil
+	return ctrl.Result{RequeueAfter: spread(again)}, v, nil
 }
 
 // source is where the content of a revision is.
