@@ -57,6 +57,14 @@ var differences = []difference{
 		"which objects a package holds, so that conflicts are known before anything is written",
 	},
 	{
+		newest, "locks", "added", "v1beta1 .packages[].optionalDependencies*",
+		"what a package works with where it is there; among its dependencies other tools would take it for a need",
+	},
+	{
+		newest, revisionKinds, "added", "v1* .status.absentOptionalDependencies*",
+		"what a package would work with and is not there: something of it is off",
+	},
+	{
 		newest, revisionKinds, "added", "v1* .spec.digest",
 		"the content of the revision",
 	},
