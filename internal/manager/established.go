@@ -17,7 +17,7 @@ const (
 	// between two looks at whether the API server serves the new kinds, and
 	// establishedWait is for how long one attempt looks before it reports how far it
 	// has come.
-	establishedPoll  = 250 * time.Millisecond
+	establishedPoll  = 50 * time.Millisecond
 	establishedPause = 2 * time.Second
 	establishedWait  = 20 * time.Second
 )

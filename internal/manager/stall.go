@@ -43,17 +43,18 @@ type pace struct {
 
 // pause is how long to wait before the next look, when so many definitions are left:
 // until half of them could be there, so that a large package costs a few looks more
-// than a small one, and its end is not missed.
+// than a small one, and its end is not missed. It is no longer than one has waited so
+// far, since what begins slowly may go on faster.
 func (p *pace) pause(left int, now time.Time) time.Duration {
 	if p.since.IsZero() {
 		p.left, p.since = left, now
 	}
-	done := p.left - left
-	if done <= 0 {
-		return establishedPoll
+	waited := now.Sub(p.since)
+	next := waited
+	if done := p.left - left; done > 0 {
+		next = min(waited, waited*time.Duration(left)/time.Duration(2*done))
 	}
-	half := now.Sub(p.since) * time.Duration(left) / time.Duration(2*done)
-	return min(max(half, establishedPoll), establishedPause)
+	return min(max(next, establishedPoll), establishedPause)
 }
 
 // wake makes the API server go on with definitions that it left half established.

@@ -37,13 +37,15 @@ func TestPace(t *testing.T) {
 		want  time.Duration
 	}{
 		{0, 500, establishedPoll},
-		{250 * time.Millisecond, 500, establishedPoll},
-		{500 * time.Millisecond, 490, establishedPause}, // 20 in a second: 12 s for half
+		{50 * time.Millisecond, 500, establishedPoll},
+		{250 * time.Millisecond, 500, 250 * time.Millisecond},
+		{500 * time.Millisecond, 490, 500 * time.Millisecond}, // 20 in a second: 12 s for half
 		{20 * time.Second, 100, establishedPause},       // still 20 in a second
 		{22 * time.Second, 60, 1500 * time.Millisecond},
 		{24 * time.Second, 20, 500 * time.Millisecond},
-		{24500 * time.Millisecond, 10, establishedPoll},
-		{24750 * time.Millisecond, 600, establishedPoll}, // more than at first: some were removed
+		{24500 * time.Millisecond, 10, 250 * time.Millisecond},
+		{24900 * time.Millisecond, 1, establishedPoll},
+		{24950 * time.Millisecond, 600, establishedPause}, // more than at first: some were removed
 	}
 	var p pace
 	for _, step := range steps {

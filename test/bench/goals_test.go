@@ -14,7 +14,7 @@ const (
 	// callsPerPackage all others: rights, status, events, discovery. Those do not grow
 	// with the objects.
 	callsPerObject  = 1.1
-	callsPerPackage = 50
+	callsPerPackage = 30
 	// mostNoise is up to which part of the machine other processes may use while a
 	// time is measured that is judged. Beyond it the time tells more of how the
 	// processors were shared out than of what was measured.
