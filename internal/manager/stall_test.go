@@ -40,7 +40,7 @@ func TestPace(t *testing.T) {
 		{50 * time.Millisecond, 500, establishedPoll},
 		{250 * time.Millisecond, 500, 250 * time.Millisecond},
 		{500 * time.Millisecond, 490, 500 * time.Millisecond}, // 20 in a second: 12 s for half
-		{20 * time.Second, 100, establishedPause},       // still 20 in a second
+		{20 * time.Second, 100, establishedPause},             // still 20 in a second
 		{22 * time.Second, 60, 1500 * time.Millisecond},
 		{24 * time.Second, 20, 500 * time.Millisecond},
 		{24500 * time.Millisecond, 10, 250 * time.Millisecond},
