@@ -66,10 +66,9 @@ func Grants() []Grant {
 		},
 		{
 			Name: "revisions", Scope: Everywhere,
-			Reason: "Make a revision of each content, activate it, and collect old ones. Before a program is started, its revision and its package are read again.",
+			Reason: "Make a revision of each content, activate it, and collect old ones. Before a program is started, its revision and its package are read again, and so is a revision before it lets go of objects.",
 			Rules: []rbacv1.PolicyRule{
-				rule(packages, words("configurationrevisions"), slices.Concat(words("create", "update", "delete"), follow)),
-				rule(packages, words("providerrevisions", "functionrevisions"), slices.Concat(words("create", "update", "delete"), read)),
+				rule(packages, words("providerrevisions", "configurationrevisions", "functionrevisions"), slices.Concat(words("create", "update", "delete"), read)),
 				rule(packages, words("providerrevisions/status", "configurationrevisions/status", "functionrevisions/status"), words("update")),
 			},
 		},

@@ -41,9 +41,10 @@ const held = "package-groups"
 
 // sometimes are rights that calls need only now and then.
 var sometimes = map[string]string{
-	"patch events":            "an event that repeats itself within minutes is counted",
-	"get clusterrolebindings": "what was written is looked at when the answer was lost",
-	"get rolebindings":        "what was written is looked at when the answer was lost",
+	"patch events":               "an event that repeats itself within minutes is counted",
+	"get configurationrevisions": "one lets go of objects that the active one did not take with its own writes",
+	"get clusterrolebindings":    "what was written is looked at when the answer was lost",
+	"get rolebindings":           "what was written is looked at when the answer was lost",
 }
 
 // The manager installs, upgrades and corrects packages of every sort with the rights
