@@ -8,7 +8,6 @@ import (
 	"time"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/plan"
 	"github.com/xpkg-dev/xpkg/internal/preview"
 )
 
@@ -46,7 +45,7 @@ func (c *applyCmd) Run(env *Env) (err error) {
 	}
 	if applied {
 		fmt.Fprintln(env.Stderr, "the plan is applied already")
-		return c.finish(env, pl, p, live, brought(p), false)
+		return c.finish(env, pl, p, live, takenAway(p), false)
 	}
 	if err := p.Breaking(); err != nil && !c.Yes {
 		return err
@@ -58,7 +57,7 @@ func (c *applyCmd) Run(env *Env) (err error) {
 	if err != nil {
 		return err
 	}
-	return c.finish(env, pl, p, done, brought(p), p.Operation == preview.Install)
+	return c.finish(env, pl, p, done, takenAway(p), p.Operation == preview.Install)
 }
 
 // compare refuses a plan that would not be made any more, and tells all the
@@ -86,17 +85,20 @@ func again(ctx context.Context, pl *planner, planned *preview.Plan) (*preview.Pl
 	return now, planFailed(err, fmt.Sprintf("%s %s again", planned.Operation, planned.Package.Name))
 }
 
-// brought are the objects that a plan takes away.
-func brought(p *preview.Plan) []plan.Ref {
-	var refs []plan.Ref
+// takenAway is what a plan takes away.
+func takenAway(p *preview.Plan) leaving {
+	var l leaving
 	for _, c := range p.Objects.Changes {
-		refs = append(refs, c.Ref)
+		l.objects = append(l.objects, c.Ref)
 	}
-	return refs
+	for _, r := range p.Revisions {
+		l.revisions = append(l.revisions, r.Name)
+	}
+	return l
 }
 
 // finish waits, if that was asked for, and says what has become of the package.
-func (c *applyCmd) finish(env *Env, pl *planner, p *preview.Plan, live v1.Package, refs []plan.Ref, created bool) (err error) {
+func (c *applyCmd) finish(env *Env, pl *planner, p *preview.Plan, live v1.Package, with leaving, created bool) (err error) {
 	word := map[preview.Operation]string{preview.Install: "created", preview.Update: "updated", preview.Uninstall: "deleted"}[p.Operation]
 	switch {
 	case live == nil:
@@ -104,7 +106,7 @@ func (c *applyCmd) finish(env *Env, pl *planner, p *preview.Plan, live v1.Packag
 		_, err := fmt.Fprintf(env.Stdout, "%s gone\n", p.Package.Short())
 		return err
 	case c.Wait > 0 && p.Operation == preview.Uninstall:
-		word, err = "gone", waitGone(env, c.clusterFlags, pl.client, live, refs, c.Wait)
+		word, err = "gone", waitGone(env, c.clusterFlags, pl.client, live, with, c.Wait)
 	case c.Wait > 0:
 		word, err = "healthy", waitInstalled(env, pl.client, live, c.Wait, created)
 	}

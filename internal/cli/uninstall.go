@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/plan"
 	"github.com/xpkg-dev/xpkg/internal/preview"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 )
 
 // ErrStillGoing is the failure of an uninstall that is not done in time.
@@ -74,7 +76,7 @@ func (c *uninstallCmd) Run(env *Env) error {
 	if err != nil {
 		return err
 	}
-	brought, err := broughtBy(env.Context, cluster, p)
+	with, err := leavingWith(env.Context, cluster, p)
 	if err != nil {
 		return err
 	}
@@ -83,7 +85,7 @@ func (c *uninstallCmd) Run(env *Env) error {
 	}
 	word := "deleted"
 	if c.Wait > 0 {
-		if err := waitGone(env, c.clusterFlags, cluster, p, brought, c.Wait); err != nil {
+		if err := waitGone(env, c.clusterFlags, cluster, p, with, c.Wait); err != nil {
 			return err
 		}
 		word = "gone"
@@ -138,23 +140,37 @@ func (c *uninstallCmd) ask(env *Env) (p *preview.Plan, err error) {
 	return p, nil
 }
 
-// broughtBy lists the objects that the revisions of a package have established.
-func broughtBy(ctx context.Context, cluster client.Client, p v1.Package) ([]plan.Ref, error) {
+// leaving is what a package owns that is uninstalled: its objects, and its revisions,
+// which own them too.
+type leaving struct {
+	objects   []plan.Ref
+	revisions []string
+}
+
+// owned reports whether an object still has an owner that goes. The garbage collector
+// takes away one owner that is gone after the other, and the object with the last.
+func (l leaving) owned(p v1.Package, o plan.Live) bool {
+	return slices.ContainsFunc(o.Owners, func(r metav1.OwnerReference) bool {
+		return r.UID == p.GetUID() || r.Kind == v1.RevisionKind(p.PackageKind()) && slices.Contains(l.revisions, r.Name)
+	})
+}
+
+// leavingWith lists what the revisions of a package have established.
+func leavingWith(ctx context.Context, cluster client.Client, p v1.Package) (leaving, error) {
 	list := p.NewRevisionList()
 	if err := cluster.List(ctx, list, client.MatchingLabels{v1.LabelPackage: p.GetName()}); err != nil {
-		return nil, classify(err, "list the revisions of %s", shortName(p))
+		return leaving{}, classify(err, "list the revisions of %s", shortName(p))
 	}
-	var refs []plan.Ref
+	var l leaving
 	for _, rev := range list.Revisions() {
-		for _, o := range rev.RevisionStatus().ObjectRefs {
-			refs = append(refs, plan.Ref{APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name})
-		}
+		l.revisions = append(l.revisions, rev.GetName())
+		l.objects = append(l.objects, revision.Objects(rev)...)
 	}
-	return refs, nil
+	return l, nil
 }
 
 // waitGone waits for the package and for what only it owned.
-func waitGone(env *Env, flags clusterFlags, cluster client.Client, p v1.Package, brought []plan.Ref, limit time.Duration) error {
+func waitGone(env *Env, flags clusterFlags, cluster client.Client, p v1.Package, with leaving, limit time.Duration) error {
 	cfg, err := flags.config()
 	if err != nil {
 		return err
@@ -171,7 +187,7 @@ func waitGone(env *Env, flags clusterFlags, cluster client.Client, p v1.Package,
 	tick := time.NewTicker(look)
 	defer tick.Stop()
 	for {
-		left, err := remains(ctx, cluster, objects, p, brought)
+		left, err := remains(ctx, cluster, objects, p, with)
 		if err != nil && ctx.Err() == nil {
 			return err
 		}
@@ -190,7 +206,7 @@ func waitGone(env *Env, flags clusterFlags, cluster client.Client, p v1.Package,
 }
 
 // remains reports whether the package, or an object that it owns, is still there.
-func remains(ctx context.Context, cluster client.Client, objects *apply.Cluster, p v1.Package, brought []plan.Ref) (bool, error) {
+func remains(ctx context.Context, cluster client.Client, objects *apply.Cluster, p v1.Package, with leaving) (bool, error) {
 	now := v1.NewPackage(p.PackageKind())
 	err := cluster.Get(ctx, client.ObjectKeyFromObject(p), now)
 	switch {
@@ -208,15 +224,13 @@ func remains(ctx context.Context, cluster client.Client, objects *apply.Cluster,
 			return true, nil
 		}
 	}
-	live, err := objects.Metadata(ctx, brought)
+	live, err := objects.Metadata(ctx, with.objects)
 	if err != nil && !apply.ErrKindNotServed.Is(err) {
 		return false, classify(err, "read what %s brought", shortName(p))
 	}
-	for _, l := range live {
-		for _, o := range l.Owners {
-			if o.UID == p.GetUID() {
-				return true, nil
-			}
+	for _, o := range live {
+		if with.owned(p, o) {
+			return true, nil
 		}
 	}
 	return false, nil
