@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/content"
@@ -17,7 +15,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/preview"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 	"github.com/xpkg-dev/xpkg/internal/testing/plane"
-	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
 // Tags lists those of a repository of the shelf.
@@ -82,13 +79,7 @@ func TestForeseesWhatComesWithAPackage(t *testing.T) {
 	holder := newProvider("foreseen-holder", at+"holder:v1")
 	create(t, c, holder)
 	settled(t, c, holder)
-	lock := &v1beta1.Lock{}
-	wait.Until(t, limit, "the Lock says who holds it", func() (string, bool) {
-		err := c.Get(t.Context(), client.ObjectKey{Name: v1beta1.LockName}, lock)
-		return fmt.Sprint(err), err == nil && slices.ContainsFunc(lock.Packages, func(p v1beta1.LockPackage) bool {
-			return p.Name == holder.Status.CurrentRevision && len(p.Owns) == 1
-		})
-	})
+	lock := untilLock(t, c, "says who holds it", holder, func(p v1beta1.LockPackage) bool { return len(p.Owns) == 1 })
 	stop()
 
 	belongs := func(kind, by, to string) string {

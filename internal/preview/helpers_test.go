@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/content"
 	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/oci"
@@ -267,4 +268,18 @@ func until(t *testing.T, c client.Client, p v1.Package, ct v1.ConditionType, sta
 		got := p.GetCondition(ct)
 		return fmt.Sprintf("%+v", p.PackageStatus()), got.Status == status && strings.Contains(got.Message, message) && got.ObservedGeneration == p.GetGeneration()
 	})
+}
+
+// untilLock waits until the entry of a package in the Lock is as it should be, and gives
+// the Lock.
+func untilLock(t *testing.T, c client.Client, what string, p *v1.Provider, holds func(v1beta1.LockPackage) bool) *v1beta1.Lock {
+	t.Helper()
+	lock := &v1beta1.Lock{}
+	wait.Until(t, limit, "the Lock "+what, func() (string, bool) {
+		err := c.Get(t.Context(), client.ObjectKey{Name: v1beta1.LockName}, lock)
+		return fmt.Sprint(err), err == nil && slices.ContainsFunc(lock.Packages, func(entry v1beta1.LockPackage) bool {
+			return entry.Name == p.Status.CurrentRevision && holds(entry)
+		})
+	})
+	return lock
 }

@@ -1,12 +1,9 @@
 package preview_test
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
-
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/closure"
@@ -15,7 +12,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/solve"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 	"github.com/xpkg-dev/xpkg/internal/testing/plane"
-	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
 // A plan tells what is off, and knows with what installed packages work, by the Lock.
@@ -42,13 +38,7 @@ func TestPlansWithOptionalDependencies(t *testing.T) {
 	}
 	create(t, c, installed)
 	settled(t, c, installed)
-	lock := &v1beta1.Lock{}
-	wait.Until(t, limit, "the Lock says with what it works", func() (string, bool) {
-		err := c.Get(t.Context(), client.ObjectKey{Name: v1beta1.LockName}, lock)
-		return fmt.Sprint(err), err == nil && slices.ContainsFunc(lock.Packages, func(p v1beta1.LockPackage) bool {
-			return p.Name == installed.Status.CurrentRevision && len(p.OptionalDependencies) == 1
-		})
-	})
+	untilLock(t, c, "says with what it works", installed, func(p v1beta1.LockPackage) bool { return len(p.OptionalDependencies) == 1 })
 	stop()
 
 	p = install(t, pl, newProvider("optional-any", at+"any:v1"))

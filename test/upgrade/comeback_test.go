@@ -1,20 +1,13 @@
 package upgrade_test
 
 import (
-	"fmt"
 	"syscall"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
-	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
 // A program that is killed is started again, and the package says both. A package
@@ -52,10 +45,5 @@ func TestProgramsComeBack(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	wait.Until(t, patience, "the definition is gone", func() (string, bool) {
-		d := &metav1.PartialObjectMetadata{}
-		d.SetGroupVersionKind(schema.GroupVersionKind{Group: apiextensionsv1.GroupName, Version: "v1", Kind: "CustomResourceDefinition"})
-		err := s.client.Get(t.Context(), client.ObjectKey{Name: "things.upgrade.test"}, d)
-		return fmt.Sprint(err), apierrors.IsNotFound(err)
-	})
+	s.untilGone(thingDefinition())
 }

@@ -10,7 +10,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -51,16 +50,21 @@ func TestProgramStaysUntilItsResourcesAreGone(t *testing.T) {
 	})
 	s.untilWaits(p)
 	s.tidy(things[1])
-	definition := &metav1.PartialObjectMetadata{}
-	definition.SetGroupVersionKind(schema.GroupVersionKind{Group: apiextensionsv1.GroupName, Version: "v1", Kind: "CustomResourceDefinition"})
-	definition.SetName("things.upgrade.test")
 	s.untilGone(newThing(things[1]))
-	s.untilGone(definition)
+	s.untilGone(thingDefinition())
 	s.untilGone(p)
 	wait.Until(t, patience, "the program has ended", func() (string, bool) {
 		status, known := s.supervisor.Status(revision)
 		return fmt.Sprintf("%+v", status), !known || !status.Running
 	})
+}
+
+// thingDefinition is the definition that every version brings.
+func thingDefinition() client.Object {
+	d := &metav1.PartialObjectMetadata{}
+	d.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	d.SetName("things.upgrade.test")
+	return d
 }
 
 // untilWaits waits until a package that was deleted says for what it waits.
