@@ -18,6 +18,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/cli"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
+	"github.com/xpkg-dev/xpkg/internal/testing/port"
 )
 
 // TestMain runs the tests or, started by a script under the name of a command,
@@ -162,8 +163,7 @@ func (d *doors) registry(tb testing.TB) string {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	server := httptest.NewServer(httputil.NewSingleHostReverseProxy(target))
-	tb.Cleanup(server.Close)
+	server := port.Serve(tb, httputil.NewSingleHostReverseProxy(target))
 	d.servers = append(d.servers, server)
 	return strings.TrimPrefix(server.URL, "http://")
 }

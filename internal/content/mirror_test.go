@@ -3,7 +3,6 @@ package content_test
 import (
 	"context"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/content"
 	"github.com/xpkg-dev/xpkg/internal/credentials"
 	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/internal/testing/port"
 )
 
 // A mirror that cannot help is passed over, whatever is wrong with it.
@@ -19,7 +19,7 @@ func TestMirrorsArePassedOver(t *testing.T) {
 		fault func(w http.ResponseWriter, r *http.Request) bool
 		place func(*content.Place)
 	}{
-		"Down":         {place: func(p *content.Place) { p.Ref = oci.MustParseReference(closedPort(t) + "/content/test:v1.0.0") }},
+		"Down":         {place: func(p *content.Place) { p.Ref = oci.MustParseReference(port.Free(t) + "/content/test:v1.0.0") }},
 		"Unauthorized": {fault: func(w http.ResponseWriter, r *http.Request) bool { return answer(http.StatusUnauthorized)(w, r) }},
 		"NotFound":     {fault: answer(http.StatusNotFound)},
 		"Broken":       {fault: answer(http.StatusBadGateway)},
@@ -79,7 +79,7 @@ func TestMirrorIsEnough(t *testing.T) {
 	ref := push(t, home.address)
 	mirror := mirrorOf(t, home)
 	home.reset()
-	elsewhere := oci.MustParseReference(closedPort(t) + "/" + ref.Repository + ":" + ref.Tag)
+	elsewhere := oci.MustParseReference(port.Free(t) + "/" + ref.Repository + ":" + ref.Tag)
 	o := content.Origin{Ref: elsewhere, Places: []content.Place{{Ref: mirror.ref()}, {Ref: elsewhere}}}
 	source := newSource(t, nil)
 	d, err := source.Resolve(t.Context(), o, 0)
@@ -132,18 +132,4 @@ func TestCancelledRead(t *testing.T) {
 	if len(second.asked("")) != 0 {
 		t.Error("the next place was asked after all")
 	}
-}
-
-// closedPort is an address at which nobody answers.
-func closedPort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return address
 }

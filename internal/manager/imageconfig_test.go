@@ -20,6 +20,7 @@ import (
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/manager"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
+	"github.com/xpkg-dev/xpkg/internal/testing/port"
 )
 
 // imageConfig is an ImageConfig for the images with a prefix.
@@ -203,7 +204,7 @@ func TestMirrors(t *testing.T) {
 	pushed(t, mirror, "mirrored", stream)
 	home.does(forUser("home"))
 	create(t, s.client, pullSecret(t, s, "of-home", home.address, "home"))
-	config := mirroring("mirrors", home.address+"/", refusing(t)+"/", mirror.address+"/")
+	config := mirroring("mirrors", home.address+"/", port.Free(t)+"/", mirror.address+"/")
 	config.Spec.Registry.Authentication = &v1beta1.RegistryAuthentication{PullSecretRef: corev1.LocalObjectReference{Name: "of-home"}}
 	create(t, s.client, config)
 

@@ -3,7 +3,6 @@ package manager_test
 import (
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/internal/testing/port"
 )
 
 // One bad package stops nobody else: beside registries that refuse, hang up or say
@@ -28,7 +28,7 @@ func TestBadPackagesStopNobody(t *testing.T) {
 	}
 	bad := map[string]string{}
 	for name, c := range map[string]struct{ ref, says string }{
-		"refuses":   {refusing(t) + "/acme/any:v1", "RegistryUnavailable"},
+		"refuses":   {port.Free(t) + "/acme/any:v1", "RegistryUnavailable"},
 		"hangs-up":  {faulty(t, down) + "/acme/any:v1", "RegistryUnavailable"},
 		"no-tag":    {good.address + "/acme/none:v1", "TagNotFound"},
 		"huge":      {faulty(t, huge) + "/acme/huge:v1", "TooLarge"},
@@ -59,17 +59,6 @@ func TestBadPackagesStopNobody(t *testing.T) {
 			t.Errorf("%s has %d revisions", name, n)
 		}
 	}
-}
-
-// refusing is an address at which nobody listens.
-func refusing(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 func faulty(t *testing.T, fault func(http.ResponseWriter, *http.Request) bool) string {

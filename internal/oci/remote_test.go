@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/internal/testing/port"
 )
 
 // read resolves, fetches and reads, and gives only the error.
@@ -104,15 +104,7 @@ func TestA20DigestOutlivesTag(t *testing.T) {
 }
 
 func TestRegistryThatIsNotThere(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	host := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	err = read(t, testRemote(t, nil), MustParseReference(host+"/acme/pkg:v1"))
+	err := read(t, testRemote(t, nil), MustParseReference(port.Free(t)+"/acme/pkg:v1"))
 	wantCode(t, err, ErrRegistryUnavailable)
 }
 

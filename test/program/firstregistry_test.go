@@ -12,6 +12,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
+	"github.com/xpkg-dev/xpkg/internal/testing/port"
 )
 
 // firstKey is where a script keeps the registry $FIRST.
@@ -25,8 +26,7 @@ func openFirst(t testing.TB, e *testscript.Env) error {
 	if err != nil {
 		return err
 	}
-	server := httptest.NewServer(httputil.NewSingleHostReverseProxy(target))
-	t.Cleanup(server.Close)
+	server := port.Serve(t, httputil.NewSingleHostReverseProxy(target))
 	address := strings.TrimPrefix(server.URL, "http://")
 	e.Values[firstKey{}] = server
 	e.Setenv("FIRST", address)

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/apis/crds"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
+	"github.com/xpkg-dev/xpkg/internal/testing/port"
 )
 
 // The manager does against any cluster what it does inside of "xpkg up": here
@@ -130,7 +130,7 @@ type manager struct {
 // manager starts a manager that runs no programs of packages, and waits until it says that it is ready.
 func (w workshop) manager(t *testing.T, kubeconfig string, args ...string) manager {
 	t.Helper()
-	address := freeAddress(t)
+	address := port.Free(t)
 	args = append([]string{"manager", "--kubeconfig", kubeconfig, "--health-address", address, "--package-runtime", "None"}, args...)
 	m := manager{cmd: exec.Command(w.program(), args...), log: &buffer{}}
 	m.cmd.Env, m.cmd.Stderr = w.env, m.log
@@ -179,17 +179,6 @@ func status(ctx context.Context, url string) int {
 	}
 	defer answer.Body.Close()
 	return answer.StatusCode
-}
-
-// freeAddress is an address of the loopback interface that nobody uses now.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // buffer is a buffer that may be read while it is written.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -28,6 +27,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/runtime/local"
 	"github.com/xpkg-dev/xpkg/internal/runtime/process"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
+	"github.com/xpkg-dev/xpkg/internal/testing/port"
 	"github.com/xpkg-dev/xpkg/internal/testing/scratch"
 )
 
@@ -167,14 +167,7 @@ func newWitness(t *testing.T) *witness {
 		w.told = append(w.told, r.URL.Query().Get("version"))
 	}))
 	t.Cleanup(server.Close)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.hold, w.tell = l.Addr().String(), server.URL
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	w.hold, w.tell = port.Free(t), server.URL
 	return w
 }
 
