@@ -87,3 +87,23 @@ func anchorOf(title string) string {
 	plain := notAnchor.ReplaceAllString(strings.ToLower(strings.TrimSpace(title)), "")
 	return strings.ReplaceAll(plain, " ", "-")
 }
+
+// A guide that the README does not name is found by nobody.
+func TestReadmeNamesEveryPage(t *testing.T) {
+	root := filepath.Join("..", "..")
+	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range []string{"guides", "reference"} {
+		pages, err := filepath.Glob(filepath.Join(root, "docs", folder, "*.md"))
+		if err != nil || len(pages) == 0 {
+			t.Fatal(pages, err)
+		}
+		for _, page := range pages {
+			if name := "docs/" + folder + "/" + filepath.Base(page); !strings.Contains(string(readme), "("+name+")") {
+				t.Errorf("README.md does not link to %s", name)
+			}
+		}
+	}
+}
