@@ -1,7 +1,6 @@
 package cache
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -106,12 +105,7 @@ func (c *Cache) alike(ctx context.Context, key string) []string {
 	}
 	files, _ := c.droppedNames()
 	all = append(all, files...)
-	const most, farthest = 3, 2
-	distance := func(s string) int { return spelling.Distance(strings.ToLower(s), strings.ToLower(key)) }
-	all = slices.DeleteFunc(all, func(s string) bool { return distance(s) > max(farthest, len(key)/4) })
-	slices.SortFunc(all, func(a, b string) int { return cmp.Or(cmp.Compare(distance(a), distance(b)), cmp.Compare(a, b)) })
-	all = slices.Compact(all)
-	return all[:min(most, len(all))]
+	return spelling.Alike(key, all)
 }
 
 // clip keeps hostile text in messages short.

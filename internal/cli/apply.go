@@ -13,7 +13,7 @@ import (
 
 type applyCmd struct {
 	File string        `arg:"" help:"Plan to apply, as xpkg plan --out keeps it, or - for standard input."`
-	Wait time.Duration `short:"w" placeholder:"2m" help:"Wait this long for the package to become healthy, or to be gone."`
+	Wait time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, for the package to become healthy, or to be gone."`
 	Yes  bool          `short:"y" help:"Apply the plan also when other packages do not have what they need after it."`
 	clusterFlags
 	planFlags

@@ -18,7 +18,7 @@ var ErrNeedsUnknown = failure.Register(failure.Code{
 })
 
 type autoremoveCmd struct {
-	Wait   time.Duration `short:"w" placeholder:"2m" help:"Wait this long for each package and its objects to be gone."`
+	Wait   time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, for each package and its objects to be gone."`
 	DryRun bool          `help:"Only list what would go."`
 	consentFlag
 	clusterFlags

@@ -26,7 +26,7 @@ type bootstrapCmd struct {
 	DependencyRemoval closure.Removal `enum:"None,Orphans" default:"None" help:"What becomes of packages that were installed because others needed them, and that nobody needs any more: None lets them stay, and Orphans lets the manager remove them."`
 	Apply             bool            `help:"Apply the manifests to the cluster instead of printing them."`
 	TakeOver          bool            `help:"With --apply, replace the package API of another package manager, which must not run any more."`
-	Wait              time.Duration   `short:"w" placeholder:"2m" help:"With --apply, wait this long for the manager to be available."`
+	Wait              time.Duration   `short:"w" placeholder:"DURATION" help:"With --apply, wait this long, such as 2m, for the manager to be available."`
 	Output            string          `short:"o" enum:"yaml,json" default:"yaml" placeholder:"yaml|json" help:"How to print the manifests: yaml or json."`
 	clusterFlags
 }

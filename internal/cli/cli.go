@@ -92,7 +92,7 @@ type grammar struct {
 	Logs       logsCmd       `cmd:"" group:"plane" help:"Print the log of a package's program."`
 	Manager    managerCmd    `cmd:"" group:"plane" help:"Run the package manager against a cluster."`
 	Bootstrap  bootstrapCmd  `cmd:"" group:"plane" help:"Print what a cluster needs to run the package manager in it."`
-	Version    versionCmd    `cmd:"" help:"Print the version."`
+	Version    versionCmd    `cmd:"" group:"other" help:"Print the version."`
 
 	RuntimeInit runtimeInitCmd `cmd:"" hidden:""`
 }
@@ -143,11 +143,13 @@ func run(env *Env, name string) error {
 			{Key: "move", Title: "Registries and files:"},
 			{Key: "use", Title: "Packages of a control plane:"},
 			{Key: "plane", Title: "Control planes:"},
+			{Key: "other", Title: "Other:"},
 		}),
 	)
 	if err != nil {
 		return err
 	}
+	showExamples(parser.Model)
 	args := env.Args
 	if len(args) == 0 {
 		args = []string{"--help"}
@@ -157,7 +159,7 @@ func run(env *Env, name string) error {
 		return exitOrNil(exit)
 	}
 	if err != nil {
-		return ErrUsage.New(err, "%s %s", name, strings.Join(args, " "))
+		return misused(err, name, args)
 	}
 	return command.Run(env)
 }

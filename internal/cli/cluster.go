@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -20,6 +21,7 @@ import (
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/internal/spelling"
 	"github.com/xpkg-dev/xpkg/internal/up"
 )
 
@@ -62,13 +64,20 @@ type clusterFlags struct {
 func (f clusterFlags) config() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.Kubeconfig
-	if f.Kubeconfig == "" && !anyExists(rules.Precedence) {
+	nowhere := f.Kubeconfig == "" && !anyExists(rules.Precedence)
+	if nowhere {
 		if state, err := up.Status(up.DefaultDataDir()); err == nil && state.Running {
 			rules.ExplicitPath = state.State.Kubeconfig
 		}
 	}
 	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.Context}).ClientConfig()
-	if err != nil {
+	switch {
+	// What the library says of these asks for a variable that xpkg does not read.
+	case clientcmd.IsEmptyConfig(err) && nowhere:
+		return nil, ErrKubeconfig.New(nil, "there is no kubeconfig, and no control plane runs on this machine")
+	case clientcmd.IsEmptyConfig(err):
+		return nil, ErrKubeconfig.New(nil, "the kubeconfig names no cluster")
+	case err != nil:
 		return nil, ErrKubeconfig.New(err, "cannot tell which cluster to use")
 	}
 	cfg.QPS = -1
@@ -191,11 +200,35 @@ func (i *installed) find(name string) (v1.Package, error) {
 	}
 	switch len(found) {
 	case 0:
-		return nil, ErrPackageNotFound.New(nil, "no package %s is installed", name)
+		return nil, i.absent("package", name)
 	case 1:
 		return found[0], nil
 	}
 	return nil, ErrAmbiguous.New(nil, "%d packages are named %s", len(found), name)
+}
+
+// absent says that nothing of a name is installed, and what may have been meant: names
+// that are spelled alike, or the whole of which it is a part.
+func (i *installed) absent(what, name string) error {
+	var alike, names []string
+	for _, p := range i.packages {
+		if strings.Contains(p.GetName(), name) {
+			alike = append(alike, p.GetName())
+		}
+		names = append(names, p.GetName())
+	}
+	alike = append(alike, spelling.Alike(name, names)...)
+	var meant []string
+	for _, p := range i.packages {
+		if slices.Contains(alike, p.GetName()) {
+			meant = append(meant, shortName(p))
+		}
+	}
+	f := ErrPackageNotFound.New(nil, "no %s %s is installed", what, name)
+	if len(meant) == 0 {
+		return f
+	}
+	return f.WithDo("Did you mean %s? %s", strings.Join(meant[:min(3, len(meant))], " or "), ErrPackageNotFound.Fix)
 }
 
 // kindOf gives the kind that a user means by "provider", "Provider" or

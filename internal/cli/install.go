@@ -37,7 +37,7 @@ var (
 type installCmd struct {
 	installArgs
 	Lock   string        `placeholder:"FILE" help:"Install everything that this lock file has, at its digests."`
-	Wait   time.Duration `short:"w" placeholder:"2m" help:"Wait this long for the package to become healthy."`
+	Wait   time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, for the package to become healthy."`
 	DryRun bool          `help:"Show what would change, and change nothing: the same as xpkg plan install."`
 	consentFlag
 	clusterFlags

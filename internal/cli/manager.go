@@ -40,9 +40,9 @@ type managerCmd struct {
 	SyncInterval       time.Duration `default:"1h" help:"How often every package is looked at without any reason."`
 	MetricsAddress     string        `placeholder:"HOST:PORT" help:"Serve Prometheus metrics here."`
 	HealthAddress      string        `placeholder:"HOST:PORT" help:"Serve /healthz and /readyz here."`
-	ActivationDeadline time.Duration `default:"10m" placeholder:"DURATION" help:"How long a new revision may take to become healthy before the one before it is brought back. Below zero, nothing is ever brought back."`
+	ActivationDeadline time.Duration `default:"10m" help:"How long a new revision may take to become healthy before the one before it is brought back. Below zero, nothing is ever brought back."`
 	PackageRuntime     string        `placeholder:"RUNTIME" help:"Who runs the programs of packages: Deployment, Process, External or None, or pairs such as Provider=External;Function=Deployment. Default is Deployment."`
-	CertificateOverlap time.Duration `default:"24h" placeholder:"DURATION" help:"How long a new authority of the programs' certificates is known everywhere before it signs, and an old one after nothing that it signed is left."`
+	CertificateOverlap time.Duration `default:"24h" help:"How long a new authority of the programs' certificates is known everywhere before it signs, and an old one after nothing that it signed is left."`
 	dependencyFlags
 	CrossplaneVersion string        `placeholder:"VERSION" help:"Version of Crossplane that packages must fit. Default is that of the Crossplane in the namespace; where there is none, every package fits."`
 	LeaderElection    bool          `help:"Stand by while another manager with the same namespace works."`

@@ -36,10 +36,14 @@ type uninstallArgs struct {
 // live reads the package.
 func (c *uninstallArgs) live(ctx context.Context, cluster client.Client) (v1.Package, error) {
 	p, err := readPackageObject(ctx, cluster, kindOf(c.Kind), c.Name)
-	if err == nil && p == nil {
-		err = ErrPackageNotFound.New(nil, "no %s %s is installed", c.Kind, c.Name)
+	if err != nil || p != nil {
+		return p, err
 	}
-	return p, err
+	all, err := load(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	return nil, all.absent(c.Kind, c.Name)
 }
 
 // plan plans the uninstall.
@@ -54,7 +58,7 @@ func (c *uninstallArgs) plan(ctx context.Context, pl *planner) (*preview.Plan, e
 
 type uninstallCmd struct {
 	uninstallArgs
-	Wait   time.Duration `short:"w" placeholder:"2m" help:"Wait this long for the package and its objects to be gone."`
+	Wait   time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, for the package and its objects to be gone."`
 	DryRun bool          `help:"Show what would go, and take nothing away: the same as xpkg plan uninstall."`
 	consentFlag
 	clusterFlags

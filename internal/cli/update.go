@@ -121,7 +121,7 @@ func updateTo(present, to string) (oci.Reference, error) {
 
 type updateCmd struct {
 	updateArgs
-	Wait   time.Duration `short:"w" placeholder:"2m" help:"Wait this long for the package to become healthy."`
+	Wait   time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, for the package to become healthy."`
 	DryRun bool          `help:"Show the changes, and make none: the same as xpkg plan update."`
 	consentFlag
 	clusterFlags

@@ -17,7 +17,7 @@ var (
 	ErrDependencyMissing = failure.Register(failure.Code{
 		Name: "DependencyMissing", Class: failure.Conflict,
 		Cause: "A package that this one depends on is not installed.",
-		Fix:   "Install the packages that the message names; the install then continues by itself.",
+		Fix:   "Wait: the package manager installs what the message names, and says so when it cannot.",
 	})
 	ErrDependencyVersion = failure.Register(failure.Code{
 		Name: "DependencyVersion", Class: failure.Conflict,

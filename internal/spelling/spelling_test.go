@@ -1,6 +1,9 @@
 package spelling
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 func TestDistance(t *testing.T) {
 	for _, tc := range []struct {
@@ -15,6 +18,17 @@ func TestDistance(t *testing.T) {
 		}
 		if Distance(tc.a, tc.b) != Distance(tc.b, tc.a) {
 			t.Errorf("Distance(%q, %q) depends on the order", tc.a, tc.b)
+		}
+	}
+}
+
+func TestAlike(t *testing.T) {
+	words := []string{"provider-nop", "Provider-Nob", "provider-aws", "x", "provider-nop"}
+	for word, want := range map[string][]string{
+		"provider-nop": {"provider-nop", "Provider-Nob", "provider-aws"}, "provider-no": {"Provider-Nob", "provider-nop"}, "else": nil,
+	} {
+		if got := Alike(word, words); !slices.Equal(got, want) {
+			t.Errorf("Alike(%q) = %q, want %q", word, got, want)
 		}
 	}
 }

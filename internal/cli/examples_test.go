@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+)
+
+// Every command shows how it is typed, in lines that it takes and that a terminal of 80
+// columns shows whole.
+func TestExamplesAreUnderstood(t *testing.T) {
+	lines := examples()
+	parser, err := kong.New(&grammar{}, kong.Name("xpkg"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range parser.Model.Leaves(true) {
+		name := wordsOf(command)
+		if len(lines[name]) == 0 && name != "version" {
+			t.Errorf("there is no example of xpkg %s", name)
+		}
+		for _, line := range lines[name] {
+			if len("    xpkg "+line) > 80 {
+				t.Errorf("too long: %s", line)
+			}
+			parsed, err := parser.Parse(strings.Fields(line))
+			if err != nil || parsed.Selected() != command {
+				t.Errorf("xpkg %s: %v", line, err)
+			}
+		}
+		delete(lines, name)
+	}
+	for name := range lines {
+		t.Errorf("there is no command %q", name)
+	}
+}
+
+// Whoever gets a command wrong sees at once what it takes, in the name that they used.
+func TestMisused(t *testing.T) {
+	for line, want := range map[string]string{
+		"uninstall provider": "error: Usage: xpkg uninstall provider: expected \"<name>\"\n" +
+			"  Write `xpkg uninstall <kind> <name> [flags]`, such as `xpkg uninstall provider boats --wait 2m`. See more with `xpkg uninstall --help`.\n",
+		"uninstall provider/x": "error: Usage: xpkg uninstall provider/x: <kind> must be one of \"provider\",\"configuration\",\"function\" but got \"provider/x\"\n",
+		"tree -o yml":          "error: Usage: xpkg tree -o yml: --output must be one of \"json\",\"yaml\" but got \"yml\"\n",
+		"update":               "Write `xpkg update <name> [<ref>] [flags]`, such as `xpkg update boats v2.0.0 --wait 2m`. See more with `xpkg update --help`.\n",
+		"list --wait":          "unknown flag --wait",
+		"install a b --wait":   "--wait: expected duration value and nothing is there\n",
+		"plan":                 "  Write `xpkg plan <command>`. See more with `xpkg plan --help`.\n",
+		"remove":               "  See the commands with `xpkg --help`.\n",
+	} {
+		var errs bytes.Buffer
+		code := Main(t.Context(), append([]string{"xpkg"}, strings.Fields(line)...), &Env{Stdin: strings.NewReader(""), Stdout: &errs, Stderr: &errs})
+		if code != ErrUsage.Class.Exit || !strings.Contains(errs.String(), want) {
+			t.Errorf("xpkg %s: exit code %d\n%s", line, code, &errs)
+		}
+	}
+}

@@ -1,0 +1,18 @@
+package spelling
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Alike gives those of the words that are spelled so much like one that they may have
+// been meant: three at most, the likeliest first. Upper and lower case are the same.
+func Alike(word string, words []string) []string {
+	const most, farthest = 3, 2
+	distance := func(s string) int { return Distance(strings.ToLower(s), strings.ToLower(word)) }
+	near := slices.DeleteFunc(slices.Clone(words), func(s string) bool { return distance(s) > max(farthest, len(word)/4) })
+	slices.SortFunc(near, func(a, b string) int { return cmp.Or(cmp.Compare(distance(a), distance(b)), cmp.Compare(a, b)) })
+	near = slices.Compact(near)
+	return near[:min(most, len(near))]
+}
