@@ -45,6 +45,10 @@ var differences = []difference{
 		"when the active revision was activated, and whether it has been healthy since",
 	},
 	{
+		newest, packageKinds, "added", "v1* .status.lastHealthyRevision",
+		"the revision that is brought back when another one does not become healthy",
+	},
+	{
 		newest, packageKinds, "added", "v1* .status.rollback*",
 		"a revision that did not become healthy in time, and the one that was brought back",
 	},

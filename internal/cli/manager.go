@@ -40,7 +40,7 @@ type managerCmd struct {
 	SyncInterval       time.Duration `default:"1h" help:"How often every package is looked at without any reason."`
 	MetricsAddress     string        `placeholder:"HOST:PORT" help:"Serve Prometheus metrics here."`
 	HealthAddress      string        `placeholder:"HOST:PORT" help:"Serve /healthz and /readyz here."`
-	ActivationDeadline time.Duration `default:"10m" help:"How long a new revision may take to become healthy before the one before it is brought back. Below zero, nothing is ever brought back."`
+	ActivationDeadline time.Duration `default:"10m" help:"How long a new revision may take to become healthy before the last healthy one is brought back. Below zero, nothing is ever brought back."`
 	PackageRuntime     string        `placeholder:"RUNTIME" help:"Who runs the programs of packages: Deployment, Process, External or None, or pairs such as Provider=External;Function=Deployment. Default is Deployment."`
 	CertificateOverlap time.Duration `default:"24h" help:"How long a new authority of the programs' certificates is known everywhere before it signs, and an old one after nothing that it signed is left."`
 	dependencyFlags

@@ -42,10 +42,10 @@ func (v Version) fits(constraint string) bool {
 }
 
 // Running gives the versions of a package whose objects may be in a cluster: that of
-// its active revision and, until that one has been healthy, that of the revision whose
-// place it takes. While one revision makes place for another it is the last one that
-// was active. There is none before the first revision. Revisions are those of the
-// package.
+// its active revision and, until that one has been healthy, those of the revision that
+// was active before and of the one that was healthy last. While one revision makes place
+// for another it is the last one that was active. There is none before the first
+// revision. Revisions are those of the package.
 func Running(p v1.Package, revisions []v1.PackageRevision) []Version {
 	rev := last(revisions)
 	if rev == nil {
@@ -56,9 +56,11 @@ func Running(p v1.Package, revisions []v1.PackageRevision) []Version {
 		a != nil && a.Healthy && a.Revision == rev.GetName() && a.Number == rev.RevisionSpec().Revision {
 		return running
 	}
-	before := revision.Previous(rev.GetName(), revision.States(revisions, rev.GetName()))
-	if i := slices.IndexFunc(revisions, func(r v1.PackageRevision) bool { return r.GetName() == before }); i >= 0 {
-		running = append(running, versionOf(revisions[i]))
+	previous, back := revision.Previous(rev.GetName(), revision.States(revisions, rev.GetName())), revision.Back(p, rev.GetName(), revisions)
+	for _, r := range revisions {
+		if r.GetName() == previous || r.GetName() == back {
+			running = append(running, versionOf(r))
+		}
 	}
 	return running
 }

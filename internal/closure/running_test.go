@@ -55,6 +55,7 @@ func revisions(text string) []v1.PackageRevision {
 func TestStates(t *testing.T) {
 	for name, tc := range map[string]struct {
 		asks, revisions, healthy, back string
+		last                           string
 		running                        string
 		needed                         string
 		want                           State
@@ -69,6 +70,7 @@ func TestStates(t *testing.T) {
 		"between two revisions":             {asks: "v2", revisions: "v1:1", healthy: "v1:1", running: "v1", needed: ">=v2", want: Coming},
 		"under way":                         {asks: "v2", revisions: "v1:1 v2:2*", healthy: "v1:1", running: "v2 v1", needed: ">=v2", want: Coming},
 		"under way, and both will do":       {asks: "v2", revisions: "v1:1 v2:2*", healthy: "v1:1", running: "v2 v1", needed: ">=v1", want: Satisfied},
+		"under way after what did not work": {asks: "v3", revisions: "v1:1 v2:2 v3:3*", healthy: "v1:1", last: "v1", running: "v3 v1 v2", needed: ">=v3", want: Coming},
 		"on its way from what is needed":    {asks: "v2", revisions: "v1:1 v2:2*", healthy: "v1:1", running: "v2 v1", needed: "<v2", want: Unfit},
 		"about to leave what is needed":     {asks: "v2", revisions: "v1:1*", healthy: "v1:1", running: "v1", needed: "<v2", want: Satisfied},
 		"healthy under an earlier number":   {asks: "v1", revisions: "v2:2 v1:3*", healthy: "v1:1", running: "v1 v2", needed: "<v2", want: Coming},
@@ -82,6 +84,7 @@ func TestStates(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, all := pkg(tc.asks, tc.healthy, tc.back), revisions(tc.revisions)
+			p.PackageStatus().LastHealthyRevision = tc.last
 			image := p.PackageSpec().Package
 			if back := BroughtBack(p, all); back != nil {
 				image = back.RevisionSpec().Image

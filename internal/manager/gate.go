@@ -17,12 +17,12 @@ import (
 // healthy in time.
 var ErrRolledBack = failure.Register(failure.Code{
 	Name: "RolledBack", Class: failure.Unhealthy,
-	Cause: "A new revision of the package did not become healthy in time, and the one before it was brought back.",
+	Cause: "A new revision of the package did not become healthy in time, and the one that was healthy last was brought back.",
 	Fix:   "Mend what the message names, or ask for another version: any change of the package's spec tries again.",
 })
 
 // gate watches over the activation of a revision. One that does not become
-// healthy before the deadline makes place for the revision before it, once.
+// healthy before the deadline makes place for the one that was healthy last, once.
 type gate struct {
 	deadline time.Duration
 	now      func() time.Time
@@ -42,13 +42,13 @@ func (g gate) judge(p v1.Package, revisions []v1.PackageRevision) (decided bool)
 		return false
 	}
 	if v := verdictOn(rev); v.ready {
-		a.Healthy = true
+		a.Healthy, status.LastHealthyRevision = true, rev.GetName()
 		return false
 	}
 	if g.left(p) > 0 || g.deadline == 0 || status.Rollback != nil {
 		return false
 	}
-	previous := revision.Previous(rev.GetName(), revision.States(revisions, rev.GetName()))
+	previous := revision.Back(p, rev.GetName(), revisions)
 	if previous == "" {
 		return false
 	}

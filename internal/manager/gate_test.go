@@ -56,6 +56,37 @@ func TestRollback(t *testing.T) {
 	remove(t, s, p)
 }
 
+// After several versions in a row that do not work, the one that worked is brought
+// back, and not the one that was tried before.
+func TestRollbackToWhatWorked(t *testing.T) {
+	s := alone(t)
+	s.options.ActivationDeadline = 5 * time.Second
+	r := newRegistry(t)
+	stored := crd("worked.test", "Stored", "one")
+	// The API server keeps a version in which objects may be stored.
+	dropped := strings.Replace(stored, "name: v1\n", "name: v2\n", 1)
+	works, _ := r.push(t, "acme/worked:v1", provider("worked", stored))
+	bad, _ := r.push(t, "acme/worked:v2", provider("worked", dropped))
+	worse, _ := r.push(t, "acme/worked:v3", provider("worked", dropped, crd("worked.test", "More", "three")))
+	s.start(t)
+
+	p := newProvider("worked", works)
+	create(t, s.client, p)
+	untilSettled(t, s, p)
+	worked := p.Status.CurrentRevision
+	change(t, s.client, p, func(p *v1.Provider) { p.Spec.Package = bad })
+	until(t, s.client, p, "is activated", func(p *v1.Provider) bool {
+		return p.Status.Activation.Revision == p.Status.CurrentRevision && p.Status.CurrentRevision != worked
+	})
+	change(t, s.client, p, func(p *v1.Provider) { p.Spec.Package = worse })
+	untilRolledBack(t, s, p)
+	if b := p.Status.Rollback; b.To != worked {
+		t.Errorf("rolled back to %s, and %s worked", b.To, worked)
+	}
+	untilStates(t, s, p, "v2:2", "v3:3", "v1:4*")
+	remove(t, s, p)
+}
+
 func rolledBack(p *v1.Provider) bool {
 	healthy, ready := p.GetCondition(v1.TypeHealthy), p.GetCondition(v1.TypeStalled)
 	return healthy.Status == corev1.ConditionFalse && healthy.Reason == v1.ReasonRolledBack && strings.HasPrefix(healthy.Message, "RolledBack: ") &&

@@ -70,7 +70,7 @@ type Options struct {
 	// means an hour.
 	Resync time.Duration
 	// ActivationDeadline is how long a new revision may take to become healthy
-	// before the one before it is brought back. Zero means ten minutes; below
+	// before the last healthy one is brought back. Zero means ten minutes; below
 	// zero nothing is ever brought back.
 	ActivationDeadline time.Duration
 	// InUse, when it is set, is told which contents the packages of the cluster

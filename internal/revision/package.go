@@ -2,6 +2,7 @@ package revision
 
 import (
 	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -33,6 +34,20 @@ func PolicyOf(p v1.Package) Policy {
 
 // MayPull reports whether a policy lets content be fetched from a registry.
 func MayPull(p corev1.PullPolicy) bool { return p != corev1.PullNever }
+
+// Back is the revision that is brought back when another one does not become healthy:
+// the one that was healthy last, whatever was tried since. Where none is known it is
+// the one that was active before, and nothing for the one that was healthy last itself.
+func Back(p v1.Package, name string, revisions []v1.PackageRevision) string {
+	last := p.PackageStatus().LastHealthyRevision
+	if last == name {
+		return ""
+	}
+	if slices.ContainsFunc(revisions, func(rev v1.PackageRevision) bool { return rev.GetName() == last }) {
+		return last
+	}
+	return Previous(name, States(revisions, name))
+}
 
 // States are revisions as Decide sees them. The current one is among them also
 // when it does not exist yet.

@@ -42,6 +42,30 @@ func TestOwn(t *testing.T) {
 	}
 }
 
+// What was healthy last is brought back, and not what was tried since.
+func TestBack(t *testing.T) {
+	var all []v1.PackageRevision
+	for i, name := range []string{"a", "b", "c"} {
+		r := rev(int64(i+1), "", "")
+		r.Name = name
+		all = append(all, r)
+	}
+	for name, tc := range map[string]struct{ last, of, want string }{
+		"The one before":           {"b", "c", "b"},
+		"After another try":        {"a", "c", "a"},
+		"Made active once more":    {"c", "c", ""},
+		"Not there any more":       {"gone", "c", "b"},
+		"None was":                 {"", "c", "b"},
+		"None was, and no earlier": {"", "a", ""},
+	} {
+		p := provider("a", "")
+		p.Status.LastHealthyRevision = tc.last
+		if got := Back(p, tc.of, all); got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
 // What a tag was resolved to is known for as long as nothing about the reference
 // changes; a package without a status takes it from its revisions.
 func TestResolved(t *testing.T) {

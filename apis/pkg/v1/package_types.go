@@ -121,9 +121,14 @@ type PackageStatus struct {
 	// +optional
 	Activation *Activation `json:"activation,omitempty"`
 
+	// LastHealthyRevision is the revision that was healthy last. It is the one that
+	// is brought back when another one does not become healthy.
+	// +optional
+	LastHealthyRevision string `json:"lastHealthyRevision,omitempty"`
+
 	// Rollback says that a revision did not become healthy in time, and that the
-	// one before it was brought back. It holds until the spec changes, or other
-	// content appears.
+	// one that was healthy last was brought back. It holds until the spec changes,
+	// or other content appears.
 	// +optional
 	Rollback *Rollback `json:"rollback,omitempty"`
 }
@@ -142,7 +147,7 @@ type Activation struct {
 	Healthy bool `json:"healthy,omitempty"`
 }
 
-// Rollback is the return from one revision to the one before.
+// Rollback is the return from one revision to one before it.
 type Rollback struct {
 	// From is the revision that did not become healthy.
 	From string `json:"from"`
