@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,7 +58,7 @@ func (c *logsCmd) Run(env *Env) error {
 }
 
 // open finds the log: that of a revision which ran here, also when it was replaced or
-// nothing runs at all, and otherwise that of the package's present revision.
+// nothing runs at all, and otherwise that of the package's program.
 func (c *logsCmd) open(ctx context.Context) (io.ReadCloser, error) {
 	dir, err := c.dir()
 	if err != nil {
@@ -81,7 +82,9 @@ func (c *logsCmd) open(ctx context.Context) (io.ReadCloser, error) {
 	return log, err
 }
 
-// revision asks the cluster for the present revision of the package.
+// revision asks the cluster for the revision of the package whose program runs: the one
+// that was activated, which is not the newest after a rollback, or before a person has
+// activated that; and while that waits for rights, the one that was healthy last.
 func (c *logsCmd) revision(ctx context.Context) (string, error) {
 	cluster, err := c.client()
 	if err != nil {
@@ -95,7 +98,11 @@ func (c *logsCmd) revision(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	revision := pkg.PackageStatus().CurrentRevision
+	status := pkg.PackageStatus()
+	revision := cmp.Or(status.LastHealthyRevision, status.CurrentRevision)
+	if a := status.Activation; a != nil {
+		revision = a.Revision
+	}
 	switch {
 	case pkg.PackageKind() == v1.ConfigurationKind:
 		return "", ErrNoLogs.New(nil, "%s is a Configuration, which has no program", c.Name)

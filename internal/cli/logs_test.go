@@ -21,8 +21,10 @@ func packagesServer(t *testing.T) *httptest.Server {
 	item := func(kind, name, revision string) string {
 		return fmt.Sprintf(`{"apiVersion":"pkg.crossplane.io/v1","kind":%q,"metadata":{"name":%q},"status":{"currentRevision":%q}}`, kind, name, revision)
 	}
+	back := `{"apiVersion":"pkg.crossplane.io/v1","kind":"Provider","metadata":{"name":"back"},"status":{"currentRevision":"hello-old","activation":{"revision":"hello-0123456789ab","number":3,"since":"2026-01-02T03:04:05Z"}}}` +
+		`,{"apiVersion":"pkg.crossplane.io/v1","kind":"Provider","metadata":{"name":"waits"},"status":{"currentRevision":"hello-next","lastHealthyRevision":"hello-0123456789ab"}}`
 	lists := map[string]string{
-		"providers":      item("Provider", "hello", "hello-0123456789ab") + "," + item("Provider", "new", ""),
+		"providers":      item("Provider", "hello", "hello-0123456789ab") + "," + item("Provider", "new", "") + "," + back,
 		"functions":      item("Function", "hello", "hello-ba9876543210") + "," + item("Function", "quiet", "quiet-0123456789ab"),
 		"configurations": item("Configuration", "platform", "platform-0123456789ab"),
 	}
@@ -90,6 +92,8 @@ func TestLogs(t *testing.T) {
 		"former revision":  {here, "hello-old", 0, "old\n", nil},
 		"two of the name":  {here, "hello", 3, "", []string{"AmbiguousName"}},
 		"unknown":          {here, "absent", 5, "", []string{"PackageNotFound"}},
+		"brought back":     {here, "back --tail 1", 0, "two\tcolumns\n", nil},
+		"waits for rights": {here, "waits --tail 1", 0, "two\tcolumns\n", nil},
 		"never started":    {here, "quiet", 5, "", []string{"NoLogs", "there is no log of quiet"}},
 		"no revision":      {here, "new", 5, "", []string{"NoLogs", "no revision yet"}},
 		"no program":       {here, "platform", 5, "", []string{"NoLogs", "Configuration"}},
