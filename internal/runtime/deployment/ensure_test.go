@@ -14,6 +14,7 @@ import (
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/plan"
 	"github.com/xpkg-dev/xpkg/internal/runtime/deployment"
+	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
 func isStale(err error) bool { return apierrors.IsConflict(err) || apierrors.IsNotFound(err) }
@@ -220,6 +221,45 @@ func TestSelectorOfAnOlderManager(t *testing.T) {
 	s.get(live, who[0].Revision.Name)
 	if live.UID == o.Deployment.UID || live.Spec.Selector.MatchLabels["pkg.crossplane.io/provider"] != who[0].Package.Name {
 		t.Errorf("selector %v of %s, want that of another Deployment", live.Spec.Selector.MatchLabels, live.UID)
+	}
+}
+
+// A configuration that gives the Deployment another name moves the program: two of a
+// Provider never run, and a Function answers until the new one does.
+func TestARenamedDeploymentLeavesNothingBehind(t *testing.T) {
+	for kind, first := range map[string]string{"Provider": "DELETE deployments", "Function": "POST deployments"} {
+		t.Run(kind, func(t *testing.T) {
+			s := newStand(t)
+			_, who := s.pkg(kind, "p", "1")
+			in := s.input(who[0])
+			s.run(in)
+			s.writes.take()
+			in.Config = named("another", "")
+			s.run(in)
+			wait.Until(t, patience, "the former one is gone", func() (string, bool) {
+				s.ensure(in)
+				return "it is there", s.missing(&appsv1.Deployment{}, who[0].Revision.Name)
+			})
+			changes := slices.DeleteFunc(s.writes.take(), func(w string) bool { return !strings.HasSuffix(w, " deployments") })
+			if len(changes) != 2 || changes[0] != first {
+				t.Errorf("written: %v, want two changes of Deployments with %s first", changes, first)
+			}
+		})
+	}
+}
+
+// What runs goes on when the API server does not take what would come in its place.
+func TestARenamedDeploymentThatIsRefused(t *testing.T) {
+	s := newStand(t)
+	_, who := s.pkg("Provider", "p", "1")
+	in := s.input(who[0])
+	s.run(in)
+	in.Config = named("Not_A_Name", "")
+	if _, err := s.runtime.Ensure(t.Context(), s.objects(in)); !deployment.ErrRejected.Is(err) {
+		t.Errorf("got %v, want RuntimeRejected", err)
+	}
+	if live := (&appsv1.Deployment{}); s.missing(live, who[0].Revision.Name) || live.DeletionTimestamp != nil {
+		t.Error("what ran was ended")
 	}
 }
 

@@ -40,7 +40,8 @@ type Runtime struct {
 // available, or when the one that has the Service does not run. A ServiceAccount
 // that is somebody else's is used and left alone. A Deployment of another revision is
 // never touched: where it has the name that this one wants, State.HeldBy names that
-// revision, and nothing is written. The failure NameConflict says that the Deployment
+// revision, and nothing is written. One of this revision under a name that it had
+// before makes place for the one that is wanted. The failure NameConflict says that the Deployment
 // or the Service belongs to somebody else; then nothing is written either.
 func (r *Runtime) Ensure(ctx context.Context, o shape.Objects) (State, error) {
 	service, err := r.readService(ctx, o)
@@ -49,6 +50,9 @@ func (r *Runtime) Ensure(ctx context.Context, o shape.Objects) (State, error) {
 	}
 	live, state, err := r.readDeployment(ctx, o)
 	if err != nil || state.Reason != "" {
+		return state, err
+	}
+	if state, err := r.makeWay(ctx, o, live); err != nil || state.Reason != "" {
 		return state, err
 	}
 	if o.ServiceAccount != nil {
@@ -64,7 +68,7 @@ func (r *Runtime) Ensure(ctx context.Context, o shape.Objects) (State, error) {
 		return State{}, err
 	}
 	if state.Available {
-		return state, nil
+		return state, r.endFormer(ctx, o)
 	}
 	return r.explain(ctx, o.Owner.Revision.Name, state)
 }

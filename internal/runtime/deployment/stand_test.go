@@ -257,7 +257,7 @@ type counting struct {
 
 func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
 	res, err := c.next.RoundTrip(r)
-	if err == nil && r.Method != http.MethodGet && res.StatusCode < 300 {
+	if err == nil && r.Method != http.MethodGet && res.StatusCode < 300 && !r.URL.Query().Has("dryRun") {
 		c.writes.mu.Lock()
 		defer c.writes.mu.Unlock()
 		parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")

@@ -48,18 +48,8 @@ func (r *Runtime) Remove(ctx context.Context, revision plan.Owner) (gone bool, e
 	if err != nil {
 		return false, err
 	}
-	for i := range deployments {
-		d := &deployments[i]
-		if d.DeletionTimestamp != nil {
-			continue
-		}
-		if err := r.delete(ctx, d); err != nil {
-			return false, classify(err, "delete", d)
-		}
-		r.forget(d)
-	}
 	if len(deployments) > 0 {
-		return false, nil
+		return false, r.end(ctx, deployments)
 	}
 	return r.stopped(ctx, revision)
 }
