@@ -19,8 +19,14 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 )
 
-// leavingPoll is how often one looks whether a program has ended.
-const leavingPoll = time.Second
+const (
+	// leavingPoll is how often one looks whether a program has ended.
+	leavingPoll = time.Second
+	// overlap is how long the program of a function goes on when the next one says
+	// where it answers: callers have just been told where this one does, and may not
+	// have called yet. Times in conditions are those of whole seconds.
+	overlap = 3 * time.Second
+)
 
 // operate has the program of an active revision run, and those of the other revisions
 // of the package end: of a Provider before the new one starts, so that two never work
@@ -66,7 +72,15 @@ func (r *revisionReconciler) handOver(ctx context.Context, f family, j *job) (ru
 		state.Again = leavingPoll
 		return state, nil
 	}
-	if left, err := stopOthers(ctx, j.runtime, who); left != "" || err != nil {
+	others, err := j.runtime.Others(ctx, who)
+	if err != nil || len(others) == 0 {
+		return state, err
+	}
+	if rest := overlap - r.now().Sub(f.rev.GetCondition(v1.TypeRuntimeHealthy).LastTransitionTime.Time); state.Available && rest > 0 {
+		state.Again = rest
+		return state, nil
+	}
+	if left, err := stopAll(ctx, j.runtime, others); left != "" || err != nil {
 		state.Again = leavingPoll
 		return state, err
 	}

@@ -79,8 +79,14 @@ func stopOthers(ctx context.Context, by runtime.Runtime, who plan.Requester) (le
 	if err != nil {
 		return "", err
 	}
+	return stopAll(ctx, by, others)
+}
+
+// stopAll ends the programs of some revisions, and names the first one of which
+// something is left.
+func stopAll(ctx context.Context, by runtime.Runtime, revisions []plan.Owner) (left string, err error) {
 	var all []error
-	for _, o := range others {
+	for _, o := range revisions {
 		gone, err := by.Stop(ctx, o)
 		all = append(all, err)
 		if !gone && left == "" {
