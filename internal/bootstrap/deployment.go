@@ -79,6 +79,8 @@ func (o Options) container() corev1.Container {
 		}, o.chosenArgs(), o.Args),
 		Env: []corev1.EnvVar{
 			{Name: "POD_NAMESPACE", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.namespace"}}},
+			// Near its limit a manager works harder, instead of being ended.
+			{Name: "GOMEMLIMIT", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.memory"}}},
 			// Nothing is kept there; programs that know no home do not start.
 			{Name: "HOME", Value: cacheMount},
 		},

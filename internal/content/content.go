@@ -47,7 +47,7 @@ type Options struct {
 	Limits       oci.Limits
 	FormatLimits format.Limits
 	// ParseBytes bounds the YAML of the packages that are parsed at the same time,
-	// in bytes; 256 MiB when it is zero. A larger package is parsed alone. Parsing
+	// in bytes; 64 MiB when it is zero. A larger package is parsed alone. Parsing
 	// takes about three times that.
 	ParseBytes int64
 	// Clients bounds how many clients of registries are kept; 64 when it is zero.
@@ -75,7 +75,7 @@ func NewSource(o Options) *Source {
 		o.Now = time.Now
 	}
 	if o.ParseBytes == 0 {
-		o.ParseBytes = 256 << 20
+		o.ParseBytes = 64 << 20
 	}
 	if o.Clients == 0 {
 		o.Clients = 64

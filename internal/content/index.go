@@ -47,15 +47,11 @@ func (s *Source) keep(ctx context.Context, d oci.Digest, pkg *format.Package) er
 	if err != nil {
 		return err
 	}
-	var all bytes.Buffer
-	last := index.Objects[max(0, len(index.Objects)-1):]
-	for _, e := range last {
-		all.Grow(int(e.Offset + e.Length))
-	}
-	if err := format.WriteObjects(&all, pkg); err != nil {
+	texts, err := format.ObjectTexts(pkg)
+	if err != nil {
 		return err
 	}
-	if err := s.opts.Store.PutDerived(ctx, objectsKey(d), all.Bytes()); err != nil {
+	if err := s.opts.Store.PutDerived(ctx, objectsKey(d), texts...); err != nil {
 		return err
 	}
 	// The index comes last: where it is, the objects are.
@@ -113,10 +109,10 @@ func (b *objects) Repair() error {
 	if b.source.keep(b.ctx, b.digest, pkg) == nil {
 		return nil
 	}
-	var all bytes.Buffer
-	if err := format.WriteObjects(&all, pkg); err != nil {
+	texts, err := format.ObjectTexts(pkg)
+	if err != nil {
 		return err
 	}
-	b.held = all.Bytes()
+	b.held = bytes.Join(texts, nil)
 	return nil
 }

@@ -1,6 +1,7 @@
 package desired
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"strings"
@@ -52,11 +53,11 @@ func of(t *testing.T, stream string, opts Options) *Objects {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var blob strings.Builder
-	if err := format.WriteObjects(&blob, pkg); err != nil {
+	texts, err := format.ObjectTexts(pkg)
+	if err != nil {
 		t.Fatal(err)
 	}
-	kept, err := index.Package(strings.NewReader(blob.String()), format.Limits{})
+	kept, err := index.Package(bytes.NewReader(bytes.Join(texts, nil)), format.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,8 +58,8 @@ func BenchmarkReadWarm(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	var blob bytes.Buffer
-	if err := format.WriteObjects(&blob, pkg); err != nil {
+	texts, err := format.ObjectTexts(pkg)
+	if err != nil {
 		b.Fatal(err)
 	}
 	text := format.EncodeIndex(index)
@@ -70,7 +70,7 @@ func BenchmarkReadWarm(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if _, err := x.Package(bytes.NewReader(blob.Bytes()), format.Limits{}); err != nil {
+		if _, err := x.Package(bytes.NewReader(bytes.Join(texts, nil)), format.Limits{}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -36,8 +36,8 @@ func TestCallsProgram(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var blob bytes.Buffer
-			if err := WriteObjects(&blob, pkg); err != nil {
+			texts, err := ObjectTexts(pkg)
+			if err != nil {
 				t.Fatal(err)
 			}
 			for version := 1; version <= IndexVersion; version++ {
@@ -49,7 +49,7 @@ func TestCallsProgram(t *testing.T) {
 				if err := decoded.Matches(pkg); err != nil {
 					t.Error(err)
 				}
-				reader := &counting{Reader: bytes.NewReader(blob.Bytes())}
+				reader := &counting{Reader: bytes.NewReader(bytes.Join(texts, nil))}
 				warm, err := decoded.Package(reader, Limits{})
 				if err != nil {
 					t.Fatal(err)

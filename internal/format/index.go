@@ -89,19 +89,17 @@ func NewIndex(pkg *Package) (*Index, error) {
 	return x, nil
 }
 
-// WriteObjects writes the canonical JSON of all objects, one after the other, as
-// the index of the package has them.
-func WriteObjects(w io.Writer, pkg *Package) error {
+// ObjectTexts are the canonical JSON of all objects; one behind the other they are what the
+// index of the package tells the places of. They must not be changed.
+func ObjectTexts(pkg *Package) ([][]byte, error) {
+	texts := make([][]byte, len(pkg.Objects))
+	var err error
 	for i := range pkg.Objects {
-		text, err := pkg.Objects[i].JSON()
-		if err != nil {
-			return err
-		}
-		if _, err := w.Write(text); err != nil {
-			return err
+		if texts[i], err = pkg.Objects[i].JSON(); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	return texts, nil
 }
 
 // Package gives the package of the index. Its documents have no Raw, and read

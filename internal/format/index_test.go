@@ -24,11 +24,11 @@ func indexed(t testing.TB) (*Package, *Index, []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var blob bytes.Buffer
-	if err := WriteObjects(&blob, pkg); err != nil {
+	texts, err := ObjectTexts(pkg)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return pkg, index, blob.Bytes()
+	return pkg, index, bytes.Join(texts, nil)
 }
 
 func TestIndexGivesThePackageBack(t *testing.T) {

@@ -25,15 +25,20 @@ type DerivedKey struct {
 	Version int
 }
 
-// PutDerived keeps a value that was computed from a blob. It can be lost at any
-// time and is then computed again.
-func (s *Store) PutDerived(ctx context.Context, key DerivedKey, data []byte) error {
+// PutDerived keeps a value that was computed from a blob: the parts of it, one behind
+// the other. It can be lost at any time and is then computed again.
+func (s *Store) PutDerived(ctx context.Context, key DerivedKey, parts ...[]byte) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	sum := key.sum(data)
-	need := Need{Bytes: int64(len(sum) + len(data)), Derived: true}
-	return s.write(ctx, s.derivedPath(key), need, io.MultiReader(bytes.NewReader(sum[:]), bytes.NewReader(data)))
+	sum := key.sum(parts...)
+	need := Need{Bytes: int64(len(sum)), Derived: true}
+	readers := []io.Reader{bytes.NewReader(sum[:])}
+	for _, p := range parts {
+		need.Bytes += int64(len(p))
+		readers = append(readers, bytes.NewReader(p))
+	}
+	return s.write(ctx, s.derivedPath(key), need, io.MultiReader(readers...))
 }
 
 // GetDerived gives a value that PutDerived kept. It fails with BlobNotFound when
@@ -101,9 +106,11 @@ func (s *Store) derivedPath(key DerivedKey) string {
 }
 
 // sum binds the value to its key, so that one entry cannot stand in for another.
-func (k DerivedKey) sum(data []byte) [sha256.Size]byte {
+func (k DerivedKey) sum(parts ...[]byte) [sha256.Size]byte {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n%s\n%d\n", k.Digest, k.Name, k.Version)
-	h.Write(data)
+	for _, p := range parts {
+		h.Write(p)
+	}
 	return [sha256.Size]byte(h.Sum(nil))
 }

@@ -139,6 +139,9 @@ func (s *suite) bundle(definitions [][]byte) bundle {
 func (s *suite) size(b *testing.B, definitions [][]byte) []row {
 	b.Helper()
 	n := len(definitions)
+	// An API server that has never held so many does the same work in less time than
+	// ever after. Who is measured first shall not have that for himself.
+	s.floor(b, s.bundle(definitions))
 	var floors, reads, installs, ends, after []row
 	for after == nil {
 		floors = append(floors, s.floor(b, s.bundle(definitions)))
