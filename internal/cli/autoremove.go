@@ -33,7 +33,7 @@ func (c *autoremoveCmd) Run(env *Env) error {
 	if err != nil {
 		return err
 	}
-	all, err := load(env.Context, cluster)
+	all, err := loadNamed(env.Context, cluster)
 	if err != nil {
 		return err
 	}

@@ -165,6 +165,8 @@ func isNotServed(err error) bool {
 type installed struct {
 	packages []v1.Package
 	lock     *v1beta1.Lock
+	// place tells where a repository is really read.
+	place func(repository string) string
 }
 
 // load reads all packages and the Lock.

@@ -26,7 +26,7 @@ type step struct {
 
 // steps compares the file with what is installed.
 func (c *installCmd) steps(ctx context.Context, cluster client.Client, f lockfile.File) ([]*step, error) {
-	all, err := load(ctx, cluster)
+	all, err := loadNamed(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (i *installed) locked(p lockfile.Package) v1.Package {
 		if x.PackageKind() != string(p.Kind) {
 			continue
 		}
-		if ref, err := oci.ParseReference(x.PackageSpec().Package, oci.ParseOptions{}); err == nil && ref.Name() == p.Package {
+		if ref, err := oci.ParseReference(x.PackageSpec().Package, oci.ParseOptions{}); err == nil && i.place(ref.Name()) == i.place(p.Package) {
 			return x
 		}
 		if x.PackageStatus().ResolvedDigest == p.Digest.String() {

@@ -95,7 +95,7 @@ func (c *outdatedCmd) closure(env *Env) (lockfile.File, func(context.Context, oc
 	if err != nil {
 		return lockfile.File{}, nil, err
 	}
-	all, err := load(env.Context, cluster)
+	all, err := loadNamed(env.Context, cluster)
 	if err != nil {
 		return lockfile.File{}, nil, err
 	}

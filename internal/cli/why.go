@@ -117,7 +117,7 @@ func (c *whyCmd) closure(env *Env) (lockfile.File, string, *installed, error) {
 	if err != nil {
 		return lockfile.File{}, "", nil, err
 	}
-	all, err := load(env.Context, cluster)
+	all, err := loadNamed(env.Context, cluster)
 	if err != nil {
 		return lockfile.File{}, "", nil, err
 	}

@@ -16,14 +16,22 @@ func (g *Graph) Component(kind, name string) *Graph {
 	if start < 0 {
 		return NewGraph(nil, g.from)
 	}
+	return g.around([]int{start})
+}
+
+// around gives the graph of the packages that have to do with any of some.
+func (g *Graph) around(start []int) *Graph {
 	askers := map[string][]int{}
 	for i, n := range g.nodes {
 		for _, d := range g.relations(n) {
 			askers[d.Package] = append(askers[d.Package], i)
 		}
 	}
-	seen, repositories := map[int]bool{start: true}, map[string]bool{}
-	for todo := []int{start}; len(todo) > 0; {
+	seen, repositories := map[int]bool{}, map[string]bool{}
+	for _, i := range start {
+		seen[i] = true
+	}
+	for todo := start; len(todo) > 0; {
 		n := g.nodes[todo[0]]
 		todo = todo[1:]
 		next := []string{n.Package.Package}

@@ -13,9 +13,10 @@ type Dependent struct {
 // and name. What nothing is done about does not count.
 func (g *Graph) Dependents(repository string) []Dependent {
 	var out []Dependent
+	place := g.from(repository)
 	for _, n := range g.nodes {
 		for _, d := range append(n.needs(), n.suits()...) {
-			if d.Package == g.Name(repository) {
+			if d.Package == repository || g.from(d.Package) == place {
 				out = append(out, Dependent{n, d})
 			}
 		}

@@ -53,8 +53,7 @@ func (g *Graph) Request(policy Policy) resolve.Request {
 			q.Roots = append(q.Roots, g.needsOf(n)...)
 			continue
 		}
-		kept := n.Package
-		kept.Dependencies = append(n.needs(), n.suits()...)
+		kept := n.kept()
 		if n.Digest.IsZero() {
 			// What it needs is read where it comes from.
 			q.Roots = append(q.Roots, lockfile.Root{Package: kept.Package, Constraint: kept.Version, Exact: true, By: n.short()})
@@ -67,6 +66,13 @@ func (g *Graph) Request(policy Policy) resolve.Request {
 	}
 	q.Roots = append(q.Roots, g.conditions...)
 	return q
+}
+
+// kept is what is installed of a package, with what counts of what it needs.
+func (n Node) kept() lockfile.Package {
+	out := n.Package
+	out.Dependencies = append(n.needs(), n.suits()...)
+	return out
 }
 
 // needsOf are the needs of a package that is not a choice of its own.

@@ -126,11 +126,10 @@ func (r *revisionReconciler) step(ctx context.Context, log *slog.Logger, w wanti
 	if err != nil {
 		return nil, err
 	}
-	own, err := component(seen, w.pkg)
-	if err != nil {
+	if _, err := component(seen, w.pkg); err != nil {
 		return nil, err
 	}
-	result, err := own.Resolver(r.settling.Registry, r.origins, parent).Resolve(ctx, own.Request(policy))
+	own, result, err := seen.Resolve(ctx, seen.Resolver(r.settling.Registry, r.origins, parent), r.kind, w.pkg.GetName(), policy)
 	if err != nil {
 		return nil, err
 	}

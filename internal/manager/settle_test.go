@@ -273,6 +273,14 @@ func TestOnePackageForEachRepository(t *testing.T) {
 	root := w.config(t, "named", w.push(t, "Configuration", "named:v1.0.0", "storage >=v1"))
 	untilHealthy(t, w.client, root)
 
+	// Nobody who is there needs storage when this one comes.
+	w.remove(t, root)
+	w.push(t, "Configuration", "middle:v1.0.0", "storage <v2")
+	w.push(t, "Provider", "storage:v1.5.0")
+	far := w.config(t, "far", w.push(t, "Configuration", "far:v1.0.0", "middle >=v1"))
+	untilHealthy(t, w.client, far)
+	w.made(t, &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "town-middle"}}, "v1.0.0")
+
 	create(t, w.client, rewriting("town-public", "public.example.com/town/", w.repository("")))
 	w.push(t, "Provider", "pump:v1.0.0")
 	public := newConfiguration("town-public", "")
@@ -294,7 +302,7 @@ func TestOnePackageForEachRepository(t *testing.T) {
 	untilHealthy(t, w.client, other)
 	got := w.all(t)
 	i := slices.IndexFunc(got, func(name string) bool { return strings.HasPrefix(name, "provider/town-clock-") })
-	if i < 0 || len(got) != 7 {
+	if i < 0 || len(got) != 8 {
 		t.Errorf("there is %v", got)
 	}
 	w.undisturbed(t)

@@ -46,6 +46,11 @@ func (f Finder) Find(ctx context.Context, image string, pullSecrets []string) (c
 	if err != nil {
 		return content.Origin{}, imageconfig.Route{}, err
 	}
+	return f.among(configs, image, pullSecrets)
+}
+
+// among is Find with these ImageConfigs.
+func (f Finder) among(configs []v1beta1.ImageConfig, image string, pullSecrets []string) (content.Origin, imageconfig.Route, error) {
 	// Prefixes are compared with the one spelling of a host. What is no reference
 	// can become one by rewriting.
 	if ref, err := oci.ParseReference(image, oci.ParseOptions{}); err == nil {

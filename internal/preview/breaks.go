@@ -70,7 +70,7 @@ func (pl *Planner) breaks(s *situation, graph *closure.Graph, will *closure.Node
 	look := func(repository string, to *closure.Node) {
 		for _, d := range graph.Dependents(repository) {
 			short := Package{Kind: d.Kind, Name: d.Name}.Short()
-			if pl.Together[short] || to == nil && d.Need.Optional || there && was.Package.Package == repository && !closure.Accepts(d.Need, closure.VersionOf(was)) {
+			if pl.Together[short] || to == nil && d.Need.Optional || there && s.same(was.Package.Package, repository) && !closure.Accepts(d.Need, closure.VersionOf(was)) {
 				continue
 			}
 			b := Broken{Kind: d.Kind, Name: d.Name, Needs: lockfile.Repository(d.Need.Package), Constraint: d.Need.Constraint}
@@ -86,7 +86,7 @@ func (pl *Planner) breaks(s *situation, graph *closure.Graph, will *closure.Node
 	if will != nil {
 		look(will.Package.Package, will)
 	}
-	if there && (will == nil || will.Package.Package != was.Package.Package) {
+	if there && (will == nil || !s.same(will.Package.Package, was.Package.Package)) {
 		look(was.Package.Package, nil)
 	}
 	return out

@@ -22,8 +22,7 @@ func (pl *Planner) bring(ctx context.Context, s *situation, p v1.Package, graph 
 	if pl.Registry == nil || !wanting {
 		return nil, nil
 	}
-	own := graph.Component(p.PackageKind(), p.GetName())
-	result, err := own.Resolver(pl.Registry, pl.finder(), p).Resolve(ctx, own.Request(policy))
+	own, result, err := graph.Resolve(ctx, graph.Resolver(pl.Registry, pl.finder(), p), p.PackageKind(), p.GetName(), policy)
 	switch {
 	case err == nil:
 	case failure.From(err).Code.Class == failure.Conflict:

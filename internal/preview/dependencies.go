@@ -27,7 +27,7 @@ func (pl *Planner) dependencies(ctx context.Context, s *situation, p v1.Package,
 	if named {
 		others = append(others, will)
 	}
-	graph := closure.NewGraph(others, nil)
+	graph := closure.NewGraph(others, s.place)
 	if named {
 		out.Breaks = pl.breaks(s, graph, &will)
 	}
@@ -59,7 +59,7 @@ func (pl *Planner) nodes(ctx context.Context, s *situation, needs []format.Depen
 			continue
 		}
 		nodes = append(nodes, n)
-		if slices.ContainsFunc(needs, func(d format.Dependency) bool { return lockfile.Repository(d.Package) == n.Package.Package }) {
+		if slices.ContainsFunc(needs, func(d format.Dependency) bool { return s.same(lockfile.Repository(d.Package), n.Package.Package) }) {
 			needed[n.Kind] = append(needed[n.Kind], n.Name)
 		}
 	}
@@ -100,6 +100,17 @@ func imageOf(entry v1beta1.LockPackage) string {
 	return entry.Source + ":" + entry.Version
 }
 
+// placeOf is where a repository is really read.
+func (s *situation) placeOf(repository string) string {
+	if s.place == nil {
+		return repository
+	}
+	return s.place(repository)
+}
+
+// same reports whether two repositories are one.
+func (s *situation) same(a, b string) bool { return s.placeOf(a) == s.placeOf(b) }
+
 // other gives the package of a node that was made of it.
 func (s *situation) other(n closure.Node) v1.Package {
 	return s.others[slices.IndexFunc(s.others, func(x v1.Package) bool { return x.PackageKind() == n.Kind && x.GetName() == n.Name })]
@@ -111,15 +122,15 @@ func (s *situation) other(n closure.Node) v1.Package {
 func (s *situation) restsOn(p *Plan) []Installed {
 	repositories := map[string]bool{}
 	for _, d := range p.Dependencies {
-		repositories[lockfile.Repository(d.Package)] = true
+		repositories[s.placeOf(lockfile.Repository(d.Package))] = true
 	}
 	for _, b := range p.Brings {
-		repositories[lockfile.Repository(b.Reference)] = true
+		repositories[s.placeOf(lockfile.Repository(b.Reference))] = true
 	}
 	var out []Installed
 	for _, x := range s.others {
 		ref, err := oci.ParseReference(x.PackageSpec().Package, oci.ParseOptions{})
-		if err != nil || !repositories[ref.Name()] {
+		if err != nil || !repositories[s.placeOf(ref.Name())] {
 			continue
 		}
 		out = append(out, Installed{

@@ -119,7 +119,7 @@ func (s *situation) changing(out *Plan) map[string]bool {
 	}
 	for _, b := range out.Brings {
 		for _, x := range s.others {
-			if lockfile.Repository(x.PackageSpec().Package) == lockfile.Repository(b.Reference) {
+			if s.same(lockfile.Repository(x.PackageSpec().Package), lockfile.Repository(b.Reference)) {
 				names[x.PackageStatus().CurrentRevision] = true
 			}
 		}

@@ -33,10 +33,10 @@ func (s *situation) orphans(others []closure.Node, will *closure.Node, changes [
 	if will != nil {
 		after = append(after, *will)
 	}
-	vain := inVain(append(before, others...))
+	vain := s.inVain(append(before, others...))
 	removed := s.lock.Annotations[closure.AnnotationRemoval] == string(closure.RemoveOrphans)
 	var out []Orphan
-	for _, n := range inVain(after) {
+	for _, n := range s.inVain(after) {
 		if !slices.ContainsFunc(vain, func(o closure.Node) bool { return o.Compare(n) == 0 }) {
 			out = append(out, Orphan{Kind: n.Kind, Name: n.Name, Reference: n.Reference(), Removed: removed})
 		}
@@ -63,7 +63,7 @@ func carriedOut(nodes []closure.Node, changes []closure.Change) []closure.Node {
 
 // inVain are the orphans among nodes. As for the package manager, a package also needs
 // what it works with, and what nothing is done about.
-func inVain(nodes []closure.Node) []closure.Node {
+func (s *situation) inVain(nodes []closure.Node) []closure.Node {
 	nodes = slices.Clone(nodes)
 	for i := range nodes {
 		nodes[i].Skip, nodes[i].Dependencies = false, slices.Clone(nodes[i].Dependencies)
@@ -71,5 +71,5 @@ func inVain(nodes []closure.Node) []closure.Node {
 			nodes[i].Dependencies[j] = lockfile.Dependency{Package: nodes[i].Dependencies[j].Package}
 		}
 	}
-	return closure.NewGraph(nodes, nil).Orphans()
+	return closure.NewGraph(nodes, s.place).Orphans()
 }

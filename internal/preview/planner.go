@@ -82,6 +82,9 @@ type situation struct {
 	// others are all other packages, and lock is what the package manager says of them.
 	others []v1.Package
 	lock   v1beta1.Lock
+	// place tells where a repository is really read: a package is known under each of its
+	// names.
+	place func(repository string) string
 }
 
 // read looks at the cluster around one package.
@@ -106,6 +109,9 @@ func (pl *Planner) read(ctx context.Context, p v1.Package) (*situation, error) {
 	}
 	if err := pl.Reader.Get(ctx, client.ObjectKey{Name: v1beta1.LockName}, &s.lock); client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("read the lock: %w", err)
+	}
+	if s.place, err = pl.finder().Places(ctx); err != nil {
+		return nil, err
 	}
 	if s.live != nil {
 		s.revisions, err = pl.revisionsOf(ctx, p.PackageKind(), p.GetName())

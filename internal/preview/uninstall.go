@@ -60,7 +60,7 @@ func (pl *Planner) bereaves(ctx context.Context, s *situation, out *Plan) error 
 	if err != nil {
 		return err
 	}
-	out.Breaks = pl.breaks(s, closure.NewGraph(others, nil), nil)
+	out.Breaks = pl.breaks(s, closure.NewGraph(others, s.place), nil)
 	out.Orphans = s.orphans(others, nil, nil)
 	if _, installs := s.lock.Annotations[closure.AnnotationUpgrades]; installs && len(out.Breaks) > 0 {
 		out.warn(fmt.Sprintf("The package manager installs it again: %s.", out.Breaks[0]))

@@ -1,0 +1,38 @@
+package cli
+
+import (
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/closure"
+	"github.com/xpkg-dev/xpkg/internal/origin"
+)
+
+// loadNamed is load, where what packages need has the name under which it is installed,
+// as it is for the package manager: image configs can give a package several.
+func loadNamed(ctx context.Context, c client.Client) (*installed, error) {
+	all, err := load(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if all.place, err = (origin.Finder{Reader: c}).Places(ctx); err != nil {
+		return nil, classify(err, "read the image configs")
+	}
+	var nodes []closure.Node
+	for _, p := range all.packages {
+		if n, ok := closure.Of(p, nil); ok {
+			nodes = append(nodes, n)
+		}
+	}
+	graph := closure.NewGraph(nodes, all.place)
+	for _, entry := range all.lock.Packages {
+		for _, needs := range [][]v1beta1.Dependency{entry.Dependencies, entry.OptionalDependencies} {
+			for i := range needs {
+				needs[i].Package = graph.Name(needs[i].Package)
+			}
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,20 @@
+package origin
+
+import "context"
+
+// Places lists the ImageConfigs once, and gives where each repository is really read.
+// One of which that cannot be said is where its name says.
+func (f Finder) Places(ctx context.Context) (func(repository string) string, error) {
+	configs, err := f.configs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return func(repository string) string {
+		// Prefixes are compared with whole references.
+		o, _, err := f.among(configs, repository+":latest", nil)
+		if err != nil {
+			return repository
+		}
+		return o.Ref.Name()
+	}, nil
+}
