@@ -135,23 +135,47 @@ func newForest(all *installed) *forest {
 	return t
 }
 
-// roots are the packages that no other one needs.
+// roots are the packages that no other one needs, and one of each circle that nobody
+// outside of it needs.
 func (t *forest) roots() []v1.Package {
-	needed := map[string]bool{}
-	for _, e := range t.entries {
-		for _, d := range e.Dependencies {
-			if p, ok := t.bySource[d.Package]; ok {
-				needed[shortName(p)] = true
-			}
+	needed, reached := map[string]bool{}, map[string]bool{}
+	for _, p := range t.all.packages {
+		for _, to := range t.needs(p) {
+			needed[shortName(to)] = true
 		}
 	}
 	var out []v1.Package
-	for _, p := range t.all.packages {
-		if !needed[shortName(p)] {
-			out = append(out, p)
+	for _, circles := range []bool{false, true} {
+		for _, p := range t.all.packages {
+			if name := shortName(p); !reached[name] && needed[name] == circles {
+				out = append(out, p)
+				t.reach(p, reached)
+			}
 		}
 	}
 	return out
+}
+
+// needs are the packages that one needs, as far as they are there.
+func (t *forest) needs(p v1.Package) []v1.Package {
+	var out []v1.Package
+	for _, d := range t.entries[p.PackageStatus().CurrentRevision].Dependencies {
+		if to, ok := t.bySource[d.Package]; ok {
+			out = append(out, to)
+		}
+	}
+	return out
+}
+
+// reach notes a package and all that it needs.
+func (t *forest) reach(p v1.Package, reached map[string]bool) {
+	if reached[shortName(p)] {
+		return
+	}
+	reached[shortName(p)] = true
+	for _, to := range t.needs(p) {
+		t.reach(to, reached)
+	}
 }
 
 func (t *forest) grow(env *Env, c client.Client, p v1.Package) (*node, error) {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/lockfile"
 	"github.com/xpkg-dev/xpkg/internal/oci"
 	"github.com/xpkg-dev/xpkg/internal/resolve"
@@ -128,6 +129,22 @@ func TestRequest(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"a needs 1", "b needs 0", "s needs 0", "vain needs 0"}, kept); diff != "" {
 		t.Errorf("kept (-want +got):\n%s", diff)
+	}
+}
+
+func TestCircle(t *testing.T) {
+	g := graph("a needs b", "b needs c, d", "c needs ?a", "d needs a", "e needs a", "self needs self", "-skips needs skips", "alone needs gone")
+	for of, want := range map[string]string{
+		"a": "a b d a", "b": "b d a b", "d": "d a b d", "self": "self self",
+		"c": "", "e": "", "skips": "", "alone": "", "nobody": "",
+	} {
+		got := ""
+		if err := g.Circle("Configuration", of); err != nil {
+			got = strings.NewReplacer(repository(""), "", " v1.0.0", "", " needs", "").Replace(failure.From(err).Unwrap().Error())
+		}
+		if got != want {
+			t.Errorf("%s: got %q, want %q", of, got, want)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 
+	"github.com/xpkg-dev/xpkg/internal/closure"
 	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/lockfile"
@@ -49,6 +50,11 @@ func (r *revisionReconciler) dependencies(ctx context.Context, log *slog.Logger,
 	}
 	found := r.lookAt(ctx, graph.Check(needs))
 	found.count(f.rev.RevisionStatus(), len(meta.DependsOn))
+	if !closure.Proven(f.pkg, f.rev.GetName()) {
+		if err := graph.Circle(r.kind, f.pkg.GetName()); err != nil {
+			return err
+		}
+	}
 	if len(found.missing)+len(found.unfit) > 0 {
 		moved, err := r.settle(ctx, log, wanting{f, meta, len(found.missing) > 0}, graph)
 		if err != nil {

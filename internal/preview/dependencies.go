@@ -28,6 +28,11 @@ func (pl *Planner) dependencies(ctx context.Context, s *situation, p v1.Package,
 		others = append(others, will)
 	}
 	graph := closure.NewGraph(others, s.place)
+	if !s.works(content) {
+		if err := graph.Circle(p.PackageKind(), p.GetName()); err != nil {
+			return err
+		}
+	}
 	if named {
 		out.Breaks = pl.breaks(s, graph, &will)
 	}
@@ -46,6 +51,11 @@ func (pl *Planner) dependencies(ctx context.Context, s *situation, p v1.Package,
 	out.Orphans = s.orphans(others, &will, changes)
 	out.Preconditions.Installed = s.restsOn(out)
 	return err
+}
+
+// works reports whether the package has been healthy with some content.
+func (s *situation) works(content oci.Digest) bool {
+	return s.live != nil && closure.Content(s.live) == content && closure.Proven(s.live, s.live.PackageStatus().CurrentRevision)
 }
 
 // nodes are all other packages, with what they need as the Lock says. What may be in

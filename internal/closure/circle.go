@@ -1,0 +1,60 @@
+package closure
+
+import (
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/solve"
+)
+
+// Circle fails with DependencyCycle when a package needs itself, directly or through
+// others that are there. The path is a shortest one.
+func (g *Graph) Circle(kind, name string) error {
+	for _, n := range g.nodes {
+		if n.Kind == kind && n.Name == name {
+			if path := g.circle(n); path != nil {
+				return solve.ErrCycle.New(&solve.Cycle{Path: path}, "dependencies go in a circle")
+			}
+		}
+	}
+	return nil
+}
+
+func (g *Graph) circle(start Node) []string {
+	from := map[string]Node{} // by the repository of who is needed
+	for todo := []Node{start}; len(todo) > 0; todo = todo[1:] {
+		n := todo[0]
+		for _, d := range n.needs() {
+			if _, seen := from[d.Package]; seen {
+				continue
+			}
+			from[d.Package] = n
+			if d.Package == start.Package.Package {
+				return g.wayBack(start, from)
+			}
+			if to, ok := g.Find(d.Package); ok {
+				todo = append(todo, to)
+			}
+		}
+	}
+	return nil
+}
+
+// wayBack is the way that led from a package to itself.
+func (g *Graph) wayBack(start Node, from map[string]Node) []string {
+	path := []string{start.title()}
+	for n := from[start.Package.Package]; ; n = from[n.Package.Package] {
+		path = append([]string{n.title()}, path...)
+		if n.Compare(start) == 0 {
+			return path
+		}
+	}
+}
+
+// title is the package with its version, as explanations name it.
+func (n Node) title() string { return n.Package.Package + " " + n.At() }
+
+// Proven reports whether a package has been healthy as one of its revisions. Then it
+// works, whoever closes a circle around it.
+func Proven(p v1.Package, revision string) bool {
+	a := p.PackageStatus().Activation
+	return a != nil && a.Healthy && a.Revision == revision
+}
