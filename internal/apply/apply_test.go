@@ -232,11 +232,18 @@ func TestRefusalsWriteNothing(t *testing.T) {
 	})
 	p := plan.Plan{Changes: []plan.Change{{Action: plan.Create, Ref: definition("a.apply.test")}}}
 	for i := range 5 {
-		p.Refusals = append(p.Refusals, plan.Refusal{Reason: fmt.Sprintf("reason %d", i)})
+		p.Refusals = append(p.Refusals, plan.Refusal{Holder: "Provider/other", Reason: fmt.Sprintf("reason %d", i)})
 	}
 	_, err := c.Run(t.Context(), p, always(nil))
 	if !apply.ErrRefused.Is(err) || !strings.Contains(err.Error(), "reason 0; reason 1; reason 2; and 2 more") {
 		t.Errorf("got %v", err)
+	}
+	// What nobody holds passes by itself.
+	for i := range p.Refusals {
+		p.Refusals[i].Holder = ""
+	}
+	if _, err := c.Run(t.Context(), p, always(nil)); !apply.ErrDeleting.Is(err) {
+		t.Errorf("of objects that are being deleted: %v", err)
 	}
 }
 

@@ -18,8 +18,13 @@ import (
 var (
 	ErrRefused = failure.Register(failure.Code{
 		Name: "ForeignOwner", Class: failure.Conflict,
-		Cause: "An object that the package brings belongs to somebody else, or is being deleted.",
+		Cause: "An object that the package brings belongs to somebody else.",
 		Fix:   "Uninstall the package that holds the object, or remove the object, and try again. Nothing was written.",
+	})
+	ErrDeleting = failure.Register(failure.Code{
+		Name: "ObjectDeleting", Class: failure.Conflict,
+		Cause: "An object that the package brings is being deleted.",
+		Fix:   "Wait until the object is gone: the package manager goes on by itself. One that stays has a finalizer that somebody must remove: look at it with kubectl. Nothing was written.",
 	})
 	ErrMoved = failure.Register(failure.Code{
 		Name: "ObjectMoved", Class: failure.Conflict,
@@ -123,5 +128,14 @@ func refused(refusals []plan.Refusal) error {
 	if rest := len(refusals) - named; rest > 0 {
 		reasons = append(reasons, fmt.Sprintf("and %d more", rest))
 	}
-	return ErrRefused.New(errors.New(strings.Join(reasons, "; ")), "objects of the package cannot be established")
+	return RefusedAs(refusals).New(errors.New(strings.Join(reasons, "; ")), "objects of the package cannot be established")
+}
+
+// RefusedAs is the failure of a plan with refusals. It passes by itself when nobody holds
+// any of the objects.
+func RefusedAs(refusals []plan.Refusal) failure.Code {
+	if plan.OnlyDeleting(refusals) {
+		return ErrDeleting
+	}
+	return ErrRefused
 }

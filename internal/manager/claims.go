@@ -103,7 +103,8 @@ func (k *claim) beats(other *claim) bool {
 
 // hold makes the claim one that nobody can take any more, because its objects are
 // written next. It fails when an older package has taken some of them meanwhile.
-// A plan that is refused holds nothing.
+// A plan that is refused holds nothing; but what a package has written before stays its
+// own while it is deleted and made again.
 func (k *claim) hold(p plan.Plan) error {
 	k.all.mu.Lock()
 	defer k.all.mu.Unlock()
@@ -113,6 +114,9 @@ func (k *claim) hold(p plan.Plan) error {
 		}
 	}
 	if len(p.Refusals) > 0 {
+		if k.writes && plan.OnlyDeleting(p.Refusals) {
+			return nil
+		}
 		k.leave()
 		k.writes = false
 		return nil

@@ -75,7 +75,7 @@ func (w *world) onDrift(kind, of string) handler.Funcs {
 	return handler.Funcs{
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
 			for _, rev := range w.establishedBy(ctx, kind, of, e.ObjectNew.GetName()) {
-				if differs(rev, of, e.ObjectNew) || meddled(e.ObjectOld, e.ObjectNew) {
+				if differs(rev, of, e.ObjectNew) || meddled(e.ObjectOld, e.ObjectNew) || leaves(e.ObjectOld, e.ObjectNew) {
 					q.Add(request(rev))
 				}
 			}
@@ -95,11 +95,12 @@ func (w *world) establishedBy(ctx context.Context, kind, of, name string) []v1.P
 	})
 }
 
-// refused gives the revisions of a kind that wait for an object of somebody else.
-// One that is deleted may be what they wait for.
+// refused gives the revisions of a kind that wait for an object of somebody else, or for
+// one to be gone. One that is deleted may be what they wait for.
 func (w *world) refused(ctx context.Context, kind string) []v1.PackageRevision {
 	return slices.DeleteFunc(w.revisionsOf(ctx, kind), func(rev v1.PackageRevision) bool {
-		return string(rev.GetCondition(v1.TypeReady).Reason) != apply.ErrRefused.Name
+		reason := string(rev.GetCondition(v1.TypeReady).Reason)
+		return reason != apply.ErrRefused.Name && reason != apply.ErrDeleting.Name
 	})
 }
 
@@ -123,6 +124,12 @@ func meddled(old, now client.Object) bool {
 	before, after := metav1.GetControllerOf(old), metav1.GetControllerOf(now)
 	return before != nil && after != nil && before.UID == after.UID &&
 		(!has(now.GetLabels(), old.GetLabels()) || !has(now.GetAnnotations(), old.GetAnnotations()))
+}
+
+// leaves reports whether somebody has begun to delete an object. It may take long until it
+// is gone, and nothing can be made of its kind meanwhile.
+func leaves(old, now client.Object) bool {
+	return old.GetDeletionTimestamp() == nil && now.GetDeletionTimestamp() != nil
 }
 
 func has(all, wanted map[string]string) bool {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -69,6 +70,45 @@ func TestDrift(t *testing.T) {
 		untilSame(t, s, was)
 	})
 	untilSettled(t, s, p)
+}
+
+// While an object is being deleted its package is not ready, and waits. It makes the object
+// again as soon as that is gone, and nobody else gets it meanwhile.
+func TestObjectThatIsBeingDeleted(t *testing.T) {
+	s := together(t)
+	p := drifting(t, s, "leaving")
+	const name = "things.leaving.test"
+	was := definition()
+	if err := s.client.Get(t.Context(), client.ObjectKey{Name: name}, was); err != nil {
+		t.Fatal(err)
+	}
+	ref, _ := newRegistry(t).push(t, "acme/rival:v1", provider("rival", crd("leaving.test", "Thing", "of the rival")))
+	rival := newProvider("leaving-rival", ref)
+	create(t, s.client, rival)
+	untilCondition(t, s.client, rival, v1.TypeReady, corev1.ConditionFalse, "ForeignOwner")
+
+	finalizers := func(patch string) {
+		t.Helper()
+		o := object("CustomResourceDefinition", name)
+		if err := s.client.Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	finalizers(`{"metadata":{"finalizers":["theirs.test/any"]}}`)
+	if err := s.client.Delete(t.Context(), was); err != nil {
+		t.Fatal(err)
+	}
+	for _, ct := range []v1.ConditionType{v1.TypeReady, v1.TypeHealthy} {
+		untilCondition(t, s.client, p, ct, corev1.ConditionFalse, "ObjectDeleting: objects of the package cannot be established: CustomResourceDefinition "+name+" is being deleted")
+	}
+	untilCondition(t, s.client, p, v1.TypeReconciling, corev1.ConditionTrue, "ObjectDeleting")
+	if stalled := p.GetCondition(v1.TypeStalled); stalled.Status == corev1.ConditionTrue {
+		t.Errorf("it goes on by itself, and is stalled: %+v", stalled)
+	}
+	finalizers(`{"metadata":{"finalizers":null}}`)
+	untilSame(t, s, was)
+	untilSettled(t, s, p)
+	untilCondition(t, s.client, rival, v1.TypeReady, corev1.ConditionFalse, "ForeignOwner")
 }
 
 // untilRestored waits until a definition was written by a verb, and recorded. A

@@ -154,6 +154,12 @@ type Refusal struct {
 	Reason string `json:"reason"`
 }
 
+// OnlyDeleting reports whether refusals are all of objects that are being deleted, so that
+// they pass by themselves.
+func OnlyDeleting(refusals []Refusal) bool {
+	return !slices.ContainsFunc(refusals, func(r Refusal) bool { return r.Holder != "" })
+}
+
 // Plan is an ordered list of changes, or of the reasons why there are none.
 type Plan struct {
 	Changes  []Change  `json:"changes,omitempty"`

@@ -55,7 +55,11 @@ func (p *Plan) Refused() error {
 	for _, r := range p.Objects.Refusals {
 		reasons = append(reasons, r.Reason)
 	}
-	return apply.ErrRefused.New(few(reasons), "%s cannot be established", p.Package.Short())
+	err := apply.RefusedAs(p.Objects.Refusals).New(few(reasons), "%s cannot be established", p.Package.Short())
+	if apply.ErrDeleting.Is(err) {
+		return err.WithDo("Wait until the object is gone, and try again. One that stays has a finalizer that somebody must remove: look at it with kubectl.")
+	}
+	return err
 }
 
 // Short is the package as commands name it.

@@ -11,6 +11,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/closure"
 	"github.com/xpkg-dev/xpkg/internal/format"
+	"github.com/xpkg-dev/xpkg/internal/plan"
 	"github.com/xpkg-dev/xpkg/internal/rights"
 )
 
@@ -109,6 +110,10 @@ func TestRefused(t *testing.T) {
 	}
 	p.Permissions.Denied = ""
 	if err := p.Refused(); !apply.ErrRefused.Is(err) {
+		t.Error(err)
+	}
+	p.Objects.Refusals = []plan.Refusal{{Reason: "CustomResourceDefinition boats.acme.test is being deleted"}}
+	if err := p.Refused(); !apply.ErrDeleting.Is(err) {
 		t.Error(err)
 	}
 	p.Objects.Refusals = nil
