@@ -187,7 +187,7 @@ func TestApplyRefusesWhatMoved(t *testing.T) {
 	}{
 		"spec": {update, func(t *testing.T, name string) {
 			b.patch(t, b.provider(t, name), `{"spec":{"revisionHistoryLimit":7}}`)
-		}, "moved: the spec of the package was "},
+		}, "moved: revisionHistoryLimit in the spec of the package was 1 and is 7\n"},
 		"generation": {update, func(t *testing.T, name string) {
 			b.patch(t, b.provider(t, name), `{"spec":{"revisionHistoryLimit":7}}`)
 			b.patch(t, b.provider(t, name), `{"spec":{"revisionHistoryLimit":1}}`)
@@ -278,6 +278,21 @@ func TestApplyIgnoresStrangers(t *testing.T) {
 	for _, name := range []string{"stranger", "asked"} {
 		b.must(t, 0, "uninstall", "provider", name, "--yes", "--wait", "1m")
 	}
+}
+
+// A label that a tool puts on the package meanwhile is no reason to refuse, and stays.
+func TestApplyKeepsLabels(t *testing.T) {
+	b := newBench(t)
+	b.must(t, 0, "install", "provider", b.push(t, "labeled", "v1", "Kept"), "labeled", "--wait", "1m")
+	b.push(t, "labeled", "v2", "Kept", "Added")
+	file := filepath.Join(t.TempDir(), "plan.json")
+	b.must(t, 2, "plan", "update", "labeled", "v2", "--out", file)
+	b.patch(t, b.provider(t, "labeled"), `{"metadata":{"labels":{"argocd.argoproj.io/instance":"a"}}}`)
+	b.must(t, 0, "apply", file, "--wait", "1m")
+	if got := b.provider(t, "labeled").Labels["argocd.argoproj.io/instance"]; got != "a" {
+		t.Errorf("the label is %q", got)
+	}
+	b.must(t, 0, "uninstall", "provider", "labeled", "--yes", "--wait", "1m")
 }
 
 // versions says which package is there, in which generation.

@@ -79,18 +79,17 @@ func (d *differences) text(what, was, is string) {
 	}
 }
 
-func (d *differences) json(what string, was, is json.RawMessage) {
-	if !sameJSON(was, is) {
-		*d = append(*d, Difference{what, cmp.Or(string(was), absent), cmp.Or(string(is), absent)})
-	}
-}
-
 func (d *differences) packages(planned, now *Plan) {
 	was, is := planned.Package, now.Package
 	d.text("the package", was.Kind+"/"+was.Name, is.Kind+"/"+is.Name)
 	d.text("what is installed", was.From.String(), is.From.String())
 	d.text("what would be installed", was.To.String(), is.To.String())
-	d.json("what would be written", was.Object, is.Object)
+	before, after := was.Object, is.Object
+	if planned.Operation == Update && now.Operation == Update {
+		// Of a package that is there nothing else is written.
+		before, after = specIn(before), specIn(after)
+	}
+	d.json("what would be written", before, after)
 }
 
 func (d *differences) content(was, is *Content) {

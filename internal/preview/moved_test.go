@@ -111,6 +111,20 @@ func TestMovedNamesEveryChange(t *testing.T) {
 	}
 }
 
+// What people and their tools write on a package beside its spec is no part of an update.
+func TestMovedIgnoresMetadata(t *testing.T) {
+	p := whole(t)
+	p.Operation = Update
+	now := clone(t, p)
+	now.Package.Object = json.RawMessage(strings.Replace(string(p.Package.Object), `"labels":{`, `"labels":{"argocd.argoproj.io/instance":"a",`, 1))
+	if sameJSON(p.Package.Object, now.Package.Object) {
+		t.Fatal("nothing was changed")
+	}
+	if moved := Moved(p, now); moved != nil {
+		t.Error(moved)
+	}
+}
+
 func TestMovedProperties(t *testing.T) {
 	p := whole(t)
 	rapid.Check(t, func(r *rapid.T) {
@@ -138,7 +152,15 @@ func TestMovedWords(t *testing.T) {
 		change func(*Plan)
 		want   []string
 	}{
-		"the cluster":     {func(p *Plan) { p.Cluster = "other" }, []string{"the cluster was 11111111-2222-3333-4444-555555555555 and is other"}},
+		"the cluster": {func(p *Plan) { p.Cluster = "other" }, []string{"the cluster was 11111111-2222-3333-4444-555555555555 and is other"}},
+		"the spec": {func(p *Plan) {
+			spec := strings.Replace(string(p.Preconditions.Spec), `"revisionHistoryLimit":1`, `"revisionHistoryLimit":7,"commonLabels":{"team":"b"}`, 1)
+			p.Preconditions.Spec = json.RawMessage(strings.Replace(spec, `"name":"default"`, `"name":"large"`, 1))
+		}, []string{
+			`commonLabels in the spec of the package was absent and is {"team":"b"}`,
+			"revisionHistoryLimit in the spec of the package was 1 and is 7",
+			"runtimeConfigRef.name in the spec of the package was default and is large",
+		}},
 		"the generation":  {func(p *Plan) { p.Preconditions.Generation = 5 }, []string{"the generation of the package was 4 and is 5"}},
 		"the content":     {func(p *Plan) { p.Content.Digest = digestA }, []string{"the content was " + digestB + " and is " + digestA}},
 		"a revision":      {func(p *Plan) { p.Preconditions.Revisions = nil }, []string{"revision boats-aaaaaaaaaaaa was Active with number 1 and is absent"}},
