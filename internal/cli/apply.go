@@ -108,7 +108,9 @@ func (c *applyCmd) finish(env *Env, pl *planner, p *preview.Plan, live v1.Packag
 	case c.Wait > 0 && p.Operation == preview.Uninstall:
 		word, err = "gone", waitGone(env, c.clusterFlags, pl.client, live, with, c.Wait)
 	case c.Wait > 0:
-		word, err = "healthy", waitInstalled(env, pl.client, live, c.Wait, created)
+		if err = waitInstalled(env, pl.client, live, c.Wait, created); err == nil {
+			word = waitedFor(env, live)
+		}
 	}
 	if err != nil {
 		return err

@@ -82,7 +82,7 @@ func (c *installCmd) Run(env *Env) error {
 			word = "created"
 		}
 		if c.Wait > 0 {
-			word = "healthy"
+			word = waitedFor(env, p)
 		}
 		_, err := fmt.Fprintf(w, "%s %s (%s)\n", shortName(p), word, p.PackageSpec().Package)
 		return err
@@ -212,21 +212,51 @@ func waitHealthy(ctx context.Context, cluster client.Client, p v1.Package, progr
 			if err := final(p); err != nil {
 				return err
 			}
-			progress.say("%s: %s", shortName(p), health.Message)
+		}
+		if current && health.Message != "" || paused(p) {
+			progress.say("%s: %s", shortName(p), unhealthy(p))
 		}
 		select {
 		case <-ctx.Done():
-			return ErrWait.New(reason(health.Message), "%s is not healthy", shortName(p))
+			return ErrWait.New(errors.New(strings.TrimSuffix(unhealthy(p), ".")), "%s is not healthy", shortName(p))
 		case <-tick.C:
 		}
 	}
 }
 
-func reason(message string) error {
-	if message == "" {
-		return errors.New("the package manager has not looked at it yet; is one running?")
+// unhealthy says why a package is not known to be healthy as it is now.
+func unhealthy(p v1.Package) string {
+	health := p.GetCondition(v1.TypeHealthy)
+	switch {
+	case paused(p):
+		return p.GetCondition(v1.TypeSynced).Message
+	case health.Message == "" || health.ObservedGeneration != p.GetGeneration():
+		return "the package manager has not looked at it yet; is one running?"
 	}
-	return errors.New(strings.TrimSuffix(message, "."))
+	return health.Message
+}
+
+func paused(p v1.Package) bool {
+	synced := p.GetCondition(v1.TypeSynced)
+	return synced.Reason == v1.ReasonPaused && synced.Status == corev1.ConditionFalse
+}
+
+// waiting says which revision waits for a person to activate it, or nothing.
+func waiting(p v1.Package) string {
+	if c := p.GetCondition(v1.TypeInstalled); c.Reason == v1.ReasonInactive && c.Status == corev1.ConditionFalse {
+		return c.Message
+	}
+	return ""
+}
+
+// waitedFor is what has become of a package that was waited for. One that runs another
+// revision than it asks for, until a person says so, is as it should be, and that is told.
+func waitedFor(env *Env, p v1.Package) string {
+	if why := waiting(p); why != "" {
+		fmt.Fprintf(env.Stderr, "note: %s\n", safe(why))
+		return "waits to be activated"
+	}
+	return "healthy"
 }
 
 // final tells a failure that waiting does not mend from one that it may.

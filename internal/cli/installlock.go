@@ -170,7 +170,7 @@ func (c *installCmd) carryOutSteps(env *Env, cluster client.Client, steps []*ste
 			if err := waitInstalled(env, cluster, p, c.Wait, false); err != nil {
 				return err
 			}
-			words[i] = "healthy"
+			words[i] = waitedFor(env, p)
 		}
 	}
 	return c.print(env.Stdout, asList(objects), func(w io.Writer) error {

@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -64,6 +64,9 @@ func (c *treeCmd) Run(env *Env) error {
 		return err
 	}
 	t := newForest(all)
+	if err := t.revisions(env.Context, cluster); err != nil {
+		return err
+	}
 	roots := t.roots()
 	if c.Name != "" {
 		p, err := all.find(c.Name)
@@ -74,11 +77,7 @@ func (c *treeCmd) Run(env *Env) error {
 	}
 	nodes := []*node{}
 	for _, p := range roots {
-		n, err := t.grow(env, cluster, p)
-		if err != nil {
-			return err
-		}
-		nodes = append(nodes, n)
+		nodes = append(nodes, t.grow(p))
 	}
 	return c.print(env.Stdout, nodes, func(w io.Writer) error {
 		for _, n := range nodes {
@@ -119,11 +118,17 @@ type forest struct {
 	all      *installed
 	entries  map[string]v1beta1.LockPackage
 	bySource map[string]v1.Package
-	seen     map[string]bool
+	// running are the revisions that packages run: the active one, or the newest where
+	// none is.
+	running map[string]v1.PackageRevision
+	seen    map[string]bool
 }
 
 func newForest(all *installed) *forest {
-	t := &forest{all: all, entries: map[string]v1beta1.LockPackage{}, bySource: map[string]v1.Package{}, seen: map[string]bool{}}
+	t := &forest{
+		all: all, entries: map[string]v1beta1.LockPackage{}, bySource: map[string]v1.Package{},
+		running: map[string]v1.PackageRevision{}, seen: map[string]bool{},
+	}
 	for _, e := range all.lock.Packages {
 		t.entries[e.Name] = e
 	}
@@ -133,6 +138,40 @@ func newForest(all *installed) *forest {
 		}
 	}
 	return t
+}
+
+// revisions finds out what packages run, which is not what they ask for while a revision
+// waits to be activated, or cannot be had.
+func (t *forest) revisions(ctx context.Context, c client.Client) error {
+	byName := map[string]v1.PackageRevision{}
+	for _, kind := range v1.PackageKinds() {
+		list := v1.NewPackage(kind).NewRevisionList()
+		if err := c.List(ctx, list); err != nil {
+			return classify(err, "list the revisions of %ss", strings.ToLower(kind))
+		}
+		for _, rev := range list.Revisions() {
+			byName[kind+"/"+rev.GetName()] = rev
+			if rev.RevisionSpec().DesiredState == v1.RevisionActive {
+				t.running[strings.ToLower(kind)+"/"+rev.GetLabels()[v1.LabelPackage]] = rev
+			}
+		}
+	}
+	for _, p := range t.all.packages {
+		newest, there := byName[p.PackageKind()+"/"+p.PackageStatus().CurrentRevision]
+		if t.running[shortName(p)] == nil && there {
+			t.running[shortName(p)] = newest
+		}
+	}
+	return nil
+}
+
+// entry is what the Lock says of the revision that a package runs.
+func (t *forest) entry(p v1.Package) v1beta1.LockPackage {
+	rev := t.running[shortName(p)]
+	if rev == nil {
+		return v1beta1.LockPackage{}
+	}
+	return t.entries[rev.GetName()]
 }
 
 // roots are the packages that no other one needs, and one of each circle that nobody
@@ -159,7 +198,7 @@ func (t *forest) roots() []v1.Package {
 // needs are the packages that one needs, as far as they are there.
 func (t *forest) needs(p v1.Package) []v1.Package {
 	var out []v1.Package
-	for _, d := range t.entries[p.PackageStatus().CurrentRevision].Dependencies {
+	for _, d := range t.entry(p).Dependencies {
 		if to, ok := t.bySource[d.Package]; ok {
 			out = append(out, to)
 		}
@@ -178,39 +217,25 @@ func (t *forest) reach(p v1.Package, reached map[string]bool) {
 	}
 }
 
-func (t *forest) grow(env *Env, c client.Client, p v1.Package) (*node, error) {
+func (t *forest) grow(p v1.Package) *node {
 	t.seen[shortName(p)] = true
-	health := p.GetCondition(v1.TypeHealthy)
-	n := &node{
-		Kind: p.PackageKind(), Name: p.GetName(), Version: version(p.PackageSpec().Package),
-		Revision: p.PackageStatus().CurrentRevision, Healthy: status(p, v1.TypeHealthy), Objects: map[string]int{},
-		Reason: reasonOf(p), InstalledFor: closure.For(p),
-	}
-	if health.Status != corev1.ConditionTrue {
-		n.Message = cmp.Or(health.Message, "not looked at yet")
-	}
-	if n.Revision != "" {
-		rev := p.NewRevision()
-		err := c.Get(env.Context, client.ObjectKey{Name: n.Revision}, rev)
-		if client.IgnoreNotFound(err) != nil {
-			return nil, classify(err, "read revision %s", n.Revision)
-		}
+	n := t.alone(p)
+	n.Objects = map[string]int{}
+	n.Message = said(p)
+	if rev := t.running[shortName(p)]; rev != nil {
+		n.Revision = rev.GetName()
 		for _, o := range rev.RevisionStatus().ObjectRefs {
 			n.Objects[o.Kind]++
 		}
 	}
-	entry := t.entries[n.Revision]
+	entry := t.entry(p)
 	for _, d := range entry.Dependencies {
 		need := dependencyNode{Package: d.Package, Constraint: d.Constraints}
 		if by, ok := t.bySource[d.Package]; ok {
 			if need.Seen = t.seen[shortName(by)]; need.Seen {
-				need.By = alone(by)
+				need.By = t.alone(by)
 			} else {
-				grown, err := t.grow(env, c, by)
-				if err != nil {
-					return nil, err
-				}
-				need.By = grown
+				need.By = t.grow(by)
 			}
 		}
 		n.Needs = append(n.Needs, need)
@@ -219,19 +244,31 @@ func (t *forest) grow(env *Env, c client.Client, p v1.Package) (*node, error) {
 		need := dependencyNode{Package: d.Package, Constraint: d.Constraints, Optional: true}
 		if by, ok := t.bySource[d.Package]; ok {
 			// It has a place of its own in the tree: nobody has brought it because of this.
-			need.By, need.Seen = alone(by), true
+			need.By, need.Seen = t.alone(by), true
 		}
 		n.Needs = append(n.Needs, need)
 	}
-	return n, nil
+	return n
 }
 
-// alone is a package that is shown whole elsewhere.
-func alone(p v1.Package) *node {
+// alone is a package without what it needs, as it is shown where all of it is elsewhere.
+func (t *forest) alone(p v1.Package) *node {
+	image := p.PackageSpec().Package
+	if rev := t.running[shortName(p)]; rev != nil {
+		image = rev.RevisionSpec().Image
+	}
 	return &node{
-		Kind: p.PackageKind(), Name: p.GetName(), Version: version(p.PackageSpec().Package), Healthy: status(p, v1.TypeHealthy),
+		Kind: p.PackageKind(), Name: p.GetName(), Version: version(image), Healthy: status(p, v1.TypeHealthy),
 		Reason: reasonOf(p), InstalledFor: closure.For(p),
 	}
+}
+
+// said is what a package says where it is not healthy, or does not run what it asks for.
+func said(p v1.Package) string {
+	if p.GetCondition(v1.TypeHealthy).Status != corev1.ConditionTrue {
+		return unhealthy(p)
+	}
+	return waiting(p)
 }
 
 // version is the tag of a reference, or else the start of its digest.

@@ -197,7 +197,7 @@ func (c *updateCmd) finish(env *Env, cluster client.Client, p v1.Package, word s
 		if err := waitInstalled(env, cluster, p, c.Wait, false); err != nil {
 			return err
 		}
-		word = "healthy"
+		word = waitedFor(env, p)
 	}
 	return c.print(env.Stdout, clean(p), func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "%s %s (%s)\n", shortName(p), word, p.PackageSpec().Package)

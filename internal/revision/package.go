@@ -22,7 +22,9 @@ import (
 // rollback is part of it for as long as the package asks for the same.
 func PolicyOf(p v1.Package) Policy {
 	spec := p.PackageSpec()
-	out := Policy{Automatic: spec.RevisionActivationPolicy != v1.ManualActivation, HistoryLimit: 1}
+	// A policy that is misspelled activates nothing that nobody has looked at.
+	automatic := spec.RevisionActivationPolicy == v1.AutomaticActivation || spec.RevisionActivationPolicy == ""
+	out := Policy{Automatic: automatic, HistoryLimit: 1}
 	if spec.RevisionHistoryLimit != nil {
 		out.HistoryLimit = *spec.RevisionHistoryLimit
 	}

@@ -66,6 +66,17 @@ func TestBack(t *testing.T) {
 	}
 }
 
+// Only a policy that says so activates what nobody has looked at.
+func TestPolicyOf(t *testing.T) {
+	for policy, automatic := range map[v1.RevisionActivationPolicy]bool{"": true, v1.AutomaticActivation: true, v1.ManualActivation: false, "manual": false} {
+		p := provider("a", "r.test/x:v1")
+		p.Spec.RevisionActivationPolicy = policy
+		if got := PolicyOf(p).Automatic; got != automatic {
+			t.Errorf("%q: %v", policy, got)
+		}
+	}
+}
+
 // What a tag was resolved to is known for as long as nothing about the reference
 // changes; a package without a status takes it from its revisions.
 func TestResolved(t *testing.T) {

@@ -1,0 +1,44 @@
+package cli_test
+
+import (
+	"regexp"
+	"testing"
+)
+
+// says fails unless a text matches.
+func says(t *testing.T, text, pattern string) {
+	t.Helper()
+	if !regexp.MustCompile("(?m)" + pattern).MatchString(text) {
+		t.Errorf("it does not say %s:\n%s", pattern, text)
+	}
+}
+
+// Where a person activates revisions, nobody says that the new version is healthy while
+// the old one runs.
+func TestWaitForAPerson(t *testing.T) {
+	b := newBench(t)
+	b.must(t, 0, "install", "provider", b.push(t, "ferries", "v1", "Ferry"), "ferries", "--wait", "1m")
+	b.push(t, "ferries", "v2", "Ferry", "Pier")
+	got := b.must(t, 0, "update", "ferries", "v2", "--manual-activation", "--yes", "--wait", "1m")
+	says(t, got.out, `^provider/ferries waits to be activated \(.*/ferries:v2\)$`)
+	says(t, got.errors, `^note: Revision ferries-[0-9a-f]{12} waits to be activated`)
+	says(t, b.must(t, 0, "tree", "ferries").out, `^provider/ferries  v1  Healthy=True  Revision ferries-[0-9a-f]{12} waits to be activated.*\n└─ brought 1 CustomResourceDefinition$`)
+
+	got = b.must(t, 0, "update", "ferries", "--no-manual-activation", "--yes", "--wait", "1m")
+	says(t, got.out, `^provider/ferries healthy `)
+	says(t, b.must(t, 0, "tree", "ferries").out, `^provider/ferries  v2  Healthy=True\n└─ brought 2 CustomResourceDefinitions$`)
+	b.must(t, 0, "uninstall", "provider", "ferries", "--yes", "--wait", "1m")
+}
+
+// A package that is left alone on purpose says so, and not that nobody looks at it.
+func TestWaitForAPausedPackage(t *testing.T) {
+	b := newBench(t)
+	b.must(t, 0, "install", "provider", b.push(t, "paused", "v1", "Ferry"), "paused", "--wait", "1m")
+	b.push(t, "paused", "v2", "Ferry")
+	b.patch(t, b.provider(t, "paused"), `{"metadata":{"annotations":{"crossplane.io/paused":"true"}}}`)
+	got := b.must(t, 11, "update", "paused", "v2", "--yes", "--wait", "3s")
+	says(t, got.errors, `^error: NotHealthyInTime: provider/paused is not healthy: Reconciliation is paused by the annotation crossplane.io/paused$`)
+	b.patch(t, b.provider(t, "paused"), `{"metadata":{"annotations":{"crossplane.io/paused":null}}}`)
+	b.must(t, 0, "update", "paused", "v2", "--yes", "--wait", "1m")
+	b.must(t, 0, "uninstall", "provider", "paused", "--yes", "--wait", "1m")
+}
