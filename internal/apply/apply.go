@@ -20,7 +20,7 @@ type Content func(plan.Ref) ([]byte, error)
 // the next plan continues from there. Every error is a failure.
 func (c *Cluster) Run(ctx context.Context, p plan.Plan, content Content) (map[plan.Ref]plan.Written, error) {
 	if len(p.Refusals) > 0 {
-		return nil, refused(p.Refusals)
+		return nil, Refused(p.Refusals, "objects of the package cannot be established")
 	}
 	r := run{cluster: c, content: content, written: make(map[plan.Ref]plan.Written, len(p.Changes))}
 	for _, changes := range p.Stages() {

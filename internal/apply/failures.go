@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/plan"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
 // Failures of reading what a cluster holds and of carrying out a plan.
@@ -118,24 +118,18 @@ func hasCause(err error, is func(metav1.StatusCause) bool) bool {
 	return errors.As(err, &status) && status.Status().Details != nil && slices.ContainsFunc(status.Status().Details.Causes, is)
 }
 
-// refused names the first few objects that stop a plan, and who holds them.
-func refused(refusals []plan.Refusal) error {
-	const named = 3
+// Refused is the failure of what cannot be done because objects may not be written. It
+// names the first few of them, and who holds them. It passes by itself when nobody holds
+// any.
+func Refused(refusals []plan.Refusal, what string, args ...any) *failure.Error {
+	const most = 3
 	var reasons []string
-	for _, r := range refusals[:min(named, len(refusals))] {
+	for _, r := range refusals {
 		reasons = append(reasons, r.Reason)
 	}
-	if rest := len(refusals) - named; rest > 0 {
-		reasons = append(reasons, fmt.Sprintf("and %d more", rest))
-	}
-	return RefusedAs(refusals).New(errors.New(strings.Join(reasons, "; ")), "objects of the package cannot be established")
-}
-
-// RefusedAs is the failure of a plan with refusals. It passes by itself when nobody holds
-// any of the objects.
-func RefusedAs(refusals []plan.Refusal) failure.Code {
+	code := ErrRefused
 	if plan.OnlyDeleting(refusals) {
-		return ErrDeleting
+		code = ErrDeleting
 	}
-	return ErrRefused
+	return code.New(errors.New(wording.Few(reasons, most, "; ")), what, args...)
 }

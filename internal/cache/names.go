@@ -24,7 +24,7 @@ func canonical(name string) (key string, plain bool, err error) {
 	}
 	ref, err := oci.ParseReference(name, oci.ParseOptions{})
 	if err != nil {
-		return "", false, ErrCacheName.New(err, "%q is no name for the package cache", clip(name))
+		return "", false, ErrCacheName.New(err, "%.120q is no name for the package cache", name)
 	}
 	return ref.String(), false, nil
 }
@@ -106,13 +106,4 @@ func (c *Cache) alike(ctx context.Context, key string) []string {
 	files, _ := c.droppedNames()
 	all = append(all, files...)
 	return spelling.Alike(key, all)
-}
-
-// clip keeps hostile text in messages short.
-func clip(s string) string {
-	const most = 120
-	if len(s) <= most {
-		return s
-	}
-	return s[:most] + "…"
 }

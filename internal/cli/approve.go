@@ -34,11 +34,7 @@ type approval struct {
 // Run approves the rights that a new version of a package asks for: exactly those that
 // it shows, and no others that it may ask for meanwhile.
 func (c *approveCmd) Run(env *Env) error {
-	cluster, err := c.client()
-	if err != nil {
-		return err
-	}
-	all, err := load(env.Context, cluster)
+	cluster, all, err := c.installed(env.Context, load)
 	if err != nil {
 		return err
 	}

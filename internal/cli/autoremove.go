@@ -29,11 +29,7 @@ type autoremoveCmd struct {
 // Run uninstalls what was installed because others needed it, and that nobody needs
 // any more. Whoever needs others goes before those.
 func (c *autoremoveCmd) Run(env *Env) error {
-	cluster, err := c.client()
-	if err != nil {
-		return err
-	}
-	all, err := loadNamed(env.Context, cluster)
+	_, all, err := c.installed(env.Context, loadNamed)
 	if err != nil {
 		return err
 	}

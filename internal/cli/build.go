@@ -11,6 +11,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/indexlayer"
 	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
 type buildCmd struct {
@@ -91,7 +92,7 @@ func (c *buildCmd) write(env *Env, pkg *format.Package, image *oci.Image) error 
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(env.Stdout, "%s: %s %s with %s, %s\n", safe(file), pkg.Meta.Kind, safe(pkg.Meta.Name), plural(len(pkg.Objects), "object"), image.Digest())
+	_, err := fmt.Fprintf(env.Stdout, "%s: %s %s with %s, %s\n", safe(file), pkg.Meta.Kind, safe(pkg.Meta.Name), wording.Count(len(pkg.Objects), "object"), image.Digest())
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/cache"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
 type cachePruneCmd struct {
@@ -54,6 +55,6 @@ func (c *cachePruneCmd) write(w io.Writer, dir string, r cache.Report) error {
 		}
 		fmt.Fprintln(w)
 	}
-	_, err := fmt.Fprintf(w, "%s: %s %s with %s; %s are left\n", dir, verb, size(r.Freed), plural(len(r.Removed), "package"), size(max(0, r.Bytes-r.Freed)))
+	_, err := fmt.Fprintf(w, "%s: %s %s with %s; %s are left\n", dir, verb, size(r.Freed), wording.Count(len(r.Removed), "package"), size(max(0, r.Bytes-r.Freed)))
 	return err
 }

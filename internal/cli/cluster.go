@@ -169,6 +169,16 @@ type installed struct {
 	place func(repository string) string
 }
 
+// installed reads what is installed in the cluster, with load or loadNamed.
+func (f clusterFlags) installed(ctx context.Context, read func(context.Context, client.Client) (*installed, error)) (client.Client, *installed, error) {
+	cluster, err := f.client()
+	if err != nil {
+		return nil, nil, err
+	}
+	all, err := read(ctx, cluster)
+	return cluster, all, err
+}
+
 // load reads all packages and the Lock.
 func load(ctx context.Context, c client.Client) (*installed, error) {
 	out := &installed{lock: &v1beta1.Lock{}}

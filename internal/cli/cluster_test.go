@@ -9,6 +9,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/internal/lockfile"
 )
 
 // Who names a package that is not there is told which one may have been meant: the
@@ -30,6 +31,14 @@ func TestWhatMayHaveBeenMeant(t *testing.T) {
 		if do := failure.From(err).Do; !ErrPackageNotFound.Is(err) || do != want+ErrPackageNotFound.Fix {
 			t.Errorf("%s: %v, and what to do: %s", name, err, do)
 		}
+	}
+}
+
+func TestWhatMayBeMeantOfAClosure(t *testing.T) {
+	f := lockfile.File{Packages: []lockfile.Package{{Package: "registry.example.com/acme/network"}, {Package: "registry.example.com/acme/base"}}}
+	_, err := findLocked(f, "netwrk")
+	if do := failure.From(err).Do; !ErrNotLocked.Is(err) || do != "Did you mean network? "+ErrNotLocked.Fix {
+		t.Errorf("%v, and what to do: %s", err, do)
 	}
 }
 

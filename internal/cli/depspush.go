@@ -14,6 +14,7 @@ import (
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
 	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
 type depsPushCmd struct {
@@ -67,7 +68,7 @@ func parsePrefix(s string) (string, error) {
 }
 
 func pushAll(env *Env, remote *oci.Remote, from *oci.Collection, all []oci.Reference, target string) ([]oci.Reference, error) {
-	p := begin(env.Stderr, "pushing %s", plural(len(all), "package"))
+	p := begin(env.Stderr, "pushing %s", wording.Count(len(all), "package"))
 	defer p.end()
 	group, ctx := errgroup.WithContext(env.Context)
 	group.SetLimit(copiesAtOnce)

@@ -12,6 +12,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/lockfile"
 	"github.com/xpkg-dev/xpkg/internal/oci"
 	"github.com/xpkg-dev/xpkg/internal/resolve"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
 // vendoredLock is the lock file within a folder of packages.
@@ -79,7 +80,7 @@ func (c *depsVendorCmd) closure(env *Env, r *resolver) (lockfile.File, error) {
 
 // collect copies packages, a few at the same time.
 func collect(env *Env, r *resolver, into *oci.Collection, packages []lockfile.Package) error {
-	p := begin(env.Stderr, "collecting %s", plural(len(packages), "package"))
+	p := begin(env.Stderr, "collecting %s", wording.Count(len(packages), "package"))
 	defer p.end()
 	group, ctx := errgroup.WithContext(env.Context)
 	group.SetLimit(copiesAtOnce)

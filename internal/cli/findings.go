@@ -7,6 +7,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/format/apiserver"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
 // authorPolicy is how severe findings are for those who build a package.
@@ -41,7 +42,7 @@ func count(findings []format.Finding) (text string, failed bool) {
 	var parts []string
 	for _, s := range []format.Severity{format.Error, format.Warning} {
 		if n[s] > 0 {
-			parts = append(parts, plural(n[s], s.String()))
+			parts = append(parts, wording.Count(n[s], s.String()))
 		}
 	}
 	if len(parts) == 0 {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
 // writeInspection writes an inspection for people.
@@ -43,7 +44,7 @@ func writeFacts(w io.Writer, r *inspection) error {
 		facts = append(facts, [2]string{a.name, c.Annotations[a.key]})
 	}
 	if n := len(c.PermissionRequests); n > 0 {
-		facts = append(facts, [2]string{"permissions", plural(n, "rule") + " requested"})
+		facts = append(facts, [2]string{"permissions", wording.Count(n, "rule") + " requested"})
 	}
 	for _, key := range slices.Sorted(maps.Keys(r.Manifest.Annotations)) {
 		facts = append(facts, [2]string{"annotation", key + "=" + r.Manifest.Annotations[key]})

@@ -10,6 +10,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/preview"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
 // runLock installs what a lock file has: each package after what it needs, so that
@@ -151,7 +152,7 @@ func (c *installCmd) consentSteps(env *Env, steps []*step) error {
 		}
 		return env.confirm()
 	case updates > 0:
-		return c.consent(env, "change "+plural(updates, "installed package"))
+		return c.consent(env, "change "+wording.Count(updates, "installed package"))
 	}
 	return nil
 }

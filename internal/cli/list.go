@@ -17,11 +17,7 @@ type listCmd struct {
 
 // Run prints the packages that are installed.
 func (c *listCmd) Run(env *Env) error {
-	cluster, err := c.client()
-	if err != nil {
-		return err
-	}
-	all, err := load(env.Context, cluster)
+	_, all, err := c.installed(env.Context, load)
 	if err != nil {
 		return err
 	}

@@ -6,11 +6,14 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/atomicfile"
 	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/lockfile"
+	"github.com/xpkg-dev/xpkg/internal/spelling"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
 // Failures of lock files on the disk.
@@ -88,13 +91,26 @@ func findLocked(f lockfile.File, name string) (lockfile.Package, error) {
 		return found[0], nil
 	}
 	if len(found) == 0 {
-		return lockfile.Package{}, ErrNotLocked.New(nil, "there is no package %s", name)
+		failed := ErrNotLocked.New(nil, "there is no package %s", name)
+		if alike := spelling.Alike(name, lastParts(f)); len(alike) > 0 {
+			return lockfile.Package{}, failed.WithDo("Did you mean %s? %s", strings.Join(alike, " or "), ErrNotLocked.Fix)
+		}
+		return lockfile.Package{}, failed
 	}
 	var names []string
 	for _, p := range found {
 		names = append(names, p.Package)
 	}
 	return lockfile.Package{}, ErrNotLocked.New(nil, "%s can be %s", name, strings.Join(names, " or "))
+}
+
+// lastParts are the last parts of all repositories, by which people know them.
+func lastParts(f lockfile.File) []string {
+	var out []string
+	for _, p := range f.Packages {
+		out = append(out, path.Base(p.Package))
+	}
+	return out
 }
 
 // writeLockChanges says what has changed in a lock file.
@@ -107,7 +123,7 @@ func writeLockChanges(w io.Writer, file string, before, after lockfile.File) err
 	if len(changes) > 0 || string(lockfile.Encode(before)) != string(lockfile.Encode(after)) {
 		word = "written"
 	}
-	_, err := fmt.Fprintf(w, "%s %s: %s\n", safe(file), word, plural(len(after.Packages), "package"))
+	_, err := fmt.Fprintf(w, "%s %s: %s\n", safe(file), word, wording.Count(len(after.Packages), "package"))
 	return err
 }
 

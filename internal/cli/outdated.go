@@ -17,6 +17,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/oci"
 	"github.com/xpkg-dev/xpkg/internal/origin"
 	"github.com/xpkg-dev/xpkg/internal/solve"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
 type outdatedCmd struct {
@@ -91,11 +92,7 @@ func (c *outdatedCmd) closure(env *Env) (lockfile.File, func(context.Context, oc
 		f, err := c.of(env, nil)
 		return f, nil, err
 	}
-	cluster, err := c.client()
-	if err != nil {
-		return lockfile.File{}, nil, err
-	}
-	all, err := loadNamed(env.Context, cluster)
+	cluster, all, err := c.installed(env.Context, loadNamed)
 	if err != nil {
 		return lockfile.File{}, nil, err
 	}
@@ -134,7 +131,7 @@ const lookups = 16
 
 // outdated looks every package of a closure up. It fails when none can be looked up.
 func outdated(env *Env, r *resolver, f lockfile.File) ([]outdatedView, error) {
-	p := begin(env.Stderr, "looking for newer versions of %s", plural(len(f.Packages), "package"))
+	p := begin(env.Stderr, "looking for newer versions of %s", wording.Count(len(f.Packages), "package"))
 	defer p.end()
 	out, errs := make([]outdatedView, len(f.Packages)), make([]error, len(f.Packages))
 	var group errgroup.Group

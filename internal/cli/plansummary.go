@@ -6,11 +6,12 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/plan"
 	"github.com/xpkg-dev/xpkg/internal/preview"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
 // summary is the sum of a plan in one line.
 func summary(p *preview.Plan) string {
-	unchanged := plural(p.Objects.Unchanged, "object") + " unchanged"
+	unchanged := wording.Count(p.Objects.Unchanged, "object") + " unchanged"
 	if !p.Pending() {
 		return "Nothing to do: " + unchanged + "."
 	}
@@ -21,7 +22,7 @@ func summary(p *preview.Plan) string {
 		return "The program may not have what it requests: no object is changed."
 	}
 	if n := len(p.Objects.Refusals); n > 0 {
-		return plural(n, "object") + " refused: no object is changed."
+		return wording.Count(n, "object") + " refused: no object is changed."
 	}
 	parts := sums(p.Objects.Changes)
 	if len(parts) == 0 {
@@ -64,9 +65,9 @@ func sums(changes []plan.Change) []string {
 
 // lost says how many custom resources go.
 func lost(resources int64, uncounted int) string {
-	text := plural(int(resources), "custom resource") + " will be deleted"
+	text := wording.Count(int(resources), "custom resource") + " will be deleted"
 	if uncounted > 0 {
-		text += fmt.Sprintf(", and those of %s that cannot be counted", plural(uncounted, "definition"))
+		text += fmt.Sprintf(", and those of %s that cannot be counted", wording.Count(uncounted, "definition"))
 	}
 	return text + "."
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/closure"
 	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
 type treeCmd struct {
@@ -55,11 +56,7 @@ func (c *treeCmd) Run(env *Env) error {
 	if c.Lock != "" || isClosure(c.Name) {
 		return c.runClosure(env)
 	}
-	cluster, err := c.client()
-	if err != nil {
-		return err
-	}
-	all, err := loadNamed(env.Context, cluster)
+	cluster, all, err := c.installed(env.Context, loadNamed)
 	if err != nil {
 		return err
 	}
@@ -336,7 +333,7 @@ func (d dependencyNode) write(w io.Writer, first, rest string) {
 func objectsText(counts map[string]int) string {
 	var parts []string
 	for kind, n := range counts {
-		parts = append(parts, plural(n, kind))
+		parts = append(parts, wording.Count(n, kind))
 	}
 	slices.Sort(parts)
 	if len(parts) == 0 {

@@ -113,11 +113,7 @@ func (c *whyCmd) closure(env *Env) (lockfile.File, string, *installed, error) {
 		f, err := c.of(env, c.What)
 		return f, c.Name, nil, err
 	}
-	cluster, err := c.client()
-	if err != nil {
-		return lockfile.File{}, "", nil, err
-	}
-	all, err := loadNamed(env.Context, cluster)
+	_, all, err := c.installed(env.Context, loadNamed)
 	if err != nil {
 		return lockfile.File{}, "", nil, err
 	}

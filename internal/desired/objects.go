@@ -89,12 +89,12 @@ func (o *Objects) put(d plan.Desired, content func() ([]byte, error)) {
 	o.want = append(o.want, d)
 	o.content[d.Ref] = content
 	if d.Ref.Kind == definitionKind {
-		o.definitions[d.Ref.Name] = resourceOf(d.Ref.Name)
+		o.definitions[d.Ref.Name] = ResourceOf(d.Ref.Name)
 	}
 }
 
-// resourceOf is what a definition defines: its name is always "<plural>.<group>".
-func resourceOf(definition string) schema.GroupResource {
+// ResourceOf is what a definition defines: its name is always "<plural>.<group>".
+func ResourceOf(definition string) schema.GroupResource {
 	plural, group, _ := strings.Cut(definition, ".")
 	return schema.GroupResource{Group: group, Resource: plural}
 }
@@ -108,7 +108,7 @@ func Defined(refs []plan.Ref) []schema.GroupResource {
 	var out []schema.GroupResource
 	for _, ref := range refs {
 		if ref.Kind == definitionKind || ref.Kind == managedKind {
-			out = append(out, resourceOf(ref.Name))
+			out = append(out, ResourceOf(ref.Name))
 		}
 	}
 	return out

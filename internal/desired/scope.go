@@ -28,7 +28,7 @@ func (o *Objects) ClusterScoped() (map[schema.GroupResource]bool, error) {
 		if err := json.Unmarshal(raw, &definition); err != nil {
 			return nil, fmt.Errorf("%s %s: %w", d.Ref.Kind, d.Ref.Name, err)
 		}
-		out[resourceOf(d.Ref.Name)] = definition.Spec.Scope == apiextensionsv1.ClusterScoped
+		out[ResourceOf(d.Ref.Name)] = definition.Spec.Scope == apiextensionsv1.ClusterScoped
 	}
 	return out, nil
 }

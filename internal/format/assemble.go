@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
 // Codes for the one metadata object that a package must have (xpkg
@@ -174,12 +175,5 @@ func among(entries []entry) string {
 	if len(kinds) > most {
 		kinds = append(kinds[:most], "…")
 	}
-	return fmt.Sprintf("in %s (%s)", plural(len(entries), "document"), strings.Join(kinds, ", "))
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return fmt.Sprintf("in %s (%s)", wording.Count(len(entries), "document"), strings.Join(kinds, ", "))
 }

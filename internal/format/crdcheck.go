@@ -9,6 +9,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/rights"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
 // Codes for custom resource definitions.
@@ -97,7 +98,7 @@ func (c *objectChecker) checkCRD(p *partial) {
 		tell(ErrCRDName, "metadata.name", fmt.Sprintf("metadata.name must be %.300q", want))
 	}
 	if n := storageVersions(spec); n != 1 && (n > 1 || c.object.GVK.Version == crdV1) {
-		tell(ErrStorageVersion, "spec.versions", plural(n, "storage version")+", exactly one is needed")
+		tell(ErrStorageVersion, "spec.versions", wording.Count(n, "storage version")+", exactly one is needed")
 	}
 	if isCommunityGroup(spec.Group) && p.Metadata.Annotations[annotationAPIApproved] == "" {
 		tell(ErrUnapprovedGroup, "metadata.annotations["+annotationAPIApproved+"]",

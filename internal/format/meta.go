@@ -11,6 +11,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
 // Codes for what a metadata object says.
@@ -200,7 +201,7 @@ func (r *metaReader) dependency(path string, d wireDependency) (Dependency, bool
 		}
 	}
 	if named != 1 {
-		r.fault(ErrMalformedMeta, path, "%s names %s; it must name exactly one", path, plural(named, "package"))
+		r.fault(ErrMalformedMeta, path, "%s names %s; it must name exactly one", path, wording.Count(named, "package"))
 		return dep, false
 	}
 	dep.Constraint = r.constraint(path+".version", d.Version, true)

@@ -3,7 +3,6 @@ package manager
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/lockfile"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
 // Failures of dependencies.
@@ -67,7 +67,7 @@ func (r *revisionReconciler) dependencies(ctx context.Context, log *slog.Logger,
 	}
 	switch {
 	case len(found.missing) > 0:
-		return ErrDependencyMissing.New(errors.New(strings.Join(found.missing, ", ")), "%s of %d not installed", count(len(found.missing), "dependency", "dependencies"), len(meta.DependsOn))
+		return ErrDependencyMissing.New(errors.New(strings.Join(found.missing, ", ")), "%s of %d not installed", wording.Count(len(found.missing), "dependency"), len(meta.DependsOn))
 	case len(found.unfit) > 0:
 		return ErrDependencyVersion.New(errors.New(strings.Join(found.unfit, "; ")), "dependencies at a version that does not fit")
 	case len(found.coming) > 0:
@@ -77,12 +77,5 @@ func (r *revisionReconciler) dependencies(ctx context.Context, log *slog.Logger,
 }
 
 func coming(what []string) error {
-	return ErrDependencyComing.New(errors.New(strings.Join(what, "; ")), "%s on the way", count(len(what), "dependency is", "dependencies are"))
-}
-
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
+	return ErrDependencyComing.New(errors.New(strings.Join(what, "; ")), "%s on the way", wording.Count(len(what), "dependency"))
 }

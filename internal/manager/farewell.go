@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -16,6 +15,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/desired"
 	"github.com/xpkg-dev/xpkg/internal/plan"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
 // A Provider that is deleted takes its definitions with it, and those their custom
@@ -70,10 +70,7 @@ func (r *packageReconciler) farewell(ctx context.Context, p v1.Package) (ctrl.Re
 		return ctrl.Result{}, verdict{}, err
 	}
 	if len(left) > 0 {
-		names := strings.Join(left[:min(len(left), namedDefinitions)], ", ")
-		if more := len(left) - namedDefinitions; more > 0 {
-			names += fmt.Sprintf(" and %d more", more)
-		}
+		names := wording.Few(left, namedDefinitions, ", ")
 		message := fmt.Sprintf("The package is being deleted. Its program runs until its definitions, and with them all custom resources, are gone: %s.", names)
 		return ctrl.Result{RequeueAfter: r.farewellPause(p)}, verdict{reason: v1.ReasonProgressing, message: message}, nil
 	}

@@ -3,7 +3,6 @@ package manager
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 
 	"golang.org/x/sync/errgroup"
@@ -43,11 +42,7 @@ func (r *revisionReconciler) foresee(ctx context.Context, f family, seen *closur
 	if len(refusals) == 0 {
 		return nil
 	}
-	why := refusals[0].Reason
-	if rest := len(refusals) - 1; rest > 0 {
-		why += fmt.Sprintf("; and %d more", rest)
-	}
-	return apply.ErrRefused.New(errors.New(why), "%s and what it needs cannot be installed", lower(r.kind)+"/"+f.pkg.GetName())
+	return apply.Refused(refusals, "%s/%s and what it needs cannot be installed", lower(r.kind), f.pkg.GetName())
 }
 
 // holders are those of the objects of all packages, but for the ones that change and for

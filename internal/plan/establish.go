@@ -88,7 +88,7 @@ func (who Requester) refuse(l Live) (Refusal, bool) {
 		return Refusal{Ref: l.Ref, Reason: fmt.Sprintf("%s %s is being deleted", l.Ref.Kind, l.Ref.Name)}, true
 	}
 	c := controller(l.Owners)
-	if c == nil || who.family(*c) {
+	if c == nil || who.IsFamily(*c) {
 		return Refusal{}, false
 	}
 	holder := c.Kind + "/" + c.Name
@@ -99,16 +99,18 @@ func (who Requester) refuse(l Live) (Refusal, bool) {
 // revision that was never active leaves it alone, since what it owned would go with
 // the package.
 func (who Requester) somebodysOwn(l Live) bool {
-	return l.Annotations[ContentAnnotation] == "" && controller(l.Owners) == nil && !slices.ContainsFunc(l.Owners, who.family)
+	return l.Annotations[ContentAnnotation] == "" && controller(l.Owners) == nil && !slices.ContainsFunc(l.Owners, who.IsFamily)
 }
 
-// family reports whether a reference names a revision of the same package, or
+// IsFamily reports whether a reference names a revision of the same package, or
 // the package.
-func (who Requester) family(r metav1.OwnerReference) bool {
-	if who.Revision.same(r) || who.Package.same(r) {
-		return true
-	}
-	return group(r.APIVersion) == group(who.Revision.APIVersion) && r.Kind == who.Revision.Kind && slices.Contains(who.Siblings, r.Name)
+func (who Requester) IsFamily(r metav1.OwnerReference) bool {
+	return who.Revision.Is(r) || who.Package.Is(r) || who.IsSibling(r)
+}
+
+// IsSibling reports whether a reference names one of the siblings.
+func (who Requester) IsSibling(r metav1.OwnerReference) bool {
+	return who.Revision.IsOfKind(r) && slices.Contains(who.Siblings, r.Name)
 }
 
 // drifted reports whether somebody else may have changed what the object says
@@ -131,8 +133,8 @@ func (who Requester) control(d Desired, l Live, drifted bool) (Change, bool) {
 	}
 	annotations := d.annotations()
 	if drifted || !d.isWritten(l) {
-		c.Labels = merge(l.Labels, l.ManagedLabels, d.Labels)
-		c.Annotations = merge(l.Annotations, l.ManagedAnnotations, annotations)
+		c.Labels = Merge(l.Labels, l.ManagedLabels, d.Labels)
+		c.Annotations = Merge(l.Annotations, l.ManagedAnnotations, annotations)
 		return c, true
 	}
 	c.MetadataOnly = true
@@ -150,7 +152,7 @@ func (who Requester) action(d Desired, l Live, drifted bool) Action {
 	switch {
 	case c == nil && l.Annotations[ContentAnnotation] == "":
 		return Adopt
-	case c != nil && !who.Revision.same(*c):
+	case c != nil && !who.Revision.Is(*c):
 		return TakeOver
 	case drifted && l.Annotations[ContentAnnotation] == d.Digest:
 		return Correct
@@ -158,9 +160,9 @@ func (who Requester) action(d Desired, l Live, drifted bool) Action {
 	return Update
 }
 
-// merge keeps what others wrote, drops what we wrote and no longer want, and
+// Merge keeps what others wrote, drops what we wrote and no longer want, and
 // adds what is wanted.
-func merge(live map[string]string, managed []string, desired map[string]string) map[string]string {
+func Merge(live map[string]string, managed []string, desired map[string]string) map[string]string {
 	out := maps.Clone(live)
 	if out == nil {
 		out = map[string]string{}
@@ -172,7 +174,7 @@ func merge(live map[string]string, managed []string, desired map[string]string) 
 	return out
 }
 
-// difference is what has to be set and removed in live so that it is what merge
+// difference is what has to be set and removed in live so that it is what Merge
 // gives.
 func difference(live map[string]string, managed []string, desired map[string]string) (put map[string]string, remove []string) {
 	for k, v := range desired {
@@ -208,12 +210,12 @@ func Deactivate(refs []Ref, live map[Ref]Live, who Requester) Plan {
 			continue
 		}
 		owners, action, c := set(l.Owners, who.Revision, false), Own, controller(l.Owners)
-		if c == nil || who.family(*c) {
+		if c == nil || who.IsFamily(*c) {
 			// What a newer version dropped lives as long as the package, also when a
 			// backup has lost or changed who that is.
 			owners = set(owners, who.Package, false)
 		}
-		if c != nil && who.Revision.same(*c) {
+		if c != nil && who.Revision.Is(*c) {
 			action = Release
 		}
 		if equalOwners(owners, l.Owners) {
@@ -236,7 +238,7 @@ func Uninstall(live map[Ref]Live, who Requester) Plan {
 	for ref, l := range live {
 		var others []metav1.OwnerReference
 		for _, o := range l.Owners {
-			if !who.family(o) {
+			if !who.IsFamily(o) {
 				others = append(others, o)
 			}
 		}

@@ -15,12 +15,15 @@ type Owner struct {
 	UID        types.UID
 }
 
-// same compares owners by group, kind and name and not by UID: after a backup
+// Is compares owners by group, kind and name and not by UID: after a backup
 // was restored the UIDs differ, and the objects still belong to the same
 // revision (packages v2 design, "A Note on Backup and Restore"). Versions of one
 // group are the same owner.
-func (o Owner) same(r metav1.OwnerReference) bool {
-	return group(o.APIVersion) == group(r.APIVersion) && o.Kind == r.Kind && o.Name == r.Name
+func (o Owner) Is(r metav1.OwnerReference) bool { return o.IsOfKind(r) && o.Name == r.Name }
+
+// IsOfKind reports whether a reference names an owner of the same group and kind.
+func (o Owner) IsOfKind(r metav1.OwnerReference) bool {
+	return group(o.APIVersion) == group(r.APIVersion) && o.Kind == r.Kind
 }
 
 func group(apiVersion string) string {
@@ -50,9 +53,9 @@ func set(refs []metav1.OwnerReference, o Owner, control bool) []metav1.OwnerRefe
 	placed := false
 	for _, r := range refs {
 		switch {
-		case o.same(r) && placed:
+		case o.Is(r) && placed:
 			continue
-		case o.same(r):
+		case o.Is(r):
 			out, placed = append(out, o.Reference(control)), true
 			continue
 		case control && isController(r):
@@ -85,5 +88,5 @@ func equalOwners(a, b []metav1.OwnerReference) bool {
 // Controls reports whether the revision is the controller of an object that exists.
 func (who Requester) Controls(l Live) bool {
 	c := controller(l.Owners)
-	return c != nil && who.Revision.same(*c)
+	return c != nil && who.Revision.Is(*c)
 }

@@ -176,7 +176,7 @@ func (p Plan) Hold(live map[Ref]Live, who Requester) (now, held Plan) {
 	now = Plan{Refusals: p.Refusals, Unchanged: p.Unchanged}
 	for _, c := range p.Changes {
 		r := controller(live[c.Ref].Owners)
-		if IsWebhookConfiguration(c.Ref) && (r == nil || !who.Revision.same(*r)) {
+		if IsWebhookConfiguration(c.Ref) && (r == nil || !who.Revision.Is(*r)) {
 			held.Changes = append(held.Changes, c)
 		} else {
 			now.Changes = append(now.Changes, c)

@@ -11,6 +11,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/rights"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
 // ErrPlanMoved is the failure of a plan that was made from something else than what
@@ -23,9 +24,6 @@ var ErrPlanMoved = failure.Register(failure.Code{
 
 // String says what moved, in one clause.
 func (d Difference) String() string { return fmt.Sprintf("%s was %s and is %s", d.What, d.Was, d.Is) }
-
-// named is how many things a failure names.
-const named = 3
 
 // Refuse is the failure of a plan that has moved: nil when nothing has.
 func Refuse(p *Plan, moved []Difference) error {
@@ -51,11 +49,7 @@ func (p *Plan) Refused() error {
 	if len(p.Objects.Refusals) == 0 {
 		return nil
 	}
-	var reasons []string
-	for _, r := range p.Objects.Refusals {
-		reasons = append(reasons, r.Reason)
-	}
-	err := apply.RefusedAs(p.Objects.Refusals).New(few(reasons), "%s cannot be established", p.Package.Short())
+	err := apply.Refused(p.Objects.Refusals, "%s cannot be established", p.Package.Short())
 	if apply.ErrDeleting.Is(err) {
 		return err.WithDo("Wait until the object is gone, and try again. One that stays has a finalizer that somebody must remove: look at it with kubectl.")
 	}
@@ -67,11 +61,8 @@ func (p Package) Short() string { return strings.ToLower(p.Kind) + "/" + p.Name 
 
 // few names the first few of many reasons.
 func few(reasons []string) error {
-	text := strings.Join(reasons[:min(named, len(reasons))], "; ")
-	if rest := len(reasons) - named; rest > 0 {
-		text += fmt.Sprintf("; and %d more", rest)
-	}
-	return errors.New(text)
+	const most = 3
+	return errors.New(wording.Few(reasons, most, "; "))
 }
 
 // Applied reports whether a plan is carried out already. Live is the package as it

@@ -7,6 +7,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/closure"
 	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/lockfile"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
 // ErrDependentsBroken is the failure of a plan after which another package does not
@@ -48,14 +49,7 @@ func (p *Plan) Breaking() error {
 	for _, b := range p.Breaks {
 		reasons = append(reasons, b.String())
 	}
-	return ErrDependentsBroken.New(few(reasons), "to %s %s breaks %s", p.Operation, p.Package.Short(), count(len(p.Breaks), "package"))
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return ErrDependentsBroken.New(few(reasons), "to %s %s breaks %s", p.Operation, p.Package.Short(), wording.Count(len(p.Breaks), "package"))
 }
 
 // breaks finds the packages whose needs are met now, or would be by what is to be

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
 	apidiscovery "k8s.io/api/apidiscovery/v2"
@@ -17,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/desired"
 )
 
 const (
@@ -96,7 +96,7 @@ func (r *reader) Count(ctx context.Context, definitions []string) ([]Resources, 
 	group.SetLimit(countersAtOnce)
 	for i, name := range definitions {
 		counts[i].Definition = name
-		path, ok := served[resourceOf(name)]
+		path, ok := served[desired.ResourceOf(name)]
 		if !ok {
 			continue // What is not served can have no resources.
 		}
@@ -137,12 +137,6 @@ func (r *reader) count(ctx context.Context, definition, path string) (Resources,
 		out.Unknown = "the API server does not say how many there are"
 	}
 	return out, nil
-}
-
-// resourceOf is the resource of a definition: its name is "<plural>.<group>".
-func resourceOf(definition string) schema.GroupResource {
-	plural, group, _ := strings.Cut(definition, ".")
-	return schema.GroupResource{Group: group, Resource: plural}
 }
 
 // served gives the path of every resource that the API server serves, in the

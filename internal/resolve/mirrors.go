@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/xpkg-dev/xpkg/internal/content"
 	"github.com/xpkg-dev/xpkg/internal/solve"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
 // askNext is called when there is no solution: a mirror that is behind may have hidden
@@ -82,10 +82,7 @@ func few(tags []string) string {
 	const most = 3
 	versions := solve.ParseConstraint("").Order(tags)
 	named := slices.Concat(versions, without(tags, versions))
-	if len(named) <= most {
-		return strings.Join(named, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(named[:most], ", "), len(named)-most)
+	return wording.Few(named, most, ", ")
 }
 
 // listedBy names the places that listed tags and are not the repository itself.

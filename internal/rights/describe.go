@@ -1,10 +1,11 @@
 package rights
 
 import (
-	"fmt"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
 // shownWords is how many words of a list a message shows.
@@ -41,10 +42,7 @@ func groupWords(groups []string) string {
 }
 
 func words(list []string) string {
-	if len(list) > shownWords {
-		return fmt.Sprintf("%s and %d more", strings.Join(list[:shownWords], ", "), len(list)-shownWords)
-	}
-	return strings.Join(list, ", ")
+	return wording.Few(list, shownWords, ", ")
 }
 
 // describeAll lists rules for a message, and says how many it leaves out: a
@@ -60,9 +58,4 @@ func describeAll(rules []rbacv1.PolicyRule) string {
 // shownLines is how many rules a message names.
 const shownLines = 20
 
-func list(lines []string) string {
-	if len(lines) > shownLines {
-		return fmt.Sprintf("%s; and %d more", strings.Join(lines[:shownLines], "; "), len(lines)-shownLines)
-	}
-	return strings.Join(lines, "; ")
-}
+func list(lines []string) string { return wording.Few(lines, shownLines, "; ") }

@@ -14,7 +14,7 @@ const module = "github.com/xpkg-dev/xpkg/"
 
 // pure packages compute: values in, values out. They may not reach for a network,
 // a cluster, a process or a clock of their own.
-var pure = []string{"internal/bootstrap", "internal/desired", "internal/failure", "internal/format", "internal/imageconfig", "internal/plan", "internal/revision", "internal/rights", "internal/runtime/shape", "internal/solve", "internal/spelling"}
+var pure = []string{"internal/bootstrap", "internal/desired", "internal/failure", "internal/format", "internal/imageconfig", "internal/plan", "internal/revision", "internal/rights", "internal/runtime/shape", "internal/solve", "internal/spelling", "internal/wording"}
 
 // worldly are what pure packages may not import.
 var worldly = []string{

@@ -73,7 +73,7 @@ func (p Programs) Others(ctx context.Context, who plan.Requester) ([]plan.Owner,
 		if client.IgnoreNotFound(err) != nil {
 			return nil, classify(err, "read", d)
 		}
-		if c := holderOf(d); !apierrors.IsNotFound(err) && c != nil && isSibling(*c, who) {
+		if c := holderOf(d); !apierrors.IsNotFound(err) && c != nil && who.IsSibling(*c) {
 			found = append(found, c.Name)
 		}
 	}
@@ -88,11 +88,11 @@ func (p Programs) running(ctx context.Context, who plan.Requester) ([]string, er
 		return nil, apply.ErrServer.New(err, "list the Deployments of %s", p.Namespace)
 	}
 	var out []string
+	revision := plan.Owner{APIVersion: who.Package.APIVersion, Kind: v1.RevisionKind(who.Package.Kind)}
 	for i := range all.Items {
 		d := &all.Items[i]
 		c := holderOf(d)
-		if c != nil && c.Kind == v1.RevisionKind(who.Package.Kind) && groupOf(c.APIVersion) == groupOf(who.Package.APIVersion) &&
-			d.Spec.Template.Labels[packageLabel(who)] == who.Package.Name {
+		if c != nil && revision.IsOfKind(*c) && d.Spec.Template.Labels[packageLabel(who)] == who.Package.Name {
 			out = append(out, c.Name)
 		}
 	}

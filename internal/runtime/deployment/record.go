@@ -73,8 +73,8 @@ func metadata(live, want metav1.ObjectMeta, owners []metav1.OwnerReference, sum 
 	before := written(live)
 	out := *live.DeepCopy()
 	out.Name, out.Namespace, out.OwnerReferences, out.ManagedFields = want.Name, want.Namespace, owners, nil
-	out.Labels = merge(live.Labels, before.Labels, want.Labels)
-	out.Annotations = merge(live.Annotations, append(before.Annotations, recordAnnotation), want.Annotations)
+	out.Labels = plan.Merge(live.Labels, before.Labels, want.Labels)
+	out.Annotations = plan.Merge(live.Annotations, append(before.Annotations, recordAnnotation), want.Annotations)
 	out.Annotations[plan.ContentAnnotation] = sum
 	if !now.empty() {
 		raw, err := json.Marshal(now)
@@ -84,18 +84,6 @@ func metadata(live, want metav1.ObjectMeta, owners []metav1.OwnerReference, sum 
 		}
 		out.Annotations[recordAnnotation] = string(raw)
 	}
-	return out
-}
-
-func merge(live map[string]string, ours []string, want map[string]string) map[string]string {
-	out := maps.Clone(live)
-	if out == nil {
-		out = map[string]string{}
-	}
-	for _, k := range ours {
-		delete(out, k)
-	}
-	maps.Copy(out, want)
 	return out
 }
 

@@ -123,9 +123,9 @@ func (r *Runtime) readDeployment(ctx context.Context, o shape.Objects) (*appsv1.
 		return nil, State{}, classify(err, "read", o.Deployment)
 	}
 	switch c := holderOf(live); {
-	case c != nil && !isRevision(*c, o.Owner.Revision) && isSibling(*c, o.Owner):
+	case c != nil && !o.Owner.Revision.Is(*c) && o.Owner.IsSibling(*c):
 		return nil, heldBy(live, c.Name), nil
-	case c != nil && !isRevision(*c, o.Owner.Revision):
+	case c != nil && !o.Owner.Revision.Is(*c):
 		return nil, State{}, belongs(o.Deployment, c.Kind+"/"+c.Name)
 	case c == nil && !ours(live, o.Owner):
 		return nil, State{}, belongs(o.Deployment, "")
@@ -145,7 +145,7 @@ func ours(o client.Object, who plan.Requester) bool {
 		return true
 	}
 	for _, ref := range o.GetOwnerReferences() {
-		if isRevision(ref, who.Revision) || isSibling(ref, who) || isRevision(ref, who.Package) {
+		if who.IsFamily(ref) {
 			return true
 		}
 	}

@@ -69,7 +69,7 @@ func (r *Runtime) deploymentsOf(ctx context.Context, revision plan.Owner) ([]app
 	}
 	var out []appsv1.Deployment
 	for _, d := range all.Items {
-		if c := holderOf(&d); c != nil && isRevision(*c, revision) {
+		if c := holderOf(&d); c != nil && revision.Is(*c) {
 			out = append(out, d)
 		}
 	}

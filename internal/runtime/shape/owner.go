@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/xpkg-dev/xpkg/internal/plan"
 )
@@ -22,7 +21,7 @@ func Hold(live []metav1.OwnerReference, who plan.Requester, want []metav1.OwnerR
 		return nil, c.Kind + "/" + c.Name
 	}
 	for _, r := range live {
-		if !family(r, who) && !isController(r) {
+		if !who.IsFamily(r) && !isController(r) {
 			owners = append(owners, r)
 		}
 	}
@@ -32,7 +31,7 @@ func Hold(live []metav1.OwnerReference, who plan.Requester, want []metav1.OwnerR
 // Join gives the owners of an object that another package controls, once who
 // depends on it too: the package of who becomes one of its owners.
 func Join(live []metav1.OwnerReference, who plan.Requester) []metav1.OwnerReference {
-	owners := slices.DeleteFunc(slices.Clone(live), func(r metav1.OwnerReference) bool { return same(who.Package, r) })
+	owners := slices.DeleteFunc(slices.Clone(live), func(r metav1.OwnerReference) bool { return who.Package.Is(r) })
 	return append(owners, who.Package.Reference(false))
 }
 
@@ -40,37 +39,23 @@ func Join(live []metav1.OwnerReference, who plan.Requester) []metav1.OwnerRefere
 // is gone is not among the siblings any more; it was one if no other package has a
 // share in the object.
 func belongs(live []metav1.OwnerReference, c metav1.OwnerReference, who plan.Requester) bool {
-	if family(c, who) {
+	if who.IsFamily(c) {
 		return true
 	}
-	if c.Kind != who.Revision.Kind || group(c.APIVersion) != group(who.Revision.APIVersion) {
+	if !who.Revision.IsOfKind(c) {
 		return false
 	}
 	ours, others := false, false
 	for _, r := range live {
 		switch {
-		case same(who.Package, r):
+		case who.Package.Is(r):
 			ours = true
-		case r.Kind == who.Package.Kind && group(r.APIVersion) == group(who.Package.APIVersion):
+		case who.Package.IsOfKind(r):
 			others = true
 		}
 	}
 	return ours && !others
 }
-
-// family reports whether r is who, the package of who, or another revision of that.
-func family(r metav1.OwnerReference, who plan.Requester) bool {
-	if same(who.Revision, r) || same(who.Package, r) {
-		return true
-	}
-	return r.Kind == who.Revision.Kind && group(r.APIVersion) == group(who.Revision.APIVersion) && slices.Contains(who.Siblings, r.Name)
-}
-
-func same(o plan.Owner, r metav1.OwnerReference) bool {
-	return group(o.APIVersion) == group(r.APIVersion) && o.Kind == r.Kind && o.Name == r.Name
-}
-
-func group(apiVersion string) string { return schema.FromAPIVersionAndKind(apiVersion, "").Group }
 
 func controller(refs []metav1.OwnerReference) *metav1.OwnerReference {
 	if i := slices.IndexFunc(refs, isController); i >= 0 {

@@ -1,0 +1,31 @@
+// Package wording puts numbers and lists into messages.
+package wording
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Count is "1 package" or "3 packages".
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	if stem, ok := strings.CutSuffix(noun, "cy"); ok {
+		return fmt.Sprintf("%d %scies", n, stem)
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// Few joins the first of many words, and says how many it leaves out: "a, b and 3
+// more", or "a; b; and 3 more" with another separator than a comma.
+func Few(words []string, most int, separator string) string {
+	if len(words) <= most {
+		return strings.Join(words, separator)
+	}
+	and := " and"
+	if separator != ", " {
+		and = separator + "and"
+	}
+	return fmt.Sprintf("%s%s %d more", strings.Join(words[:most], separator), and, len(words)-most)
+}

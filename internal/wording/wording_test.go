@@ -1,0 +1,29 @@
+package wording
+
+import "testing"
+
+func TestCount(t *testing.T) {
+	for _, c := range []struct {
+		n    int
+		noun string
+		want string
+	}{{0, "object", "0 objects"}, {1, "object", "1 object"}, {2, "object", "2 objects"}, {1, "dependency", "1 dependency"}, {2, "dependency", "2 dependencies"}} {
+		if got := Count(c.n, c.noun); got != c.want {
+			t.Errorf("Count(%d, %q) = %q, want %q", c.n, c.noun, got, c.want)
+		}
+	}
+}
+
+func TestFew(t *testing.T) {
+	for _, c := range []struct {
+		words           []string
+		separator, want string
+	}{
+		{nil, ", ", ""}, {[]string{"a", "b"}, ", ", "a, b"}, {[]string{"a", "b"}, "; ", "a; b"},
+		{[]string{"a", "b", "c", "d"}, ", ", "a, b and 2 more"}, {[]string{"a", "b", "c"}, "; ", "a; b; and 1 more"},
+	} {
+		if got := Few(c.words, 2, c.separator); got != c.want {
+			t.Errorf("Few(%q, 2, %q) = %q, want %q", c.words, c.separator, got, c.want)
+		}
+	}
+}
