@@ -2,6 +2,7 @@ package local
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"strconv"
 	"sync"
@@ -49,14 +50,12 @@ func (p *ports) of(who plan.Requester) (assigned, error) {
 	var a assigned
 	for _, port := range []*int{&a.metrics, &a.health, &a.serving} {
 		var err error
-		if *port, err = p.free(0); err != nil {
+		if *port, err = p.any(a); err != nil {
 			return assigned{}, err
 		}
 	}
-	if who.Package.Kind == v1.FunctionKind {
-		if usual, err := p.free(shape.ServiceNumber); err == nil {
-			a.serving = usual
-		}
+	if who.Package.Kind == v1.FunctionKind && p.free(shape.ServiceNumber) == nil {
+		a.serving = shape.ServiceNumber
 	}
 	if p.all == nil {
 		p.all = map[string]assigned{}
@@ -65,26 +64,44 @@ func (p *ports) of(who plan.Requester) (assigned, error) {
 	return a, nil
 }
 
-// free finds a port that nobody listens on and no other program was given; zero asks
-// for any.
-func (p *ports) free(wanted int) (int, error) {
-	l, err := net.Listen("tcp", net.JoinHostPort("", strconv.Itoa(wanted)))
-	if err != nil {
-		return 0, err
-	}
-	port := l.Addr().(*net.TCPAddr).Port
-	if err := l.Close(); err != nil {
-		return 0, err
-	}
-	for _, a := range p.all {
-		if a.metrics == port || a.health == port || a.serving == port {
-			if wanted != 0 {
-				return 0, fmt.Errorf("port %d was given away", port)
-			}
-			return p.free(0)
+// Ports are chosen below those that systems give to whoever listens on any port, or
+// connects, and below those of Services: whoever is started anew finds its port free.
+const (
+	lowestPort  = 20000
+	highestPort = 29999
+	portTries   = 1000
+)
+
+// any finds a port that nobody has.
+func (p *ports) any(among assigned) (port int, err error) {
+	for range portTries {
+		port = lowestPort + rand.IntN(highestPort-lowestPort+1) //nolint:gosec // It is no secret.
+		if among.has(port) {
+			continue
+		}
+		if err = p.free(port); err == nil {
+			return port, nil
 		}
 	}
-	return port, nil
+	return 0, fmt.Errorf("no port from %d to %d was found free: %w", lowestPort, highestPort, err)
+}
+
+// free fails when somebody listens on a port, or another program was given it.
+func (p *ports) free(port int) error {
+	for _, a := range p.all {
+		if a.has(port) {
+			return fmt.Errorf("port %d was given away", port)
+		}
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort("", strconv.Itoa(port)))
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}
+
+func (a assigned) has(port int) bool {
+	return a.metrics == port || a.health == port || a.serving == port
 }
 
 func (p *ports) release(revision string) {

@@ -238,6 +238,9 @@ func TestPortsOfPrograms(t *testing.T) {
 			if port == "" || seen[port] {
 				t.Errorf("%s is %q", variable, env[variable])
 			}
+			if n, err := strconv.Atoi(port); err != nil || n < lowestPort || n > highestPort {
+				t.Errorf("%s is %q, which the system may give to somebody else while the program is started anew", variable, env[variable])
+			}
 			seen[port] = true
 		}
 		s.run(t, program(v1.FunctionKind, "function-"+name))

@@ -21,7 +21,7 @@ import (
 
 const (
 	lowest  = 12000
-	highest = 32000
+	highest = 19999
 	// tries is far more than are ever needed: thousands of ports would have to be taken.
 	tries = 100
 )
