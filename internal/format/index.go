@@ -119,7 +119,7 @@ func (x *Index) Package(blob io.ReaderAt, limits Limits) (*Package, error) {
 	}
 	meta, faults := readMeta(doc, h, &limits)
 	for _, f := range faults {
-		if f.code.Name != ErrUnknownMetaField.Name {
+		if PolicyInstall().Severity(f.code) == Error {
 			return nil, ErrDamagedIndex.New(f, "cannot read the metadata of an index")
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,6 +41,11 @@ var (
 		Name: "TooManyPermissions", Class: failure.Limit,
 		Cause: "The provider requests more permission rules than the limit.",
 		Fix:   "Join rules, or raise the limit that is named.",
+	})
+	ErrInvalidPermissionRequest = failure.Register(failure.Code{
+		Name: "InvalidPermissionRequest", Class: failure.Invalid,
+		Cause: "A rule of permissionRequests leaves out what every rule has, so that it requests nothing.",
+		Fix:   "Give the rule verbs, apiGroups and resources, or verbs and nonResourceURLs. The core group is written \"\".",
 	})
 )
 
@@ -136,10 +142,35 @@ func (r *metaReader) convert(wire *wireMeta) {
 	if m.Kind == Function && spec.Capabilities == nil {
 		m.Capabilities = []string{CapabilityComposition}
 	}
+	r.requests("spec.permissionRequests", spec.PermissionRequests)
+	r.requests("spec.controller.permissionRequests", spec.Controller.PermissionRequests)
 	m.PermissionRequests = append(spec.PermissionRequests, spec.Controller.PermissionRequests...)
 	if n := len(m.PermissionRequests); n > r.limits.PermissionRules {
 		f := r.limits.breach(ErrTooManyPermissions, &r.limits.PermissionRules, 0)
 		r.faults = append(r.faults, f)
+	}
+}
+
+// requests reports rules of a list at a path that ask for nothing, since they leave out
+// what an API server wants in every rule.
+func (r *metaReader) requests(path string, rules []rbacv1.PolicyRule) {
+	for i, rule := range rules {
+		var lacks []string
+		for name, empty := range map[string]bool{
+			"verbs": len(rule.Verbs) == 0,
+			// URLs are not in any group.
+			"apiGroups": len(rule.NonResourceURLs) == 0 && len(rule.APIGroups) == 0,
+			"resources": len(rule.NonResourceURLs) == 0 && len(rule.Resources) == 0,
+		} {
+			if empty {
+				lacks = append(lacks, name)
+			}
+		}
+		if len(lacks) > 0 {
+			slices.Sort(lacks)
+			at := fmt.Sprintf("%s[%d]", path, i)
+			r.fault(ErrInvalidPermissionRequest, at, "%s has no %s, and so it requests nothing", at, strings.Join(lacks, " and no "))
+		}
 	}
 }
 

@@ -159,7 +159,11 @@ func TestMetaFaults(t *testing.T) {
 		"other case": {head + "spec:\n  DependsOn: []\n", "UnknownMetaField", 5, `unknown field "spec.DependsOn", did you mean "dependsOn"`},
 		"unknown":    {head + "spec:\n  something: []\n", "UnknownMetaField", 5, `unknown field "spec.something"`},
 		"deep":       {head + "spec:\n  crossplane: {versoin: v1}\n", "UnknownMetaField", 5, `unknown field "spec.crossplane.versoin", did you mean "version"`},
-		"in a list":  {head + "spec:\n  dependsOn:\n  - {provider: a, version: v1, verison: v2}\n", "UnknownMetaField", 6, `unknown field "spec.dependsOn[0].verison", did you mean "version"`},
+		"request of no group": {head + "spec:\n  controller:\n    permissionRequests:\n    - {resources: [pods], verbs: [get]}\n", "InvalidPermissionRequest", 7,
+			"spec.controller.permissionRequests[0] has no apiGroups, and so it requests nothing"},
+		"request of nothing": {head + "spec:\n  permissionRequests:\n  - {nonResourceURLs: [/x], verbs: [get]}\n  - {apiGroups: ['']}\n", "InvalidPermissionRequest", 7,
+			"spec.permissionRequests[1] has no resources and no verbs, and so it requests nothing"},
+		"in a list": {head + "spec:\n  dependsOn:\n  - {provider: a, version: v1, verison: v2}\n", "UnknownMetaField", 6, `unknown field "spec.dependsOn[0].verison", did you mean "version"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, findings := metaOf(t, c.in)

@@ -86,9 +86,10 @@ var severities = map[string]struct{ build, install Severity }{
 	ErrTextOnSeparator.Name: {Error, Off},
 
 	// These do not hinder an install, and upstream does not look at them.
-	ErrInvalidMetaName.Name:         {Error, Warning},
-	ErrMetaAnnotationsTooLarge.Name: {Error, Warning},
-	ErrInvalidInputSchema.Name:      {Error, Warning},
+	ErrInvalidMetaName.Name:          {Error, Warning},
+	ErrMetaAnnotationsTooLarge.Name:  {Error, Warning},
+	ErrInvalidInputSchema.Name:       {Error, Warning},
+	ErrInvalidPermissionRequest.Name: {Error, Warning},
 }
 
 // apply sets the severities and drops what the policy does not want to know.
