@@ -39,7 +39,16 @@ func TestRightsAreWrittenOut(t *testing.T) {
 }
 
 func TestOptionsThatMakeNoSense(t *testing.T) {
-	for _, o := range []bootstrap.Options{{CacheSize: "much"}, {CacheLimit: "-1Gi"}} {
+	for _, o := range []bootstrap.Options{
+		{CacheSize: "much"},
+		{CacheLimit: "-1Gi"},
+		{PackageGroups: []string{"s3.aws.upbound.io", "Not_A_Group"}},
+		{PackageGroups: []string{"buckets.s3.aws.upbound.io/v1"}},
+		{PackageGroups: []string{""}},
+		{PackageGroups: []string{"apps"}},
+		{PackageGroups: []string{"rbac.authorization.k8s.io"}},
+		{PackageGroups: []string{"pkg.crossplane.io"}},
+	} {
 		if _, err := bootstrap.Manifests(o); !bootstrap.ErrOption.Is(err) {
 			t.Errorf("%+v: got %v, want BootstrapOption", o, err)
 		}

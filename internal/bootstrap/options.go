@@ -4,9 +4,13 @@ import (
 	"cmp"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/internal/rights"
 )
 
 // Options are what differs between clusters. The zero value is made for a cluster
@@ -88,12 +92,32 @@ var ErrOption = failure.Register(failure.Code{
 	Fix:   "Correct the option that the message names.",
 })
 
-// check refuses sizes that a cluster would not understand.
+// check refuses what a cluster would not understand, or would take for more than was
+// meant.
 func (o Options) check() error {
+	for _, group := range o.PackageGroups {
+		if err := checkGroup(group); err != nil {
+			return err
+		}
+	}
 	for name, size := range map[string]string{"size of the cache": o.CacheSize, "limit of the cache": o.CacheLimit} {
 		if q, err := resource.ParseQuantity(size); err != nil || q.Sign() <= 0 {
 			return ErrOption.New(err, "the %s %q is no size such as 1Gi", name, size)
 		}
+	}
+	return nil
+}
+
+// checkGroup refuses what no package can define types in. Everything of such a group can
+// be everything there is: who holds all of rbac.authorization.k8s.io can take any right.
+func checkGroup(group string) error {
+	switch {
+	case group == rbacv1.APIGroupAll:
+		return nil
+	case len(validation.IsDNS1123Subdomain(group)) > 0:
+		return ErrOption.New(nil, "%.80q is no API group such as s3.aws.upbound.io", group)
+	case rights.Reserved(schema.GroupResource{Group: group}):
+		return ErrOption.New(nil, "packages may not define types of the API group %s", group)
 	}
 	return nil
 }

@@ -40,6 +40,12 @@ func Reserved(resource schema.GroupResource) bool {
 	return !strings.Contains(resource.Group, ".") || resource.Group == packageGroup || slices.Contains(kubernetesGroups, resource.Group)
 }
 
+// ReservedGroups are the groups with a dot in their names of which everything is
+// reserved, sorted.
+func ReservedGroups() []string {
+	return slices.Sorted(slices.Values(append(kubernetesGroups, packageGroup)))
+}
+
 // CheckDefined fails with ReservedDefinition when one of the resources that a package
 // defines is reserved.
 func CheckDefined(defined []schema.GroupResource) error {

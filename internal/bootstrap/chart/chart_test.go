@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"testing"
 
@@ -21,6 +22,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
 	"github.com/xpkg-dev/xpkg/internal/bootstrap/chart"
+	"github.com/xpkg-dev/xpkg/internal/rights"
 )
 
 var (
@@ -53,6 +55,41 @@ func TestTheChartIsUpToDate(t *testing.T) {
 		}
 		if !bytes.Equal(want, got) {
 			t.Errorf("%s is not up to date: run make generate", name)
+		}
+	}
+}
+
+// The chart refuses the groups that the command refuses.
+func TestTheChartRefusesReservedGroups(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join(folder, "values.schema.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var values struct {
+		Properties struct {
+			Permissions struct {
+				Properties struct {
+					PackageGroups struct {
+						Items struct {
+							Pattern string
+							Not     struct{ Enum []string }
+						}
+					}
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal(raw, &values); err != nil {
+		t.Fatal(err)
+	}
+	items := values.Properties.Permissions.Properties.PackageGroups.Items
+	if diff := cmp.Diff(rights.ReservedGroups(), items.Not.Enum); diff != "" {
+		t.Errorf("reserved groups (-want +got):\n%s", diff)
+	}
+	form := regexp.MustCompile(items.Pattern)
+	for group, right := range map[string]bool{"*": true, "s3.aws.upbound.io": true, "a-b.c": true, "apps": false, "": false, "A.b": false, "*.b": false, "a.b/c": false} {
+		if form.MatchString(group) != right {
+			t.Errorf("%q: want %t", group, right)
 		}
 	}
 }

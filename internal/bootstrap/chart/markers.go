@@ -23,7 +23,7 @@ func markers() bootstrap.Options {
 		CacheClaim: marker + "claim", CacheLimit: "424242Gi",
 		NodeSelector: map[string]string{marker: "x"}, Tolerations: []corev1.Toleration{{Key: marker + "toleration"}},
 		Affinity: &corev1.Affinity{PodAffinity: &corev1.PodAffinity{}}, PriorityClassName: marker + "priority",
-		PackageGroups: []string{marker + "group"}, PermissionCeiling: marker + "ceiling", RemoveOrphans: true,
+		PackageGroups: []string{marker + "group.example.org"}, PermissionCeiling: marker + "ceiling", RemoveOrphans: true,
 		Args: []string{marker + "args"},
 	}
 }
@@ -36,7 +36,7 @@ type replacement struct{ marker, with string }
 
 var replacements = map[string][]replacement{
 	"templates/rbac.yaml": {
-		{heldRules("  - xpkgchartgroup\n"), "{{- if not .Values.namespaced }}\n" + packageGroups("clusterroles") + "{{- end }}\n"},
+		{heldRules("  - xpkgchartgroup.example.org\n"), "{{- if not .Values.namespaced }}\n" + packageGroups("clusterroles") + "{{- end }}\n"},
 		{orphansRule, "{{- if eq .Values.dependencyRemoval \"Orphans\" }}\n" + orphansRule + "{{- end }}\n"},
 		{
 			ceilingRule("xpkgchartceiling"), "{{- if .Values.namespaced }}\n" + packageGroups("roles") + "{{- end }}\n" +
