@@ -25,7 +25,7 @@ var (
 	ErrInstalledOtherwise = failure.Register(failure.Code{
 		Name: "AlreadyInstalled", Class: failure.Conflict,
 		Cause: "A package of that kind and name is installed from another reference.",
-		Fix:   "Give the new package another name, or uninstall the old one first.",
+		Fix:   "To change its version, use `xpkg update`. To install both, give the new package another name.",
 	})
 	ErrWait = failure.Register(failure.Code{
 		Name: "NotHealthyInTime", Class: failure.Timeout,

@@ -45,15 +45,25 @@ func (c *installArgs) object() (v1.Package, error) {
 	if err := c.needsPackage(); err != nil {
 		return nil, err
 	}
-	ref, err := oci.ParseReference(c.Ref, oci.ParseOptions{DefaultRegistry: defaultRegistry})
+	image, repository, err := c.image()
 	if err != nil {
 		return nil, err
 	}
 	p := v1.NewPackage(kindOf(c.Kind))
-	p.SetName(cmp.Or(c.Name, oci.ToDNSLabel(ref.Repository)))
-	p.PackageSpec().Package = ref.String()
+	p.SetName(cmp.Or(c.Name, oci.ToDNSLabel(repository)))
+	p.PackageSpec().Package = image
 	c.configure(p)
 	return p, nil
+}
+
+// image is the package that is meant: a reference, or a name in the package cache where no
+// registry may be asked (packages guide, "Pre-Populating the Package Cache").
+func (c *installArgs) image() (image, repository string, err error) {
+	if c.PackagePullPolicy == string(corev1.PullNever) && !strings.ContainsAny(c.Ref, "/:@") {
+		return c.Ref, c.Ref, nil
+	}
+	ref, err := oci.ParseReference(c.Ref, oci.ParseOptions{DefaultRegistry: defaultRegistry})
+	return ref.String(), ref.Repository, err
 }
 
 // configure gives a package the settings of the arguments.

@@ -166,7 +166,7 @@ func TestUpdateTo(t *testing.T) {
 		{"registry.example.com/a/b:v1", "mirror.example.com/a/b:v1", "mirror.example.com/a/b:v1"},
 		{"registry.example.com/a/b:v1", "a/b:v2", "docker.io/a/b:v2"},
 		{"boats", "registry.example.com/a/b:v1", "registry.example.com/a/b:v1"},
-		{"boats", "v2", ""},
+		{"boats", "boats-v2", "boats-v2"},
 		{"registry.example.com/a/b:v1", "not a tag", ""},
 		{"registry.example.com/a/b:v1", "sha256:aa", ""},
 	} {
@@ -174,8 +174,28 @@ func TestUpdateTo(t *testing.T) {
 		switch {
 		case (err != nil) != (tc.want == ""):
 			t.Errorf("%s to %s: %v", tc.present, tc.to, err)
-		case err == nil && got.String() != tc.want:
+		case err == nil && got != tc.want:
 			t.Errorf("%s to %s: got %s, want %s", tc.present, tc.to, got, tc.want)
+		}
+	}
+}
+
+// What lies in the package cache is installed by its name where no registry may be asked.
+func TestInstallFromTheCache(t *testing.T) {
+	for _, tc := range []struct{ ref, policy, image, name string }{
+		{"mycoolpkg", "Never", "mycoolpkg", "mycoolpkg"},
+		{"mycoolpkg.xpkg", "Never", "mycoolpkg.xpkg", "mycoolpkg-xpkg"},
+		{"registry.example.com/a/b:v1", "Never", "registry.example.com/a/b:v1", "a-b"},
+		{"mycoolpkg", "IfNotPresent", "", ""},
+		{"mycoolpkg", "", "", ""},
+	} {
+		c := installArgs{Kind: "configuration", Ref: tc.ref, PackagePullPolicy: tc.policy}
+		p, err := c.object()
+		if (err != nil) != (tc.image == "") {
+			t.Errorf("%s, %s: %v", tc.ref, tc.policy, err)
+		}
+		if err == nil && (p.PackageSpec().Package != tc.image || p.GetName() != tc.name) {
+			t.Errorf("%s, %s: %s from %s", tc.ref, tc.policy, p.GetName(), p.PackageSpec().Package)
 		}
 	}
 }

@@ -63,11 +63,11 @@ func (c *updateArgs) change(p v1.Package) error {
 	}
 	before, spec := p.DeepCopyObject().(v1.Package), p.PackageSpec()
 	if to := cmp.Or(c.Ref, c.Version); to != "" {
-		ref, err := updateTo(spec.Package, to)
+		image, err := updateTo(spec.Package, to)
 		if err != nil {
 			return err
 		}
-		spec.Package = ref.String()
+		spec.Package = image
 	}
 	if c.ManualActivation != nil {
 		spec.RevisionActivationPolicy = v1.AutomaticActivation
@@ -102,21 +102,27 @@ func (c *updateArgs) named() error {
 	return nil
 }
 
-// updateTo is the reference that a user means: a whole one, or a tag or digest in
-// the repository of the present one.
-func updateTo(present, to string) (oci.Reference, error) {
+// updateTo is the package that a user means: a whole reference, or a tag or digest in the
+// repository of the present one. One that is only a name in the package cache has no
+// repository, and moves to another name.
+func updateTo(present, to string) (string, error) {
 	if strings.Contains(to, "/") {
-		return parseReference(to)
+		ref, err := parseReference(to)
+		return ref.String(), err
+	}
+	if !strings.ContainsAny(present, "/:@") {
+		return to, nil
 	}
 	ref, err := oci.ParseReference(present, oci.ParseOptions{})
 	if err != nil {
-		return oci.Reference{}, ErrUsage.New(err, "cannot tell the repository of %s", present).WithDo("Give the whole reference to update to.")
+		return "", ErrUsage.New(err, "cannot tell the repository of %s", present).WithDo("Give the whole reference to update to.")
 	}
 	separator := ":"
 	if strings.HasPrefix(to, "sha256:") {
 		separator = "@"
 	}
-	return parseReference(ref.Name() + separator + to)
+	ref, err = parseReference(ref.Name() + separator + to)
+	return ref.String(), err
 }
 
 type updateCmd struct {

@@ -21,8 +21,13 @@ func Read(ctx context.Context, r Reader, o Origin, d oci.Digest, image string, p
 	if pull || !ErrNotCached.Is(err) {
 		return pkg, err
 	}
-	if named, nerr := r.Named(ctx, image); nerr != nil || named != d {
+	named, nerr := r.Named(ctx, image)
+	switch {
+	case nerr != nil:
 		return nil, err
+	case named != d:
+		return nil, ErrNotCached.New(nil, "%s is other content by now, and %s, which was installed, is not in the package cache", image, d).
+			WithDo("Bring back what was installed; or give the other content another name, and let spec.package name it.")
 	}
 	return r.Read(ctx, o, d, false)
 }

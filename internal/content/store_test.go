@@ -115,6 +115,16 @@ func TestNamed(t *testing.T) {
 	}
 }
 
+// A file that was replaced is not what was installed from it, and that is said.
+func TestNamedIsOtherContent(t *testing.T) {
+	source := newSource(t, func(o *content.Options) { o.Names = names{"mycoolpkg": oci.DigestOf([]byte("new"))} })
+	o := content.Origin{Ref: oci.Reference{Repository: "mycoolpkg"}}
+	_, err := content.Read(t.Context(), source, o, oci.DigestOf([]byte("old")), "mycoolpkg", false)
+	if !content.ErrNotCached.Is(err) || !strings.Contains(err.Error(), "mycoolpkg is other content by now") {
+		t.Error(err)
+	}
+}
+
 // remove removes files of a store by a part of their path.
 func remove(t *testing.T, dir string, parts ...string) {
 	t.Helper()

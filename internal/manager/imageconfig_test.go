@@ -111,6 +111,18 @@ func TestRewrite(t *testing.T) {
 	untilSettled(t, s, p)
 	checkResolved(t, p, second.address+"/inner/rewritten:v1", two.String())
 
+	// A place that does not have the image changes nothing of what runs.
+	config.Spec.RewriteImage.Prefix = newRegistry(t).address + "/inner/"
+	if err := s.client.Update(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	untilCondition(t, s.client, p, v1.TypeSynced, corev1.ConditionFalse, "TagNotFound")
+	looked(t, s.client, p)
+	for _, ct := range []v1.ConditionType{v1.TypeInstalled, v1.TypeHealthy, v1.TypeReady} {
+		untilCondition(t, s.client, p, ct, corev1.ConditionTrue, "")
+	}
+	checkResolved(t, p, second.address+"/inner/rewritten:v1", two.String())
+
 	config.Spec.RewriteImage.Prefix = ""
 	if err := s.client.Update(t.Context(), config); err != nil {
 		t.Fatal(err)

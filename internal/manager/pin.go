@@ -48,14 +48,28 @@ func (r *packageReconciler) pin(ctx context.Context, p v1.Package, revisions []v
 		return out, err
 	}
 	out.digest, err = r.content.Resolve(ctx, origin, r.maxAge(spec.PackagePullPolicy))
-	if err != nil && recorded {
-		out.digest, out.lookup = known, err
-		return out, nil
-	}
 	if err == nil {
 		r.pins.put(pinOf(p, route.Image), out.digest)
+		return out, nil
+	}
+	if !recorded {
+		known, out.image, recorded = before(p)
+	}
+	if recorded {
+		out.digest, out.lookup, err = known, err, nil
 	}
 	return out, err
+}
+
+// before is what the reference of a package was resolved to where its image was before an
+// image config said otherwise. It is what runs until the new place can be asked.
+func before(p v1.Package) (d oci.Digest, image string, known bool) {
+	status := p.PackageStatus()
+	if status.CurrentIdentifier != p.PackageSpec().Package {
+		return oci.Digest{}, "", false
+	}
+	d, err := oci.ParseDigest(status.ResolvedDigest)
+	return d, status.ResolvedPackage, err == nil
 }
 
 // maxAge is how old an answer may be that somebody else got. Packages that look
