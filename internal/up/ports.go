@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/xpkg-dev/xpkg/internal/ports"
 )
 
 // The ports that "xpkg up" uses unless it is told otherwise.
@@ -54,6 +56,9 @@ func openRegistryPort(d *directory, port int) (net.Listener, error) {
 // flag takes another.
 func listen(port int, who, flag string) (net.Listener, error) {
 	address := net.JoinHostPort(loopback, strconv.Itoa(port))
+	if port == 0 {
+		return anyPort(who, flag)
+	}
 	listener, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, ErrPortInUse.New(nil, "port %d, which %s needs, is used by another program", port, who).
@@ -62,6 +67,15 @@ func listen(port int, who, flag string) (net.Listener, error) {
 	if err != nil {
 		return nil, ErrPortInUse.New(err, "cannot open port %d, which %s needs", port, who).
 			WithDo("Choose another port with %s.", flag)
+	}
+	return listener, nil
+}
+
+// anyPort opens a free port.
+func anyPort(who, flag string) (net.Listener, error) {
+	listener, err := ports.Listen(loopback)
+	if err != nil {
+		return nil, ErrPortInUse.New(err, "cannot open a port, which %s needs", who).WithDo("Choose one with %s.", flag)
 	}
 	return listener, nil
 }

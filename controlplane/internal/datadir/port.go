@@ -2,6 +2,7 @@ package datadir
 
 import (
 	"errors"
+	"math/rand/v2"
 	"net"
 	"os"
 	"strconv"
@@ -19,7 +20,7 @@ func (d *Dir) Listen(address string, port int) (*net.TCPListener, error) {
 	if port == 0 {
 		port = d.lastPort()
 	}
-	listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.ParseIP(address), Port: port})
+	listener, err := listen(address, port)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, report.Fail(report.PortInUse, nil, "port %d of %s, for the API server, is used by another program", port, address)
 	}
@@ -31,6 +32,30 @@ func (d *Dir) Listen(address string, port int) (*net.TCPListener, error) {
 		return nil, errors.Join(report.Fail(report.DataDirUnusable, err, "cannot remember the port"), listener.Close())
 	}
 	return listener, nil
+}
+
+// Free ports are chosen below those that systems give to whoever connects: somebody
+// else could have the port otherwise while a server that has ended is started again, and
+// be it a client that tries to reach it.
+const (
+	lowestPort  = 20000
+	highestPort = 29999
+	portTries   = 100
+)
+
+// listen opens a port, or a free one for 0.
+func listen(address string, port int) (listener *net.TCPListener, err error) {
+	at := &net.TCPAddr{IP: net.ParseIP(address), Port: port}
+	if port != 0 {
+		return net.ListenTCP("tcp", at)
+	}
+	for range portTries {
+		at.Port = lowestPort + rand.IntN(highestPort-lowestPort+1) //nolint:gosec // It need not be a secret.
+		if listener, err = net.ListenTCP("tcp", at); !errors.Is(err, syscall.EADDRINUSE) {
+			break
+		}
+	}
+	return listener, err
 }
 
 // lastPort is the port of the last start, or 0. A damaged file counts as none.

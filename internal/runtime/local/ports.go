@@ -2,7 +2,6 @@ package local
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"strconv"
 	"sync"
@@ -11,6 +10,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/plan"
+	"github.com/xpkg-dev/xpkg/internal/ports"
 	"github.com/xpkg-dev/xpkg/internal/runtime/shape"
 )
 
@@ -32,16 +32,16 @@ type assigned struct {
 	serving int
 }
 
-// ports gives each program ports of its own, and the same again when it is started
+// assignments give each program ports of its own, and the same again when it is started
 // anew.
-type ports struct {
+type assignments struct {
 	mu  sync.Mutex
 	all map[string]assigned
 }
 
 // of gives the ports of a program. A function keeps the usual port where that is free,
 // since it can be told another only by a flag that it may not have.
-func (p *ports) of(who plan.Requester) (assigned, error) {
+func (p *assignments) of(who plan.Requester) (assigned, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if a, ok := p.all[who.Revision.Name]; ok {
@@ -64,34 +64,28 @@ func (p *ports) of(who plan.Requester) (assigned, error) {
 	return a, nil
 }
 
-// Ports are chosen below those that systems give to whoever listens on any port, or
-// connects, and below those of Services: whoever is started anew finds its port free.
-const (
-	lowestPort  = 20000
-	highestPort = 29999
-	portTries   = 1000
-)
-
-// any finds a port that nobody has.
-func (p *ports) any(among assigned) (port int, err error) {
-	for range portTries {
-		port = lowestPort + rand.IntN(highestPort-lowestPort+1) //nolint:gosec // It is no secret.
-		if among.has(port) {
-			continue
+// any finds a port that nobody has, and that nobody else is given while a program is
+// started anew.
+func (p *assignments) any(among assigned) (int, error) {
+	for {
+		l, err := ports.Listen("")
+		if err != nil {
+			return 0, err
 		}
-		if err = p.free(port); err == nil {
+		port := l.Addr().(*net.TCPAddr).Port
+		if err := l.Close(); err != nil {
+			return 0, err
+		}
+		if !among.has(port) && !p.given(port) {
 			return port, nil
 		}
 	}
-	return 0, fmt.Errorf("no port from %d to %d was found free: %w", lowestPort, highestPort, err)
 }
 
 // free fails when somebody listens on a port, or another program was given it.
-func (p *ports) free(port int) error {
-	for _, a := range p.all {
-		if a.has(port) {
-			return fmt.Errorf("port %d was given away", port)
-		}
+func (p *assignments) free(port int) error {
+	if p.given(port) {
+		return fmt.Errorf("port %d was given away", port)
 	}
 	l, err := net.Listen("tcp", net.JoinHostPort("", strconv.Itoa(port)))
 	if err != nil {
@@ -100,11 +94,21 @@ func (p *ports) free(port int) error {
 	return l.Close()
 }
 
+// given reports whether a program was given a port.
+func (p *assignments) given(port int) bool {
+	for _, a := range p.all {
+		if a.has(port) {
+			return true
+		}
+	}
+	return false
+}
+
 func (a assigned) has(port int) bool {
 	return a.metrics == port || a.health == port || a.serving == port
 }
 
-func (p *ports) release(revision string) {
+func (p *assignments) release(revision string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.all, revision)

@@ -53,7 +53,7 @@ type Programs struct {
 	opts    Options
 	objects *deployment.Runtime
 	tokens  tokens
-	ports   ports
+	ports   assignments
 
 	mu sync.Mutex
 	// started are the revisions whose programs were started and not stopped since, with

@@ -28,6 +28,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/content"
 	"github.com/xpkg-dev/xpkg/internal/oci"
 	"github.com/xpkg-dev/xpkg/internal/plan"
+	"github.com/xpkg-dev/xpkg/internal/ports"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/process"
 	"github.com/xpkg-dev/xpkg/internal/runtime/shape"
@@ -238,7 +239,7 @@ func TestPortsOfPrograms(t *testing.T) {
 			if port == "" || seen[port] {
 				t.Errorf("%s is %q", variable, env[variable])
 			}
-			if n, err := strconv.Atoi(port); err != nil || n < lowestPort || n > highestPort {
+			if n, err := strconv.Atoi(port); err != nil || n < ports.Lowest || n > ports.Highest {
 				t.Errorf("%s is %q, which the system may give to somebody else while the program is started anew", variable, env[variable])
 			}
 			seen[port] = true

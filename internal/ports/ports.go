@@ -1,0 +1,37 @@
+// Package ports chooses ports for what is to be found at the same one again.
+package ports
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"syscall"
+)
+
+// Lowest and Highest bound the ports that are chosen. They are below those that systems
+// give to whoever listens on port 0, or connects (from 32768 on with Linux), and below
+// those of a cluster's Services (from 30000 on): a port that is let go for a moment is
+// given to nobody by chance, who would answer there or be in the way.
+const (
+	Lowest  = 20000
+	Highest = 29999
+)
+
+// tries is far more than are ever needed: nearly all of the ports would have to be taken.
+const tries = 1000
+
+// Listen listens on a port that was free, of the addresses of a host; of all addresses
+// when that is empty.
+func Listen(host string) (net.Listener, error) {
+	for range tries {
+		//nolint:gosec // It need not be a secret.
+		port := Lowest + rand.IntN(Highest-Lowest+1)
+		l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			return l, err
+		}
+	}
+	return nil, fmt.Errorf("none of %d ports from %d to %d is free", tries, Lowest, Highest)
+}
