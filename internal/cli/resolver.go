@@ -82,6 +82,9 @@ func (r *resolver) resolve(env *Env, q resolve.Request) (resolve.Result, error) 
 	}
 	fmt.Fprintf(env.Stderr, "%s\n", safe(conflict.Explanation.String()))
 	f := failure.From(err)
+	if len(conflict.Explanation.Edits) > 0 {
+		f.Do = "Make one of the changes above; each of them has been tried."
+	}
 	return got, f.Code.New(nil, "%s", f.What).WithDo("%s", f.Do)
 }
 

@@ -48,10 +48,14 @@ func (m *memory) conflict(p *Problem, s *search, proof *incompatibility) error {
 	}
 	c := &Conflict{Explanation: Explanation{Lines: tell(s, proof), Edits: m.edits(p, s, proof)}}
 	err := ErrUnsolvable.New(c, "no versions go together")
-	if len(c.Explanation.Edits) > 0 {
-		return err.WithDo("This would help: %s.", c.Explanation.Edits[0])
+	switch edits := words(c.Explanation.Edits, Edit.String); len(edits) {
+	case 0:
+		return err.WithDo("Ask for other versions, or ask the authors of the packages that are named.")
+	case 1:
+		return err.WithDo("This would help: %s.", edits[0])
+	default:
+		return err.WithDo("One of these would help: %s.", strings.Join(edits, "; "))
 	}
-	return err
 }
 
 // widely searches again with all facts that are known.

@@ -14,13 +14,18 @@ type Edit struct {
 	Relax *Root
 	// Remove leaves roots out.
 	Remove []Root
-	// Move lets installed packages move freely.
-	Move bool
+	// Move lets installed packages move freely; these would.
+	Move []Movement
 	// Publish makes one version of a package, which its author would have to
 	// publish, accept To of a dependency.
 	Publish *Publication
 	To      string
+	// All are changes of which each alone is not enough.
+	All []Edit
 }
+
+// A Movement is another version of a package that is installed.
+type Movement struct{ Package, From, To string }
 
 // A Publication is a version of a package with one of its dependencies.
 type Publication struct {
@@ -37,8 +42,10 @@ func (e Edit) String() string {
 		return fmt.Sprintf("ask for %s %s instead of %s", e.Relax.Package, e.To, e.Relax.Constraint)
 	case e.Relax != nil:
 		return fmt.Sprintf("let %s ask for %s %s instead of %s", e.Relax.asker(), e.Relax.Package, e.To, e.Relax.Constraint)
-	case e.Move:
-		return "let installed packages go up and down"
+	case e.Move != nil:
+		return "move " + list(few(words(e.Move, func(m Movement) string { return fmt.Sprintf("%s from %s to %s", m.Package, m.From, m.To) })), "and")
+	case e.All != nil:
+		return list(words(e.All, Edit.String), ", and")
 	case e.Publish != nil && e.To == "":
 		p := e.Publish
 		return fmt.Sprintf("ask the author of %s for a version like %s that does without %s", p.Package, p.Version, p.Dependency.Package)
@@ -46,11 +53,16 @@ func (e Edit) String() string {
 		p := e.Publish
 		return fmt.Sprintf("ask the author of %s for a version like %s that accepts %s %s", p.Package, p.Version, p.Dependency.Package, e.To)
 	}
-	var names []string
-	for _, r := range e.Remove {
-		names = append(names, strings.TrimSpace(r.Package+" "+r.Constraint))
+	return "do without " + list(words(e.Remove, func(r Root) string { return strings.TrimSpace(r.Package + " " + r.Constraint) }), "and")
+}
+
+// words says each of some things.
+func words[T any](all []T, say func(T) string) []string {
+	var out []string
+	for _, x := range all {
+		out = append(out, say(x))
 	}
-	return "do without " + list(names, "and")
+	return out
 }
 
 // Apply makes the change. The problem itself stays as it is.
@@ -61,10 +73,13 @@ func (e Edit) Apply(p Problem) Problem {
 		if i := slices.Index(p.Roots, *e.Relax); i >= 0 {
 			p.Roots[i].Constraint, p.Roots[i].Exact = e.To, true
 		}
-	case e.Move:
+	case e.Move != nil:
 		p.Moves = Freely
 	case e.Publish != nil:
 		p.Source = published{p.Source, *e.Publish, e.To}
+	}
+	for _, one := range e.All {
+		p = one.Apply(p)
 	}
 	p.Roots = slices.DeleteFunc(p.Roots, func(r Root) bool { return slices.Contains(e.Remove, r) })
 	return p

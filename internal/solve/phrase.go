@@ -2,7 +2,10 @@ package solve
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/Masterminds/semver/v3"
 )
 
 // fact says a fact in words.
@@ -17,12 +20,12 @@ func (s *search) fact(c *incompatibility) string {
 		if r.Name == "" {
 			asks = "ask"
 		}
-		return fmt.Sprintf("%s %s for %s%s", r.asker(), asks, s.wish(r.Package, r.Constraint), s.lack(s.numbers[r.Package], c, 0))
+		return fmt.Sprintf("%s %s for %s%s", r.asker(), asks, s.wish(r.Package, r.Constraint), s.lack(s.numbers[r.Package], c, 0, r.Constraint))
 	case needed, suited:
 		from, _ := c.find(c.cause.from)
 		return s.versions(from) + " " + s.requires(c)
 	case vanished:
-		return s.versions(c.terms[0]) + " can no longer be had"
+		return s.versions(c.terms[0]) + " cannot be had"
 	case held:
 		v := s.variables[c.terms[0].pkg]
 		may := "may not go down"
@@ -47,7 +50,7 @@ func (s *search) requires(c *incompatibility) string {
 	if c.cause.from == c.cause.to {
 		return need + ", which is another version of itself"
 	}
-	return need + s.lack(c.cause.to, c, c.cause.from)
+	return need + s.lack(c.cause.to, c, c.cause.from, c.cause.texts[0])
 }
 
 // suitable says with what versions of a package go, without the versions.
@@ -67,7 +70,20 @@ func (s *search) wish(pkg, constraint string) string {
 	if constraint == "" {
 		return pkg
 	}
+	if s.nameless(pkg, constraint) {
+		constraint += " (which is not known to be a version)"
+	}
 	return pkg + " " + constraint
+}
+
+// nameless reports whether a digest is asked for where others ask for versions, and
+// nobody knows of which version it is the content.
+func (s *search) nameless(pkg, constraint string) bool {
+	p := parsePin(constraint)
+	n, met := s.numbers[pkg]
+	return met && p.digest != "" && p.tag == "" && s.variables[n].listed && slices.ContainsFunc(s.variables[n].candidates, func(c candidate) bool {
+		return c.digest == p.digest && c.tag == ""
+	})
 }
 
 // anyOf is what versions need that each need something else.
@@ -81,7 +97,7 @@ func (s *search) anyOf(c *incompatibility) string {
 }
 
 // lack says so when nothing satisfies a requirement.
-func (s *search) lack(to int, c *incompatibility, from int) string {
+func (s *search) lack(to int, c *incompatibility, from int, text string) string {
 	if _, ok := c.find(to); ok && to != from {
 		return ""
 	}
@@ -89,10 +105,31 @@ func (s *search) lack(to int, c *incompatibility, from int) string {
 	switch {
 	case v.size == 1 && v.missing != nil:
 		return ", whose repository does not exist"
+	case v.size == 1 && len(v.unusable) > 0:
+		return fmt.Sprintf(", of which there is no version (only %s)", list(few(words(v.unusable, func(u Version) string { return u.Tag })), "and"))
 	case v.size == 1:
-		return ", of which there is no version"
+		return ", whose repository is empty or does not exist"
+	}
+	if pre := s.prereleases(v, text); !pre.empty() {
+		return fmt.Sprintf(", of which there are prereleases only (%s)", s.ranges(term{to, pre}))
 	}
 	return fmt.Sprintf(", which does not exist (there is %s)", s.ranges(term{to, v.all}))
+}
+
+// prereleases are those that a constraint would accept if it accepted any.
+func (s *search) prereleases(v *variable, text string) set {
+	out := newSet(v.size)
+	c, err := semver.NewConstraint(text)
+	if err != nil {
+		return out
+	}
+	c.IncludePrerelease = true
+	for i := 1; i < v.size; i++ {
+		if x := &v.candidates[i].version; x.Prerelease() && c.Check(x.library()) {
+			out.add(i)
+		}
+	}
+	return out
 }
 
 // conclusion says what an incompatibility means.

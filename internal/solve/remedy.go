@@ -1,6 +1,9 @@
 package solve
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // What the search for remedies may take.
 const (
@@ -30,7 +33,7 @@ func (m *memory) edits(p *Problem, s *search, proof *incompatibility) []Edit {
 		r.relax(root)
 	}
 	if slices.ContainsFunc(reasons, func(c *incompatibility) bool { return c.cause.kind == held }) {
-		r.keep(Edit{Move: true})
+		r.move()
 	}
 	if len(wishes(p.Roots)) > 1 {
 		for _, root := range wishes(roots) {
@@ -44,6 +47,9 @@ func (m *memory) edits(p *Problem, s *search, proof *incompatibility) []Edit {
 		if c.between() {
 			r.publish(s, c)
 		}
+	}
+	if len(r.found) == 0 {
+		r.relaxAll()
 	}
 	if len(r.found) == 0 {
 		r.removeMany()
@@ -118,15 +124,72 @@ func (r *remedy) relax(root Root) {
 	if root.Constraint == "" {
 		return
 	}
-	open := r.problem
-	open.Roots = slices.Clone(open.Roots)
-	at := slices.Index(open.Roots, root)
-	open.Roots[at].Constraint, open.Roots[at].Exact = "", false
-	if s, ok := r.solve(open); ok {
+	if s, ok := r.solve(r.without(root)); ok {
 		if to := s.picked(root.Package); to != "" {
 			r.keep(Edit{Relax: &root, To: to})
 		}
 	}
+}
+
+// without is the problem without the constraints of some roots.
+func (r *remedy) without(roots ...Root) Problem {
+	open := r.problem
+	open.Roots = slices.Clone(open.Roots)
+	for i, root := range open.Roots {
+		if slices.Contains(roots, root) {
+			open.Roots[i].Constraint, open.Roots[i].Exact = "", false
+		}
+	}
+	return open
+}
+
+// relaxAll looks for other versions that several roots could ask for, no more of them
+// than it takes.
+func (r *remedy) relaxAll() {
+	s, ok := r.solve(r.without(r.problem.Roots...))
+	if !ok {
+		return
+	}
+	var all []Edit
+	for _, root := range slices.SortedFunc(slices.Values(r.problem.Roots), sameOrder) {
+		if to := s.picked(root.Package); to != "" && !root.accepts(to) {
+			all = append(all, Edit{Relax: &root, To: to})
+		}
+	}
+	for i := len(all) - 1; i >= 0; i-- {
+		fewer := slices.Delete(slices.Clone(all), i, i+1)
+		if _, ok := r.solve(Edit{All: fewer}.Apply(r.problem)); ok {
+			all = fewer
+		}
+	}
+	if len(all) > 0 {
+		r.keep(Edit{All: all})
+	}
+}
+
+// accepts reports whether a version, named by its tag, its digest or both, is what the
+// root asks for.
+func (r Root) accepts(version string) bool {
+	if r.Exact {
+		return parsePin(r.Constraint).names(parsePin(version))
+	}
+	return ParseConstraint(r.Constraint).Accepts(version)
+}
+
+// move tells which installed packages would move, if they might.
+func (r *remedy) move() {
+	s, ok := r.solve(Edit{Move: []Movement{}}.Apply(r.problem))
+	if !ok {
+		return
+	}
+	var e Edit
+	for _, v := range s.variables[1:] {
+		if i := v.state.only(); v.installed > 0 && i > 0 && i != v.installed {
+			e.Move = append(e.Move, Movement{v.name, v.candidates[v.installed].name(), v.candidates[i].name()})
+		}
+	}
+	slices.SortFunc(e.Move, func(a, b Movement) int { return cmp.Compare(a.Package, b.Package) })
+	r.found = append(r.found, e)
 }
 
 // publish looks for a version of a dependency that a package could accept, or else
@@ -144,10 +207,12 @@ func (r *remedy) publish(s *search, c *incompatibility) {
 			if d.Package != s.variables[c.cause.to].name || d.Optional != (c.cause.kind == suited) || !slices.Contains(c.cause.texts, d.Constraint) {
 				continue
 			}
-			e := Edit{Publish: &Publication{v.name, v.candidates[i].String(), d}, To: "*"}
-			if found, ok := r.solve(e.Apply(r.problem)); ok {
-				if e.To = found.picked(d.Package); e.To != "" && r.keep(e) {
-					return
+			e := Edit{Publish: &Publication{v.name, v.candidates[i].String(), d}}
+			for _, e.To = range []string{"*", ">=0.0.0-0"} { // Releases, and then prereleases.
+				if found, ok := r.solve(e.Apply(r.problem)); ok {
+					if e.To = found.picked(d.Package); e.To != "" && r.keep(e) {
+						return
+					}
 				}
 			}
 			if e.To = ""; s.variables[c.cause.to].size == 1 && r.keep(e) {

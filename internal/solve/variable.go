@@ -148,7 +148,7 @@ func (v *variable) prefer(nearest bool) {
 		return
 	}
 	v.preference = append(v.preference, v.installed)
-	if !nearest {
+	if !nearest || v.installed < v.first { // To a name that is no version nothing is near.
 		for i := v.size - 1; i > 0; i-- {
 			v.preference = append(v.preference, i)
 		}
