@@ -66,6 +66,9 @@ func (r *revisionReconciler) dependencies(ctx context.Context, log *slog.Logger,
 		}
 	}
 	switch {
+	case len(found.missing) > 0 && r.settling != nil:
+		// The cache does not know of what was made, either.
+		return coming(installing(found.missing))
 	case len(found.missing) > 0:
 		return ErrDependencyMissing.New(errors.New(strings.Join(found.missing, ", ")), "%s of %d not installed", wording.Count(len(found.missing), "dependency"), len(meta.DependsOn))
 	case len(found.unfit) > 0:
@@ -74,6 +77,15 @@ func (r *revisionReconciler) dependencies(ctx context.Context, log *slog.Logger,
 		return coming(found.coming)
 	}
 	return nil
+}
+
+// installing says of dependencies that they are.
+func installing(missing []string) []string {
+	var out []string
+	for _, m := range missing {
+		out = append(out, m+" is being installed")
+	}
+	return out
 }
 
 func coming(what []string) error {

@@ -83,7 +83,7 @@ func (w *town) deletions() []string {
 	return out
 }
 
-func (w *town) untilEvent(t *testing.T, of v1.Package, reason, note string) {
+func (w *town) untilEvent(t *testing.T, of client.Object, reason, note string) {
 	t.Helper()
 	wait.Until(t, limit, fmt.Sprintf("an event %s of %s", reason, of.GetName()), func() (string, bool) {
 		list := &eventsv1.EventList{}

@@ -190,6 +190,7 @@ func TestInstallsWhatIsNeeded(t *testing.T) {
 	if got, want := base.Annotations[closure.AnnotationFor], w.repository("root"); got != want {
 		t.Errorf("town-base is there for %q, want %q", got, want)
 	}
+	w.untilEvent(t, revisionsOf(t, w.client, root)[0], "DependencyComing", w.repository("base")+" >=v1 is being installed")
 	for _, repository := range []string{"base", "greet", "network"} {
 		if n := len(w.registry.asked("/town/" + repository + "/tags/list")); n != 1 {
 			t.Errorf("the tags of %s were listed %d times", repository, n)

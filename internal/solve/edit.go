@@ -37,11 +37,11 @@ type Publication struct {
 func (e Edit) String() string {
 	switch {
 	case e.Relax != nil && e.Relax.Optional:
-		return fmt.Sprintf("let %s work with %s %s", e.Relax.asker(), e.Relax.Package, e.To)
+		return fmt.Sprintf("let %s work with %s %s", e.Relax.asker(), e.Relax.Package, e.to())
 	case e.Relax != nil && e.Relax.Name == "":
-		return fmt.Sprintf("ask for %s %s instead of %s", e.Relax.Package, e.To, e.Relax.Constraint)
+		return fmt.Sprintf("ask for %s %s instead of %s", e.Relax.Package, e.to(), e.Relax.Constraint)
 	case e.Relax != nil:
-		return fmt.Sprintf("let %s ask for %s %s instead of %s", e.Relax.asker(), e.Relax.Package, e.To, e.Relax.Constraint)
+		return fmt.Sprintf("let %s ask for %s %s instead of %s", e.Relax.asker(), e.Relax.Package, e.to(), e.Relax.Constraint)
 	case e.Move != nil:
 		return "move " + list(few(words(e.Move, func(m Movement) string { return fmt.Sprintf("%s from %s to %s", m.Package, m.From, m.To) })), "and")
 	case e.All != nil:
@@ -51,10 +51,13 @@ func (e Edit) String() string {
 		return fmt.Sprintf("ask the author of %s for a version like %s that does without %s", p.Package, p.Version, p.Dependency.Package)
 	case e.Publish != nil:
 		p := e.Publish
-		return fmt.Sprintf("ask the author of %s for a version like %s that accepts %s %s", p.Package, p.Version, p.Dependency.Package, e.To)
+		return fmt.Sprintf("ask the author of %s for a version like %s that accepts %s %s", p.Package, p.Version, p.Dependency.Package, e.to())
 	}
 	return "do without " + list(words(e.Remove, func(r Root) string { return strings.TrimSpace(r.Package + " " + r.Constraint) }), "and")
 }
+
+// to is To as people call it: by its tag, if it has one.
+func (e Edit) to() string { return cmp.Or(parsePin(e.To).tag, e.To) }
 
 // words says each of some things.
 func words[T any](all []T, say func(T) string) []string {
