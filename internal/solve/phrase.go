@@ -25,7 +25,7 @@ func (s *search) fact(c *incompatibility) string {
 		from, _ := c.find(c.cause.from)
 		return s.versions(from) + " " + s.requires(c)
 	case vanished:
-		return s.versions(c.terms[0]) + " cannot be had"
+		return cannot(s.versions(c.terms[0]), "be had")
 	case held:
 		v := s.variables[c.terms[0].pkg]
 		may := "may not go down"
@@ -150,13 +150,21 @@ func (s *search) conclusion(c *incompatibility) string {
 	case len(have) == 0:
 		return list(must, "or") + " is needed"
 	case len(must) == 0 && len(have) == 1:
-		return have[0] + " cannot be used"
+		return cannot(have[0], "be used")
 	case len(must) == 0:
 		return list(have, "and") + " cannot be used together"
 	case len(have) == 1:
-		return have[0] + " cannot do without " + list(must, "or")
+		return cannot(have[0], "do without "+list(must, "or"))
 	}
 	return list(have, "and") + " together cannot do without " + list(must, "or")
+}
+
+// cannot says what versions of a package cannot.
+func cannot(versions, what string) string {
+	if of, all := strings.CutPrefix(versions, "any version"); all {
+		return "no version" + of + " can " + what
+	}
+	return versions + " cannot " + what
 }
 
 // versions names a package with some of its versions.
