@@ -12,6 +12,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/content"
 	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/internal/testing/clock"
 )
 
 // Many who ask at the same time are content with one answer.
@@ -37,7 +38,7 @@ func TestOneRequestForAll(t *testing.T) {
 func TestAgeOfAnswers(t *testing.T) {
 	home := newRegistry(t)
 	ref := push(t, home.address)
-	c := newClock()
+	c := clock.New()
 	source := newSource(t, func(o *content.Options) { o.Now = c.Now })
 	mine := content.Origin{Ref: ref, Places: []content.Place{{Ref: ref, Keychain: keychain(t, home.address, "me")}}}
 	for i, step := range []struct {
@@ -59,7 +60,7 @@ func TestAgeOfAnswers(t *testing.T) {
 		{time.Second, content.Plain(ref), time.Minute, true, 0},
 		{5 * time.Second, content.Plain(ref), time.Minute, false, 1},
 	} {
-		c.add(step.after)
+		c.Add(step.after)
 		home.does(nil)
 		if step.fails {
 			home.does(answer(http.StatusForbidden))
@@ -81,7 +82,7 @@ func TestAgeOfAnswers(t *testing.T) {
 func TestThrottled(t *testing.T) {
 	home := newRegistry(t)
 	ref := push(t, home.address)
-	c := newClock()
+	c := clock.New()
 	source := newSource(t, func(o *content.Options) { o.Now = c.Now })
 	home.does(func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Header.Get("Authorization") != "" {
@@ -106,7 +107,7 @@ func TestThrottled(t *testing.T) {
 		t.Errorf("with credentials: %v", err)
 	}
 	home.does(nil)
-	c.add(90 * time.Second)
+	c.Add(90 * time.Second)
 	if _, err := source.Resolve(t.Context(), content.Plain(ref), 0); err != nil {
 		t.Errorf("after its time: %v", err)
 	}
@@ -115,7 +116,7 @@ func TestThrottled(t *testing.T) {
 // Fifty packages of a registry that does not answer do not each wait for it,
 // whatever their credentials.
 func TestDeadRegistry(t *testing.T) {
-	c := newClock()
+	c := clock.New()
 	var dials atomic.Int64
 	source := newSource(t, func(o *content.Options) {
 		o.Now = c.Now
@@ -142,7 +143,7 @@ func TestDeadRegistry(t *testing.T) {
 		t.Errorf("%d dials; to be tried at %v (%v)", n, at, ok)
 	}
 	dials.Store(0)
-	c.add(at.Sub(c.Now()))
+	c.Add(at.Sub(c.Now()))
 	if again := ask(); again.Error() != err.Error() {
 		t.Errorf("the failure changed its words: %q and %q", err, again)
 	}

@@ -3,6 +3,8 @@ package manager_test
 import (
 	"fmt"
 	"strings"
+
+	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 )
 
 func provider(name string, crds ...string) string {
@@ -14,27 +16,7 @@ func meta(kind, name, spec string) string {
 }
 
 func crd(group, kind, description string) string {
-	plural := strings.ToLower(kind) + "s"
-	return fmt.Sprintf(`---
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata:
-  name: %[2]s.%[1]s
-spec:
-  group: %[1]s
-  scope: Cluster
-  names: {kind: %[3]s, plural: %[2]s, singular: %[4]s, listKind: %[3]sList}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        description: %[5]s
-        properties:
-          spec: {type: object, x-kubernetes-preserve-unknown-fields: true}
-`, group, plural, kind, strings.ToLower(kind), description)
+	return publish.Definition(group, kind, description)
 }
 
 // labeled puts a label on an object of a stream.

@@ -8,38 +8,19 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/xpkg-dev/xpkg/internal/testing/clock"
 )
-
-// clock is a clock that a test sets.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func newClock() *clock { return &clock{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)} }
-
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) add(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
 
 // A host that does not answer is asked by one of many, and by nobody for a time
 // that doubles; an answer ends the matter.
 func TestDeadHostIsRemembered(t *testing.T) {
 	f := newFakeRegistry(t)
 	ref := f.publish(t, buildHello(t), "v1")
-	c, dials, dead := newClock(), atomic.Int64{}, atomic.Bool{}
+	c, dials, dead := clock.New(), atomic.Int64{}, atomic.Bool{}
 	health := NewHealth(c.Now)
 	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
 		dials.Add(1)
@@ -76,7 +57,7 @@ func TestDeadHostIsRemembered(t *testing.T) {
 		if dials.Load() != want {
 			t.Errorf("attempt %d: a dead host was dialed", i)
 		}
-		c.add(pause * time.Second)
+		c.Add(pause * time.Second)
 	}
 	dead.Store(false)
 	if err := read(t, remote(), ref); err != nil {
@@ -92,12 +73,12 @@ func TestDeadHostIsRemembered(t *testing.T) {
 
 // After a pause one of many tries, and the others are told at once.
 func TestOneTriesForAll(t *testing.T) {
-	c := newClock()
+	c := clock.New()
 	h := NewHealth(c.Now)
 	for range silences {
 		h.silent("h", errors.New("x"))
 	}
-	c.add(firstPause)
+	c.Add(firstPause)
 	leave := 0
 	for range 50 {
 		if h.ask("h") == nil {
@@ -120,7 +101,7 @@ func TestOneTriesForAll(t *testing.T) {
 }
 
 func TestHealthIsBounded(t *testing.T) {
-	c := newClock()
+	c := clock.New()
 	h := NewHealth(c.Now)
 	for i := range 3 * maxHosts {
 		h.silent(fmt.Sprint(i), errors.New("x"))
@@ -152,7 +133,7 @@ func TestRefusalsAreNoSilence(t *testing.T) {
 
 func TestRetryAt(t *testing.T) {
 	f := newFakeRegistry(t)
-	c := newClock()
+	c := clock.New()
 	status, header := http.StatusTooManyRequests, "600"
 	f.fault = func(w http.ResponseWriter, _ *http.Request) bool {
 		w.Header().Set("Retry-After", header)
@@ -186,7 +167,7 @@ func TestRetryAt(t *testing.T) {
 func TestTokenServerThrottles(t *testing.T) {
 	f := newFakeRegistry(t)
 	ref := f.publish(t, buildHello(t), "v1")
-	c, asked := newClock(), atomic.Int64{}
+	c, asked := clock.New(), atomic.Int64{}
 	tokens := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if asked.Add(1) > 1 {
 			_, _ = fmt.Fprint(w, `{"token":"good"}`)
@@ -208,7 +189,7 @@ func TestTokenServerThrottles(t *testing.T) {
 	if asked.Load() != 1 {
 		t.Errorf("%d tokens were asked for", asked.Load())
 	}
-	c.add(time.Minute)
+	c.Add(time.Minute)
 	if err := read(t, r, ref); err != nil {
 		t.Error(err)
 	}

@@ -27,6 +27,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/oci"
 	"github.com/xpkg-dev/xpkg/internal/preview"
 	"github.com/xpkg-dev/xpkg/internal/testing/plane"
+	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
@@ -86,27 +87,7 @@ func provider(name, spec string, crds ...string) string {
 }
 
 func crd(group, kind, description string) string {
-	plural := strings.ToLower(kind) + "s"
-	return fmt.Sprintf(`---
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata:
-  name: %[2]s.%[1]s
-spec:
-  group: %[1]s
-  scope: Cluster
-  names: {kind: %[3]s, plural: %[2]s, singular: %[4]s, listKind: %[3]sList}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema:
-      openAPIV3Schema:
-        type: object
-        description: %[5]s
-        properties:
-          spec: {type: object, x-kubernetes-preserve-unknown-fields: true}
-`, group, plural, kind, strings.ToLower(kind), description)
+	return publish.Definition(group, kind, description)
 }
 
 func newProvider(name, ref string) *v1.Provider {

@@ -3,7 +3,6 @@
 package program_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net/http"
@@ -11,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -19,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/apis/crds"
+	"github.com/xpkg-dev/xpkg/internal/testing/buffer"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 	"github.com/xpkg-dev/xpkg/internal/testing/port"
 )
@@ -124,7 +123,7 @@ spec:
 // manager is "xpkg manager" as a process.
 type manager struct {
 	cmd *exec.Cmd
-	log *buffer
+	log *buffer.Buffer
 }
 
 // manager starts a manager that runs no programs of packages, and waits until it says that it is ready.
@@ -132,7 +131,7 @@ func (w workshop) manager(t *testing.T, kubeconfig string, args ...string) manag
 	t.Helper()
 	address := port.Free(t)
 	args = append([]string{"manager", "--kubeconfig", kubeconfig, "--health-address", address, "--package-runtime", "None"}, args...)
-	m := manager{cmd: exec.Command(w.program(), args...), log: &buffer{}}
+	m := manager{cmd: exec.Command(w.program(), args...), log: &buffer.Buffer{}}
 	m.cmd.Env, m.cmd.Stderr = w.env, m.log
 	if err := m.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -179,22 +178,4 @@ func status(ctx context.Context, url string) int {
 	}
 	defer answer.Body.Close()
 	return answer.StatusCode
-}
-
-// buffer is a buffer that may be read while it is written.
-type buffer struct {
-	mu    sync.Mutex
-	bytes bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.bytes.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.bytes.String()
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/xpkg-dev/xpkg/internal/testing/buffer"
 )
 
 // A terminal is a pseudo terminal with a command in it, and what it shows.
@@ -19,7 +21,7 @@ type terminal struct {
 	cmd    *exec.Cmd
 	master *os.File
 	screen screen
-	output buffer
+	output buffer.Buffer
 	done   chan struct{}
 }
 

@@ -3,18 +3,17 @@
 package program
 
 import (
-	"bytes"
 	"context"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/xpkg-dev/xpkg/internal/testing/buffer"
+	"github.com/xpkg-dev/xpkg/internal/testing/port"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
@@ -36,7 +35,7 @@ func Build(t testing.TB) string {
 // Manager is a process "xpkg manager".
 type Manager struct {
 	cmd  *exec.Cmd
-	log  buffer
+	log  buffer.Buffer
 	done chan struct{}
 	err  error // to be read after done is closed
 }
@@ -49,7 +48,7 @@ const readyLimit = 2 * time.Minute
 // process ends with the test at the latest.
 func Start(t testing.TB, program, kubeconfig, cache string, args ...string) *Manager {
 	t.Helper()
-	address := freeAddress(t)
+	address := port.Free(t)
 	args = append([]string{"manager", "--kubeconfig", kubeconfig, "--cache-dir", filepath.Join(cache, "packages"), "--health-address", address, "--package-runtime", "None"}, args...)
 	m := &Manager{cmd: exec.Command(program, args...), done: make(chan struct{})}
 	m.cmd.Env = append(os.Environ(), "HOME="+cache, "XDG_CACHE_HOME="+cache, "KUBECONFIG=", "DOCKER_CONFIG="+filepath.Join(cache, "docker"))
@@ -108,33 +107,4 @@ func isReady(ctx context.Context, url string) bool {
 	}
 	defer answer.Body.Close()
 	return answer.StatusCode == http.StatusOK
-}
-
-// freeAddress is an address of the loopback interface that nobody uses now.
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
-// buffer may be read while it is written.
-type buffer struct {
-	mu    sync.Mutex
-	bytes bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.bytes.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.bytes.String()
 }
