@@ -85,6 +85,18 @@ func want(t *testing.T, s up.State, digest v1.Hash) {
 	}
 }
 
+// wantNothing asks the registry for what it does not have. It is no worse for it.
+func wantNothing(t *testing.T, s up.State) {
+	t.Helper()
+	ref, err := name.NewTag(s.Registry + "/not/there:v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := remote.Get(ref); err == nil {
+		t.Error("an image that nobody made is there")
+	}
+}
+
 // wantDeletable proves that the registry lets an image go.
 func wantDeletable(t *testing.T, s up.State, digest v1.Hash) {
 	t.Helper()

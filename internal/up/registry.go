@@ -11,6 +11,7 @@ import (
 
 	"github.com/olareg/olareg"
 	"github.com/olareg/olareg/config"
+	"github.com/olareg/olareg/types"
 )
 
 // registryGrace is how long a stop waits for requests to the registry.
@@ -65,5 +66,22 @@ func (r *registry) stop() error {
 		err = r.server.Close()
 	}
 	<-r.done
-	return errors.Join(err, r.images.Close(), r.log.Close())
+	return errors.Join(err, found(r.images.Close()), r.log.Close())
+}
+
+// found leaves out of what went wrong that a repository is not there: the library looks
+// once more at each that somebody has asked for, also in vain.
+func found(err error) error {
+	var several interface{ Unwrap() []error }
+	if errors.As(err, &several) {
+		var left []error
+		for _, e := range several.Unwrap() {
+			left = append(left, found(e))
+		}
+		return errors.Join(left...)
+	}
+	if errors.Is(err, types.ErrNotFound) {
+		return nil
+	}
+	return err
 }

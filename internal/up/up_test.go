@@ -36,6 +36,7 @@ func TestRestartFindsEverything(t *testing.T) {
 	first := start(t, up.Options{Dir: dir, Version: "v0", Progress: progress})
 	digest := put(t, first.State)
 	want(t, first.State, digest)
+	wantNothing(t, first.State)
 	if err := first.stop(); err != nil {
 		t.Fatal(err)
 	}
