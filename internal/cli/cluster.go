@@ -181,6 +181,18 @@ func (f clusterFlags) installed(ctx context.Context, read func(context.Context, 
 
 // load reads all packages and the Lock.
 func load(ctx context.Context, c client.Client) (*installed, error) {
+	out, err := loadPackages(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Get(ctx, client.ObjectKey{Name: v1beta1.LockName}, out.lock); client.IgnoreNotFound(err) != nil {
+		return nil, classify(err, "read the lock")
+	}
+	return out, nil
+}
+
+// loadPackages reads all packages, for those who need no more and may read no more.
+func loadPackages(ctx context.Context, c client.Client) (*installed, error) {
 	out := &installed{lock: &v1beta1.Lock{}}
 	for _, kind := range v1.PackageKinds() {
 		list := v1.NewPackageList(kind)
@@ -191,9 +203,6 @@ func load(ctx context.Context, c client.Client) (*installed, error) {
 			p.GetObjectKind().SetGroupVersionKind(v1.GroupVersion.WithKind(kind))
 			out.packages = append(out.packages, p)
 		}
-	}
-	if err := c.Get(ctx, client.ObjectKey{Name: v1beta1.LockName}, out.lock); client.IgnoreNotFound(err) != nil {
-		return nil, classify(err, "read the lock")
 	}
 	return out, nil
 }

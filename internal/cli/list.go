@@ -17,7 +17,7 @@ type listCmd struct {
 
 // Run prints the packages that are installed.
 func (c *listCmd) Run(env *Env) error {
-	_, all, err := c.installed(env.Context, load)
+	_, all, err := c.installed(env.Context, loadPackages)
 	if err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func (c *uninstallArgs) live(ctx context.Context, cluster client.Client) (v1.Pac
 	if err != nil || p != nil {
 		return p, err
 	}
-	all, err := load(ctx, cluster)
+	all, err := loadPackages(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -80,9 +80,11 @@ func (c *uninstallCmd) Run(env *Env) error {
 	if err != nil {
 		return err
 	}
-	with, err := leavingWith(env.Context, cluster, p)
-	if err != nil {
-		return err
+	var with leaving
+	if c.Wait > 0 {
+		if with, err = leavingWith(env.Context, cluster, p); err != nil {
+			return err
+		}
 	}
 	if err := c.remove(env, cluster, p); err != nil {
 		return err

@@ -34,7 +34,7 @@ type updateArgs struct {
 
 // wanted is the installed package as the arguments want it to be.
 func (c *updateArgs) wanted(ctx context.Context, cluster client.Client) (v1.Package, error) {
-	all, err := load(ctx, cluster)
+	all, err := loadPackages(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}
