@@ -33,7 +33,7 @@ func (c *listCmd) Run(env *Env) error {
 				age(p.GetCreationTimestamp().Time, time.Now()), string(reasonOf(p)),
 			})
 		}
-		return writeTable(w, []string{"NAME", "INSTALLED", "HEALTHY", "PACKAGE", "AGE", "REASON"}, rows)
+		return writeTable(w, []string{"NAME", "INSTALLED", "HEALTHY", "PACKAGE", "AGE", "INSTALL REASON"}, rows)
 	})
 }
 

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -170,47 +169,6 @@ func (w *world) say(ctx context.Context, o object, message string) {
 		o.SetResourceVersion(interim.GetResourceVersion())
 		w.writes.wrote(o)
 	}
-}
-
-// tell makes an event of what has changed since the last time, and of nothing
-// else. That all is well is told once, of the package.
-func (w *world) tell(before, after object) {
-	for _, t := range []v1.ConditionType{v1.TypeReady, v1.TypeSynced} {
-		was, is := before.GetCondition(t), after.GetCondition(t)
-		if was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message {
-			continue
-		}
-		switch {
-		case is.Status == corev1.ConditionFalse && is.Message != "":
-			w.events.Eventf(after, nil, eventType(after, t), string(is.Reason), "Reconcile", "%s", clip(is.Message))
-		case is.Status == corev1.ConditionTrue && t == v1.TypeReady && !ofRevision(after):
-			w.events.Eventf(after, nil, corev1.EventTypeNormal, string(is.Reason), "Reconcile", "%s is healthy", after.GetName())
-		}
-	}
-}
-
-func ofRevision(o object) bool {
-	_, ok := o.(v1.PackageRevision)
-	return ok
-}
-
-// eventType is Normal for what is on its way or wanted, and Warning for failures.
-func eventType(o object, t v1.ConditionType) string {
-	reason := o.GetCondition(t).Reason
-	switch reason {
-	case v1.ReasonProgressing, v1.ReasonInactive, v1.ReasonPaused, v1.ConditionReason(ErrDependencyComing.Name):
-		return corev1.EventTypeNormal
-	}
-	return corev1.EventTypeWarning
-}
-
-// clip keeps a note within what the API server accepts for an event.
-func clip(s string) string {
-	const limit = 1000
-	if len(s) > limit {
-		return strings.ToValidUTF8(s[:limit], "") + "…"
-	}
-	return s
 }
 
 // publish writes the status, and tells of it what is new. A status that could not be
