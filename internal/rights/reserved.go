@@ -43,7 +43,7 @@ func Reserved(resource schema.GroupResource) bool {
 // ReservedGroups are the groups with a dot in their names of which everything is
 // reserved, sorted.
 func ReservedGroups() []string {
-	return slices.Sorted(slices.Values(append(kubernetesGroups, packageGroup)))
+	return slices.Sorted(slices.Values(slices.Concat(kubernetesGroups, []string{packageGroup})))
 }
 
 // CheckDefined fails with ReservedDefinition when one of the resources that a package
