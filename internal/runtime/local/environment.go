@@ -86,7 +86,7 @@ func pick(read reading, ctx context.Context, name, key string, optional *bool, v
 	if optional != nil && *optional {
 		return "", false, nil
 	}
-	return "", false, ErrNotForProcesses.New(fmt.Errorf("%s has no key %s, or does not exist", name, key), "cannot set the variable %s", variable)
+	return "", false, missing("the variable " + variable + " needs the key " + key + " of " + name + ", which is not there yet")
 }
 
 func (p *Programs) envFrom(ctx context.Context, from corev1.EnvFromSource) (map[string]string, error) {
@@ -106,7 +106,7 @@ func (p *Programs) envFrom(ctx context.Context, from corev1.EnvFromSource) (map[
 	if err != nil || found || optional != nil && *optional {
 		return values, err
 	}
-	return nil, ErrNotForProcesses.New(nil, "the environment is to be that of %s, which does not exist", name)
+	return nil, missing("the variables of the program need " + name + ", which does not exist yet")
 }
 
 func (p *Programs) secret(ctx context.Context, name string) (map[string]string, bool, error) {

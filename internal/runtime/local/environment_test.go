@@ -1,6 +1,7 @@
 package local
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -74,13 +75,18 @@ func TestEnvironment(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("environment (-want +got):\n%s", diff)
 	}
-	for name, e := range map[string]corev1.EnvVar{
-		"absent key":    {Name: "A", ValueFrom: secretKey("s", "absent", false)},
-		"absent secret": {Name: "A", ValueFrom: secretKey("absent", "key", false)},
-		"resources":     {Name: "A", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.cpu"}}},
+	resources := corev1.EnvVar{Name: "A", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.cpu"}}}
+	if _, err := p.environment(t.Context(), corev1.Container{Env: []corev1.EnvVar{resources}}, nil, map[string]string{}); !ErrNotForProcesses.Is(err) {
+		t.Errorf("resources: %v, want NotForProcesses", err)
+	}
+	for name, c := range map[string]corev1.Container{
+		"absent key":    {Env: []corev1.EnvVar{{Name: "A", ValueFrom: secretKey("s", "absent", false)}}},
+		"absent secret": {Env: []corev1.EnvVar{{Name: "A", ValueFrom: secretKey("absent", "key", false)}}},
+		"absent object": {EnvFrom: []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "absent"}}}}},
 	} {
-		if _, err := p.environment(t.Context(), corev1.Container{Env: []corev1.EnvVar{e}}, nil, map[string]string{}); !ErrNotForProcesses.Is(err) {
-			t.Errorf("%s: %v, want NotForProcesses", name, err)
+		_, err := p.environment(t.Context(), c, nil, map[string]string{})
+		if lacks := missing(""); !errors.As(err, &lacks) || !strings.Contains(err.Error(), "absent") {
+			t.Errorf("%s: %v, want that it is missing", name, err)
 		}
 	}
 }
@@ -112,8 +118,9 @@ func TestVolumes(t *testing.T) {
 			if err := refuse(tc.pod); err != nil {
 				t.Fatal(err)
 			}
-			files, lacks, err := p.volumes(t.Context(), tc.pod)
-			if err != nil || !strings.Contains(lacks, tc.lacks) || (lacks == "") != (tc.lacks == "") {
+			files, err := p.volumes(t.Context(), tc.pod)
+			var lacks missing
+			if err != nil && !errors.As(err, &lacks) || !strings.Contains(string(lacks), tc.lacks) || (lacks == "") != (tc.lacks == "") {
 				t.Fatalf("lacks %q, %v", lacks, err)
 			}
 			var got map[string]string

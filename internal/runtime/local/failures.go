@@ -18,6 +18,14 @@ const (
 	// ReasonNotAnswering is that of a program that runs and does not answer where it
 	// should.
 	ReasonNotAnswering = "NotAnswering"
-	// ReasonCertificates is that of a program whose certificates are not there yet.
-	ReasonCertificates = "CertificatesMissing"
+	// ReasonMissing is that of a program that needs an object of the cluster which is not
+	// there yet: its certificates, or what its configuration names.
+	ReasonMissing = "ObjectMissing"
 )
+
+// missing says what a program needs and is not there yet. It may come, as it may for a
+// pod that a node cannot start for want of it.
+type missing string
+
+// Error implements error.
+func (m missing) Error() string { return string(m) }

@@ -12,6 +12,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -44,7 +45,11 @@ type token struct {
 // of gives a token that is valid for some time, for the program of a revision.
 func (t *tokens) of(ctx context.Context, revision string, account types.NamespacedName) (token, error) {
 	sa := &corev1.ServiceAccount{}
-	if err := t.client.Get(ctx, account, sa); err != nil {
+	err := t.client.Get(ctx, account, sa)
+	if apierrors.IsNotFound(err) {
+		return token{}, missing("the program is to run as the ServiceAccount " + account.Name + ", which does not exist yet")
+	}
+	if err != nil {
 		return token{}, fmt.Errorf("read ServiceAccount %s: %w", account.Name, err)
 	}
 	t.mu.Lock()

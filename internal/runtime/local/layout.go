@@ -23,19 +23,18 @@ type layout struct {
 	ports assigned
 	// renew is when the token has to be replaced.
 	renew time.Time
-	// lacks is what the program needs and is not there yet.
-	lacks string
 }
 
-// layOut derives the process from the Deployment of a program.
+// layOut derives the process from the Deployment of a program. It fails with missing for
+// what is not there yet.
 func (p *Programs) layOut(ctx context.Context, program runtime.Program, o shape.Objects) (layout, error) {
 	pod := o.Deployment.Spec.Template
 	if err := refuse(pod.Spec); err != nil {
 		return layout{}, err
 	}
-	files, lacks, err := p.volumes(ctx, pod.Spec)
-	if err != nil || lacks != "" {
-		return layout{lacks: lacks}, err
+	files, err := p.volumes(ctx, pod.Spec)
+	if err != nil {
+		return layout{}, err
 	}
 	who := program.Owner
 	t, err := p.tokens.of(ctx, who.Revision.Name, types.NamespacedName{Namespace: p.opts.Namespace, Name: o.ServiceAccountName})

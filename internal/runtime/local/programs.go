@@ -3,6 +3,7 @@ package local
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -117,11 +118,12 @@ func (p *Programs) Run(ctx context.Context, program runtime.Program) (runtime.St
 		return runtime.State{Available: err == nil}, err
 	}
 	l, err := p.layOut(ctx, program, objects)
+	var lacks missing
+	if errors.As(err, &lacks) {
+		return runtime.State{Reason: ReasonMissing, Message: lacks.Error(), Again: time.Second}, nil
+	}
 	if err != nil {
 		return runtime.State{}, err
-	}
-	if l.lacks != "" {
-		return runtime.State{Reason: ReasonCertificates, Message: l.lacks, Again: time.Second}, nil
 	}
 	p.remember(program.Owner)
 	if err := p.opts.Supervisor.Ensure(ctx, l.spec); err != nil && !process.ErrProgramStart.Is(err) {

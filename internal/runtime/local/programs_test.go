@@ -166,6 +166,30 @@ func TestStates(t *testing.T) {
 	}
 }
 
+// What a configuration names and does not exist is waited for, as in a cluster.
+func TestWhatIsMissingIsWaitedFor(t *testing.T) {
+	s := newStand()
+	p := program(v1.ProviderKind, "hello")
+	p.Config = &v1beta1.DeploymentRuntimeConfig{}
+	pod := corev1.PodSpec{ServiceAccountName: "other", Containers: []corev1.Container{{
+		Name: shape.Container, EnvFrom: []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}},
+	}}}
+	p.Config.Spec.DeploymentTemplate = &v1beta1.DeploymentTemplate{Spec: &appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: pod}}}
+	s.supervisor.status = process.Status{Running: true, Since: s.now.Add(-time.Minute)}
+	for _, o := range []client.Object{&corev1.ServiceAccount{ObjectMeta: named("other")}, &corev1.Secret{ObjectMeta: named("settings")}} {
+		state := s.run(t, p)
+		if state.Available || state.Reason != ReasonMissing || !strings.Contains(state.Message, o.GetName()) || state.Again == 0 {
+			t.Errorf("without %s: %+v", o.GetName(), state)
+		}
+		if err := s.opts.Client.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if state := s.run(t, p); !state.Available {
+		t.Errorf("with both: %+v", state)
+	}
+}
+
 // A provider that has a health port says itself when it is ready.
 func TestHealthOfAProvider(t *testing.T) {
 	s := newStand()

@@ -40,18 +40,18 @@ func refuse(pod corev1.PodSpec) error {
 	return nil
 }
 
-// volumes gives the files that volumes bring, by their path. Lacks says what is not
-// there yet.
-func (p *Programs) volumes(ctx context.Context, pod corev1.PodSpec) (files map[string][]byte, lacks string, err error) {
-	files = map[string][]byte{}
+// volumes gives the files that volumes bring, by their path. It fails with missing for
+// what is not there yet.
+func (p *Programs) volumes(ctx context.Context, pod corev1.PodSpec) (map[string][]byte, error) {
+	files := map[string][]byte{}
 	for _, v := range pod.Volumes {
 		for _, m := range pod.Containers[0].VolumeMounts {
 			if m.Name != v.Name {
 				continue
 			}
-			content, lacks, err := p.content(ctx, v)
-			if lacks != "" || err != nil {
-				return nil, lacks, err
+			content, err := p.content(ctx, v)
+			if err != nil {
+				return nil, err
 			}
 			for name, data := range content {
 				switch {
@@ -63,11 +63,11 @@ func (p *Programs) volumes(ctx context.Context, pod corev1.PodSpec) (files map[s
 			}
 		}
 	}
-	return files, "", nil
+	return files, nil
 }
 
 // content gives the files of a volume by their name within it.
-func (p *Programs) content(ctx context.Context, v corev1.Volume) (files map[string][]byte, lacks string, err error) {
+func (p *Programs) content(ctx context.Context, v corev1.Volume) (map[string][]byte, error) {
 	var name string
 	var items []corev1.KeyToPath
 	var optional *bool
@@ -78,30 +78,30 @@ func (p *Programs) content(ctx context.Context, v corev1.Volume) (files map[stri
 	case v.ConfigMap != nil:
 		name, items, optional, read = v.ConfigMap.Name, v.ConfigMap.Items, v.ConfigMap.Optional, p.configMap
 	default:
-		return nil, "", nil
+		return nil, nil
 	}
 	values, found, err := read(ctx, name)
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	may := optional != nil && *optional
 	if !found && !may {
-		return nil, "the volume " + v.Name + " needs " + name + ", which does not exist yet", nil
+		return nil, missing("the volume " + v.Name + " needs " + name + ", which does not exist yet")
 	}
 	if items == nil {
 		for key := range values {
 			items = append(items, corev1.KeyToPath{Key: key, Path: key})
 		}
 	}
-	files = map[string][]byte{}
+	files := map[string][]byte{}
 	for _, item := range items {
 		value, ok := values[item.Key]
 		if (!ok || value == "" && isCertificate(item.Key)) && !may {
-			return nil, "the volume " + v.Name + " needs the key " + item.Key + " of " + name + ", which is not there yet", nil
+			return nil, missing("the volume " + v.Name + " needs the key " + item.Key + " of " + name + ", which is not there yet")
 		}
 		files[item.Path] = []byte(value)
 	}
-	return files, "", nil
+	return files, nil
 }
 
 // isCertificate says of a key that it is filled by whoever issues certificates. The
