@@ -17,6 +17,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/closure"
 	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/internal/manager"
 	"github.com/xpkg-dev/xpkg/internal/preview"
 )
 
@@ -262,6 +263,9 @@ func waitedFor(env *Env, p v1.Package) string {
 // final tells a failure that waiting does not mend from one that it may.
 func final(p v1.Package) error {
 	code, what, _ := failureOf(p)
+	if code.Name == manager.ErrRolledBack.Name {
+		return code.New(errors.New(what), "%s does not run what it asks for", shortName(p))
+	}
 	switch code.Class.Name {
 	case failure.Invalid.Name, failure.Usage.Name, failure.NotFound.Name, failure.Unauthorized.Name,
 		failure.Untrusted.Name, failure.Limit.Name, failure.Unsupported.Name:

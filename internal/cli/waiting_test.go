@@ -3,6 +3,10 @@ package cli_test
 import (
 	"regexp"
 	"testing"
+	"time"
+
+	"github.com/xpkg-dev/xpkg/internal/content"
+	"github.com/xpkg-dev/xpkg/internal/manager"
 )
 
 // says fails unless a text matches.
@@ -41,4 +45,17 @@ func TestWaitForAPausedPackage(t *testing.T) {
 	b.patch(t, b.provider(t, "paused"), `{"metadata":{"annotations":{"crossplane.io/paused":null}}}`)
 	b.must(t, 0, "update", "paused", "v2", "--yes", "--wait", "1m")
 	b.must(t, 0, "uninstall", "provider", "paused", "--yes", "--wait", "1m")
+}
+
+// A version that was given up is not waited for any longer.
+func TestWaitForWhatIsRolledBack(t *testing.T) {
+	b := benchWith(t, func(o *manager.Options, _ *content.Source) { o.ActivationDeadline = 2 * time.Second })
+	b.must(t, 0, "install", "provider", b.push(t, "needy", "v1", "Ferry"), "needy", "--wait", "1m")
+	// The command would foresee that v2 has no solution. Whoever changes the object does not.
+	second := b.pushNeedy(t, "needy", "v2", b.registry+"/nowhere", "Ferry")
+	b.patch(t, b.provider(t, "needy"), `{"spec":{"package":"`+second+`"}}`)
+	got := b.must(t, 12, "install", "provider", second, "needy", "--wait", "1m")
+	says(t, got.errors, `^error: RolledBack: provider/needy does not run what it asks for: revision needy-[0-9a-f]{12} was not healthy in 2s, and needy-[0-9a-f]{12} was brought back: DependencyMissing: `)
+	says(t, b.must(t, 0, "tree", "needy").out, `^provider/needy  v1  Healthy=False  RolledBack: `)
+	b.must(t, 0, "uninstall", "provider", "needy", "--yes", "--wait", "1m")
 }
