@@ -51,21 +51,22 @@ func (p *Programs) layOut(ctx context.Context, program runtime.Program, o shape.
 	if err != nil {
 		return layout{}, process.ErrProgramStart.New(err, "cannot find free ports for %s", who.Revision.Name)
 	}
-	ports.follow(&c, who.Package.Kind)
+	more := ports.follow(&c, who.Package.Kind)
 	env, err := p.environment(ctx, c, p.fields(pod, who.Revision.Name, string(who.Revision.UID)), variables)
 	if err != nil {
 		return layout{}, err
 	}
 	return layout{ports: ports, renew: t.renew, spec: process.Spec{
 		Name: who.Revision.Name, Origin: program.Origin, Digest: program.Digest,
-		Command: expandAll(c.Command, env), Args: expandAll(c.Args, env), Env: env, Files: files,
+		Command: expandAll(c.Command, env), Args: expandAll(c.Args, env), MoreArgs: more, Env: env, Files: files,
 		Memory: c.Resources.Limits.Memory().Value(),
 	}}, nil
 }
 
 // follow tells a container its ports, and learns of those that its configuration has
-// chosen.
-func (a *assigned) follow(c *corev1.Container, kind string) {
+// chosen. It gives the arguments that tell a function its port: they come after those of
+// the image, and not in their place.
+func (a *assigned) follow(c *corev1.Container, kind string) (more []string) {
 	for _, e := range a.environment(kind) {
 		i := slices.IndexFunc(c.Env, func(have corev1.EnvVar) bool { return have.Name == e.Name })
 		if i < 0 {
@@ -82,12 +83,13 @@ func (a *assigned) follow(c *corev1.Container, kind string) {
 		if port.Name == named && port.ContainerPort != shape.ServiceNumber {
 			// Whoever moves the port of a pod tells the program so.
 			a.serving = int(port.ContainerPort)
-			return
+			return nil
 		}
 	}
 	if kind == v1.FunctionKind && a.serving != shape.ServiceNumber && !hasFlag(c.Args, addressFlag) {
-		c.Args = append(slices.Clone(c.Args), addressFlag+"=:"+strconv.Itoa(a.serving))
+		return []string{addressFlag + "=:" + strconv.Itoa(a.serving)}
 	}
+	return nil
 }
 
 // learn takes over a port that the configuration gives a program.

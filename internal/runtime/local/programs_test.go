@@ -269,9 +269,9 @@ func TestPortsOfPrograms(t *testing.T) {
 			seen[port] = true
 		}
 		s.run(t, program(v1.FunctionKind, "function-"+name))
-		if i := slices.IndexFunc(s.supervisor.last().Args, func(a string) bool { return strings.HasPrefix(a, addressFlag+"=:") }); i >= 0 {
+		if i := slices.IndexFunc(s.supervisor.last().MoreArgs, func(a string) bool { return strings.HasPrefix(a, addressFlag+"=:") }); i >= 0 {
 			flags++
-			seen[strings.TrimPrefix(s.supervisor.last().Args[i], addressFlag+"=:")] = true
+			seen[strings.TrimPrefix(s.supervisor.last().MoreArgs[i], addressFlag+"=:")] = true
 		}
 	}
 	// Something else on this machine may have the usual port.
@@ -280,8 +280,8 @@ func TestPortsOfPrograms(t *testing.T) {
 	}
 	before := s.supervisor.last()
 	s.run(t, program(v1.FunctionKind, "function-c"))
-	if after := s.supervisor.last(); !slices.Equal(before.Args, after.Args) {
-		t.Errorf("the ports have changed: %v, then %v", before.Args, after.Args)
+	if after := s.supervisor.last(); !slices.Equal(before.MoreArgs, after.MoreArgs) {
+		t.Errorf("the ports have changed: %v, then %v", before.MoreArgs, after.MoreArgs)
 	}
 }
 

@@ -69,6 +69,7 @@ func newCommand(root Root, spec Spec) (command, error) {
 	if len(args) == 0 {
 		return command{}, ErrNoProgram.New(nil, "the image %s of %s has neither an entrypoint nor a command", spec.Digest.Short(), spec.Name)
 	}
+	args = append(args, spec.MoreArgs...)
 	c := command{args: args, env: environment(root, spec), dir: path.Join("/", root.Config.WorkingDir)}
 	files, err := os.OpenRoot(root.Path)
 	if err != nil {

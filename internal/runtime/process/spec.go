@@ -32,6 +32,8 @@ type Spec struct {
 	// Command takes the place of the image's entrypoint, and Args that of its cmd,
 	// as the fields of a container of the same names do. Nothing is expanded.
 	Command, Args []string
+	// MoreArgs follow the arguments, also those that the image has.
+	MoreArgs []string
 	// Env is added to the environment of the image. Nothing of the environment of
 	// this process is passed on.
 	Env map[string]string
@@ -69,7 +71,7 @@ func (s Spec) check() error {
 			return refuse("its environment has a variable %q", name)
 		}
 	}
-	for _, arg := range slices.Concat(s.Command, s.Args) {
+	for _, arg := range slices.Concat(s.Command, s.Args, s.MoreArgs) {
 		if strings.ContainsRune(arg, 0) {
 			return refuse("an argument has a zero byte")
 		}
@@ -96,7 +98,7 @@ func (s Spec) checkFiles(refuse func(string, ...any) error) error {
 
 // same reports that a program need not be restarted to become the other.
 func (s Spec) same(o Spec) bool {
-	return s.Digest == o.Digest && slices.Equal(s.Command, o.Command) && slices.Equal(s.Args, o.Args) &&
+	return s.Digest == o.Digest && slices.Equal(s.Command, o.Command) && slices.Equal(s.Args, o.Args) && slices.Equal(s.MoreArgs, o.MoreArgs) &&
 		maps.Equal(s.Env, o.Env) && s.memory() == o.memory() && s.processes() == o.processes() &&
 		slices.Equal(s.paths(), o.paths())
 }
@@ -109,7 +111,7 @@ func (s Spec) paths() []string { return slices.Sorted(maps.Keys(s.Files)) }
 
 // clone is independent of what the caller does with his maps.
 func (s Spec) clone() Spec {
-	s.Command, s.Args = slices.Clone(s.Command), slices.Clone(s.Args)
+	s.Command, s.Args, s.MoreArgs = slices.Clone(s.Command), slices.Clone(s.Args), slices.Clone(s.MoreArgs)
 	s.Env, s.Files = maps.Clone(s.Env), maps.Clone(s.Files)
 	return s
 }
