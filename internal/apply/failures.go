@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -90,7 +91,18 @@ func classify(err error, what string, args ...any) error {
 	case !errors.As(err, &status) && !errors.Is(err, errNoAnswer):
 		err = fmt.Errorf("the answer of the API server cannot be read: %w", err)
 	}
-	return code.New(err, what, args...)
+	failed := code.New(err, what, args...)
+	if dropsStored(err) {
+		return failed.WithDo("Objects may be stored in the version that is missing. Update to a version of the package in between that still has it; " +
+			"once no object is stored in it, take it out of status.storedVersions of the definition.")
+	}
+	return failed
+}
+
+// dropsStored reports whether a definition was refused because it leaves out a version in
+// which objects may be stored.
+func dropsStored(err error) bool {
+	return apierrors.IsInvalid(err) && hasCause(err, func(c metav1.StatusCause) bool { return strings.HasPrefix(c.Field, "status.storedVersions") })
 }
 
 // stopped reports whether whoever asked for the call wants it no more.

@@ -33,7 +33,8 @@ func TestRollback(t *testing.T) {
 	change(t, s.client, p, func(p *v1.Provider) { p.Spec.Package = refused })
 	untilRolledBack(t, s, p)
 	b := p.Status.Rollback
-	if b.To != running || b.From != p.Status.CurrentRevision || !strings.Contains(b.Message, "status.storedVersions") {
+	if b.To != running || b.From != p.Status.CurrentRevision || !strings.Contains(b.Message, "status.storedVersions") ||
+		!strings.Contains(b.Message, "Update to a version of the package in between") {
 		t.Errorf("rolled back: %+v", b)
 	}
 	untilStates(t, s, p, "v2:2", "v1:3*")
