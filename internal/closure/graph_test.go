@@ -112,7 +112,9 @@ func TestRequest(t *testing.T) {
 	unread.Digest = oci.Digest{}
 	twin := node("a")
 	twin.Name, twin.Dependencies = "twin", []lockfile.Dependency{{Package: repository("c"), Constraint: "<v2"}}
-	g := NewGraph([]Node{node("a needs b"), node("*b"), node("*vain"), node("-s needs nobody"), unread, twin}, nil)
+	paused := node("*paused")
+	paused.Paused = true
+	g := NewGraph([]Node{node("a needs b, paused"), node("*b"), paused, node("*vain"), node("-s needs nobody"), unread, twin}, nil)
 	q := g.Request(Upgrade)
 	var roots, kept []string
 	for _, r := range q.Roots {
@@ -122,12 +124,12 @@ func TestRequest(t *testing.T) {
 		kept = append(kept, fmt.Sprintf("%s needs %d", strings.TrimPrefix(k.Package, repository("")), len(k.Dependencies)))
 	}
 	if diff := cmp.Diff([]string{
-		"configuration/a: a v1.0.0", "configuration/s: s v1.0.0", "configuration/twin: c <v2",
+		"configuration/a: a v1.0.0", "configuration/paused (paused): paused v1.0.0", "configuration/s: s v1.0.0", "configuration/twin: c <v2",
 		"configuration/unread: unread v1.0.0", "configuration/vain: vain v1.0.0",
 	}, roots); diff != "" {
 		t.Errorf("roots (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"a needs 1", "b needs 0", "s needs 0", "vain needs 0"}, kept); diff != "" {
+	if diff := cmp.Diff([]string{"a needs 2", "b needs 0", "paused needs 0", "s needs 0", "vain needs 0"}, kept); diff != "" {
 		t.Errorf("kept (-want +got):\n%s", diff)
 	}
 }

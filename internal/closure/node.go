@@ -24,6 +24,8 @@ type Node struct {
 	Skip bool
 	// Made says that it was installed because others need it, and by nobody else.
 	Made bool
+	// Paused says that a person keeps the package manager from it.
+	Paused bool
 }
 
 // needs are those that count, of what has to be there.

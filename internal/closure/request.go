@@ -41,7 +41,7 @@ func (p Policy) moves() solve.Moves {
 
 // Request is what has to be resolved so that every package of the graph has what it
 // needs. Packages that a person installed stay what they are; of those that were made
-// for others the version stays wherever it fits.
+// for others the version stays wherever it fits, and that of one that is paused stays.
 func (g *Graph) Request(policy Policy) resolve.Request {
 	// A package that moves takes the nearest version that does: the smallest change.
 	q := resolve.Request{Moves: policy.moves(), Nearest: true}
@@ -60,8 +60,8 @@ func (g *Graph) Request(policy Policy) resolve.Request {
 			continue
 		}
 		q.Kept = append(q.Kept, kept)
-		if !n.Made || slices.ContainsFunc(vain, func(o Node) bool { return o.Compare(n) == 0 }) {
-			q.Roots = append(q.Roots, lockfile.Root{Package: kept.Package, Constraint: cmp.Or(kept.Version, kept.Pin()), Exact: true, By: n.short()})
+		if !n.Made || n.Paused || slices.ContainsFunc(vain, func(o Node) bool { return o.Compare(n) == 0 }) {
+			q.Roots = append(q.Roots, lockfile.Root{Package: kept.Package, Constraint: cmp.Or(kept.Version, kept.Pin()), Exact: true, By: n.asker()})
 		}
 	}
 	q.Roots = append(q.Roots, g.conditions...)
@@ -82,6 +82,14 @@ func (g *Graph) needsOf(n Node) []lockfile.Root {
 		out = append(out, lockfile.Root{Package: d.Package, Constraint: d.Constraint, Optional: d.Optional, By: n.short()})
 	}
 	return out
+}
+
+// asker is the package as explanations name it.
+func (n Node) asker() string {
+	if n.Paused {
+		return n.short() + " (paused)"
+	}
+	return n.short()
 }
 
 // short names the object of a package as commands do.

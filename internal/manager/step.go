@@ -122,7 +122,7 @@ func names(c closure.Change) []string {
 }
 
 // move brings a package that was installed for others to another version. Nobody
-// else's is touched, and none that somebody has moved meanwhile.
+// else's is touched, and none that somebody has moved or paused meanwhile.
 func (r *revisionReconciler) move(ctx context.Context, log *slog.Logger, c closure.Change) (moved bool, err error) {
 	p := v1.NewPackage(c.Object.Kind)
 	if err := r.live.Get(ctx, client.ObjectKey{Name: c.Object.Name}, p); err != nil {
@@ -130,7 +130,7 @@ func (r *revisionReconciler) move(ctx context.Context, log *slog.Logger, c closu
 	}
 	to := closure.Node{Package: c.To}.Reference()
 	n, ok := closure.Of(p, nil)
-	if !ok || !n.Made || n.Asked != c.Object.Asked || n.Asked == to { // The last was brought back from there.
+	if !ok || !n.Made || n.Paused || n.Asked != c.Object.Asked || n.Asked == to { // The last was brought back from there.
 		return false, nil
 	}
 	p.PackageSpec().Package = to
