@@ -40,6 +40,10 @@ func (shelf) Locate(_ context.Context, image string, _ []corev1.LocalObjectRefer
 	return content.Plain(oci.MustParseReference(image)), imageconfig.Route{Image: image}, nil
 }
 
+func (shelf) Places(context.Context) (func(string) string, error) {
+	return func(repository string) string { return repository }, nil
+}
+
 // A new revision is never made active beside one that the cache has not told of.
 func TestNewRevisionWhileTheCacheIsBehind(t *testing.T) {
 	scheme, err := apis.NewScheme()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -29,7 +28,7 @@ func (r *revisionReconciler) graph(ctx context.Context, f family, meta format.Me
 		}
 		nodes = append(nodes, others...)
 	}
-	return closure.NewGraph(nodes, func(repository string) string { return r.place(ctx, repository) }), nil
+	return closure.NewGraph(nodes, r.places(ctx)), nil
 }
 
 // listed reads the packages of a kind, and all revisions by the names of their packages.
@@ -84,11 +83,11 @@ func (w *world) node(ctx context.Context, p v1.Package, revisions []v1.PackageRe
 	return n, ok
 }
 
-// place is where a repository is really read, after what image configs say.
-func (w *world) place(ctx context.Context, repository string) string {
-	origin, _, err := w.origins.Locate(ctx, repository+":latest", nil, corev1.PullIfNotPresent)
+// places tell where repositories are really read, after what image configs say.
+func (w *world) places(ctx context.Context) func(repository string) string {
+	places, err := w.origins.Places(ctx)
 	if err != nil {
-		return repository
+		return func(repository string) string { return repository }
 	}
-	return origin.Ref.Name()
+	return places
 }

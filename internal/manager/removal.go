@@ -69,7 +69,7 @@ func (r *removalReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl
 }
 
 func (r *removalReconciler) orphans(ctx context.Context, s standing) []closure.Node {
-	return closure.NewGraph(s.nodes, func(repository string) string { return r.place(ctx, repository) }).Orphans()
+	return closure.NewGraph(s.nodes, r.places(ctx)).Orphans()
 }
 
 // stays makes a package one that is not there in vain.

@@ -185,17 +185,21 @@ func (w *world) dependents(kind string) handler.EventHandler {
 // was activated, to the active revisions of a kind that need the package or work with
 // it.
 func (w *world) bereft(kind string) handler.EventHandler {
-	return w.toRevisions(kind, func(ctx context.Context, o client.Object, rev v1.PackageRevision) bool {
-		if !active(rev) {
-			return false
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+		places := w.places(ctx)
+		place := places(repositoryOf(o))
+		var out []reconcile.Request
+		for _, rev := range w.revisionsOf(ctx, kind) {
+			ref, err := oci.ParseReference(rev.RevisionSpec().Image, oci.ParseOptions{})
+			if err != nil || !active(rev) {
+				continue
+			}
+			needs := lockfile.Needs(w.needs.of(ctx, ref, rev.RevisionSpec().Digest))
+			if slices.ContainsFunc(needs, func(d lockfile.Dependency) bool { return places(d.Package) == place }) {
+				out = append(out, request(rev))
+			}
 		}
-		ref, err := oci.ParseReference(rev.RevisionSpec().Image, oci.ParseOptions{})
-		if err != nil {
-			return false
-		}
-		needs := lockfile.Needs(w.needs.of(ctx, ref, rev.RevisionSpec().Digest))
-		repository := repositoryOf(o)
-		return slices.ContainsFunc(needs, func(d lockfile.Dependency) bool { return d.Package == repository })
+		return out
 	})
 }
 

@@ -40,6 +40,13 @@ type Content interface {
 	Named(ctx context.Context, name string) (oci.Digest, error)
 }
 
+// Origins tell where packages are; an origin.Finder does.
+type Origins interface {
+	closure.Origins
+	// Places tells where repositories are really read, as of now.
+	Places(ctx context.Context) (func(repository string) string, error)
+}
+
 // world is what the controllers share.
 type world struct {
 	client client.Client
@@ -47,7 +54,7 @@ type world struct {
 	live    client.Reader
 	cluster *apply.Cluster
 	content Content
-	origins closure.Origins
+	origins Origins
 	events  events.EventRecorder
 	log     *slog.Logger
 	metrics *metrics

@@ -1,6 +1,11 @@
 package origin
 
-import "context"
+import (
+	"context"
+	"slices"
+
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+)
 
 // Places lists the ImageConfigs once, and gives where each repository is really read.
 // One of which that cannot be said is where its name says.
@@ -8,6 +13,9 @@ func (f Finder) Places(ctx context.Context) (func(repository string) string, err
 	configs, err := f.configs(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if !slices.ContainsFunc(configs, func(c v1beta1.ImageConfig) bool { return c.Spec.RewriteImage != nil }) {
+		return func(repository string) string { return repository }, nil
 	}
 	return func(repository string) string {
 		// Prefixes are compared with whole references.
