@@ -2,9 +2,11 @@ package closure
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/lockfile"
 	"github.com/xpkg-dev/xpkg/internal/resolve"
+	"github.com/xpkg-dev/xpkg/internal/solve"
 )
 
 // Change is a package that has to be made, or moved to another version.
@@ -15,6 +17,24 @@ type Change struct {
 	To lockfile.Package
 	// For are the repositories of those who need it.
 	For []string
+	// Exact says that somebody needs just that content, whatever its tag stands for.
+	Exact bool
+}
+
+// Reference is what the object has to ask for.
+func (c Change) Reference() string {
+	if c.Exact {
+		return c.To.Reference().String()
+	}
+	return Node{Package: c.To}.Reference()
+}
+
+// is reports whether a package is what it has to be already.
+func (c Change) is(n Node) bool {
+	if c.Exact {
+		return n.Pin() == c.To.Pin()
+	}
+	return n.Reference() == c.Reference()
 }
 
 // Changes are what has to be done so that the graph is what was resolved. Those that
@@ -22,9 +42,9 @@ type Change struct {
 func (g *Graph) Changes(r resolve.Result) []Change {
 	var out []Change
 	for _, p := range r.Order() {
-		c := Change{To: p, For: askers(r, p)}
+		c := Change{To: p, For: askers(r, p), Exact: exactly(r, p)}
 		if n, ok := g.Find(p.Package); ok {
-			if n.Reference() == (Node{Package: p}).Reference() {
+			if c.is(n) {
 				continue
 			}
 			c.Object = &n
@@ -43,6 +63,13 @@ func askers(r resolve.Result, p lockfile.Package) []string {
 		}
 	}
 	return slices.Compact(out)
+}
+
+// exactly reports whether somebody who needs a package names its content.
+func exactly(r resolve.Result, p lockfile.Package) bool {
+	return slices.ContainsFunc(r.Requirers(p.Package), func(by lockfile.Requirer) bool {
+		return by.Package != "" && strings.Contains(solve.ParseConstraint(by.Constraint).Named(), "sha256:")
+	})
 }
 
 // depths says of each repository how many steps there are below it at most.

@@ -32,11 +32,12 @@ func (e *ConstraintError) Caret() string {
 
 func (e *ConstraintError) column() int { return len([]rune(e.Input[:e.Offset])) }
 
-var digestPattern = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+// digestPattern is a digest, or a tag with its digest: the name of one content.
+var digestPattern = regexp.MustCompile(`^([A-Za-z0-9_][A-Za-z0-9_.-]{0,127}@)?sha256:[0-9a-f]{64}$`)
 
 // CheckConstraint checks the syntax of a version constraint: alternatives
 // separated by "||", each of them comparisons separated by commas or spaces. A
-// digest is accepted where digest is true. The error is a *ConstraintError.
+// digest, with or without its tag, is accepted where digest is true. The error is a *ConstraintError.
 func CheckConstraint(s string, digest bool) error {
 	if digest && digestPattern.MatchString(s) {
 		return nil
@@ -84,7 +85,11 @@ func findFault(s string) (at int, why string) {
 			expected = true
 		default:
 			if _, err := semver.NewConstraint(part); err != nil {
-				return at, fmt.Sprintf("%.60q is not a version", strings.TrimLeft(part, "=<>!~^ "))
+				version := strings.TrimLeft(part, "=<>!~^ ")
+				if _, err := semver.NewConstraint(version); err == nil {
+					return at, fmt.Sprintf("%q is not an operator", strings.TrimSpace(strings.TrimSuffix(part, version)))
+				}
+				return at, fmt.Sprintf("%.60q is not a version", version)
 			}
 			expected = false
 		}

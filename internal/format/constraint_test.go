@@ -12,7 +12,7 @@ func TestCheckConstraint(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("0123456789abcdef", 4)
 	for _, good := range []string{
 		"v0.7.0", "v1", ">=v2", ">= 0.0.0", ">=v0.18.0-0", ">=v0.6.5,<v0.7.0", "=v0.0.0-12.b53bcdc", "v0.0.0-25.g59b8955-main",
-		"*", "1.x", "~1.2", "^1.2.3", ">1 <2", ">=1, <2 || >=3", "1.2 - 1.4.5", "!=1.2.3", "=>1", "  v1  ", digest,
+		"*", "1.x", "~1.2", "^1.2.3", ">1 <2", ">=1, <2 || >=3", "1.2 - 1.4.5", "!=1.2.3", "=>1", "  v1  ", digest, "v1.0.0@" + digest, "latest@" + digest,
 	} {
 		if err := CheckConstraint(good, true); err != nil {
 			t.Errorf("%s: %v", good, err)
@@ -30,6 +30,7 @@ func TestCheckConstraint(t *testing.T) {
 		">=":                     "\">=\"\n ^",
 		"v1 | v2":                "\"v1 | v2\"\n    ^",
 		">=v1," + digest:         "\">=v1," + digest + "\"\n      ^",
+		">=v1@" + digest:         "\">=v1@" + digest + "\"\n ^",
 		digest + "0":             "\"" + digest + "0\"\n ^",
 		strings.ToUpper("é"):     "\"É\"\n ^",
 		"v1 é\x1b[2J":            "\"v1 é\\x1b[2J\"\n    ^",
@@ -45,6 +46,9 @@ func TestCheckConstraint(t *testing.T) {
 		if got := c.Caret(); want != "" && got != want {
 			t.Errorf("%q:\n%s\nwant\n%s", bad, got, want)
 		}
+	}
+	if err := CheckConstraint(">=v1.0.0 <<2", true); !strings.Contains(err.Error(), `"<<" is not an operator at character 10`) {
+		t.Errorf("an operator that is none: %v", err)
 	}
 	if CheckConstraint(digest, false) == nil {
 		t.Error("a digest is accepted where it means nothing")

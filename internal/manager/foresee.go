@@ -110,7 +110,7 @@ func (r *revisionReconciler) contentOf(ctx context.Context, parent v1.Package, c
 			return nil, err
 		}
 	}
-	spec, image := p.PackageSpec(), closure.Node{Package: c.To}.Reference()
+	spec, image := p.PackageSpec(), c.Reference()
 	policy := cmp.Or(spec.PackagePullPolicy, corev1.PullIfNotPresent)
 	origin, _, err := r.origins.Locate(ctx, image, spec.PackagePullSecrets, policy)
 	if err != nil {

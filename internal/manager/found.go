@@ -42,7 +42,7 @@ func (w *world) lookAt(ctx context.Context, all []closure.Found) found {
 			if d.Need.Optional {
 				words = "%s is installed at %s, and the package works only with %s"
 			}
-			out.unfit = append(out.unfit, fmt.Sprintf(words, d.Need.Package, d.At.At(), d.Need.Constraint)+w.says(ctx, d.At))
+			out.unfit = append(out.unfit, fmt.Sprintf(words, d.Need.Package, atOf(d), d.Need.Constraint)+w.says(ctx, d.At))
 		case closure.Coming:
 			out.coming = append(out.coming, fmt.Sprintf("%s is on its way from %s to %s", d.Need.Package, oldest(d.At), d.At.At())+w.says(ctx, d.At))
 			if !d.Need.Optional {
@@ -51,6 +51,14 @@ func (w *world) lookAt(ctx context.Context, all []closure.Found) found {
 		}
 	}
 	return out
+}
+
+// atOf is the version that is there, with its digest where that makes the difference.
+func atOf(d closure.Found) string {
+	if strings.Contains(d.Need.Constraint, "sha256:") && !d.At.Digest.IsZero() {
+		return d.At.Pin()
+	}
+	return d.At.At()
 }
 
 // oldest is the version that is in the cluster for as long as another one is on its way.

@@ -335,6 +335,30 @@ func TestOnePackageForEachRepository(t *testing.T) {
 	w.undisturbed(t)
 }
 
+// Where a package names the content that it needs, that is what is installed, also when
+// its tag stands for something else by now.
+func TestInstallsExactContent(t *testing.T) {
+	w := newTown(t, closure.Upgrade)
+	_, first := w.registry.push(t, "town/dial:v1.0.0", meta("Provider", "dial", ""))
+	exactly := "v1.0.0@" + first.String()
+	w.registry.push(t, "town/dial:v1.0.0", meta("Provider", "dial-again", ""))
+	root := w.config(t, "exact", w.push(t, "Configuration", "exact:v1.0.0", "dial "+exactly))
+	untilHealthy(t, w.client, root)
+	dial := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "town-dial"}}
+	w.made(t, dial, exactly)
+	w.remove(t, root)
+	w.remove(t, dial)
+
+	// It is there with what the tag stands for now, and moves.
+	other := w.config(t, "any", w.push(t, "Configuration", "any:v1.0.0", "dial"))
+	untilHealthy(t, w.client, other)
+	w.made(t, dial, "v1.0.0")
+	root = w.config(t, "exact", w.repository("exact")+":v1.0.0")
+	untilHealthy(t, w.client, root)
+	w.made(t, dial, exactly)
+	w.undisturbed(t)
+}
+
 // Installed packages move only where the policy lets them, only those that were
 // installed for others, and no further than they must.
 func TestDependencyUpgrades(t *testing.T) {

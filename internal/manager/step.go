@@ -109,7 +109,7 @@ func needed(parent v1.Package, c closure.Change) v1.Package {
 	p := v1.NewPackage(string(c.To.Kind))
 	p.SetLabels(map[string]string{closure.LabelMade: "true"})
 	p.SetAnnotations(map[string]string{closure.AnnotationFor: strings.Join(c.For, ", ")})
-	p.PackageSpec().Package = closure.Node{Package: c.To}.Reference()
+	p.PackageSpec().Package = c.Reference()
 	p.PackageSpec().PackagePullSecrets = closure.Inherited(parent)
 	return p
 }
@@ -128,7 +128,7 @@ func (r *revisionReconciler) move(ctx context.Context, log *slog.Logger, c closu
 	if err := r.live.Get(ctx, client.ObjectKey{Name: c.Object.Name}, p); err != nil {
 		return false, client.IgnoreNotFound(err)
 	}
-	to := closure.Node{Package: c.To}.Reference()
+	to := c.Reference()
 	n, ok := closure.Of(p, nil)
 	if !ok || !n.Made || n.Paused || n.Asked != c.Object.Asked || n.Asked == to { // The last was brought back from there.
 		return false, nil

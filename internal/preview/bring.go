@@ -33,7 +33,7 @@ func (pl *Planner) bring(ctx context.Context, s *situation, p v1.Package, graph 
 	}
 	changes := own.Changes(result)
 	for _, c := range changes {
-		b := Brought{Kind: string(c.To.Kind), Reference: closure.Node{Package: c.To}.Reference(), Digest: c.To.Digest.String(), For: c.For}
+		b := Brought{Kind: string(c.To.Kind), Reference: c.Reference(), Digest: c.To.Digest.String(), For: c.For}
 		if c.Object != nil {
 			b.Kind, b.Name, b.From = c.Object.Kind, c.Object.Name, c.Object.Reference()
 		}
