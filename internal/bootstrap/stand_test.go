@@ -32,6 +32,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cache"
 	"github.com/xpkg-dev/xpkg/internal/closure"
 	"github.com/xpkg-dev/xpkg/internal/content"
+	"github.com/xpkg-dev/xpkg/internal/leader"
 	"github.com/xpkg-dev/xpkg/internal/manager"
 	"github.com/xpkg-dev/xpkg/internal/oci"
 	"github.com/xpkg-dev/xpkg/internal/permission"
@@ -186,7 +187,7 @@ func (s *stand) run(t *testing.T) (*calls, func()) {
 				Config: cfg, Content: source, Images: source, Namespace: s.namespace, InUse: packages.Use, Log: slog.New(slog.DiscardHandler),
 				Permissions:    &manager.Permissions{Ceiling: permission.CeilingSource{ConfigMap: ceiling}},
 				Runtimes:       runtime.Everywhere(runtime.Deployment),
-				LeaderElection: &manager.LeaderElection{Identity: t.Name()},
+				LeaderElection: &leader.Election{Identity: t.Name()},
 				Dependencies:   &manager.Dependencies{Registry: source, Upgrades: closure.UpgradeOrDowngrade, Removal: closure.RemoveOrphans},
 			})
 			if err != nil && ctx.Err() == nil {

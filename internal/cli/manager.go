@@ -18,6 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/closure"
 	"github.com/xpkg-dev/xpkg/internal/content"
 	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/internal/leader"
 	"github.com/xpkg-dev/xpkg/internal/manager"
 	programs "github.com/xpkg-dev/xpkg/internal/runtime"
 )
@@ -97,7 +98,7 @@ const leastLease = 5 * time.Second
 
 // election is how this manager finds out whether it leads: not at all, unless it is
 // asked to.
-func (c *managerCmd) election() (*manager.LeaderElection, error) {
+func (c *managerCmd) election() (*leader.Election, error) {
 	if !c.LeaderElection {
 		return nil, nil
 	}
@@ -109,7 +110,7 @@ func (c *managerCmd) election() (*manager.LeaderElection, error) {
 		host = "unknown"
 	}
 	// A pod that is started anew has the same host name.
-	return &manager.LeaderElection{Identity: host + "_" + rand.Text(), Duration: c.LeaseDuration}, nil
+	return &leader.Election{Identity: host + "_" + rand.Text(), Duration: c.LeaseDuration}, nil
 }
 
 // managerConfig prefers the pod's own identity where the manager runs in a

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -36,6 +37,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/leader"
 	"github.com/xpkg-dev/xpkg/internal/oci"
 	"github.com/xpkg-dev/xpkg/internal/origin"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
@@ -85,8 +87,9 @@ type Options struct {
 	Permissions *Permissions
 	// Log receives what the manager has to say.
 	Log *slog.Logger
-	// LeaderElection, when it is set, lets several managers stand by while one works.
-	LeaderElection *LeaderElection
+	// LeaderElection, when it is set, lets several managers stand by while one works. Its
+	// Lease is in the namespace, unless it names another one.
+	LeaderElection *leader.Election
 	// Runtimes says who runs the programs of packages. The zero value is nobody, and a
 	// package is healthy without its program.
 	Runtimes runtime.Choice
@@ -140,19 +143,17 @@ func Run(ctx context.Context, o Options) error {
 	if o.LeaderElection == nil {
 		return work(ctx, o, &e, detail)
 	}
-	c, err := newCandidate(o, detail, func(ctx context.Context, f *fence) error {
+	election := *o.LeaderElection
+	election.Namespace = cmp.Or(election.Namespace, namespace(o))
+	e.ready.Store(true)
+	return leader.Run(ctx, election, o.Config, o.Log, detail, func(ctx context.Context, fence transport.WrapperFunc) error {
 		fenced := o
 		fenced.Config = rest.CopyConfig(o.Config)
-		fenced.Config.Wrap(f.wrap)
+		fenced.Config.Wrap(fence)
 		defer e.ready.Store(true)
 		e.ready.Store(false)
 		return work(ctx, fenced, &e, detail)
 	})
-	if err != nil {
-		return err
-	}
-	e.ready.Store(true)
-	return c.run(ctx)
 }
 
 // work runs the controllers until ctx ends.

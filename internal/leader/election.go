@@ -1,4 +1,6 @@
-package manager
+// Package leader lets one of several managers work, and sees to it that one that does not
+// lead any more writes nothing.
+package leader
 
 import (
 	"cmp"
@@ -14,15 +16,15 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/client-go/transport"
 
 	"github.com/xpkg-dev/xpkg/internal/failure"
 )
 
-// LeaderElection lets several managers stand by while one works. The one that works
-// renews a Lease.
-type LeaderElection struct {
-	// Namespace and Name are those of the Lease. Empty means the namespace of the
-	// manager, and DefaultLease.
+// Election lets several managers stand by while one works. The one that works renews a
+// Lease.
+type Election struct {
+	// Namespace and Name are those of the Lease. An empty name means DefaultLease.
 	Namespace, Name string
 	// Identity tells this manager from all others. It must be another one each time
 	// that a manager is started.
@@ -57,30 +59,33 @@ var ErrDeposed = failure.Register(failure.Code{
 
 // A candidate works whenever it leads.
 type candidate struct {
-	LeaderElection
+	Election
 	client coordinationv1.CoordinationV1Interface
 	log    *slog.Logger
 	detail logr.Logger
-	// work does the work of a leader until its context ends. Every call that it makes
-	// goes through the fence.
-	work func(context.Context, *fence) error
+	work   Work
 }
 
-func newCandidate(o Options, detail logr.Logger, work func(context.Context, *fence) error) (*candidate, error) {
-	e := *o.LeaderElection
-	e.Namespace, e.Name, e.Duration = cmp.Or(e.Namespace, namespace(o)), cmp.Or(e.Name, DefaultLease), cmp.Or(e.Duration, DefaultLeaseDuration)
-	cfg := rest.CopyConfig(o.Config)
+// Work does the work of a leader until its context ends. Every call that it makes goes
+// through the fence, which goes around the transport of its clients.
+type Work func(ctx context.Context, fence transport.WrapperFunc) error
+
+// Run stands by, and works whenever this manager leads, until ctx ends or the work fails.
+// Detail is the log of the library.
+func Run(ctx context.Context, e Election, cfg *rest.Config, log *slog.Logger, detail logr.Logger, work Work) error {
+	e.Name, e.Duration = cmp.Or(e.Name, DefaultLease), cmp.Or(e.Duration, DefaultLeaseDuration)
+	cfg = rest.CopyConfig(cfg)
 	// A renewal that takes longer is worth nothing.
 	cfg.Timeout = e.renewDeadline()
 	cfg.QPS = -1
 	c, err := coordinationv1.NewForConfig(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("leader election: %w", err)
+		return fmt.Errorf("leader election: %w", err)
 	}
-	return &candidate{LeaderElection: e, client: c, log: o.Log, detail: detail, work: work}, nil
+	return (&candidate{Election: e, client: c, log: log, detail: detail, work: work}).run(ctx)
 }
 
-func (e LeaderElection) renewDeadline() time.Duration { return e.Duration * 2 / 3 }
+func (e Election) renewDeadline() time.Duration { return e.Duration * 2 / 3 }
 
 // run stands by and works, by turns, until ctx ends or the work fails.
 func (c *candidate) run(ctx context.Context) error {
@@ -147,7 +152,7 @@ func (c *candidate) lead(ctx context.Context, f *fence) error {
 	working, stop := context.WithCancel(ctx)
 	defer stop()
 	defer context.AfterFunc(f.term, stop)()
-	err := c.work(working, f)
+	err := c.work(working, f.wrap)
 	if f.term.Err() != nil || ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return nil
 	}
