@@ -263,15 +263,22 @@ func waitedFor(env *Env, p v1.Package) string {
 // final tells a failure that waiting does not mend from one that it may.
 func final(p v1.Package) error {
 	code, what, _ := failureOf(p)
-	if code.Name == manager.ErrRolledBack.Name {
-		return code.New(errors.New(what), "%s does not run what it asks for", shortName(p))
-	}
+	outcome := "cannot be installed"
 	switch code.Class.Name {
 	case failure.Invalid.Name, failure.Usage.Name, failure.NotFound.Name, failure.Unauthorized.Name,
 		failure.Untrusted.Name, failure.Limit.Name, failure.Unsupported.Name:
-		return code.New(errors.New(what), "%s cannot be installed", shortName(p))
+	default:
+		if code.Name != manager.ErrRolledBack.Name {
+			return nil
+		}
+		outcome = "does not run what it asks for"
 	}
-	return nil
+	err := code.New(errors.New(what), "%s %s", shortName(p), outcome)
+	if !strings.HasSuffix(p.GetCondition(v1.TypeHealthy).Message, code.Fix) {
+		// That of the code in general is not what helps here.
+		return err.WithDo("The message says what to do.")
+	}
+	return err
 }
 
 // failureOf reads the failure in the message of the condition Healthy, which is

@@ -59,3 +59,10 @@ func TestWaitForWhatIsRolledBack(t *testing.T) {
 	says(t, b.must(t, 0, "tree", "needy").out, `^provider/needy  v1  Healthy=False  RolledBack: `)
 	b.must(t, 0, "uninstall", "provider", "needy", "--yes", "--wait", "1m")
 }
+
+// A failure has one advice, that of the package manager.
+func TestWaitForAFailureWithAdvice(t *testing.T) {
+	b := newBench(t)
+	got := b.must(t, 4, "install", "function", b.push(t, "advice", "v1", "Ferry"), "advice", "--wait", "1m")
+	says(t, got.errors, `^error: WrongKind: function/advice cannot be installed: .* is a Provider and not a Function. Install it as a Provider instead, .*\n  The message says what to do. Nothing was installed: function/advice was removed again.$`)
+}
