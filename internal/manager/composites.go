@@ -50,7 +50,7 @@ func (r *revisionReconciler) grantComposites(ctx context.Context, rev v1.Package
 	if !change.gives() {
 		return r.carryOutRights(ctx, change)
 	}
-	err = r.held.check(ctx, set, r.namespace)
+	err = r.held.Check(ctx, set, r.namespace)
 	if rights.ErrPermissionMissing.Is(err) {
 		return nil
 	}

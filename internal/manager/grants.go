@@ -124,7 +124,7 @@ func (r *revisionReconciler) carryOutRights(ctx context.Context, c rightsChange)
 	if _, err := r.cluster.Run(ctx, c.plan, c.content); err != nil {
 		switch {
 		case apply.ErrForbidden.Is(err):
-			return r.held.explain(ctx, c.rights, r.namespace, err)
+			return r.held.Explain(ctx, c.rights, r.namespace, err)
 		case apply.ErrMoved.Is(err):
 			// The plan was made of what was watched, which lags behind.
 			return errors.Join(errStale, err)

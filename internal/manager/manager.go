@@ -40,6 +40,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/leader"
 	"github.com/xpkg-dev/xpkg/internal/oci"
 	"github.com/xpkg-dev/xpkg/internal/origin"
+	"github.com/xpkg-dev/xpkg/internal/permission"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/deployment"
 )
@@ -250,7 +251,7 @@ func newWorld(ctx context.Context, o Options, mgr ctrl.Manager, cluster *apply.C
 		processes: map[string]chan event.GenericEvent{v1.ProviderKind: make(chan event.GenericEvent), v1.FunctionKind: make(chan event.GenericEvent)},
 		writes:    ownWrites{now: time.Now}, now: time.Now, poll: cmp.Or(o.Poll, defaultPoll), gate: gate{deadline(o), time.Now}, namespace: namespace(o),
 		needs: &needs{content: o.Content}, settling: newSettling(o.Dependencies),
-		permissions: o.Permissions, held: &held{client: mgr.GetClient(), log: o.Log},
+		permissions: o.Permissions, held: &permission.Held{Client: mgr.GetClient(), Log: o.Log},
 		inUse: func(contents []oci.Digest) error {
 			if o.InUse == nil {
 				return nil

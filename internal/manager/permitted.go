@@ -41,7 +41,7 @@ func (r *revisionReconciler) permitted(ctx context.Context, f family, pkg *forma
 	if err := r.approved(ctx, f, in); err != nil {
 		return err
 	}
-	return r.held.check(ctx, change.rights, r.namespace)
+	return r.held.Check(ctx, change.rights, r.namespace)
 }
 
 // rightsOf gives what the rights of a revision follow from.

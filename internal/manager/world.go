@@ -26,6 +26,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/internal/permission"
 )
 
 // Content is where the controllers get the content of packages.
@@ -80,7 +81,7 @@ type world struct {
 	namespace string
 	// permissions say how rights are given; nil when somebody else gives them.
 	permissions *Permissions
-	held        *held
+	held        *permission.Held
 	// inUse tells the package cache what the packages of this cluster need.
 	inUse func(contents []oci.Digest) error
 }

@@ -1,4 +1,4 @@
-package manager
+package permission
 
 import (
 	"context"
@@ -15,20 +15,20 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/rights"
 )
 
-// held knows what the manager may give to others: what it holds itself, unless it may
+// Held knows what the manager may give to others: what it holds itself, unless it may
 // give anything.
-type held struct {
-	client client.Client
-	log    *slog.Logger
+type Held struct {
+	Client client.Client
+	Log    *slog.Logger
 
 	mu sync.Mutex
 	// identity is who the manager is to the API server, once that was asked.
 	identity *rbacv1.Subject
 }
 
-// check fails with PermissionMissing when the manager may not give the rights of a
+// Check fails with PermissionMissing when the manager may not give the rights of a
 // revision, whose roles are in the whole cluster and in a namespace.
-func (h *held) check(ctx context.Context, set rights.Set, namespace string) error {
+func (h *Held) Check(ctx context.Context, set rights.Set, namespace string) error {
 	lack, err := h.lacks(ctx, set, namespace)
 	if err != nil {
 		return err
@@ -36,16 +36,16 @@ func (h *held) check(ctx context.Context, set rights.Set, namespace string) erro
 	return h.missing(ctx, lack)
 }
 
-// explain turns the refusal of a role into PermissionMissing, where that is what it
+// Explain turns the refusal of a role into PermissionMissing, where that is what it
 // is: the manager may have lost a right since it was checked.
-func (h *held) explain(ctx context.Context, set rights.Set, namespace string, refusal error) error {
-	if err := h.check(ctx, set, namespace); err != nil {
+func (h *Held) Explain(ctx context.Context, set rights.Set, namespace string, refusal error) error {
+	if err := h.Check(ctx, set, namespace); err != nil {
 		return err
 	}
 	return refusal
 }
 
-func (h *held) missing(ctx context.Context, lack rights.Lack) error {
+func (h *Held) missing(ctx context.Context, lack rights.Lack) error {
 	if len(lack.Rules()) == 0 {
 		return nil
 	}
@@ -54,13 +54,13 @@ func (h *held) missing(ctx context.Context, lack rights.Lack) error {
 		return err
 	}
 	if text, err := lack.YAML(who); err == nil {
-		h.log.InfoContext(ctx, "permissions are missing that a package needs: an administrator can apply these", "yaml", string(text))
+		h.Log.InfoContext(ctx, "permissions are missing that a package needs: an administrator can apply these", "yaml", string(text))
 	}
 	return lack.Err(who)
 }
 
 // lacks compares what a set gives with what the manager holds.
-func (h *held) lacks(ctx context.Context, set rights.Set, namespace string) (rights.Lack, error) {
+func (h *Held) lacks(ctx context.Context, set rights.Set, namespace string) (rights.Lack, error) {
 	lack := rights.Lack{Namespace: namespace}
 	var err error
 	if want := set.Everywhere(); len(want) > 0 {
@@ -77,7 +77,7 @@ func (h *held) lacks(ctx context.Context, set rights.Set, namespace string) (rig
 // lacksIn gives the rules that the manager may not give in a namespace, or in the
 // whole cluster. Who may escalate and bind may give anything, also where an authorizer
 // other than RBAC says so; otherwise the API server compares rules, and so does this.
-func (h *held) lacksIn(ctx context.Context, namespace, roles string, want []rbacv1.PolicyRule) ([]rbacv1.PolicyRule, error) {
+func (h *Held) lacksIn(ctx context.Context, namespace, roles string, want []rbacv1.PolicyRule) ([]rbacv1.PolicyRule, error) {
 	anything := true
 	for _, verb := range []string{"escalate", "bind"} {
 		may, err := h.may(ctx, namespace, roles, verb)
@@ -93,11 +93,11 @@ func (h *held) lacksIn(ctx context.Context, namespace, roles string, want []rbac
 	return rights.Missing(have, want), err
 }
 
-func (h *held) may(ctx context.Context, namespace, resource, verb string) (bool, error) {
+func (h *Held) may(ctx context.Context, namespace, resource, verb string) (bool, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Group: rbacv1.GroupName, Resource: resource, Verb: verb},
 	}}
-	if err := h.client.Create(ctx, review); err != nil {
+	if err := h.Client.Create(ctx, review); err != nil {
 		return false, fmt.Errorf("ask whether the manager may %s %s: %w", verb, resource, err)
 	}
 	return review.Status.Allowed, nil
@@ -110,12 +110,12 @@ const nowhere = "*"
 // rules are those of the manager. An API server calls them incomplete as soon as one
 // of its authorizers cannot list any, such as that of nodes; those of RBAC are all
 // there, and no others count for who may give what.
-func (h *held) rules(ctx context.Context, namespace string) ([]rbacv1.PolicyRule, error) {
+func (h *Held) rules(ctx context.Context, namespace string) ([]rbacv1.PolicyRule, error) {
 	if namespace == "" {
 		namespace = nowhere
 	}
 	review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}
-	if err := h.client.Create(ctx, review); err != nil {
+	if err := h.Client.Create(ctx, review); err != nil {
 		return nil, fmt.Errorf("ask what the manager may do: %w", err)
 	}
 	var out []rbacv1.PolicyRule
@@ -129,14 +129,14 @@ func (h *held) rules(ctx context.Context, namespace string) ([]rbacv1.PolicyRule
 }
 
 // subject is who the manager is to the API server.
-func (h *held) subject(ctx context.Context) (rbacv1.Subject, error) {
+func (h *Held) subject(ctx context.Context) (rbacv1.Subject, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.identity != nil {
 		return *h.identity, nil
 	}
 	review := &authenticationv1.SelfSubjectReview{}
-	if err := h.client.Create(ctx, review); err != nil {
+	if err := h.Client.Create(ctx, review); err != nil {
 		return rbacv1.Subject{}, fmt.Errorf("ask who the manager is: %w", err)
 	}
 	h.identity = new(subjectOf(review.Status.UserInfo.Username))
