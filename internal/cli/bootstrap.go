@@ -33,6 +33,9 @@ type bootstrapCmd struct {
 
 // Run prints or applies what a cluster needs for the manager.
 func (c *bootstrapCmd) Run(env *Env) error {
+	if c.Replicas < 1 {
+		return bootstrap.ErrOption.New(nil, "--replicas is %d, and one manager is needed at least", c.Replicas)
+	}
 	objects, err := bootstrap.Manifests(bootstrap.Options{
 		Namespace: c.Namespace, Image: c.Image, Version: Version, ImagePullSecrets: c.ImagePullSecret, Replicas: c.Replicas,
 		PackageGroups: c.PackageGroup, PermissionCeiling: c.PermissionCeiling, Namespaced: c.Namespaced, RemoveOrphans: c.DependencyRemoval == closure.RemoveOrphans,

@@ -62,6 +62,16 @@ func TestBootstrapPrints(t *testing.T) {
 	}
 }
 
+// Nothing is printed of options that make no sense.
+func TestBootstrapRefuses(t *testing.T) {
+	for _, arg := range []string{"--replicas=0", "--replicas=-1", "--package-group=rbac.authorization.k8s.io", "--package-group=no group"} {
+		code, out, errs := bootstrapped(t, arg)
+		if code != failure.Usage.Exit || out != "" || !strings.HasPrefix(errs, "error: BootstrapOption: ") {
+			t.Errorf("%s: exit %d, %q, %q", arg, code, out, errs)
+		}
+	}
+}
+
 // It can be applied again, it corrects what was changed, and it leaves a cluster of
 // somebody else alone.
 func TestBootstrapApplies(t *testing.T) {

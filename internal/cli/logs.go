@@ -86,7 +86,7 @@ func (c *logsCmd) open(ctx context.Context) (io.ReadCloser, error) {
 // that was activated, which is not the newest after a rollback, or before a person has
 // activated that; and while that waits for rights, the one that was healthy last.
 func (c *logsCmd) revision(ctx context.Context) (string, error) {
-	_, all, err := c.installed(ctx, load)
+	_, all, err := c.installed(ctx, loadPackages)
 	if err != nil {
 		return "", err
 	}
