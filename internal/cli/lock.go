@@ -51,7 +51,7 @@ func readLock(file string, maybe bool) (lockfile.File, error) {
 	f, err := lockfile.Parse(raw)
 	if err != nil {
 		x := failure.From(err)
-		return lockfile.File{}, x.Code.New(x.Why, "%s: %s", file, x.What)
+		return lockfile.File{}, x.Code.New(x.Why, "%s: %s", file, x.What).WithDo("%s", x.Do)
 	}
 	return f, nil
 }

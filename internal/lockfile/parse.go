@@ -1,8 +1,12 @@
 package lockfile
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"sigs.k8s.io/yaml"
 
@@ -37,12 +41,16 @@ func Parse(data []byte) (File, error) {
 	if len(data) > maxBytes {
 		return File{}, ErrInvalid.New(nil, "the lock file has %d bytes and may have %d", len(data), maxBytes)
 	}
+	if line := unmerged(data); line > 0 {
+		return File{}, ErrInvalid.New(nil, "line %d of the lock file begins a merge conflict", line).
+			WithDo("Take either side of the merge, and run xpkg resolve --lock again: it adds what is missing.")
+	}
 	var head struct {
 		APIVersion string `json:"apiVersion"`
 		Kind       string `json:"kind"`
 	}
 	if err := yaml.Unmarshal(data, &head); err != nil {
-		return File{}, ErrInvalid.New(err, "cannot read the lock file")
+		return File{}, ErrInvalid.New(plain(err), "cannot read the lock file")
 	}
 	if head.Kind != Kind {
 		return File{}, ErrInvalid.New(fmt.Errorf("its kind is %.40q and not %s", head.Kind, Kind), "cannot read the lock file")
@@ -56,7 +64,7 @@ func Parse(data []byte) (File, error) {
 		File       `json:",inline"`
 	}
 	if err := yaml.UnmarshalStrict(data, &doc); err != nil {
-		return File{}, ErrInvalid.New(err, "cannot read the lock file")
+		return File{}, ErrInvalid.New(plain(err), "cannot read the lock file")
 	}
 	f := doc.File
 	f.sort()
@@ -64,6 +72,28 @@ func Parse(data []byte) (File, error) {
 		return File{}, ErrInvalid.New(err, "the lock file does not hold together")
 	}
 	return f, nil
+}
+
+// unmerged is the line in which a merge of two versions was left to a person; 0 when
+// there is none.
+func unmerged(data []byte) int {
+	line := 0
+	for text := range bytes.Lines(data) {
+		line++
+		if bytes.HasPrefix(text, []byte("<<<<<<< ")) {
+			return line
+		}
+	}
+	return 0
+}
+
+// plain says what is of the wrong type without naming types of Go.
+func plain(err error) error {
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	return fmt.Errorf("%s is of the wrong type: %s", cmp.Or(strings.TrimPrefix(wrong.Field, "File."), "it"), wrong.Value)
 }
 
 // verify finds what cannot be.
