@@ -14,7 +14,7 @@ import (
 var ErrNeedsUnknown = failure.Register(failure.Code{
 	Name: "NeedsUnknown", Class: failure.Unavailable,
 	Cause: "The Lock of the cluster does not say what a package needs, so nobody knows whether others are needed.",
-	Fix:   "Wait until the package is installed; a package manager that runs writes the Lock by itself.",
+	Fix:   "Wait until the package is installed, or uninstall it; a package manager that runs writes the Lock by itself.",
 })
 
 type autoremoveCmd struct {

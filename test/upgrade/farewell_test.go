@@ -10,6 +10,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -30,6 +31,11 @@ func TestProgramStaysUntilItsResourcesAreGone(t *testing.T) {
 	for _, name := range things {
 		s.create(newThing(name))
 		s.untilThing(name, "has a finalizer", func(t metav1.Object) bool { return len(t.GetFinalizers()) > 0 })
+	}
+	// That a package is paused is no reason to keep it.
+	pause := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"crossplane.io/paused":"true"}}}`))
+	if err := s.client.Patch(t.Context(), p, pause); err != nil {
+		t.Fatal(err)
 	}
 	if err := s.client.Delete(t.Context(), p); err != nil {
 		t.Fatal(err)
