@@ -17,7 +17,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	v1oci "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/rogpeppe/go-internal/testscript"
@@ -30,7 +29,6 @@ import (
 var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 	"refuse":   refuse,
 	"exits":    exits,
-	"insist":   insist,
 	"objects":  objects,
 	"only":     only,
 	"expand":   expand,
@@ -68,26 +66,6 @@ func refuse(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if problem := checkRefusal(ts.ReadFile("stderr"), args[0]); problem != "" {
 		ts.Fatalf("%s", problem)
-	}
-}
-
-// insistence is how long a command may be refused.
-const insistence = time.Minute
-
-// insist CODE COMMAND… runs a command again for as long as it fails with a code: packages
-// of other scripts, which are on the same control plane, can be in its way.
-func insist(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) < 2 {
-		ts.Fatalf("usage: insist CODE COMMAND…")
-	}
-	for began := time.Now(); ; {
-		err := ts.Exec(args[1], args[2:]...)
-		if err == nil {
-			return
-		}
-		if !strings.HasPrefix(ts.ReadFile("stderr"), "error: "+args[0]+": ") || time.Since(began) > insistence {
-			ts.Fatalf("%v", err)
-		}
 	}
 }
 

@@ -21,10 +21,11 @@ import (
 //	$FIRST        another registry, that closeregistry closes
 //	hello/        a copy of the examples whose dependencies name $REGISTRY
 //
-// and the commands of scriptcommands_test.go.
+// and the commands of scriptcommands_test.go. They share the control plane, and follow each
+// other: what is installed by one is in the way of another that asks for everything.
 func TestScripts(t *testing.T) {
 	p := shared(t)
-	testscript.Run(t, testscript.Params{
+	testscript.RunT(inTurn{t}, testscript.Params{
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
 		Cmds:                scriptCommands,
@@ -52,6 +53,17 @@ func TestScripts(t *testing.T) {
 		},
 	})
 }
+
+// inTurn runs scripts one after the other.
+type inTurn struct{ *testing.T }
+
+func (inTurn) Parallel() {}
+
+func (t inTurn) Run(name string, run func(testscript.T)) {
+	t.T.Run(name, func(t *testing.T) { run(inTurn{t}) })
+}
+
+func (inTurn) Verbose() bool { return testing.Verbose() }
 
 // copyExamples copies the folders of the packages, with the address of another
 // registry in their dependencies.
