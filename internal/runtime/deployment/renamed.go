@@ -8,40 +8,22 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/plan"
 	"github.com/xpkg-dev/xpkg/internal/runtime/shape"
 )
 
 // makeWay ends what runs of a revision under a name that its configuration does not
 // give any more, before anything runs under the new one: a Provider never runs twice. A
-// state with a reason says that something is left. A Function goes on answering until
-// the new one does.
+// Function goes on answering until the new one does.
 //
 // What the API server would not take under the new name costs nobody what runs.
-func (r *Runtime) makeWay(ctx context.Context, o shape.Objects, live *appsv1.Deployment) (State, error) {
-	if o.Owner.Package.Kind == v1.FunctionKind {
-		return State{}, nil
-	}
-	former, err := r.former(ctx, o)
-	if err != nil || len(former) == 0 {
-		return State{}, err
-	}
+func (r *Runtime) makeWay(ctx context.Context, o shape.Objects, live *appsv1.Deployment, former []appsv1.Deployment) (State, error) {
 	if live.UID == "" {
 		if err := r.Client.Create(ctx, o.Deployment.DeepCopy(), client.DryRunAll, client.FieldOwner(plan.FieldManager)); err != nil {
 			return State{}, classify(err, "write", o.Deployment)
 		}
 	}
 	return renamed(&former[0], o.Deployment), r.end(ctx, former)
-}
-
-// endFormer ends what runs of a revision under another name than its own.
-func (r *Runtime) endFormer(ctx context.Context, o shape.Objects) error {
-	former, err := r.former(ctx, o)
-	if err != nil {
-		return err
-	}
-	return r.end(ctx, former)
 }
 
 // former are the Deployments of a revision that do not have its name for them.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/plan"
 	"github.com/xpkg-dev/xpkg/internal/runtime/shape"
 )
@@ -52,8 +53,12 @@ func (r *Runtime) Ensure(ctx context.Context, o shape.Objects) (State, error) {
 	if err != nil || state.Reason != "" {
 		return state, err
 	}
-	if state, err := r.makeWay(ctx, o, live); err != nil || state.Reason != "" {
-		return state, err
+	former, err := r.former(ctx, o)
+	if err != nil {
+		return State{}, err
+	}
+	if len(former) > 0 && o.Owner.Package.Kind != v1.FunctionKind {
+		return r.makeWay(ctx, o, live, former)
 	}
 	if o.ServiceAccount != nil {
 		if err := r.ensureAccount(ctx, o); err != nil {
@@ -68,7 +73,7 @@ func (r *Runtime) Ensure(ctx context.Context, o shape.Objects) (State, error) {
 		return State{}, err
 	}
 	if state.Available {
-		return state, r.endFormer(ctx, o)
+		return state, r.end(ctx, former)
 	}
 	return r.explain(ctx, o.Owner.Revision.Name, state)
 }
