@@ -31,6 +31,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/oci"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 	"github.com/xpkg-dev/xpkg/internal/testing/plane"
+	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
@@ -113,33 +114,9 @@ func (b bench) pushNeedy(t *testing.T, repository, tag, needs string, kinds ...s
 		stream += fmt.Sprintf("spec:\n  dependsOn:\n  - provider: %s\n    version: %q\n", pkg, cmp.Or(constraint, ">=v0.0.0"))
 	}
 	for _, kind := range kinds {
-		stream += fmt.Sprintf(`---
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata:
-  name: %[2]ss.%[1]s
-spec:
-  group: %[1]s
-  scope: Cluster
-  names: {kind: %[3]s, plural: %[2]ss, singular: %[2]s, listKind: %[3]sList}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema: {openAPIV3Schema: {type: object, description: %[4]s}}
-`, group, strings.ToLower(kind), kind, tag)
+		stream += publish.Definition(group, kind, tag)
 	}
-	image, err := oci.BuildImage(t.Context(), oci.ImageInput{PackageYAML: []byte(stream)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ref := oci.MustParseReference(b.registry + "/" + repository + ":" + tag)
-	remote := oci.NewRemote(oci.RemoteOptions{})
-	defer remote.Close()
-	if _, err := remote.Push(t.Context(), ref, image); err != nil {
-		t.Fatal(err)
-	}
-	return ref.String()
+	return publish.Stream(t, b.registry, repository, tag, []byte(stream)).String()
 }
 
 func (b bench) provider(t *testing.T, name string) *v1.Provider {

@@ -8,52 +8,50 @@ import (
 
 // examples are the lines that one types first of each command, without the name of the
 // program.
-func examples() map[string][]string {
-	return map[string][]string{
-		"build":          {"build -f package -o boats.xpkg", "build -f package --embed-runtime-image-tarball image.tar -o boats.xpkg"},
-		"lint":           {"lint package", "lint ghcr.io/acme/boats:v1.0.0 --strict"},
-		"push":           {"push -f boats.xpkg ghcr.io/acme/boats:v1.0.0"},
-		"append":         {"append ghcr.io/acme/boats:v1.0.0 --extensions-root extensions"},
-		"pull":           {"pull ghcr.io/acme/boats:v1.0.0 -o boats.xpkg"},
-		"copy":           {"copy ghcr.io/acme/boats:v1.0.0 registry.example.com/boats:v1", "copy boats.xpkg oci:layout"},
-		"inspect":        {"inspect ghcr.io/acme/boats:v1.0.0 --objects", "inspect boats.xpkg -o json"},
-		"extract":        {"extract boats.xpkg -o package.yaml"},
-		"login":          {"login ghcr.io --username alice"},
-		"logout":         {"logout ghcr.io"},
-		"resolve":        {"resolve --lock xpkg.lock", "resolve ghcr.io/acme/boats:v1.0.0 -o json"},
-		"deps vendor":    {"deps vendor --lock xpkg.lock --to packages"},
-		"deps push":      {"deps push packages registry.example.com/mirror"},
-		"install":        {"install provider ghcr.io/acme/boats:v1.0.0 boats --wait 2m", "install --lock xpkg.lock --wait 5m"},
-		"update":         {"update boats v2.0.0 --wait 2m", "update provider/boats --revision-history-limit 3"},
-		"uninstall":      {"uninstall provider boats --wait 2m"},
-		"autoremove":     {"autoremove --dry-run"},
-		"approve":        {"approve boats"},
-		"plan install":   {"plan install provider ghcr.io/acme/boats:v1.0.0 boats"},
-		"plan update":    {"plan update boats v2.0.0 --out plan.json"},
-		"plan uninstall": {"plan uninstall provider boats"},
-		"apply":          {"apply plan.json --wait 2m"},
-		"list":           {"list", "list -o json"},
-		"tree":           {"tree", "tree provider/boats", "tree --lock xpkg.lock"},
-		"why":            {"why boats", "why boats --lock xpkg.lock"},
-		"outdated":       {"outdated", "outdated --lock xpkg.lock --all"},
-		"cache ls":       {"cache ls"},
-		"cache add":      {"cache add boats.xpkg --as ghcr.io/acme/boats:v1.0.0"},
-		"cache verify":   {"cache verify"},
-		"cache prune":    {"cache prune --older-than 720h --dry-run"},
-		"up":             {"up --detach", "up --data-dir plane --port 0 --registry-port 0"},
-		"down":           {"down"},
-		"status":         {"status"},
-		"logs":           {"logs provider/boats --follow --tail 20"},
-		"manager":        {"manager --kubeconfig admin.conf", "manager --leader-election --metrics-address :8080"},
-		"bootstrap":      {"bootstrap --image registry.example.org/xpkg:v0.1.0 --apply --wait 2m"},
-	}
+var examples = map[string][]string{
+	"build":          {"build -f package -o boats.xpkg", "build -f package --embed-runtime-image-tarball image.tar -o boats.xpkg"},
+	"lint":           {"lint package", "lint ghcr.io/acme/boats:v1.0.0 --strict"},
+	"push":           {"push -f boats.xpkg ghcr.io/acme/boats:v1.0.0"},
+	"append":         {"append ghcr.io/acme/boats:v1.0.0 --extensions-root extensions"},
+	"pull":           {"pull ghcr.io/acme/boats:v1.0.0 -o boats.xpkg"},
+	"copy":           {"copy ghcr.io/acme/boats:v1.0.0 registry.example.com/boats:v1", "copy boats.xpkg oci:layout"},
+	"inspect":        {"inspect ghcr.io/acme/boats:v1.0.0 --objects", "inspect boats.xpkg -o json"},
+	"extract":        {"extract boats.xpkg -o package.yaml"},
+	"login":          {"login ghcr.io --username alice"},
+	"logout":         {"logout ghcr.io"},
+	"resolve":        {"resolve --lock xpkg.lock", "resolve ghcr.io/acme/boats:v1.0.0 -o json"},
+	"deps vendor":    {"deps vendor --lock xpkg.lock --to packages"},
+	"deps push":      {"deps push packages registry.example.com/mirror"},
+	"install":        {"install provider ghcr.io/acme/boats:v1.0.0 boats --wait 2m", "install --lock xpkg.lock --wait 5m"},
+	"update":         {"update boats v2.0.0 --wait 2m", "update provider/boats --revision-history-limit 3"},
+	"uninstall":      {"uninstall provider boats --wait 2m"},
+	"autoremove":     {"autoremove --dry-run"},
+	"approve":        {"approve boats"},
+	"plan install":   {"plan install provider ghcr.io/acme/boats:v1.0.0 boats"},
+	"plan update":    {"plan update boats v2.0.0 --out plan.json"},
+	"plan uninstall": {"plan uninstall provider boats"},
+	"apply":          {"apply plan.json --wait 2m"},
+	"list":           {"list", "list -o json"},
+	"tree":           {"tree", "tree provider/boats", "tree --lock xpkg.lock"},
+	"why":            {"why boats", "why boats --lock xpkg.lock"},
+	"outdated":       {"outdated", "outdated --lock xpkg.lock --all"},
+	"cache ls":       {"cache ls"},
+	"cache add":      {"cache add boats.xpkg --as ghcr.io/acme/boats:v1.0.0"},
+	"cache verify":   {"cache verify"},
+	"cache prune":    {"cache prune --older-than 720h --dry-run"},
+	"up":             {"up --detach", "up --data-dir plane --port 0 --registry-port 0"},
+	"down":           {"down"},
+	"status":         {"status"},
+	"logs":           {"logs provider/boats --follow --tail 20"},
+	"manager":        {"manager --kubeconfig admin.conf", "manager --leader-election --metrics-address :8080"},
+	"bootstrap":      {"bootstrap --image registry.example.org/xpkg:v0.1.0 --apply --wait 2m"},
 }
 
 // examplesOf are the examples of one command as they are typed.
 func examplesOf(program string, command *kong.Node) []string {
-	lines := examples()[wordsOf(command)]
-	for i, line := range lines {
-		lines[i] = program + " " + line
+	var lines []string
+	for _, line := range examples[wordsOf(command)] {
+		lines = append(lines, program+" "+line)
 	}
 	return lines
 }

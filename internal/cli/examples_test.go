@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"maps"
 	"strings"
 	"testing"
 
@@ -11,7 +12,7 @@ import (
 // Every command shows how it is typed, in lines that it takes and that a terminal of 80
 // columns shows whole.
 func TestExamplesAreUnderstood(t *testing.T) {
-	lines := examples()
+	lines := maps.Clone(examples)
 	parser, err := kong.New(&grammar{}, kong.Name("xpkg"))
 	if err != nil {
 		t.Fatal(err)

@@ -59,12 +59,16 @@ func (c *installArgs) object() (v1.Package, error) {
 // image is the package that is meant: a reference, or a name in the package cache where no
 // registry may be asked (packages guide, "Pre-Populating the Package Cache").
 func (c *installArgs) image() (image, repository string, err error) {
-	if c.PackagePullPolicy == string(corev1.PullNever) && !strings.ContainsAny(c.Ref, "/:@") {
+	if c.PackagePullPolicy == string(corev1.PullNever) && isCacheName(c.Ref) {
 		return c.Ref, c.Ref, nil
 	}
 	ref, err := oci.ParseReference(c.Ref, oci.ParseOptions{DefaultRegistry: defaultRegistry})
 	return ref.String(), ref.Repository, err
 }
+
+// isCacheName reports whether a package is only a name in the package cache, which a
+// reference never is.
+func isCacheName(image string) bool { return !strings.ContainsAny(image, "/:@") }
 
 // configure gives a package the settings of the arguments.
 func (c *installArgs) configure(p v1.Package) {

@@ -110,7 +110,7 @@ func updateTo(present, to string) (string, error) {
 		ref, err := parseReference(to)
 		return ref.String(), err
 	}
-	if !strings.ContainsAny(present, "/:@") {
+	if isCacheName(present) {
 		return to, nil
 	}
 	ref, err := oci.ParseReference(present, oci.ParseOptions{})

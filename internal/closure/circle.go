@@ -8,20 +8,20 @@ import (
 // Circle fails with DependencyCycle when a package needs itself, directly or through
 // others that are there. The path is a shortest one.
 func (g *Graph) Circle(kind, name string) error {
-	for _, n := range g.nodes {
-		if n.Kind == kind && n.Name == name {
-			if path := g.circle(n); path != nil {
-				return solve.ErrCycle.New(&solve.Cycle{Path: path}, "dependencies go in a circle")
-			}
-		}
+	at := g.index(kind, name)
+	if at < 0 {
+		return nil
+	}
+	if path := g.circle(g.nodes[at]); path != nil {
+		return solve.ErrCycle.New(&solve.Cycle{Path: path}, "dependencies go in a circle")
 	}
 	return nil
 }
 
 func (g *Graph) circle(start Node) []string {
 	from := map[string]Node{} // by the repository of who is needed
-	for todo := []Node{start}; len(todo) > 0; todo = todo[1:] {
-		n := todo[0]
+	for queue := []Node{start}; len(queue) > 0; queue = queue[1:] {
+		n := queue[0]
 		for _, d := range n.needs() {
 			if _, seen := from[d.Package]; seen {
 				continue
@@ -31,7 +31,7 @@ func (g *Graph) circle(start Node) []string {
 				return g.wayBack(start, from)
 			}
 			if to, ok := g.Find(d.Package); ok {
-				todo = append(todo, to)
+				queue = append(queue, to)
 			}
 		}
 	}

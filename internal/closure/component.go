@@ -12,11 +12,16 @@ import (
 // when that is not there; who only works with a package has to do with one that is
 // there.
 func (g *Graph) Component(kind, name string) *Graph {
-	start := slices.IndexFunc(g.nodes, func(n Node) bool { return n.Kind == kind && n.Name == name })
+	start := g.index(kind, name)
 	if start < 0 {
 		return NewGraph(nil, g.from)
 	}
 	return g.around([]int{start})
+}
+
+// index is where the package of a kind and name is; below zero for none.
+func (g *Graph) index(kind, name string) int {
+	return slices.IndexFunc(g.nodes, func(n Node) bool { return n.Kind == kind && n.Name == name })
 }
 
 // around gives the graph of the packages that have to do with any of some.
@@ -31,9 +36,9 @@ func (g *Graph) around(start []int) *Graph {
 	for _, i := range start {
 		seen[i] = true
 	}
-	for todo := start; len(todo) > 0; {
-		n := g.nodes[todo[0]]
-		todo = todo[1:]
+	for queue := start; len(queue) > 0; {
+		n := g.nodes[queue[0]]
+		queue = queue[1:]
 		next := []string{n.Package.Package}
 		for _, d := range g.relations(n) {
 			next = append(next, d.Package)
@@ -46,7 +51,7 @@ func (g *Graph) around(start []int) *Graph {
 			for _, i := range slices.Concat(g.at[repository], askers[repository]) {
 				if !seen[i] {
 					seen[i] = true
-					todo = append(todo, i)
+					queue = append(queue, i)
 				}
 			}
 		}

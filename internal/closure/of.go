@@ -31,7 +31,7 @@ func At(p v1.Package, image string, content oci.Digest, needs []format.Dependenc
 		content = ref.Digest
 	}
 	return Node{
-		Kind: p.PackageKind(), Name: p.GetName(), Asked: spec.Package, Skip: spec.SkipDependencyResolution, Made: IsMade(p), Paused: p.GetAnnotations()[v1.AnnotationPaused] == "true",
+		Kind: p.PackageKind(), Name: p.GetName(), Asked: spec.Package, Skip: spec.SkipDependencyResolution, Made: IsMade(p), Paused: v1.IsPaused(p),
 		Package: lockfile.Package{
 			Package: ref.Name(), Version: ref.Tag, Digest: content, Kind: format.Kind(p.PackageKind()), Dependencies: lockfile.Needs(needs),
 		},

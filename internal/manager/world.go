@@ -103,7 +103,7 @@ func (w *world) report(ctx context.Context, log *slog.Logger, o object, reconcil
 	before := o.DeepCopyObject()
 	now := metav1.NewTime(w.now())
 	// Who deletes a package wants it to go, whatever he wanted of it before.
-	if o.GetAnnotations()[v1.AnnotationPaused] == "true" && o.GetDeletionTimestamp() == nil {
+	if v1.IsPaused(o) && o.GetDeletionTimestamp() == nil {
 		o.SetConditions(now, v1.Paused(fmt.Sprintf("Reconciliation is paused by the annotation %s.", v1.AnnotationPaused)))
 		return ctrl.Result{}, w.publish(ctx, before.(object), o)
 	}

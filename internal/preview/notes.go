@@ -19,10 +19,10 @@ func notes(p v1.Package, n succession, out *Plan) []string {
 	if p.GetDeletionTimestamp() != nil {
 		all = append(all, "The package is being deleted: nothing of this happens.")
 	}
-	if p.GetAnnotations()[v1.AnnotationPaused] == "true" {
+	if v1.IsPaused(p) {
 		all = append(all, fmt.Sprintf("The package is paused: nothing happens until the annotation %s is removed.", v1.AnnotationPaused))
 	}
-	if n.current.GetAnnotations()[v1.AnnotationPaused] == "true" {
+	if v1.IsPaused(n.current) {
 		all = append(all, fmt.Sprintf("The revision %s is paused: its objects stay as they are until the annotation %s is removed.", n.current.GetName(), v1.AnnotationPaused))
 	}
 	if out.Adopts {

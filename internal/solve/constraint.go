@@ -74,7 +74,7 @@ func (c *constraint) accepts(v *Version) bool {
 	case v.unfit != "":
 		return false
 	case c.full != nil:
-		return c.full.Check(v.library())
+		return c.full.Check(v.semver())
 	case v.pre != "":
 		return false // prereleases only where the constraint names one
 	case c.any:

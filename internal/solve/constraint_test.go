@@ -20,7 +20,7 @@ func checkAgainstLibrary(t interface{ Fatalf(string, ...any) }, text, tag string
 	if v.Unfit() != "" {
 		return
 	}
-	if v.Prerelease() != (full.Prerelease() != "") || v.library().Compare(full) != 0 {
+	if v.Prerelease() != (full.Prerelease() != "") || v.semver().Compare(full) != 0 {
 		t.Fatalf("%q was read as %v", tag, v)
 	}
 	c := parseConstraint(text)

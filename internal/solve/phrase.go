@@ -125,7 +125,7 @@ func (s *search) prereleases(v *variable, text string) set {
 	}
 	c.IncludePrerelease = true
 	for i := 1; i < v.size; i++ {
-		if x := &v.candidates[i].version; x.Prerelease() && c.Check(x.library()) {
+		if x := &v.candidates[i].version; x.Prerelease() && c.Check(x.semver()) {
 			out.add(i)
 		}
 	}

@@ -77,8 +77,8 @@ func (v *Version) compare(w *Version) int {
 	return v.full.Compare(w.full)
 }
 
-// library is the version as the library knows it.
-func (v *Version) library() *semver.Version {
+// semver is the version as that package has it.
+func (v *Version) semver() *semver.Version {
 	if v.full != nil {
 		return v.full
 	}

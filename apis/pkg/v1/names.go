@@ -1,6 +1,10 @@
 package v1
 
-import "strings"
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // Labels that connect the objects of one package.
 const (
@@ -17,8 +21,11 @@ const (
 )
 
 // AnnotationPaused with the value "true" makes every controller leave an object
-// alone, deletion included, until the annotation goes away.
+// alone until the annotation goes away, or the object is deleted.
 const AnnotationPaused = "crossplane.io/paused"
+
+// IsPaused reports whether an object has that annotation.
+func IsPaused(o metav1.Object) bool { return o.GetAnnotations()[AnnotationPaused] == "true" }
 
 // FinalizerRevision keeps a revision until it has left the Lock.
 const FinalizerRevision = "revision.pkg.crossplane.io"
