@@ -11,8 +11,8 @@ import (
 	pkgv1beta1 "github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 )
 
-// AddToScheme registers all types of xpkg: those that a cluster serves, and the
-// metadata of packages, which no cluster does.
+// AddToScheme registers all types of xpkg: the types that a cluster serves, and the
+// metadata of packages, which no cluster serves.
 func AddToScheme(s *runtime.Scheme) error {
 	all := runtime.NewSchemeBuilder(
 		pkgv1.AddToScheme, pkgv1beta1.AddToScheme, pkgv1alpha1.AddToScheme,

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/xpkg-dev/xpkg/internal/format"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // TestExamples reads every example as `xpkg build` does, and wants nothing to be
@@ -15,24 +15,24 @@ import (
 func TestExamples(t *testing.T) {
 	cases := []struct {
 		folder    string
-		kind      format.Kind
+		kind      xpkg.Kind
 		objects   int
 		dependsOn []string
 	}{
-		{"provider-hello/package", format.Provider, 2, nil},
-		{"function-greet/package", format.Function, 1, nil},
-		{"configuration-hello", format.Configuration, 2, []string{
+		{"provider-hello/package", xpkg.Provider, 2, nil},
+		{"function-greet/package", xpkg.Function, 1, nil},
+		{"configuration-hello", xpkg.Configuration, 2, []string{
 			"Provider 127.0.0.1:15000/examples/provider-hello >=v0.1.0",
 			"Function 127.0.0.1:15000/examples/function-greet >=v0.1.0",
 		}},
 	}
 	for _, c := range cases {
 		t.Run(c.folder, func(t *testing.T) {
-			folder, err := format.ReadFolder(os.DirFS(c.folder), format.FolderOptions{})
+			folder, err := xpkg.ReadFolder(os.DirFS(c.folder), xpkg.FolderOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			pkg, err := folder.Package(format.ReadOptions{Expect: c.kind, Policy: format.PolicyBuild()})
+			pkg, err := folder.Package(xpkg.ReadOptions{Expect: c.kind, Policy: xpkg.PolicyBuild()})
 			if err != nil {
 				t.Fatal(err)
 			}

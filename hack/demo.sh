@@ -71,7 +71,10 @@ for example in provider-hello function-greet configuration-hello; do
 	[ ! -f "$work/$example.tar" ] || set -- --embed-runtime-image-tarball "$work/$example.tar"
 	run xpkg build -f "$folder" -o "$work/$example.xpkg" "$@"
 	run xpkg push -f "$work/$example.xpkg" "$registry/examples/$example:v0.1.0"
-	run xpkg install "$kind" "$registry/examples/$example:v0.1.0" "$example" --wait 2m
+	# The composition refers to the function by the name that it has as a dependency.
+	name=$example
+	[ "$kind" != function ] || name=examples-$example
+	run xpkg install "$kind" "$registry/examples/$example:v0.1.0" "$name" --wait 2m
 done
 run xpkg list
 run xpkg tree

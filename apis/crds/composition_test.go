@@ -7,6 +7,9 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
 // TestCompositionCoversUpstream proves that every kind and version of the groups
@@ -32,6 +35,25 @@ func TestCompositionCoversUpstream(t *testing.T) {
 			if version == newest {
 				compareOutside(t, theirs, crd)
 			}
+		}
+	}
+}
+
+// No package can take the CRDs that the manager or a release of Crossplane installs.
+func TestTheCRDsOfTheManagerAndOfCrossplaneAreReserved(t *testing.T) {
+	all := ours(t, Packages)
+	for name, crd := range ours(t, Composition) {
+		all[name] = crd
+	}
+	for _, version := range []string{"v1.14.0", "v1.20.11", "v2.0.0", "v2.3.4", newest} {
+		for name, crd := range upstream(t, version) {
+			all[name] = crd
+		}
+	}
+	for name, crd := range all {
+		group := schema.GroupResource{Group: crd.Spec.Group, Resource: crd.Spec.Names.Plural}
+		if !rbac.Reserved(group) {
+			t.Errorf("%s is not reserved", name)
 		}
 	}
 }

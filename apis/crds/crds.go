@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// LabelPermissive with the value "true" marks the definitions of Composition. A
-// definition without it belongs to somebody who knows better, and is left alone.
+// LabelPermissive with the value "true" marks the CRDs of Composition. A CRD without it
+// belongs to a composition engine and is never changed.
 const LabelPermissive = "xpkg.dev/permissive"
 
 //go:embed *.yaml
@@ -22,17 +22,16 @@ var packages embed.FS
 //go:embed composition/*.yaml
 var composition embed.FS
 
-// Packages gives the definitions of the group pkg.crossplane.io, in the order of
-// their names. Each call gives new objects.
+// Packages returns the CRDs of the group pkg.crossplane.io, ordered by name. The objects
+// are new with each call.
 func Packages() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return read(packages, ".")
 }
 
-// Composition gives permissive definitions of the kinds that configuration
-// packages install, in the order of their names: those of the groups
-// apiextensions, ops and protection of crossplane.io. They keep any spec and
-// status without checking them, so they are for clusters where no composition
-// engine brings definitions of its own. Each call gives new objects.
+// Composition returns permissive CRDs of the kinds that configuration packages install,
+// ordered by name: the kinds of the groups apiextensions, ops and protection of
+// crossplane.io. They keep any spec and status without validation, for clusters without a
+// composition engine. The objects are new with each call.
 func Composition() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return read(composition, "composition")
 }

@@ -86,7 +86,11 @@ var differences = []difference{
 	},
 	{
 		newest, revisionKinds, "added", "v1* .status.unapprovedPermissions*",
-		"the permissions that a person has to approve before anything is installed",
+		"the permissions that a user has to approve before anything is installed",
+	},
+	{
+		newest, revisionKinds, "added", "v1* .status.unallowedWebhooks*",
+		"the webhook rules outside of the package's own groups that a user has to allow before anything is installed",
 	},
 	{
 		newest, "imageconfigs", "added", "v1beta1 .spec.registry.caBundle|v1beta1 .spec.registry.plainHTTP|v1beta1 .spec.registry.mirrors*",

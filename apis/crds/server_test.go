@@ -24,7 +24,7 @@ const (
 	costOfRequest = 10_000_000
 )
 
-// internal gives a definition as an API server sees it: with its defaults, and
+// internal returns a definition as an API server sees it: with its defaults, and
 // in its internal version.
 func internal(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) *apiextensions.CustomResourceDefinition {
 	t.Helper()

@@ -12,7 +12,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/corpus"
 )
 
-// upstream gives Crossplane's own definitions at a version, by their names.
+// upstream returns Crossplane's own definitions at a version, by their names.
 func upstream(t *testing.T, version string) map[string]*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	pattern := filepath.Join(corpus.Dir(t), "core-crds", "crossplane__crossplane@"+version+"*", "cluster", "crds", "*.yaml")
@@ -38,7 +38,7 @@ func upstream(t *testing.T, version string) map[string]*apiextensionsv1.CustomRe
 	return out
 }
 
-// ours gives the definitions of this repository, by their names.
+// ours returns the definitions of this repository, by their names.
 func ours(t *testing.T, load func() ([]*apiextensionsv1.CustomResourceDefinition, error)) map[string]*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	crds, err := load()

@@ -4,14 +4,23 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"github.com/xpkg-dev/xpkg/internal/cli"
+	"github.com/xpkg-dev/xpkg/internal/descriptors"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 func main() {
+	// A shell, a terminal multiplexer or an editor may leave descriptors open. Credential
+	// helpers, the control plane and the runtimes of packages must not get them.
+	if err := descriptors.CloseOnExec(descriptors.FirstInherited); err != nil {
+		fmt.Fprintln(os.Stderr, "error: cannot close inherited file descriptors:", err)
+		os.Exit(errcode.Internal.Exit)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	code := cli.Main(ctx, os.Args, cli.System())

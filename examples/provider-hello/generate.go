@@ -1,5 +1,5 @@
-// Package hello is the example of a provider package: its API types, its program
-// and, in the folder package, what goes into the package.
+// Package hello is the example of a provider package: its API types, its runtime and, in
+// the folder package, the files of the package.
 package hello
 
 //go:generate go tool -modfile=../../tools/go.mod controller-gen object paths=./api/...

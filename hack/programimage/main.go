@@ -1,6 +1,6 @@
-// Command programimage makes the image of a program of ours, for xpkg build
-// --embed-runtime-image-tarball: the program and nothing else, for this machine's
-// kind of processor. It needs no container engine.
+// Command programimage builds the image of an example runtime for xpkg build
+// --embed-runtime-image-tarball: the binary alone, for the architecture of this machine.
+// It needs no container engine.
 package main
 
 import (

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/xpkg-dev/xpkg/internal/apply"
-	"github.com/xpkg-dev/xpkg/internal/failure"
-	"github.com/xpkg-dev/xpkg/internal/plan"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // operations are one call of each sort.
@@ -52,12 +52,12 @@ func writes(ch plan.Change) func(*testing.T, *apply.Cluster) error {
 // Every answer to every sort of call ends in a failure of a documented code, after
 // a bounded number of attempts.
 func TestEveryAnswerIsClassified(t *testing.T) {
-	isGone := map[string]failure.Code{"GET": {}} // What does not exist is no failure of a read.
+	isGone := map[string]errcode.Code{"GET": {}} // What does not exist is no failure of a read.
 	tests := map[string]struct {
 		reply reply
-		want  failure.Code
+		want  errcode.Code
 		// except are the operations for which it is another code.
-		except map[string]failure.Code
+		except map[string]errcode.Code
 		calls  int
 	}{
 		"bad request":            {says(400, metav1.StatusReasonBadRequest), apply.ErrRejected, nil, 1},
@@ -99,7 +99,7 @@ func TestEveryAnswerIsClassified(t *testing.T) {
 						calls = 3 // A list begins anew.
 					}
 					err := do(t, c)
-					if want.Name == "" && err != nil || want.Name != "" && !want.Is(err) {
+					if want.Name == "" && err != nil || want.Name != "" && !errors.Is(err, want) {
 						t.Errorf("got %v, want %s", err, want.Name)
 					}
 					if len(server.calls) != calls {

@@ -3,6 +3,7 @@ package apply_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -18,10 +19,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/internal/apply"
-	"github.com/xpkg-dev/xpkg/internal/failure"
-	"github.com/xpkg-dev/xpkg/internal/plan"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 const limit = 30 * time.Second
@@ -194,7 +195,7 @@ func TestWritesAreGuarded(t *testing.T) {
 		if name == "Gone" {
 			body = content(t, "absents", "apply.test", "one")
 		}
-		if err := run(t, c, body, ch); !apply.ErrMoved.Is(err) {
+		if err := run(t, c, body, ch); !errors.Is(err, apply.ErrMoved) {
 			t.Errorf("%s: got %v, want %s", name, err, apply.ErrMoved.Name)
 		}
 	}
@@ -235,14 +236,14 @@ func TestRefusalsWriteNothing(t *testing.T) {
 		p.Refusals = append(p.Refusals, plan.Refusal{Holder: "Provider/other", Reason: fmt.Sprintf("reason %d", i)})
 	}
 	_, err := c.Run(t.Context(), p, always(nil))
-	if !apply.ErrRefused.Is(err) || !strings.Contains(err.Error(), "reason 0; reason 1; reason 2; and 2 more") {
+	if !errors.Is(err, apply.ErrRefused) || !strings.Contains(err.Error(), "reason 0; reason 1; reason 2; and 2 more") {
 		t.Errorf("got %v", err)
 	}
 	// What nobody holds passes by itself.
 	for i := range p.Refusals {
-		p.Refusals[i].Holder = ""
+		p.Refusals[i].Cause = plan.Deleting
 	}
-	if _, err := c.Run(t.Context(), p, always(nil)); !apply.ErrDeleting.Is(err) {
+	if _, err := c.Run(t.Context(), p, always(nil)); !errors.Is(err, apply.ErrDeleting) {
 		t.Errorf("of objects that are being deleted: %v", err)
 	}
 }
@@ -255,7 +256,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 func TestAnswersAreClassified(t *testing.T) {
 	cases := map[string]struct {
 		answer func(http.RoundTripper, *http.Request) (*http.Response, error)
-		want   failure.Code
+		want   errcode.Code
 	}{
 		"TooManyRequests": {status(http.StatusTooManyRequests), apply.ErrServer},
 		"InternalError":   {status(http.StatusInternalServerError), apply.ErrServer},
@@ -286,7 +287,7 @@ func TestAnswersAreClassified(t *testing.T) {
 			})
 			plural := strings.ToLower(name) + "s"
 			err := run(t, c, content(t, plural, "classes.test", "one"), plan.Change{Action: plan.Create, Ref: definition(plural + ".classes.test")})
-			if !tc.want.Is(err) {
+			if !errors.Is(err, tc.want) {
 				t.Errorf("got %v, want %s", err, tc.want.Name)
 			}
 			if calls.Load() == 0 {

@@ -10,68 +10,88 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/xpkg-dev/xpkg/internal/failure"
-	"github.com/xpkg-dev/xpkg/internal/plan"
 	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // Failures of reading what a cluster holds and of carrying out a plan.
 var (
-	ErrRefused = failure.Register(failure.Code{
-		Name: "ForeignOwner", Class: failure.Conflict,
+	ErrRefused = errcode.Code{
+		Name: "ForeignOwner", Class: errcode.Conflict,
 		Cause: "An object that the package brings belongs to somebody else.",
 		Fix:   "Uninstall the package that holds the object, or remove the object, and try again. Nothing was written.",
-	})
-	ErrDeleting = failure.Register(failure.Code{
-		Name: "ObjectDeleting", Class: failure.Conflict,
+	}
+	ErrDeleting = errcode.Code{
+		Name: "ObjectDeleting", Class: errcode.Conflict,
 		Cause: "An object that the package brings is being deleted.",
 		Fix:   "Wait until the object is gone: the package manager goes on by itself. One that stays has a finalizer that somebody must remove: look at it with kubectl. Nothing was written.",
-	})
-	ErrMoved = failure.Register(failure.Code{
-		Name: "ObjectMoved", Class: failure.Conflict,
+	}
+	ErrImmutable = errcode.Code{
+		Name: "ImmutableField", Class: errcode.Conflict,
+		Cause: "The package changes a field of a CRD or XRD in the cluster that can never change, such as its scope.",
+		Fix:   "Stay at the installed version, or ask the author of the package for one that gives the resource a new name. Nothing was written.",
+	}
+	ErrStoredVersion = errcode.Code{
+		Name: "StoredVersionInUse", Class: errcode.Conflict,
+		Cause: "The package drops a version of a CRD in which custom resources may be stored.",
+		Fix:   "Rewrite the custom resources in a version that stays, and take the dropped version out of status.storedVersions, with the commands in the message. Nothing was written.",
+	}
+	ErrNameTaken = errcode.Code{
+		Name: "NameTaken", Class: errcode.Conflict,
+		Cause: "A CRD of the package has a kind, plural, singular or short name that another CRD of its group has. The API server would never serve it.",
+		Fix:   "Uninstall the package that holds the other CRD, or ask the author of the package for another name. Nothing was written.",
+	}
+	ErrDenied = errcode.Code{
+		Name: "AdmissionDenied", Class: errcode.Unauthorized,
+		Cause: "An admission policy or webhook of the cluster denied an object of the package.",
+		Fix:   "Change the policy that the message names, or the package; then change any field of the package's spec to try again.",
+	}
+	ErrMoved = errcode.Code{
+		Name: "ObjectMoved", Class: errcode.Conflict,
 		Cause: "An object was changed by somebody else between the plan and its execution.",
 		Fix:   "Nothing needs to be done: the manager makes a new plan and tries again.",
-	})
-	ErrRejected = failure.Register(failure.Code{
-		Name: "ObjectRejected", Class: failure.Invalid,
+	}
+	ErrRejected = errcode.Code{
+		Name: "ObjectRejected", Class: errcode.Invalid,
 		Cause: "The API server refused an object of the package.",
 		Fix:   "Correct the object in the package and publish a new version; `xpkg lint` finds most of these before a package is published.",
-	})
-	ErrForbidden = failure.Register(failure.Code{
-		Name: "Forbidden", Class: failure.Unauthorized,
+	}
+	ErrForbidden = errcode.Code{
+		Name: "Forbidden", Class: errcode.Unauthorized,
 		Cause: "The cluster does not allow xpkg to read or write an object.",
 		Fix:   "Grant the permission that the message names to the identity that xpkg runs as.",
-	})
-	ErrServer = failure.Register(failure.Code{
-		Name: "ServerUnavailable", Class: failure.Unavailable,
+	}
+	ErrServer = errcode.Code{
+		Name: "ServerUnavailable", Class: errcode.Unavailable,
 		Cause: "The API server did not answer, or could not serve a request.",
 		Fix:   "Check that the cluster is reachable and healthy; the attempt is repeated.",
-	})
-	ErrKindNotServed = failure.Register(failure.Code{
-		Name: "KindNotServed", Class: failure.NotFound,
+	}
+	ErrKindNotServed = errcode.Code{
+		Name: "KindNotServed", Class: errcode.NotFound,
 		Cause: "A package brings objects of a kind that the cluster does not know, such as Compositions where the definition of Composition was deleted.",
 		Fix:   "Install what defines the kind. Where Crossplane is not installed, the manager installs the kinds of Crossplane when it starts: start it again.",
-	})
-	ErrKindUnknown = failure.Register(failure.Code{
-		Name: "KindNotInstallable", Class: failure.Unsupported,
+	}
+	ErrKindUnknown = errcode.Code{
+		Name: "KindNotInstallable", Class: errcode.Unsupported,
 		Cause: "An object is of a kind that no package can install.",
 		Fix:   "Remove the object from the package, or use a version of xpkg that knows the kind.",
-	})
-	ErrContent = failure.Register(failure.Code{
-		Name: "ContentUnusable", Class: failure.Internal,
+	}
+	ErrContent = errcode.Code{
+		Name: "ContentUnusable", Class: errcode.Internal,
 		Cause: "The content of an object that a plan writes is missing, or it is not a JSON object.",
 		Fix:   "Make a new plan; report the whole message if it stays.",
-	})
-	ErrStopped = failure.Register(failure.Code{
-		Name: "PlanInterrupted", Class: failure.Interrupted,
+	}
+	ErrStopped = errcode.Code{
+		Name: "PlanInterrupted", Class: errcode.Interrupted,
 		Cause: "The operation ended before everything was read or written.",
 		Fix:   "Start the operation again: it continues with what is left.",
-	})
+	}
 )
 
 // classify turns what became of a call into a failure.
 func classify(err error, what string, args ...any) error {
-	var known *failure.Error
+	var known *errcode.Error
 	if errors.As(err, &known) {
 		return err
 	}
@@ -80,6 +100,8 @@ func classify(err error, what string, args ...any) error {
 	switch {
 	case stopped(err):
 		code = ErrStopped
+	case deniedByAdmission(err):
+		code = ErrDenied
 	case notServed(err):
 		code = ErrKindNotServed
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err), anotherUID(err):
@@ -97,6 +119,14 @@ func classify(err error, what string, args ...any) error {
 			"once no object is stored in it, take it out of status.storedVersions of the definition.")
 	}
 	return failed
+}
+
+// deniedByAdmission reports whether an admission webhook or policy denied a write. The
+// API server has no field for that.
+func deniedByAdmission(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && strings.Contains(err.Error(), "denied") &&
+		(strings.Contains(err.Error(), "admission webhook") || strings.Contains(err.Error(), "AdmissionPolicy"))
 }
 
 // dropsStored reports whether a definition was refused because it leaves out a version in
@@ -130,18 +160,36 @@ func hasCause(err error, is func(metav1.StatusCause) bool) bool {
 	return errors.As(err, &status) && status.Status().Details != nil && slices.ContainsFunc(status.Status().Details.Causes, is)
 }
 
-// Refused is the failure of what cannot be done because objects may not be written. It
-// names the first few of them, and who holds them. It passes by itself when nobody holds
-// any.
-func Refused(refusals []plan.Refusal, what string, args ...any) *failure.Error {
+// Refused returns the failure of a plan with refusals. It names the first few of them, and
+// the commands that resolve them. Its code is that of the first cause that does not pass
+// by itself.
+func Refused(refusals []plan.Refusal, what string, args ...any) *errcode.Error {
 	const most = 3
-	var reasons []string
+	var reasons, fixes []string
 	for _, r := range refusals {
 		reasons = append(reasons, r.Reason)
+		if r.Fix != "" {
+			fixes = append(fixes, r.Fix)
+		}
 	}
-	code := ErrRefused
-	if plan.OnlyDeleting(refusals) {
-		code = ErrDeleting
+	err := refusalCode(refusals).New(errors.New(wording.Few(reasons, most, "; ")), what, args...)
+	if len(fixes) > 0 {
+		return err.WithDo("%s", wording.Few(fixes, most, "; "))
 	}
-	return code.New(errors.New(wording.Few(reasons, most, "; ")), what, args...)
+	return err
+}
+
+func refusalCode(refusals []plan.Refusal) errcode.Code {
+	for _, c := range []struct {
+		cause plan.Cause
+		code  errcode.Code
+	}{
+		{plan.ForeignOwner, ErrRefused}, {plan.ImmutableField, ErrImmutable},
+		{plan.StoredVersionInUse, ErrStoredVersion}, {plan.NameTaken, ErrNameTaken},
+	} {
+		if slices.ContainsFunc(refusals, func(r plan.Refusal) bool { return r.Cause == c.cause }) {
+			return c.code
+		}
+	}
+	return ErrDeleting
 }

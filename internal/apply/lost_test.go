@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/xpkg-dev/xpkg/internal/apply"
-	"github.com/xpkg-dev/xpkg/internal/plan"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // A write whose answer is lost is made again. When the server then says that the
@@ -23,7 +23,7 @@ import (
 func TestLostAnswers(t *testing.T) {
 	ref := definition("lost.apply.test")
 	owners := []metav1.OwnerReference{{APIVersion: "v1", Kind: "Provider", Name: "p", UID: "p", Controller: new(true), BlockOwnerDeletion: new(true)}}
-	digest := map[string]string{plan.ContentAnnotation: "sha256:1", "other": "x"}
+	digest := map[string]string{plan.ContentDigestAnnotation: "sha256:1", "other": "x"}
 	create := plan.Change{Action: plan.Create, Ref: ref, Annotations: digest, Labels: map[string]string{"l": "1"}, Owners: owners}
 	update := create
 	update.Action, update.UID, update.ResourceVersion = plan.Update, "u", "1"
@@ -52,7 +52,7 @@ func TestLostAnswers(t *testing.T) {
 	}{
 		"created":                     {create, exists, holdsObject(ours), carried},
 		"created by another":          {create, exists, holdsObject(but(func(m *metav1.ObjectMeta) { m.Annotations = nil })), plan.Written{}},
-		"created with other content":  {create, exists, holdsObject(but(func(m *metav1.ObjectMeta) { m.Annotations[plan.ContentAnnotation] = "sha256:2" })), plan.Written{}},
+		"created with other content":  {create, exists, holdsObject(but(func(m *metav1.ObjectMeta) { m.Annotations[plan.ContentDigestAnnotation] = "sha256:2" })), plan.Written{}},
 		"created for another":         {create, exists, holdsObject(but(func(m *metav1.ObjectMeta) { m.OwnerReferences[0].Name = "q" })), plan.Written{}},
 		"created with another owner":  {create, exists, holdsObject(but(func(m *metav1.ObjectMeta) { m.OwnerReferences = append(m.OwnerReferences, owners[0]) })), plan.Written{}},
 		"created, not controlled":     {create, exists, holdsObject(but(func(m *metav1.ObjectMeta) { m.OwnerReferences[0].Controller = nil })), plan.Written{}},
@@ -62,7 +62,7 @@ func TestLostAnswers(t *testing.T) {
 		"created and gone":            {create, exists, says(404, metav1.StatusReasonNotFound), plan.Written{}},
 		"created without a digest":    {bare, exists, holdsObject(ours), plan.Written{}},
 		"updated":                     {update, conflict, holdsObject(ours), carried},
-		"updated by another":          {update, conflict, holdsObject(but(func(m *metav1.ObjectMeta) { m.Annotations[plan.ContentAnnotation] = "sha256:0" })), plan.Written{}},
+		"updated by another":          {update, conflict, holdsObject(but(func(m *metav1.ObjectMeta) { m.Annotations[plan.ContentDigestAnnotation] = "sha256:0" })), plan.Written{}},
 		"updated and replaced":        {update, conflict, holdsObject(but(func(m *metav1.ObjectMeta) { m.UID = "v" })), plan.Written{}},
 		"owners and labels":           {own, conflict, holdsObject(ours), carried},
 		"a label of another":          {own, conflict, holdsObject(but(func(m *metav1.ObjectMeta) { m.Labels["l"] = "2" })), plan.Written{}},
@@ -81,7 +81,7 @@ func TestLostAnswers(t *testing.T) {
 					if tc.want.UID != "" {
 						want[ref] = tc.want
 					}
-					if moved := len(want) == 0; moved != apply.ErrMoved.Is(err) || !moved && err != nil {
+					if moved := len(want) == 0; moved != errors.Is(err, apply.ErrMoved) || !moved && err != nil {
 						t.Errorf("got %v", err)
 					}
 					if diff := cmp.Diff(want, got); diff != "" {
@@ -111,7 +111,7 @@ func TestRefusalsAreBelieved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c, server := play(t, replies...)
-				if err := operations["POST"](t, c); !apply.ErrMoved.Is(err) {
+				if err := operations["POST"](t, c); !errors.Is(err, apply.ErrMoved) {
 					t.Errorf("got %v", err)
 				}
 				if len(server.calls) != len(replies) {
@@ -143,7 +143,7 @@ func TestStoppedRuns(t *testing.T) {
 			p.Changes = append(p.Changes, plan.Change{Action: plan.Create, Ref: definition("stop" + strconv.Itoa(i) + ".apply.test")})
 		}
 		written, err := c.Run(ctx, p, always([]byte(`{}`)))
-		if !apply.ErrStopped.Is(err) || !errors.Is(err, context.Canceled) {
+		if !errors.Is(err, apply.ErrStopped) || !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
 		if len(written) != 10 || begun.Load() != 10 {
@@ -160,7 +160,7 @@ func TestStoppedPauses(t *testing.T) {
 		began := time.Now()
 		c, _ := play(t, says(429, metav1.StatusReasonTooManyRequests, "Retry-After", "20"))
 		_, err := c.Run(ctx, plan.Plan{Changes: []plan.Change{{Action: plan.Create, Ref: definition("a.apply.test")}}}, always([]byte(`{}`)))
-		if !apply.ErrStopped.Is(err) || time.Since(began) != 3*time.Second {
+		if !errors.Is(err, apply.ErrStopped) || time.Since(began) != 3*time.Second {
 			t.Errorf("got %v after %s", err, time.Since(began))
 		}
 	})
@@ -176,7 +176,7 @@ func TestStoppedReads(t *testing.T) {
 			return nil, r.Context().Err()
 		})
 		_, err := c.Metadata(ctx, many())
-		if !apply.ErrStopped.Is(err) || !errors.Is(err, context.DeadlineExceeded) || len(server.calls) != 1 {
+		if !errors.Is(err, apply.ErrStopped) || !errors.Is(err, context.DeadlineExceeded) || len(server.calls) != 1 {
 			t.Errorf("got %v after %v", err, server.calls)
 		}
 	})

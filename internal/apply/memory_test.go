@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/xpkg-dev/xpkg/internal/apply"
-	"github.com/xpkg-dev/xpkg/internal/plan"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // installed is how many definitions the manager must be able to look at within its
@@ -26,7 +26,7 @@ func manyDefinitions() (refs []plan.Ref, pages []string) {
 			FieldsType: "FieldsV1", Subresource: subresource, FieldsV1: metav1.NewFieldsV1(raw),
 		}
 	}
-	ours := `{"f:metadata":{"f:annotations":{".":{},"f:controller-gen.kubebuilder.io/version":{},"f:xpkg.dev/content":{}},"f:ownerReferences":{".":{},"k:{\"uid\":\"1\"}":{},"k:{\"uid\":\"2\"}":{}}},` +
+	ours := `{"f:metadata":{"f:annotations":{".":{},"f:controller-gen.kubebuilder.io/version":{},"f:xpkg.dev/content-digest":{}},"f:ownerReferences":{".":{},"k:{\"uid\":\"1\"}":{},"k:{\"uid\":\"2\"}":{}}},` +
 		`"f:spec":{"f:conversion":{".":{},"f:strategy":{}},"f:group":{},"f:names":{"f:categories":{},"f:kind":{},"f:listKind":{},"f:plural":{},"f:singular":{}},"f:scope":{},"f:versions":{}}}`
 	servers := `{"f:status":{"f:acceptedNames":{"f:categories":{},"f:kind":{},"f:listKind":{},"f:plural":{},"f:singular":{}},"f:conditions":{"k:{\"type\":\"Established\"}":{".":{},"f:lastTransitionTime":{},"f:message":{},"f:reason":{},"f:status":{},"f:type":{}}}}}`
 	for len(refs) < installed {
@@ -36,7 +36,7 @@ func manyDefinitions() (refs []plan.Ref, pages []string) {
 			refs = append(refs, ref)
 			list.Items = append(list.Items, metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 				Name: ref.Name, UID: "4ec34d3e-17b4-4bd4-87c3-27ba9c0b1b0e", ResourceVersion: "123456", Generation: 1,
-				Annotations: map[string]string{plan.ContentAnnotation: "sha256:" + strings.Repeat("a", 64), "controller-gen.kubebuilder.io/version": "v0.14.0"},
+				Annotations: map[string]string{plan.ContentDigestAnnotation: "sha256:" + strings.Repeat("a", 64), "controller-gen.kubebuilder.io/version": "v0.14.0"},
 				OwnerReferences: []metav1.OwnerReference{
 					{APIVersion: "pkg.crossplane.io/v1", Kind: "ProviderRevision", Name: "provider-0123456789ab", UID: "4ec34d3e-17b4-4bd4-87c3-27ba9c0b1b0f"},
 					{APIVersion: "pkg.crossplane.io/v1", Kind: "Provider", Name: "provider", UID: "4ec34d3e-17b4-4bd4-87c3-27ba9c0b1b10"},

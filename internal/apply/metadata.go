@@ -10,7 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/xpkg-dev/xpkg/internal/plan"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 const (
@@ -41,7 +41,7 @@ func (c *Cluster) Metadata(ctx context.Context, refs []plan.Ref) (map[plan.Ref]p
 	for _, path := range slices.Sorted(maps.Keys(collections)) {
 		refs := collections[path]
 		err := c.read(ctx, path, refs, live)
-		if ErrKindNotServed.Is(err) {
+		if errors.Is(err, ErrKindNotServed) {
 			unknown = append(unknown, kind(refs[0]))
 			continue
 		}

@@ -1,6 +1,7 @@
 package apply_test
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -11,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/xpkg-dev/xpkg/internal/apply"
-	"github.com/xpkg-dev/xpkg/internal/plan"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // listed is a reply with a page of definitions.
@@ -93,7 +94,7 @@ func TestKindsThatAreNotServed(t *testing.T) {
 				refs = append(refs, composition(i))
 			}
 			live, err := c.Metadata(t.Context(), refs)
-			if !apply.ErrKindNotServed.Is(err) || !strings.Contains(err.Error(), "Composition of apiextensions.crossplane.io/v1") {
+			if !errors.Is(err, apply.ErrKindNotServed) || !strings.Contains(err.Error(), "Composition of apiextensions.crossplane.io/v1") {
 				t.Errorf("got %v", err)
 			}
 			if diff := cmp.Diff(map[plan.Ref]plan.Live{crd: {Ref: crd, UID: "u"}}, live); diff != "" {
@@ -111,11 +112,11 @@ func TestKindsThatNoPackageInstalls(t *testing.T) {
 	for name, ref := range map[string]plan.Ref{
 		"kind": {APIVersion: "v1", Kind: "Secret", Name: "a"}, "apiVersion": {APIVersion: "a/b/c", Kind: "Composition", Name: "a"},
 	} {
-		if _, err := c.Metadata(t.Context(), []plan.Ref{ref}); !apply.ErrKindUnknown.Is(err) {
+		if _, err := c.Metadata(t.Context(), []plan.Ref{ref}); !errors.Is(err, apply.ErrKindUnknown) {
 			t.Errorf("read of an unknown %s: %v", name, err)
 		}
 		p := plan.Plan{Changes: []plan.Change{{Action: plan.Create, Ref: ref}}}
-		if _, err := c.Run(t.Context(), p, always([]byte("{}"))); !apply.ErrKindUnknown.Is(err) {
+		if _, err := c.Run(t.Context(), p, always([]byte("{}"))); !errors.Is(err, apply.ErrKindUnknown) {
 			t.Errorf("write of an unknown %s: %v", name, err)
 		}
 	}
@@ -128,7 +129,7 @@ func TestContentThatCannotBeWritten(t *testing.T) {
 	c, server := play(t, holdsObject(metav1.ObjectMeta{}))
 	for _, raw := range []string{"", "null", "[]", "{", `"x"`} {
 		p := plan.Plan{Changes: []plan.Change{{Action: plan.Create, Ref: definition("a.apply.test")}}}
-		if _, err := c.Run(t.Context(), p, always([]byte(raw))); !apply.ErrContent.Is(err) {
+		if _, err := c.Run(t.Context(), p, always([]byte(raw))); !errors.Is(err, apply.ErrContent) {
 			t.Errorf("content %q: %v", raw, err)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/xpkg-dev/xpkg/internal/plan"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // partial is as much of an object's metadata as a plan needs. Who manages which
@@ -48,6 +48,7 @@ func (m *partial) live(ref plan.Ref) plan.Live {
 			l.ManagedAnnotations = append(l.ManagedAnnotations, f.Fields.annotations...)
 		case f.Fields.content:
 			l.OthersWrote = true
+			l.CrossplaneWrote = l.CrossplaneWrote || f.Manager == plan.CrossplaneFieldManager
 		}
 	}
 	return l

@@ -7,7 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/xpkg-dev/xpkg/internal/plan"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // recognize looks whether an object is as a change would make it. The answer to an
@@ -38,7 +38,7 @@ func done(ch plan.Change, live plan.Live) bool {
 	if live.Deleting || ch.UID != "" && ch.UID != live.UID {
 		return false
 	}
-	if !ch.MetadataOnly && ch.Annotations[plan.ContentAnnotation] == "" {
+	if !ch.MetadataOnly && ch.Annotations[plan.ContentDigestAnnotation] == "" {
 		return false // Nothing tells our content from another's.
 	}
 	return slices.EqualFunc(ch.Owners, live.Owners, sameOwner) &&

@@ -1,6 +1,7 @@
 package apply_test
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"slices"
@@ -14,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/internal/apply"
-	"github.com/xpkg-dev/xpkg/internal/plan"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // These tests show on the real API server what is played elsewhere.
@@ -104,7 +105,7 @@ func TestLostAnswersOfTheServer(t *testing.T) {
 	})
 	ref := definition("loses.apply.test")
 	t.Cleanup(func() { remove(t, ref) })
-	digest := func(s string) map[string]string { return map[string]string{plan.ContentAnnotation: s} }
+	digest := func(s string) map[string]string { return map[string]string{plan.ContentDigestAnnotation: s} }
 	must := func(ch plan.Change, description string) plan.Live {
 		t.Helper()
 		written, err := c.Run(t.Context(), plan.Plan{Changes: []plan.Change{ch}}, always(content(t, "loses", "apply.test", description)))
@@ -132,11 +133,11 @@ func TestLostAnswersOfTheServer(t *testing.T) {
 func TestKindsThatTheServerDoesNotServe(t *testing.T) {
 	c := newCluster(t, nil)
 	ref := plan.Ref{APIVersion: "ops.crossplane.io/v1alpha7", Kind: "Operation", Name: "a"}
-	if _, err := c.Metadata(t.Context(), []plan.Ref{ref}); !apply.ErrKindNotServed.Is(err) {
+	if _, err := c.Metadata(t.Context(), []plan.Ref{ref}); !errors.Is(err, apply.ErrKindNotServed) {
 		t.Errorf("read: %v", err)
 	}
 	for _, ch := range []plan.Change{{Action: plan.Create, Ref: ref}, {Action: plan.Update, Ref: ref, UID: "u", ResourceVersion: "1"}} {
-		if _, err := c.Run(t.Context(), plan.Plan{Changes: []plan.Change{ch}}, always([]byte(`{"apiVersion":"ops.crossplane.io/v1alpha7","kind":"Operation"}`))); !apply.ErrKindNotServed.Is(err) {
+		if _, err := c.Run(t.Context(), plan.Plan{Changes: []plan.Change{ch}}, always([]byte(`{"apiVersion":"ops.crossplane.io/v1alpha7","kind":"Operation"}`))); !errors.Is(err, apply.ErrKindNotServed) {
 			t.Errorf("%s: %v", ch.Action, err)
 		}
 	}

@@ -1,6 +1,7 @@
 package apply_test
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"sync"
@@ -11,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/xpkg-dev/xpkg/internal/apply"
-	"github.com/xpkg-dev/xpkg/internal/plan"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // inStages is a plan with objects of three ranks.
@@ -66,7 +67,7 @@ func TestStagesEndWithAFailure(t *testing.T) {
 		return holdsObject(metav1.ObjectMeta{UID: "u", Generation: 2})(r)
 	})
 	written, err := c.Run(t.Context(), inStages(), always([]byte("{}")))
-	if !apply.ErrRejected.Is(err) || !strings.HasPrefix(err.Error(), "create Composition c: ") {
+	if !errors.Is(err, apply.ErrRejected) || !strings.HasPrefix(err.Error(), "create Composition c: ") {
 		t.Errorf("got %v", err)
 	}
 	if len(written) != 2 || len(server.calls) != 3 || written[definition("a")] != (plan.Written{UID: "u", Generation: 2}) {

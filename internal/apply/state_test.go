@@ -2,6 +2,7 @@ package apply_test
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"testing"
@@ -10,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/xpkg-dev/xpkg/internal/apply"
-	"github.com/xpkg-dev/xpkg/internal/plan"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 func managedDefinition(name string) plan.Ref {
@@ -93,12 +94,12 @@ func TestStateIsReadOnlyWhereItCounts(t *testing.T) {
 func TestStateThatCannotBeRead(t *testing.T) {
 	update := plan.Plan{Changes: []plan.Change{{Action: plan.Update, Ref: managedDefinition("a"), UID: "u", ResourceVersion: "1"}}}
 	c, _ := play(t, says(404, metav1.StatusReasonNotFound))
-	if _, err := c.Run(t.Context(), update, always([]byte(mrd("")))); !apply.ErrMoved.Is(err) {
+	if _, err := c.Run(t.Context(), update, always([]byte(mrd("")))); !errors.Is(err, apply.ErrMoved) {
 		t.Errorf("a definition that is gone: %v", err)
 	}
 	for _, content := range []string{`{"spec":[]}`, `{"spec":{"state":1}}`, `{}`} {
 		c, server := play(t, answers(200, "application/json", mrd("Active")))
-		if _, err := c.Run(t.Context(), update, always([]byte(content))); !apply.ErrContent.Is(err) {
+		if _, err := c.Run(t.Context(), update, always([]byte(content))); !errors.Is(err, apply.ErrContent) {
 			t.Errorf("content %s: %v", content, err)
 		}
 		if len(server.calls) != 1 {

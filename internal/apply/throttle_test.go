@@ -1,6 +1,7 @@
 package apply_test
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -12,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/xpkg-dev/xpkg/internal/apply"
-	"github.com/xpkg-dev/xpkg/internal/plan"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // narrow is an API server that refuses more than a few calls at once.
@@ -117,7 +118,7 @@ func TestOneFailureStopsOnePlan(t *testing.T) {
 		var group sync.WaitGroup
 		group.Go(func() {
 			written, err := c.Run(t.Context(), creates("large", 50), always([]byte(`{"spec":"`+strings.Repeat("x", 2000)+`"}`)))
-			if !apply.ErrRejected.Is(err) || len(written) > 0 {
+			if !errors.Is(err, apply.ErrRejected) || len(written) > 0 {
 				t.Errorf("%d written: %v", len(written), err)
 			}
 		})

@@ -2,6 +2,7 @@ package apply_test
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -47,7 +48,7 @@ func TestWake(t *testing.T) {
 			if (err != nil) != tc.fails {
 				t.Errorf("got %v", err)
 			}
-			if tc.fails && !apply.ErrServer.Is(err) {
+			if tc.fails && !errors.Is(err, apply.ErrServer) {
 				t.Errorf("got %v, want ServerUnavailable", err)
 			}
 			if len(server.patches) != tc.patches {

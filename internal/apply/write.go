@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"github.com/xpkg-dev/xpkg/internal/plan"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // write carries one change out.
@@ -20,6 +20,11 @@ func (c *Cluster) write(ctx context.Context, ch plan.Change, content Content) (p
 	path, err := collection(ch.Ref)
 	if err != nil {
 		return plan.Written{}, err
+	}
+	if len(ch.PruneStored) > 0 {
+		if ch, err = c.pruneStored(ctx, path, ch, content); err != nil {
+			return plan.Written{}, err
+		}
 	}
 	var keep string
 	if keepsState(ch) {

@@ -12,7 +12,7 @@ import (
 // call is one question to the authorizer of an API server.
 type call struct{ verb, group, resource, namespace, name string }
 
-// calls keeps what a manager has asked for, and what of it was refused.
+// calls records the requests of a manager, and which of them were denied.
 type calls struct {
 	mu               sync.Mutex
 	allowed, refused map[call]bool
@@ -41,8 +41,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// callOf reads a call as an API server does. What is about no resource, such as
-// discovery, everybody may.
+// callOf parses a request as an API server does. Requests for non-resource paths, such as
+// discovery, are allowed for every client.
 func callOf(r *http.Request) (c call, ok bool) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	switch {
@@ -97,7 +97,7 @@ func uses(all map[call]bool, rule rbacv1.PolicyRule, resource, verb string) bool
 	return false
 }
 
-// used and denials give copies of what is known so far.
+// used and denials return copies of the recorded requests.
 func (c *calls) used() map[call]bool    { return c.copy(c.allowed) }
 func (c *calls) denials() map[call]bool { return c.copy(c.refused) }
 

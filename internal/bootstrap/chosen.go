@@ -5,11 +5,11 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/xpkg-dev/xpkg/internal/rights"
+	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
-// Grants are all rights of the manager: those that every manager has, and those that
-// follow from the options.
+// Grants returns all permissions of the manager: the fixed ones, and the ones that follow
+// from the options.
 func (o Options) Grants() []Grant {
 	all := Grants()
 	scope := Everywhere
@@ -24,29 +24,29 @@ func (o Options) Grants() []Grant {
 		}
 		all = append(all, Grant{
 			Name: "any-package", Scope: scope,
-			Reason: "Give programs whatever they need, of any group. This makes the manager as powerful as an administrator, where it holds.",
+			Reason: "Grant runtimes any permission in any group. This makes the manager equivalent to an administrator.",
 			Rules:  []rbacv1.PolicyRule{rule(rbacv1.GroupName, words(roles), words("escalate", "bind"))},
 		})
 	case len(o.PackageGroups) > 0:
 		all = append(all, Grant{
 			Name: "package-groups", Scope: scope,
-			Reason: "Hold what programs are given, for types of the groups that packages may define.",
+			Reason: "Hold the permissions that runtimes are granted, for resources of the allowed API groups.",
 			Rules: append([]rbacv1.PolicyRule{{
 				APIGroups: slices.Sorted(slices.Values(o.PackageGroups)), Resources: []string{rbacv1.ResourceAll}, Verbs: []string{rbacv1.VerbAll},
-			}}, rights.Common()...),
+			}}, rbac.Common()...),
 		})
 	}
 	if o.RemoveOrphans {
 		all = append(all, Grant{
 			Name: "orphans", Scope: Everywhere,
-			Reason: "Delete packages that were installed because others needed them, when nobody needs them any more.",
+			Reason: "Delete dependencies that no package needs any longer.",
 			Rules:  []rbacv1.PolicyRule{rule(packages, words("providers", "configurations", "functions"), words("delete"))},
 		})
 	}
 	if o.PermissionCeiling != "" {
 		all = append(all, Grant{
 			Name: "ceiling", Scope: Within,
-			Reason: "Read the ceiling over what packages request, and see when it changes.",
+			Reason: "Read and watch the policy that limits permission requests of packages.",
 			Rules:  []rbacv1.PolicyRule{named(rule("", words("configmaps"), read), o.PermissionCeiling)},
 		})
 	}

@@ -8,12 +8,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/closure"
+	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
-// needy gives a Configuration that needs a package of each kind, at a version or above.
-// These packages are there from then on at that version.
+// needy returns a Configuration that depends on a package of each kind, at a version or
+// above, and publishes these packages at that version.
 func (s *stand) needy(t *testing.T, name, needed, version string) v1.Package {
 	t.Helper()
 	text := fmt.Sprintf("apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata:\n  name: %s\nspec:\n  dependsOn:\n", name)
@@ -25,7 +25,7 @@ func (s *stand) needy(t *testing.T, name, needed, version string) v1.Package {
 	return pkg(v1.ConfigurationKind, name, s.publish(t, name, "v1.0.0", text))
 }
 
-// abandon deletes packages, so that nobody needs any more what was installed for them.
+// abandon deletes packages, which orphans their dependencies.
 func (s *stand) abandon(t *testing.T, packages ...v1.Package) {
 	t.Helper()
 	for _, p := range packages {
@@ -42,7 +42,7 @@ func (s *stand) untilNoneIsMade(t *testing.T) {
 		var left []string
 		for _, kind := range v1.PackageKinds() {
 			list := v1.NewPackageList(kind)
-			if err := s.client.List(t.Context(), list, client.MatchingLabels{closure.LabelMade: "true"}); err != nil {
+			if err := s.client.List(t.Context(), list, client.MatchingLabels{graph.LabelAutoInstalled: "true"}); err != nil {
 				return err.Error(), false
 			}
 			for _, p := range list.Packages() {

@@ -14,7 +14,7 @@ import (
 const (
 	// metricsPort and healthPort are where the manager listens.
 	metricsPort, healthPort = 8080, 8081
-	// user is who the manager runs as: nobody whom a node knows.
+	// user is the numeric user that the manager runs as. It has no account on a node.
 	user = 65532
 
 	cacheVolume, cacheMount = "cache", "/cache"
@@ -56,7 +56,7 @@ func (o Options) pod() corev1.PodSpec {
 		Tolerations:       o.Tolerations,
 		Affinity:          o.Affinity,
 		PriorityClassName: o.PriorityClassName,
-		// One node that goes should not take all managers with it.
+		// The loss of one node should not affect all replicas.
 		TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
 			MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.ScheduleAnyway,
 			LabelSelector: &metav1.LabelSelector{MatchLabels: labels()},
@@ -81,13 +81,14 @@ func (o Options) container() corev1.Container {
 			{Name: "POD_NAMESPACE", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.namespace"}}},
 			// Near its limit a manager works harder, instead of being ended.
 			{Name: "GOMEMLIMIT", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.memory"}}},
-			// Nothing is kept there; programs that know no home do not start.
+			// The folder stays empty; some libraries fail without HOME.
 			{Name: "HOME", Value: cacheMount},
 		},
 		Ports: []corev1.ContainerPort{
 			{Name: "metrics", ContainerPort: metricsPort, Protocol: corev1.ProtocolTCP},
 			{Name: "health", ContainerPort: healthPort, Protocol: corev1.ProtocolTCP},
 		},
+		StartupProbe:   startupProbe(),
 		LivenessProbe:  probe("/healthz"),
 		ReadinessProbe: probe("/readyz"),
 		Resources:      o.Resources,
@@ -97,6 +98,14 @@ func (o Options) container() corev1.Container {
 		},
 		VolumeMounts: []corev1.VolumeMount{{Name: cacheVolume, MountPath: cacheMount}},
 	}
+}
+
+// startupProbe gives a manager two minutes to start, for example on a node that is busy,
+// before the liveness probe applies.
+func startupProbe() *corev1.Probe {
+	p := probe("/healthz")
+	p.PeriodSeconds, p.FailureThreshold = 2, 60
+	return p
 }
 
 func probe(path string) *corev1.Probe {

@@ -1,7 +1,7 @@
-// Package bootstrap tells what a cluster needs so that the package manager runs in
-// it: definitions, an identity with exactly the rights that it uses, and the manager
-// itself.
+// Package bootstrap generates the manifests with which the package manager runs in a
+// cluster: CRDs, a ServiceAccount with exactly the permissions that the manager uses, and
+// its Deployment.
 //
-// It is pure. The command prints or applies what it gives, and the Helm chart is
-// generated from it.
+// The package is pure. The command prints or applies its results, and the Helm chart is
+// generated from them.
 package bootstrap

@@ -20,12 +20,12 @@ const (
 	Default Scope = "in the namespace default"
 )
 
-// A Grant is a group of rights that the manager needs for one purpose.
+// A Grant is a group of permissions that the manager needs for one purpose.
 type Grant struct {
 	// Name is one word for the purpose.
 	Name  string
 	Scope Scope
-	// Reason says what the manager does with the rights, in a sentence.
+	// Reason explains in a sentence how the manager uses the permissions.
 	Reason string
 	Rules  []rbacv1.PolicyRule
 }
@@ -43,14 +43,14 @@ const (
 	operations  = "ops.crossplane.io"
 )
 
-// Grants are the rights that every manager has. Each rule is there because of a call
-// that it makes; nothing is granted for later. What it gives to programs of packages
-// it has to hold besides: see [Options.Grants].
+// Grants returns the permissions that every manager has. Each rule is required by a
+// request that the manager makes. The permissions that it grants to runtimes are
+// separate: see [Options.Grants].
 func Grants() []Grant {
 	return []Grant{
 		{
 			Name: "packages", Scope: Everywhere,
-			Reason: "Follow what is to be installed, and say what has become of it.",
+			Reason: "Watch packages and revisions, and update their status.",
 			Rules: []rbacv1.PolicyRule{
 				rule(packages, words("configurations"), follow),
 				rule(packages, words("providers", "functions"), read),
@@ -59,14 +59,14 @@ func Grants() []Grant {
 		},
 		{
 			Name: "dependencies", Scope: Everywhere,
-			Reason: "Install what packages need, and bring it to the version that they need. A Provider is kept until its definitions are gone.",
+			Reason: "Install dependencies and move them to the required version. A Provider is kept by a finalizer until its CRDs are gone.",
 			Rules: []rbacv1.PolicyRule{
 				rule(packages, words("providers", "configurations", "functions"), words("get", "create", "update")),
 			},
 		},
 		{
 			Name: "revisions", Scope: Everywhere,
-			Reason: "Make a revision of each content, activate it, and collect old ones. Before a program is started, its revision and its package are read again, and so is a revision before it lets go of objects.",
+			Reason: "Create revisions, activate them, and garbage-collect old ones. Revision and package are read again before a runtime starts, and the revision before it releases objects.",
 			Rules: []rbacv1.PolicyRule{
 				rule(packages, words("providerrevisions", "configurationrevisions", "functionrevisions"), slices.Concat(words("create", "update", "delete"), read)),
 				rule(packages, words("providerrevisions/status", "configurationrevisions/status", "functionrevisions/status"), words("update")),
@@ -74,7 +74,7 @@ func Grants() []Grant {
 		},
 		{
 			Name: "owners", Scope: Everywhere,
-			Reason: "Own objects so that deleting a package waits for them, where the cluster checks who may say so (the admission plugin OwnerReferencesPermissionEnforcement, as on OpenShift).",
+			Reason: "Set blockOwnerDeletion in owner references on clusters with the admission plugin OwnerReferencesPermissionEnforcement, such as OpenShift.",
 			Rules: []rbacv1.PolicyRule{
 				rule(packages, words("providers/finalizers", "configurations/finalizers", "functions/finalizers"), words("update")),
 				rule(packages, words("providerrevisions/finalizers", "configurationrevisions/finalizers", "functionrevisions/finalizers"), words("update")),
@@ -82,17 +82,17 @@ func Grants() []Grant {
 		},
 		{
 			Name: "lock", Scope: Everywhere,
-			Reason: "Write down which packages are installed, for the tools that read it.",
-			Rules:  []rbacv1.PolicyRule{rule(packages, words("locks"), slices.Concat(words("create", "update"), follow))},
+			Reason: "Maintain the Lock, which other tools read.",
+			Rules:  []rbacv1.PolicyRule{rule(packages, words("locks"), slices.Concat(words("create", "update", "get"), follow))},
 		},
 		{
 			Name: "settings", Scope: Everywhere,
-			Reason: "Read how images are found, and how programs are configured.",
+			Reason: "Read the configuration of images and runtimes.",
 			Rules:  []rbacv1.PolicyRule{rule(packages, words("imageconfigs", "deploymentruntimeconfigs", "controllerconfigs"), follow)},
 		},
 		{
 			Name: "definitions", Scope: Everywhere,
-			Reason: "Install the definitions of packages and of the package API, bring back what others change in them, and wake an API server that is slow to serve them. Those of a Provider that was deleted are deleted while its program still runs.",
+			Reason: "Install the CRDs of packages and of the package API, correct drift, and trigger an API server that is slow to serve them. The CRDs of a deleted Provider are deleted while its runtime still runs.",
 			Rules: []rbacv1.PolicyRule{
 				rule("apiextensions.k8s.io", words("customresourcedefinitions"), slices.Concat(words("delete"), read, write)),
 				rule("apiextensions.k8s.io", words("customresourcedefinitions/status"), words("patch")),
@@ -100,7 +100,7 @@ func Grants() []Grant {
 		},
 		{
 			Name: "compositions", Scope: Everywhere,
-			Reason: "Install what Configurations bring for a composition engine, and bring back what others change in it.",
+			Reason: "Install the objects of Configurations for a composition engine, and correct drift.",
 			Rules: []rbacv1.PolicyRule{
 				rule(composition, words("compositeresourcedefinitions", "compositions"), slices.Concat(read, write)),
 				rule(composition, words("managedresourcedefinitions", "managedresourceactivationpolicies"), slices.Concat(words("get", "list"), write)),
@@ -109,29 +109,29 @@ func Grants() []Grant {
 		},
 		{
 			Name: "webhooks", Scope: Everywhere,
-			Reason: "Install the webhooks that packages bring, tell the API server which certificates to trust, and take away webhooks that no program answers any more.",
+			Reason: "Install the webhook configurations of packages, set their CA bundles, and remove configurations whose runtime does not serve.",
 			Rules: []rbacv1.PolicyRule{
 				rule("admissionregistration.k8s.io", words("validatingwebhookconfigurations", "mutatingwebhookconfigurations"), slices.Concat(words("delete"), read, write)),
 			},
 		},
 		{
 			Name: "cluster", Scope: Everywhere,
-			Reason: "Tell this cluster from others that share a package cache, by the UID of the namespace kube-system.",
+			Reason: "Identify the cluster by the UID of the namespace kube-system, for package caches that several clusters share.",
 			Rules:  []rbacv1.PolicyRule{named(rule("", words("namespaces"), words("get")), "kube-system")},
 		},
 		{
 			Name: "secrets", Scope: Within,
-			Reason: "Read the pull secrets that packages and ImageConfigs name, and see when one appears. What is watched is their metadata, never their content.",
+			Reason: "Read the pull secrets that packages and ImageConfigs reference, and watch their metadata (never their content).",
 			Rules:  []rbacv1.PolicyRule{rule("", words("secrets"), read)},
 		},
 		{
 			Name: "certificates", Scope: Within,
-			Reason: "Keep the certificates of programs, and the authority that they come from.",
+			Reason: "Maintain the certificates of runtimes and their CA.",
 			Rules:  []rbacv1.PolicyRule{rule("", words("secrets"), words("create", "update"))},
 		},
 		{
 			Name: "programs", Scope: Within,
-			Reason: "Run the programs of packages, each as itself, and tell what is wrong with their pods. Find out which version of Crossplane runs, for packages that are made for certain ones.",
+			Reason: "Run package runtimes, each with its own ServiceAccount, and report problems of their pods. Determine the version of Crossplane, for packages that constrain it.",
 			Rules: []rbacv1.PolicyRule{
 				rule("apps", words("deployments"), slices.Concat(read, words("create", "update", "delete"))),
 				rule("", words("serviceaccounts", "services"), slices.Concat(read, words("create", "update"))),
@@ -139,22 +139,27 @@ func Grants() []Grant {
 			},
 		},
 		{
+			Name: "endpoints", Scope: Within,
+			Reason: "Prove that a runtime serves webhooks before the API server calls them.",
+			Rules:  []rbacv1.PolicyRule{rule("discovery.k8s.io", words("endpointslices"), words("list"))},
+		},
+		{
 			Name: "roles", Scope: Everywhere,
-			Reason: "Give programs and people rights on what packages define. Nobody can give more than they have: without the verbs escalate and bind these rules add nothing to what the manager holds.",
+			Reason: "Grant runtimes and users permissions for the resources of packages. Without the verbs escalate and bind, the manager can only grant permissions that it holds itself.",
 			Rules: []rbacv1.PolicyRule{
 				rule(rbacv1.GroupName, words("clusterroles", "clusterrolebindings"), slices.Concat(read, words("create", "update", "patch", "delete"))),
 			},
 		},
 		{
 			Name: "roles-within", Scope: Within,
-			Reason: "Do the same for rights in the namespace of the programs.",
+			Reason: "Grant namespaced permissions in the namespace of the runtimes.",
 			Rules: []rbacv1.PolicyRule{
 				rule(rbacv1.GroupName, words("roles", "rolebindings"), slices.Concat(read, words("create", "update", "patch", "delete"))),
 			},
 		},
 		{
 			Name: "lease", Scope: Within,
-			Reason: "Agree with the other managers on which of them works.",
+			Reason: "Elect a leader among the replicas of the manager.",
 			Rules: []rbacv1.PolicyRule{
 				rule("coordination.k8s.io", words("leases"), words("create")),
 				named(rule("coordination.k8s.io", words("leases"), words("get", "update")), Lease),
@@ -162,7 +167,7 @@ func Grants() []Grant {
 		},
 		{
 			Name: "events", Scope: Default,
-			Reason: "Tell what has happened to packages.",
+			Reason: "Record events for packages.",
 			Rules:  []rbacv1.PolicyRule{rule("events.k8s.io", words("events"), words("create", "patch"))},
 		},
 	}

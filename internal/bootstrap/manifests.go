@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/xpkg-dev/xpkg/apis/crds"
-	"github.com/xpkg-dev/xpkg/internal/desired"
-	"github.com/xpkg-dev/xpkg/internal/plan"
+	"github.com/xpkg-dev/xpkg/pkg/desired"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // Object is an object of the cluster.
@@ -27,8 +27,8 @@ func labels() map[string]string {
 	return map[string]string{"app.kubernetes.io/name": Name, "app.kubernetes.io/component": "package-manager"}
 }
 
-// Manifests gives everything, in an order in which it can be created. The failure is
-// BootstrapOption, for options that cannot be used.
+// Manifests returns all objects in creation order. It fails with BootstrapOption if the
+// options cannot be used.
 func Manifests(o Options) ([]Object, error) {
 	o = o.withDefaults()
 	if err := o.check(); err != nil {
@@ -48,8 +48,8 @@ func Manifests(o Options) ([]Object, error) {
 	return append(out, o.deployment()), nil
 }
 
-// Definitions gives the definitions of the package API as the manager installs them
-// itself, so that it takes them for its own.
+// Definitions returns the CRDs of the package API exactly as the manager installs them,
+// so that the manager recognizes them.
 func Definitions() ([]Object, error) {
 	all, err := crds.Packages()
 	if err != nil {
@@ -69,7 +69,7 @@ func Definitions() ([]Object, error) {
 		if crd.Annotations == nil {
 			crd.Annotations = map[string]string{}
 		}
-		maps.Copy(crd.Annotations, map[string]string{plan.ContentAnnotation: d.Digest})
+		maps.Copy(crd.Annotations, map[string]string{plan.ContentDigestAnnotation: d.Digest})
 		out = append(out, crd)
 	}
 	return out, nil

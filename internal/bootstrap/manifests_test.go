@@ -1,6 +1,7 @@
 package bootstrap_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -15,8 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
-// Nothing in the rights stands for everything, and none of them is a way to get
-// others.
+// The permissions contain no wildcard and no way to obtain further permissions.
 func TestRightsAreWrittenOut(t *testing.T) {
 	dangerous := []string{"*", "escalate", "bind", "impersonate", "deletecollection"}
 	seen := map[string]bool{}
@@ -49,7 +49,7 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 		{PackageGroups: []string{"rbac.authorization.k8s.io"}},
 		{PackageGroups: []string{"pkg.crossplane.io"}},
 	} {
-		if _, err := bootstrap.Manifests(o); !bootstrap.ErrOption.Is(err) {
+		if _, err := bootstrap.Manifests(o); !errors.Is(err, bootstrap.ErrOption) {
 			t.Errorf("%+v: got %v, want BootstrapOption", o, err)
 		}
 	}

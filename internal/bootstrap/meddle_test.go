@@ -13,8 +13,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
-// meddle changes the roles of a program as somebody else would: whom they belong to,
-// and what they give to whom. All of it is brought back, and goes with its version.
+// meddle changes the roles of a runtime as another client would: their owners, rules and
+// subjects. The manager restores them, and deletes them with their revision.
 func (s *stand) meddle(t *testing.T) {
 	t.Helper()
 	text := func(requests string) string {
@@ -42,8 +42,7 @@ func (s *stand) meddle(t *testing.T) {
 	}
 }
 
-// meddleWith makes changes of one object, one after the other, and waits until each is
-// undone.
+// meddleWith changes one object several times, and waits until each change is reverted.
 func (s *stand) meddleWith(t *testing.T, key client.ObjectKey, o client.Object, changes ...func(client.Object)) {
 	t.Helper()
 	read := func() client.Object {

@@ -19,8 +19,8 @@ func (o Options) metricsService() Object {
 	}
 }
 
-// disruptionBudget lets nodes be emptied one by one. A budget that asks for a manager
-// that is available would hold up a node for ever where there is only one.
+// disruptionBudget lets nodes be drained one by one. A budget that requires an available
+// manager would block the drain of a node forever with a single replica.
 func (o Options) disruptionBudget() Object {
 	return &policyv1.PodDisruptionBudget{
 		TypeMeta: typeMeta(policyv1.SchemeGroupVersion, "PodDisruptionBudget"), ObjectMeta: o.metadata(Name),
@@ -30,9 +30,8 @@ func (o Options) disruptionBudget() Object {
 	}
 }
 
-// networkPolicy lets nobody reach the manager but for its metrics and its health, and
-// lets it reach the API server, registries and what resolves names. A registry can be
-// at any port.
+// networkPolicy only allows traffic to the metrics and health ports of the manager, and
+// from the manager to the API server, registries and DNS. A registry can use any port.
 func (o Options) networkPolicy() Object {
 	tcp, udp := new(corev1.ProtocolTCP), new(corev1.ProtocolUDP)
 	port := func(protocol *corev1.Protocol, n int32) networkingv1.NetworkPolicyPort {

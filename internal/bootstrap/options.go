@@ -9,18 +9,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/xpkg-dev/xpkg/internal/failure"
-	"github.com/xpkg-dev/xpkg/internal/rights"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
-// Options are what differs between clusters. The zero value is made for a cluster
-// with nothing out of the ordinary.
+// Options are the settings that differ between clusters. The zero value fits an ordinary
+// cluster.
 type Options struct {
-	// Namespace is where the manager runs, and the programs of packages with it.
-	// Empty means DefaultNamespace.
+	// Namespace is the namespace of the manager and of the runtimes. Empty means
+	// DefaultNamespace.
 	Namespace string
-	// Image is the image of the manager. Empty means that of the version that this
-	// is part of, which has to be given as Version.
+	// Image is the image of the manager. Empty means the image of Version, which is then
+	// required.
 	Image, Version string
 	// ImagePullSecrets are names of secrets with credentials for the image.
 	ImagePullSecrets []string
@@ -37,24 +37,24 @@ type Options struct {
 	// CacheLimit is how much the manager keeps at most. Empty means DefaultCacheSize
 	// and DefaultCacheLimit.
 	CacheSize, CacheLimit string
-	// NodeSelector, Tolerations, Affinity and PriorityClassName are those of the pods.
+	// NodeSelector, Tolerations, Affinity and PriorityClassName are settings of the pods.
 	NodeSelector      map[string]string
 	Tolerations       []corev1.Toleration
 	Affinity          *corev1.Affinity
 	PriorityClassName string
-	// PackageGroups are the API groups whose types packages may define without
-	// anybody being asked: the manager holds what it gives to their programs. "*" lets
-	// it give anything, in every group, and makes it as powerful as an administrator.
-	// Of other packages an administrator gives the manager what it lacks.
+	// PackageGroups are the API groups whose resources runtimes may get permissions for
+	// without approval: the manager holds these permissions itself. "*" lets it grant any
+	// permission in every group, and makes it equivalent to an administrator. For other
+	// packages an administrator grants the manager the missing permissions.
 	PackageGroups []string
 	// PermissionCeiling is the ConfigMap of the namespace with the ceiling over what
 	// packages request, or empty.
 	PermissionCeiling string
-	// Namespaced confines the manager and the programs to the namespace, for
-	// everything that lies in one.
+	// Namespaced limits the manager and the runtimes to the namespace, for namespaced
+	// resources.
 	Namespaced bool
-	// RemoveOrphans has the manager delete packages that were installed because others
-	// needed them, when nobody needs them any more.
+	// RemoveOrphans makes the manager uninstall dependencies that no package needs any
+	// longer.
 	RemoveOrphans bool
 	// Args are further arguments of the manager.
 	Args []string
@@ -69,13 +69,13 @@ const (
 	DefaultRepository = "ghcr.io/xpkg-dev/xpkg"
 	// DefaultReplicas lets one manager take over from another at once.
 	DefaultReplicas = 2
-	// DefaultCacheSize and DefaultCacheLimit leave room for what is on its way.
+	// DefaultCacheSize and DefaultCacheLimit leave room for downloads in progress.
 	DefaultCacheSize  = "2Gi"
 	DefaultCacheLimit = "1Gi"
 )
 
-// DefaultResources are those of a manager of a few hundred packages. The processor
-// has no limit: an install would only take longer.
+// DefaultResources are sized for a manager of a few hundred packages. There is no CPU
+// limit: it would only make installs slower.
 func DefaultResources() corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{
@@ -85,15 +85,15 @@ func DefaultResources() corev1.ResourceRequirements {
 	}
 }
 
-// ErrOption is the failure of an option that makes no sense.
-var ErrOption = failure.Register(failure.Code{
-	Name: "BootstrapOption", Class: failure.Usage,
-	Cause: "An option of what is to be installed in a cluster cannot be used.",
+// ErrOption is the code for an invalid option.
+var ErrOption = errcode.Code{
+	Name: "BootstrapOption", Class: errcode.Usage,
+	Cause: "An option of `xpkg bootstrap` is invalid.",
 	Fix:   "Correct the option that the message names.",
-})
+}
 
-// check refuses what a cluster would not understand, or would take for more than was
-// meant.
+// check rejects options that a cluster would not accept or would interpret more broadly
+// than intended.
 func (o Options) check() error {
 	for _, group := range o.PackageGroups {
 		if err := checkGroup(group); err != nil {
@@ -116,7 +116,7 @@ func checkGroup(group string) error {
 		return nil
 	case len(validation.IsDNS1123Subdomain(group)) > 0:
 		return ErrOption.New(nil, "%.80q is no API group such as s3.aws.upbound.io", group)
-	case rights.Reserved(schema.GroupResource{Group: group}):
+	case rbac.Reserved(schema.GroupResource{Group: group}):
 		return ErrOption.New(nil, "packages may not define types of the API group %s", group)
 	}
 	return nil

@@ -6,8 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Plain gives an object as one writes it down: without a status, which is never
-// anybody's wish.
+// Plain returns an object as written in a manifest: without a status.
 func Plain(o Object) (map[string]any, error) {
 	out, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {

@@ -2,6 +2,7 @@ package bootstrap_test
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,15 +18,16 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
-	"github.com/xpkg-dev/xpkg/internal/format"
-	"github.com/xpkg-dev/xpkg/internal/manager"
+	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/permission"
-	"github.com/xpkg-dev/xpkg/internal/rights"
+	"github.com/xpkg-dev/xpkg/internal/testing/hook"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+	"github.com/xpkg-dev/xpkg/pkg/rbac"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// unproven are rights that no call of these tests needs, with the reason why they are
-// there all the same: "verb resource".
+// unproven lists permissions that no request of these tests needs, as "verb resource",
+// each with the reason why it is granted.
 var unproven = map[string]string{
 	"update providers/finalizers":              "an admission plugin asks for it that this API server does not have",
 	"update configurations/finalizers":         "an admission plugin asks for it that this API server does not have",
@@ -36,10 +38,11 @@ var unproven = map[string]string{
 	"patch customresourcedefinitions/status":   "an API server that is slow to serve a new kind is woken; this one is not slow",
 }
 
-// held are rights that the manager uses by giving them to others, and in no call.
+// held names the permissions that the manager holds in order to grant them, and uses in
+// no request.
 const held = "package-groups"
 
-// sometimes are rights that calls need only now and then.
+// sometimes lists permissions that are only needed occasionally.
 var sometimes = map[string]string{
 	"patch events":               "an event that repeats itself within minutes is counted",
 	"get configurationrevisions": "one lets go of objects that the active one did not take with its own writes",
@@ -47,8 +50,8 @@ var sometimes = map[string]string{
 	"get rolebindings":           "what was written is looked at when the answer was lost",
 }
 
-// The manager installs, upgrades and corrects packages of every sort with the rights
-// of the manifests, is never refused anything, and needs each of the rights.
+// The manager installs, upgrades and corrects packages of every kind with the permissions
+// of the manifests, no request is denied, and every permission is needed.
 func TestTheRightsAreEnoughAndNotMore(t *testing.T) {
 	s := newStand(t)
 	s.install(t, options().Grants())
@@ -104,15 +107,16 @@ func TestEveryGrantIsNeeded(t *testing.T) {
 		}
 		t.Run(without.Name, func(t *testing.T) {
 			s.install(t, slices.DeleteFunc(options().Grants(), func(g bootstrap.Grant) bool {
-				// What the manager holds for others it may do as well.
-				return g.Name == without.Name || g.Name == held && len(rights.Missing(g.Rules, without.Rules)) == 0
+				// The manager may use the permissions that it holds in order to grant
+				// them.
+				return g.Name == without.Name || g.Name == held && len(rbac.Missing(g.Rules, without.Rules)) == 0
 			}))
 			seen, stop := s.run(t)
 			defer stop()
 			n++
 			name := fmt.Sprintf("needs-%d", n)
 			s.put(t, s.pullSecret(name))
-			provider := pkg(v1.ProviderKind, name, s.publish(t, name+"-p", "v1.0.0", stream("Provider", name, definition(name, "a"))))
+			provider := pkg(v1.ProviderKind, name+"-provider", s.publish(t, name+"-p", "v1.0.0", stream("Provider", name, definition(name, "a"), webhook("ValidatingWebhookConfiguration", name, "a"))))
 			provider.PackageSpec().PackagePullSecrets = []corev1.LocalObjectReference{{Name: name}}
 			s.put(t, provider)
 			needy := s.needy(t, name+"-needy", name+"-needed", "v1.0.0")
@@ -122,12 +126,15 @@ func TestEveryGrantIsNeeded(t *testing.T) {
 				s.abandon(t, needy)
 			}
 			s.put(t, pkg(v1.ConfigurationKind, name, s.publish(t, name+"-c", "v1.0.0", stream("Configuration", name, xrd(name, "a")))))
-			// A function has certificates, and no rights that the manager would have to hold.
+			// A function has certificates, but no permissions that the manager would have
+			// to hold.
 			s.put(t, pkg(v1.FunctionKind, name, s.publish(t, name+"-f", "v1.0.0", stream("Function", name))))
 			wait.Until(t, patience, "the manager is refused something", func() (string, bool) {
+				// Webhooks are probed when the runtime is available.
+				s.playKubelet(t)
 				denials := seen.denials()
 				if without.Name == held {
-					return s.reason(t, provider), s.reason(t, provider) == rights.ErrPermissionMissing.Name
+					return s.reason(t, provider), s.reason(t, provider) == rbac.ErrPermissionMissing.Name
 				}
 				for _, rule := range without.Rules {
 					for _, resource := range rule.Resources {
@@ -166,7 +173,7 @@ func onlyUnproven(g bootstrap.Grant) bool {
 	return true
 }
 
-// examples installs those of the repository.
+// examples installs the examples of the repository.
 func (s *stand) examples(t *testing.T) {
 	t.Helper()
 	for folder, kind := range map[string]string{
@@ -180,9 +187,9 @@ func (s *stand) examples(t *testing.T) {
 	}
 }
 
-// everything installs packages with objects of every kind, so many of each that they
-// are listed, changes what they say, then only their labels, drops most of a provider,
-// and lets a registry be private.
+// everything installs packages with objects of every kind, so many of each that they are
+// listed, changes their content, then only their labels, removes most of a provider, and
+// makes a registry private.
 func (s *stand) everything(t *testing.T) {
 	t.Helper()
 	s.put(t, s.pullSecret("registry"))
@@ -195,13 +202,17 @@ func (s *stand) everything(t *testing.T) {
 	})
 	for _, kind := range v1.PackageKinds() {
 		few := "few-" + strings.ToLower(kind)
+		name := "every-" + strings.ToLower(kind)
+		if kind == v1.ProviderKind {
+			s.serve(t, few)
+			s.serve(t, name)
+		}
 		p := pkg(kind, few, s.publish(t, few, "v1.0.0", stream(kind, few, all(kind, few, 1)...)))
 		s.put(t, p)
 		s.healthy(t, p)
-		name := "every-" + strings.ToLower(kind)
 		p = pkg(kind, name, s.publish(t, name, "v1.0.0", stream(kind, name, all(kind, "first", many)...)))
-		// What was given to the version before is compared.
-		p.SetAnnotations(map[string]string{permission.AnnotationIncrease: string(manager.ApproveIncrease)})
+		// The permissions of the previous version are compared.
+		p.SetAnnotations(map[string]string{permission.AnnotationIncrease: string(controller.ApproveIncrease)})
 		s.put(t, p)
 		s.healthy(t, p)
 		second := s.publish(t, name, "v2.0.0", stream(kind, name+"-2", all(kind, "second", many)...))
@@ -217,7 +228,15 @@ func (s *stand) everything(t *testing.T) {
 	}
 }
 
-// remove deletes a package whose program has a part in that, and waits until it is gone.
+// serve starts a program that serves the webhooks of a package.
+func (s *stand) serve(t *testing.T, name string) {
+	t.Helper()
+	l := hook.Listen(t)
+	hook.Serve(t, s.client, s.namespace, name, l)
+	hook.Route(t, s.client, s.namespace, name, l.Addr().(*net.TCPAddr))
+}
+
+// remove deletes a package with a runtime finalizer, and waits until it is gone.
 func (s *stand) remove(t *testing.T, p v1.Package) {
 	t.Helper()
 	if err := s.client.Delete(t.Context(), p); err != nil {
@@ -232,7 +251,7 @@ func (s *stand) remove(t *testing.T, p v1.Package) {
 // many is so many objects of a kind that they are listed rather than read one by one.
 const many = 9
 
-// all gives objects of each sort that a package of a kind can bring.
+// all returns objects of each kind that a package can contain.
 func all(kind, text string, n int) []string {
 	var out []string
 	for i := range n {
@@ -260,7 +279,7 @@ func object(apiVersion, kind, name, text string) string {
 	return fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata:\n  name: %s\nspec:\n  text: %s\n", apiVersion, kind, name, text)
 }
 
-// webhook is asked about nothing that there is.
+// webhook matches no existing resource.
 func webhook(kind, name, text string) string {
 	return fmt.Sprintf(`apiVersion: admissionregistration.k8s.io/v1
 kind: %s
@@ -271,7 +290,7 @@ webhooks:
   sideEffects: None
   clientConfig: {service: {name: replaced, namespace: replaced, path: /%[3]s}}
   rules:
-  - {apiGroups: [%[3]s.example.org], apiVersions: [v1], resources: [nothing], operations: [CREATE]}
+  - {apiGroups: [bootstrap.example.org], apiVersions: [v1], resources: [nothing], operations: [CREATE]}
 `, kind, name, text)
 }
 
@@ -322,7 +341,7 @@ func (s *stand) pullSecret(name string) client.Object {
 	}
 }
 
-// crossplane is a Deployment that says which version of Crossplane runs.
+// crossplane is a Deployment from which the version of Crossplane is read.
 func crossplane(namespace string) client.Object {
 	selector := map[string]string{"app": "crossplane"}
 	return &appsv1.Deployment{
@@ -337,10 +356,10 @@ func crossplane(namespace string) client.Object {
 	}
 }
 
-// example is the package.yaml of an example, as `xpkg build` makes it.
+// example returns the package.yaml of an example, as built by `xpkg build`.
 func example(t *testing.T, folder string) string {
 	t.Helper()
-	files, err := format.ReadFolder(os.DirFS(filepath.Join("..", "..", "examples", filepath.FromSlash(folder))), format.FolderOptions{})
+	files, err := xpkg.ReadFolder(os.DirFS(filepath.Join("..", "..", "examples", filepath.FromSlash(folder))), xpkg.FolderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,13 +12,22 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+
 	appsv1 "k8s.io/api/apps/v1"
+
 	authenticationv1 "k8s.io/api/authentication/v1"
+
 	corev1 "k8s.io/api/core/v1"
+
 	rbacv1 "k8s.io/api/rbac/v1"
+
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -26,21 +35,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/xpkg-dev/xpkg/apis"
+
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
 	"github.com/xpkg-dev/xpkg/internal/cache"
-	"github.com/xpkg-dev/xpkg/internal/closure"
-	"github.com/xpkg-dev/xpkg/internal/content"
+	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/leader"
-	"github.com/xpkg-dev/xpkg/internal/manager"
-	"github.com/xpkg-dev/xpkg/internal/oci"
 	"github.com/xpkg-dev/xpkg/internal/permission"
-	"github.com/xpkg-dev/xpkg/internal/rights"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
 // patience is for a machine that is busy.
@@ -55,8 +64,8 @@ type stand struct {
 	namespace string
 }
 
-// TestMain makes clients list what they watch, as they do with API servers that have
-// no streaming lists.
+// TestMain makes clients list the resources that they watch, as with API servers without
+// streaming lists.
 func TestMain(m *testing.M) {
 	if err := os.Setenv("KUBE_FEATURE_WatchListClient", "false"); err != nil {
 		panic(err)
@@ -84,8 +93,8 @@ func newStand(t *testing.T) *stand {
 	return s
 }
 
-// clear deletes all packages: what they need is in the registry of their test. No
-// manager is there to see them off.
+// clear deletes all packages: their content is in the registry of their test. No manager
+// runs that would handle finalizers.
 func (s *stand) clear(t *testing.T) {
 	for _, kind := range v1.PackageKinds() {
 		list := v1.NewPackageList(kind)
@@ -107,13 +116,13 @@ func (s *stand) clear(t *testing.T) {
 // ceiling is the name of the ConfigMap with the ceiling over what packages request.
 const ceiling = "ceiling"
 
-// options are those of the manager of these tests: it may give what the packages of
-// the tests need.
+// options are the options of the manager of these tests: it may grant the permissions
+// that the packages of the tests need.
 func options() bootstrap.Options {
 	return bootstrap.Options{Version: "test", PackageGroups: []string{"bootstrap.example.org", "hello.xpkg.dev"}, PermissionCeiling: ceiling, RemoveOrphans: true}
 }
 
-// install creates what the manager needs, with some grants.
+// install creates the objects that the manager needs, with the given grants.
 func (s *stand) install(t *testing.T, grants []bootstrap.Grant) {
 	t.Helper()
 	all, err := bootstrap.Manifests(options())
@@ -127,7 +136,7 @@ func (s *stand) install(t *testing.T, grants []bootstrap.Grant) {
 		}
 	}
 	for _, o := range bootstrap.RolesOf(options().Grants(), s.namespace) {
-		// What is not granted any more has to go.
+		// Grants that no longer exist are deleted.
 		if err := s.client.Delete(t.Context(), o); client.IgnoreNotFound(err) != nil {
 			t.Fatal(err)
 		}
@@ -138,7 +147,7 @@ func (s *stand) install(t *testing.T, grants []bootstrap.Grant) {
 	}
 	s.put(t, &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: ceiling},
-		Data:       map[string]string{rights.CeilingKey: "deny: [{name: no-secrets, resources: [secrets]}]"},
+		Data:       map[string]string{rbac.CeilingKey: "deny: [{name: no-secrets, resources: [secrets]}]"},
 	})
 	wait.Until(t, patience, "the package API is served", func() (string, bool) {
 		err := errors.Join(s.client.List(t.Context(), &v1.ProviderList{}), s.client.List(t.Context(), &v1beta1.ImageConfigList{}))
@@ -166,9 +175,9 @@ func (s *stand) identity(t *testing.T) *rest.Config {
 	return cfg
 }
 
-// run runs a manager as its ServiceAccount until the test ends or it is stopped, and
-// gives what it asks the API server for. It does not wait until it works: without
-// its rights it never does.
+// run runs a manager with its ServiceAccount until the test ends or it is stopped, and
+// returns its requests. It does not wait until the manager is ready: without its
+// permissions it never is.
 func (s *stand) run(t *testing.T) (*calls, func()) {
 	t.Helper()
 	seen, cfg := newCalls(), s.identity(t)
@@ -177,18 +186,19 @@ func (s *stand) run(t *testing.T) (*calls, func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source := content.NewSource(content.Options{Store: packages.Store(), Names: packages, Remote: oci.RemoteOptions{}})
+	source := fetch.NewSource(fetch.Options{Store: packages.Store(), Names: packages, Remote: remote.Options{}})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		for ctx.Err() == nil {
-			err := manager.Run(ctx, manager.Options{
+			err := controller.Run(ctx, controller.Options{
 				Config: cfg, Content: source, Images: source, Namespace: s.namespace, InUse: packages.Use, Log: slog.New(slog.DiscardHandler),
-				Permissions:    &manager.Permissions{Ceiling: permission.CeilingSource{ConfigMap: ceiling}},
+				Permissions:    &controller.Permissions{Ceiling: permission.CeilingSource{ConfigMap: ceiling}},
 				Runtimes:       runtime.Everywhere(runtime.Deployment),
+				Settle:         time.Second,
 				LeaderElection: &leader.Election{Identity: t.Name()},
-				Dependencies:   &manager.Dependencies{Registry: source, Upgrades: closure.UpgradeOrDowngrade, Removal: closure.RemoveOrphans},
+				Dependencies:   &controller.Dependencies{Registry: source, Upgrades: graph.UpgradeOrDowngrade, Removal: graph.RemoveOrphans},
 			})
 			if err != nil && ctx.Err() == nil {
 				// Like a pod it is started again.
@@ -227,7 +237,7 @@ func pause(ctx context.Context) {
 	}
 }
 
-// publish pushes a package, and gives its reference.
+// publish pushes a package, and returns its reference.
 func (s *stand) publish(t *testing.T, name, tag, stream string) string {
 	t.Helper()
 	return publish.Stream(t, s.registry, "bootstrap/"+name, tag, []byte(stream)).String()
@@ -246,7 +256,7 @@ func (s *stand) healthy(t *testing.T, p v1.Package) {
 	})
 }
 
-// playKubelet makes the pods of programs run: there is no node that would.
+// playKubelet makes Deployments available, as there is no node.
 func (s *stand) playKubelet(t *testing.T) {
 	t.Helper()
 	var pods corev1.PodList
@@ -257,7 +267,7 @@ func (s *stand) playKubelet(t *testing.T) {
 		if pods.Items[i].Status.Phase == corev1.PodRunning {
 			continue
 		}
-		pods.Items[i].Status = corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}}
+		pods.Items[i].Status = corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}}}
 		if err := s.client.Status().Update(t.Context(), &pods.Items[i]); err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			t.Fatal(err)
 		}

@@ -6,18 +6,19 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	ociarchive "github.com/xpkg-dev/xpkg/pkg/oci/archive"
 )
 
-// Add puts a package into the cache: a .xpkg file, an archive as docker save
-// writes it, either of them compressed with gzip or not, or the folder of an OCI
-// layout. It is known by the names from then on, each of them a plain name or the
-// full reference of a package; without any, by the name of the file without its
-// ending. A name that meant something else means this from then on.
+// Add adds a package to the cache: a .xpkg file, an archive in the format of docker save,
+// either of them optionally compressed with gzip, or the folder of an OCI layout. The
+// names refer to it from then on; each is a plain name or the full reference of a
+// package. Without names, it gets the name of the file without its extension. An existing
+// name is moved.
 //
-// All of the package is read and checked before anything is kept. What is kept is
-// what is needed to install it, and stays until [Cache.Prune] is told to remove
-// named packages.
+// All of the package is read and checked before anything is stored. The cache stores the
+// content that an install needs and keeps it until [Cache.Prune] is called with the
+// option to remove named packages.
 func (c *Cache) Add(ctx context.Context, path string, names ...string) (Entry, error) {
 	if len(names) == 0 {
 		names = []string{stem(filepath.Base(filepath.Clean(path)))}
@@ -27,7 +28,7 @@ func (c *Cache) Add(ctx context.Context, path string, names ...string) (Entry, e
 		return Entry{}, err
 	}
 	defer root.Close() //nolint:errcheck // It was only read.
-	a, err := c.store.OpenArchive(ctx, root, file, c.limits)
+	a, err := ociarchive.OpenInWithScratch(ctx, root, file, c.store.Scratch, c.limits)
 	if err != nil {
 		return Entry{}, err
 	}
@@ -36,7 +37,7 @@ func (c *Cache) Add(ctx context.Context, path string, names ...string) (Entry, e
 	if err != nil {
 		return Entry{}, err
 	}
-	about, err := readAbout(ctx, a, c.limits, file)
+	summary, err := readSummary(ctx, a, c.limits, file)
 	if err != nil {
 		return Entry{}, err
 	}
@@ -44,32 +45,32 @@ func (c *Cache) Add(ctx context.Context, path string, names ...string) (Entry, e
 	if err != nil {
 		return Entry{}, err
 	}
-	c.keepAbout(ctx, parts[0], about)
-	if err := c.giveNames(ctx, keys, parts); err != nil {
+	c.storeSummary(ctx, parts[0], summary)
+	if err := c.assignNames(ctx, keys, parts); err != nil {
 		return Entry{}, err
 	}
 	return c.entry(ctx, parts[0])
 }
 
-// openFolderOf opens the folder that a file is in, after links in the path, which
-// is that of the user.
+// openFolderOf opens the folder of a file. It follows links in the path, because the user
+// chose the path.
 func openFolderOf(path string) (*os.Root, string, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if err == nil {
 		real, err = filepath.Abs(real)
 	}
 	if err != nil {
-		return nil, "", oci.ErrArchiveNotFound.New(err, "cannot open %s", path)
+		return nil, "", ociarchive.ErrArchiveNotFound.New(err, "cannot open %s", path)
 	}
 	root, err := os.OpenRoot(filepath.Dir(real))
 	if err != nil {
-		return nil, "", oci.ErrArchiveNotFound.New(err, "cannot open %s", path)
+		return nil, "", ociarchive.ErrArchiveNotFound.New(err, "cannot open %s", path)
 	}
 	return root, filepath.Base(real), nil
 }
 
-// keysOf gives the canonical names for content. A reference with a digest names
-// that content only.
+// keysOf returns the canonical names for content. A reference with a digest is only valid
+// for that content.
 func keysOf(names []string, root oci.Digest) ([]string, error) {
 	var keys []string
 	for _, name := range names {
@@ -83,7 +84,7 @@ func keysOf(names []string, root oci.Digest) ([]string, error) {
 				return nil, err
 			}
 			if !ref.Digest.IsZero() && ref.Digest != root {
-				return nil, ErrCacheName.New(nil, "the package has digest %s and cannot be named %s", root, key)
+				return nil, ErrCacheName.New(nil, "the package has the digest %s and cannot be named %s", root, key)
 			}
 		}
 		keys = append(keys, key)
@@ -91,8 +92,8 @@ func keysOf(names []string, root oci.Digest) ([]string, error) {
 	return keys, nil
 }
 
-// giveNames writes down the names of content that is in the store.
-func (c *Cache) giveNames(ctx context.Context, keys []string, parts []oci.Digest) error {
+// assignNames writes down the names of content that is in the store.
+func (c *Cache) assignNames(ctx context.Context, keys []string, parts []oci.Digest) error {
 	return c.store.Exclusive(ctx, func() error {
 		var errs []error
 		for _, key := range keys {

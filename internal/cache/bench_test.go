@@ -5,11 +5,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 )
 
-// BenchmarkMakeRoom is what the limit adds to a write, in a cache of a thousand
-// packages: when there is room, and when a package has to go first.
+// BenchmarkMakeRoom measures the cost of the limit for a write, in a cache of a thousand
+// packages: with free room, and with an eviction.
 func BenchmarkMakeRoom(b *testing.B) {
 	clock := newClock()
 	dir := b.TempDir()
@@ -18,7 +19,7 @@ func BenchmarkMakeRoom(b *testing.B) {
 	must(b, err)
 	for i := range 1000 {
 		must(b, put(b.Context(), c, image(b, fmt.Sprint("package-", i), 1000)))
-		key := oci.DerivedKey{Digest: oci.DigestOf([]byte{byte(i), byte(i >> 8)}), Name: "index"}
+		key := store.DerivedKey{Digest: oci.DigestOf([]byte{byte(i), byte(i >> 8)}), Name: "index"}
 		must(b, c.store.PutDerived(b.Context(), key, make([]byte, 1000)))
 		clock.advance(time.Second)
 	}
@@ -30,7 +31,7 @@ func BenchmarkMakeRoom(b *testing.B) {
 			c, err := Open(dir, Options{Limit: limit, Now: clock.Now})
 			must(b, err)
 			defer c.Close() //nolint:errcheck // The numbers matter.
-			need := oci.Need{Bytes: 1000}
+			need := store.Need{Bytes: 1000}
 			for b.Loop() {
 				must(b, c.makeRoom(b.Context(), need, func() error { return nil }))
 				if name == "Full" && need.Bytes < total/2 {

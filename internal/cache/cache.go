@@ -12,7 +12,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 )
 
 const (
@@ -29,17 +30,18 @@ const (
 
 // Options change how a cache works.
 type Options struct {
-	// Limit is how many bytes the cache may keep. What people put beside the store does
-	// not count. 0 is the limit that was set for all, and none when there is no such.
+	// Limit is the maximum size of the cache in bytes. Sideloaded files beside the store
+	// do not count. 0 means the limit stored in the cache, if any, and otherwise no
+	// limit.
 	Limit int64
 	// LimitForAll sets the limit for all that open the cache without one of their own,
 	// from now on.
 	LimitForAll bool
-	// OCILimits bound what is read of one package.
+	// OCILimits are the limits for reading one package.
 	OCILimits oci.Limits
-	// Now gives the time; the system clock when it is nil.
+	// Now returns the current time. Nil means the system clock.
 	Now func() time.Time
-	// Before is that of [oci.StoreOptions].
+	// Before is [store.Options].Before.
 	Before func(change string) error
 }
 
@@ -47,7 +49,7 @@ type Options struct {
 type Cache struct {
 	dir    string
 	root   *os.Root
-	store  *oci.Store
+	store  *store.Store
 	limit  int64
 	limits oci.Limits
 	now    func() time.Time
@@ -60,16 +62,15 @@ type Cache struct {
 	imported  map[string]imported
 }
 
-// Open opens the package cache in dir, and makes it when it does not exist. It
-// fails as [oci.OpenStore] does. A cache that has more than its limit is made
-// smaller as far as possible.
+// Open opens the package cache in dir, and creates it if it does not exist. It fails as
+// [store.Open] does. A cache above its limit is reduced as far as possible.
 func Open(dir string, o Options) (*Cache, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
-		return nil, oci.ErrStoreWrite.New(err, "cannot open the package cache %s", dir)
+		return nil, store.ErrStoreWrite.New(err, "cannot open the package cache %s", dir)
 	}
 	if err := os.MkdirAll(dir, dirMode); err != nil {
-		return nil, oci.ErrStoreWrite.New(err, "cannot make the package cache %s", dir)
+		return nil, store.ErrStoreWrite.New(err, "cannot create the package cache %s", dir)
 	}
 	c := &Cache{
 		dir: dir, limit: o.Limit, limits: o.OCILimits.WithDefaults(), now: o.Now,
@@ -79,27 +80,27 @@ func Open(dir string, o Options) (*Cache, error) {
 		c.now = time.Now
 	}
 	if c.root, err = os.OpenRoot(dir); err != nil {
-		return nil, oci.ErrStoreWrite.New(err, "cannot open the package cache %s", dir)
+		return nil, store.ErrStoreWrite.New(err, "cannot open the package cache %s", dir)
 	}
-	c.store, err = oci.OpenStore(filepath.Join(dir, storeDir), oci.StoreOptions{Now: c.now, MakeRoom: c.makeRoom, Before: o.Before})
+	c.store, err = store.Open(filepath.Join(dir, storeDir), store.Options{Now: c.now, MakeRoom: c.makeRoom, Before: o.Before})
 	if err != nil {
 		return nil, errors.Join(err, c.root.Close())
 	}
 	if err := c.settleLimit(context.Background(), o); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
-	// Where it is not possible, the next write says why.
-	_ = c.makeRoom(context.Background(), oci.Need{}, func() error { return nil })
+	// If that fails, the next write reports the reason.
+	_ = c.makeRoom(context.Background(), store.Need{}, func() error { return nil })
 	return c, nil
 }
 
 // settleLimit finds out which limit holds, and sets it for all.
 func (c *Cache) settleLimit(ctx context.Context, o Options) error {
 	kept, err := c.store.GetRecord(ctx, limitKind, "")
-	if err != nil && !oci.ErrBlobNotFound.Is(err) {
+	if err != nil && !errors.Is(err, oci.ErrBlobNotFound) {
 		return err
 	}
-	// What cannot be read is no limit, until somebody sets one again.
+	// A limit that cannot be parsed counts as no limit.
 	forAll, err := strconv.ParseInt(strings.TrimSpace(string(kept.Data)), 10, 64)
 	if err != nil || forAll < 0 {
 		forAll = 0
@@ -111,14 +112,14 @@ func (c *Cache) settleLimit(ctx context.Context, o Options) error {
 	if !o.LimitForAll || o.Limit == forAll {
 		return nil
 	}
-	return c.store.PutRecord(oci.Record{Kind: limitKind, Data: fmt.Appendln(nil, o.Limit)})
+	return c.store.PutRecord(store.Record{Kind: limitKind, Data: fmt.Appendln(nil, o.Limit)})
 }
 
 // Store is where the content is.
-func (c *Cache) Store() *oci.Store { return c.store }
+func (c *Cache) Store() *store.Store { return c.store }
 
 // Dir is the folder of the cache.
 func (c *Cache) Dir() string { return c.dir }
 
-// Close gives up the folder. Content that is open stays readable.
+// Close closes the cache. Open content stays readable.
 func (c *Cache) Close() error { return errors.Join(c.store.Close(), c.root.Close()) }

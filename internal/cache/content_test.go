@@ -10,8 +10,11 @@ import (
 	"testing"
 
 	"github.com/xpkg-dev/xpkg/internal/cache"
-	"github.com/xpkg-dev/xpkg/internal/content"
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
+	"github.com/xpkg-dev/xpkg/pkg/oci/image"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
 const helloYAML = "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata:\n  name: my-cool-pkg\n"
@@ -20,12 +23,12 @@ const helloYAML = "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nm
 // that is copied into the cache, by this manager and by the next: no network.
 func TestNeverReadsFromTheCache(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
-	img, err := oci.BuildImage(ctx, oci.ImageInput{PackageYAML: []byte(helloYAML)})
+	img, err := image.Build(ctx, image.Input{PackageYAML: []byte(helloYAML)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var file bytes.Buffer
-	if err := oci.WriteArchive(ctx, &file, img, oci.ArchiveOptions{}, oci.Limits{}); err != nil {
+	if err := archive.Write(ctx, &file, img, archive.WriteOptions{}, oci.Limits{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "mycoolpkg.xpkg"), file.Bytes(), 0o600); err != nil {
@@ -36,7 +39,7 @@ func TestNeverReadsFromTheCache(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		source := content.NewSource(content.Options{Store: c.Store(), Names: c, Remote: oci.RemoteOptions{
+		source := fetch.NewSource(fetch.Options{Store: c.Store(), Names: c, Remote: remote.Options{
 			Dial: func(_ context.Context, _, address string) (net.Conn, error) {
 				t.Errorf("%s was dialed", address)
 				return nil, errors.New("no network")
@@ -47,7 +50,7 @@ func TestNeverReadsFromTheCache(t *testing.T) {
 			t.Fatalf("got %s (%v), want %s", d, err, img.Digest())
 		}
 		ref := oci.MustParseReference("registry.example.com/any/thing:v1")
-		pkg, err := source.Read(ctx, content.Plain(ref), d, false)
+		pkg, err := source.Read(ctx, fetch.Plain(ref), d, false)
 		if err != nil || pkg.Meta.Name != "my-cool-pkg" {
 			t.Errorf("got %+v (%v)", pkg, err)
 		}

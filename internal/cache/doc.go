@@ -1,29 +1,28 @@
-// Package cache is the package cache: a folder where packages are kept, so that
-// they are fetched once, and where people put packages of their own (packages
-// guide, "The Package Cache").
+// Package cache implements the package cache: a folder that keeps downloaded packages,
+// and into which users can put packages of their own (packages guide, "The Package
+// Cache").
 //
-//	DIR/store/        what xpkg keeps: content under its digest, names, uses
-//	DIR/NAME.xpkg     what people put there: also NAME.xpkg.gz and NAME.tar, and
-//	DIR/NAME/         the folder of an OCI layout
+//	DIR/store/        managed content: blobs by digest, names, uses
+//	DIR/NAME.xpkg     sideloaded files, also NAME.xpkg.gz and NAME.tar
+//	DIR/NAME/         a sideloaded OCI layout
 //
-// DIR may be a volume that everybody writes to. The store inside of it belongs to
-// this user alone, and what others put beside it is read without following links
-// out of DIR, verified, and copied into the store before anybody uses it.
+// DIR may be a volume that other users can write to. The store inside of it belongs to
+// this user alone. Sideloaded files are read without following links out of DIR,
+// verified, and copied into the store before use.
 //
-// # What stays
+// # Eviction
 //
-// The store has a limit in bytes. When there is no room for what is to be written,
-// what was not used for longest goes first, whole packages at a time: what was
-// derived of a package, then its layers, its manifest last. A package stays when
+// The store has a limit in bytes. If a write does not fit, the least recently used
+// packages are evicted, whole packages at a time: first the data derived from a package,
+// then its layers, and last its manifest. A package is kept while
 //
-//   - a control plane uses it, which [Cache.Use] says, for all processes and until it
-//     is said otherwise;
-//   - somebody gave it a name with [Cache.Add];
-//   - it is open, or was used within the last ten minutes: whoever has just fetched
+//   - a control plane uses it, as recorded with [Cache.Use] for all processes;
+//   - it has a name from [Cache.Add];
+//   - it is open, or was used within the last ten minutes: a process that has just fetched
 //     it is still going to use it.
 //
-// When what stays leaves no room, nothing is removed and nothing is written.
+// If the packages that are kept leave no room, nothing is evicted and nothing is written.
 //
-// Several processes can share a cache, and a process that ends at any moment leaves
-// a cache that can be opened and verified.
+// Several processes can share a cache. If a process is killed, the cache can still be
+// opened and verified.
 package cache

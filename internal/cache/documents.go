@@ -4,19 +4,20 @@ import (
 	"context"
 	"sync"
 
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 )
 
-// documents remembers which blobs are manifests or indexes, and what they refer
-// to, so that each is read once.
+// documents caches which blobs are manifests or indexes, and their references, so that
+// each is read once.
 type documents struct {
 	mu   sync.Mutex
 	refs map[oci.Digest][]oci.Digest
 }
 
-// of gives what the documents among the entries refer to. The others are absent. A
-// document that cannot be read refers to nothing: it is put aside.
-func (d *documents) of(ctx context.Context, s *oci.Store, entries []oci.Entry, limits oci.Limits) (map[oci.Digest][]oci.Digest, error) {
+// of returns the references of the documents among the entries. Other entries are absent
+// from the result. A document that cannot be read has no references and is quarantined.
+func (d *documents) of(ctx context.Context, s *store.Store, entries []store.Entry, limits oci.Limits) (map[oci.Digest][]oci.Digest, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	known := make(map[oci.Digest][]oci.Digest, len(entries))
@@ -44,8 +45,8 @@ func (d *documents) of(ctx context.Context, s *oci.Store, entries []oci.Entry, l
 	return docs, nil
 }
 
-// references gives what a document refers to, and nil for any other blob.
-func references(ctx context.Context, s *oci.Store, blob oci.Digest, limits oci.Limits) ([]oci.Digest, error) {
+// references returns the references of a document, and nil for any other blob.
+func references(ctx context.Context, s *store.Store, blob oci.Digest, limits oci.Limits) ([]oci.Digest, error) {
 	doc, err := s.Document(ctx, blob, limits)
 	if err != nil || doc == nil {
 		return nil, err

@@ -4,17 +4,17 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 )
 
-// makeRoom lets something be written when there is room for it within the limit,
-// and makes that room where it can. It is oci.StoreOptions.MakeRoom.
-func (c *Cache) makeRoom(ctx context.Context, need oci.Need, reserve func() error) error {
+// makeRoom calls reserve when the write fits within the limit, after evicting packages if
+// necessary. It implements store.Options.MakeRoom.
+func (c *Cache) makeRoom(ctx context.Context, need store.Need, reserve func() error) error {
 	if c.limit == 0 {
 		return reserve()
 	}
 	if need.Bytes > c.limit {
-		return ErrCacheFull.New(nil, "the package cache %s may have %s (--cache-limit), and %s are to be written", c.dir, amount(c.limit), amount(need.Bytes))
+		return ErrCacheFull.New(nil, "the package cache %s is limited to %s (--cache-limit), but the package needs %s", c.dir, amount(c.limit), amount(need.Bytes))
 	}
 	return c.store.Exclusive(ctx, func() error {
 		if err := c.shrink(ctx, need); err != nil {
@@ -24,9 +24,9 @@ func (c *Cache) makeRoom(ctx context.Context, need oci.Need, reserve func() erro
 	})
 }
 
-// shrink evicts what has to go for the cache to have room within its limit. When
-// that is not possible it removes nothing.
-func (c *Cache) shrink(ctx context.Context, need oci.Need) error {
+// shrink evicts packages until the write fits within the limit. It removes nothing if
+// that is not possible.
+func (c *Cache) shrink(ctx context.Context, need store.Need) error {
 	over, err := c.over(ctx, need.Bytes)
 	if err != nil || over <= 0 {
 		return err
@@ -35,7 +35,7 @@ func (c *Cache) shrink(ctx context.Context, need oci.Need) error {
 	if over -= swept; err != nil || over <= 0 {
 		return err
 	}
-	s, err := c.survey(ctx)
+	s, err := c.scan(ctx)
 	if err != nil {
 		return err
 	}
@@ -70,9 +70,9 @@ func (c *Cache) over(ctx context.Context, need int64) (int64, error) {
 	return total + need - c.limit, err
 }
 
-// noRoom tells whether waiting helps: it does when enough of what stays does so
-// only because it was used a moment ago.
-func (c *Cache) noRoom(s *survey, need oci.Need, missing int64) error {
+// noRoom returns the error for a write that does not fit. It distinguishes a cache that
+// is full from a cache in which enough packages are only kept because of a recent use.
+func (c *Cache) noRoom(s *snapshot, need store.Need, missing int64) error {
 	later := *s
 	later.now = s.now.Add(grace)
 	all := candidates(&later, later.holdings())
@@ -80,12 +80,12 @@ func (c *Cache) noRoom(s *survey, need oci.Need, missing int64) error {
 	if recent >= missing {
 		return c.busy(need, fmt.Sprintf("%s were used within the last %d minutes", amount(recent), int(grace.Minutes())))
 	}
-	return ErrCacheFull.New(nil, "the package cache %s may have %s (--cache-limit), %s more are to be written, and %s too many are in use or were added by name",
+	return ErrCacheFull.New(nil, "the package cache %s is limited to %s (--cache-limit); %s more are needed, and packages in use or with a name exceed the limit by %s",
 		c.dir, amount(c.limit), amount(need.Bytes), amount(missing-recent))
 }
 
-func (c *Cache) busy(need oci.Need, why string) error {
-	return ErrCacheBusy.New(nil, "the package cache %s may have %s (--cache-limit) and has no room for %s now: %s", c.dir, amount(c.limit), amount(need.Bytes), why)
+func (c *Cache) busy(need store.Need, why string) error {
+	return ErrCacheBusy.New(nil, "the package cache %s is limited to %s (--cache-limit) and has no room for %s yet: %s", c.dir, amount(c.limit), amount(need.Bytes), why)
 }
 
 func withoutLastResort(all []candidate) []candidate {
@@ -97,7 +97,7 @@ func withoutLastResort(all []candidate) []candidate {
 	return all
 }
 
-// amount is a number of bytes as people read it.
+// amount formats a number of bytes.
 func amount(n int64) string {
 	switch {
 	case n < 1<<10:

@@ -10,11 +10,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 )
 
-// filled is a cache with packages of about 1,000 bytes each, an hour apart, and
-// room for so many of them.
+// filled returns a cache with packages of summary 1,000 bytes each, an hour apart, and room
+// for the given number of packages.
 func filled(t *testing.T, clock *clock, room int, names ...string) (*Cache, map[string]oci.Digest) {
 	t.Helper()
 	one := open(t, t.TempDir(), Options{})
@@ -113,7 +114,7 @@ func TestCacheFull(t *testing.T) {
 	if there(t, c, digests) != "ab" || diskSize(t, c) > before+1000 {
 		t.Errorf("%s are left with %d bytes", there(t, c, digests), diskSize(t, c))
 	}
-	// What nobody uses any more makes room.
+	// Content without a use can be evicted.
 	must(t, c.Use("cluster", nil))
 	must(t, put(t.Context(), c, image(t, "e", 1000)))
 	if got := there(t, c, digests); got != "b" {
@@ -121,8 +122,7 @@ func TestCacheFull(t *testing.T) {
 	}
 }
 
-// What has just been fetched is not evicted for what is fetched next, because it is
-// going to be used; later it is.
+// A package that has just been fetched is not evicted for the next one; later it is.
 func TestCacheBusy(t *testing.T) {
 	clock := newClock()
 	c, digests := filled(t, clock, 2)
@@ -139,23 +139,23 @@ func TestCacheBusy(t *testing.T) {
 	must(t, put(t.Context(), c, image(t, "e", 1000)))
 }
 
-// Derived values never cost a wanted package anything, and a package that is to be
-// installed costs the derived values of wanted ones when there is no other room.
+// Derived data never evicts a wanted package. A package to be installed evicts the
+// derived data of wanted packages if there is no other room.
 func TestDerivedGoesFirst(t *testing.T) {
 	clock := newClock()
 	c, digests := filled(t, clock, 3, "a")
-	key := oci.DerivedKey{Digest: digests["a"], Name: "objects"}
+	key := store.DerivedKey{Digest: digests["a"], Name: "objects"}
 	must(t, c.Store().PutDerived(t.Context(), key, make([]byte, 2*c.limit/3-100)))
 	must(t, c.Use("cluster", []oci.Digest{digests["a"]}))
 	clock.advance(time.Hour)
 	big := make([]byte, c.limit/2)
-	err := c.Store().PutDerived(t.Context(), oci.DerivedKey{Digest: digests["a"], Name: "other"}, big)
+	err := c.Store().PutDerived(t.Context(), store.DerivedKey{Digest: digests["a"], Name: "other"}, big)
 	wantCode(t, err, ErrCacheFull)
 	if _, err := c.Store().Peek().GetDerived(t.Context(), key); err != nil {
 		t.Error(err)
 	}
 	must(t, put(t.Context(), c, image(t, "e", 1000)))
-	if _, err := c.Store().GetDerived(t.Context(), key); !oci.ErrBlobNotFound.Is(err) {
+	if _, err := c.Store().GetDerived(t.Context(), key); !errors.Is(err, oci.ErrBlobNotFound) {
 		t.Errorf("what can be computed again is still there: %v", err)
 	}
 	if got := there(t, c, digests); got != "a" {
@@ -167,7 +167,7 @@ func TestDerivedGoesFirst(t *testing.T) {
 func TestDamagedRecordsRemoveNothing(t *testing.T) {
 	clock := newClock()
 	c, digests := filled(t, clock, 2, "a", "b")
-	must(t, c.store.PutRecord(oci.Record{Kind: usesKind, Name: "cluster", Data: []byte("{")}))
+	must(t, c.store.PutRecord(store.Record{Kind: usesKind, Name: "cluster", Data: []byte("{")}))
 	wantCode(t, put(t.Context(), c, image(t, "e", 1000)), ErrDamagedRecord)
 	if got := there(t, c, digests); got != "ab" {
 		t.Errorf("%s are left", got)
@@ -175,8 +175,8 @@ func TestDamagedRecordsRemoveNothing(t *testing.T) {
 	// The owner's next word heals it.
 	must(t, c.Use("cluster", []oci.Digest{digests["b"]}))
 	must(t, put(t.Context(), c, image(t, "e", 1000)))
-	must(t, c.store.PutRecord(oci.Record{Kind: namesKind, Name: "x", Data: nil}))
-	must(t, c.store.PutRecord(oci.Record{Kind: namesKind, Name: "y", Data: []byte(`{"version":2}`)}))
+	must(t, c.store.PutRecord(store.Record{Kind: namesKind, Name: "x", Data: nil}))
+	must(t, c.store.PutRecord(store.Record{Kind: namesKind, Name: "y", Data: []byte(`{"version":2}`)}))
 	r, err := c.Verify(t.Context())
 	must(t, err)
 	if len(r.Damaged) != 2 {
@@ -196,7 +196,7 @@ func TestDamagedManifestComesBack(t *testing.T) {
 	whole, err := os.ReadFile(path)
 	must(t, err)
 	must(t, os.WriteFile(path, append([]byte("{ "), whole...), 0o600))
-	if _, err := c.survey(t.Context()); err != nil {
+	if _, err := c.scan(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	_, err = c.Store().PutBytes(t.Context(), whole)
@@ -228,13 +228,12 @@ func TestOpenShrinks(t *testing.T) {
 	}
 }
 
-// The promise to whoever finds content in the store: either it can be read, or it
-// is said not to be there, and fetched again.
+// Content in the store can either be read, or is reported missing and fetched again.
 func TestEvictedIsFetchedAgain(t *testing.T) {
 	clock := newClock()
 	c, digests := filled(t, clock, 2, "a", "b")
 	wantAgain := image(t, "a", 1000)
-	// It is there, and old. Whoever puts it again relies on it from now on.
+	// The content exists and is old. Putting it again counts as a use.
 	must(t, put(t.Context(), c, wantAgain))
 	must(t, put(t.Context(), c, image(t, "e", 1000)))
 	if got := there(t, c, digests); got != "a" {
@@ -244,7 +243,7 @@ func TestEvictedIsFetchedAgain(t *testing.T) {
 	for _, name := range []string{"c", "d"} {
 		must(t, put(t.Context(), c, image(t, name, 1000)))
 	}
-	if err := stream(t.Context(), c.Store(), digests["a"]); !oci.ErrBlobNotFound.Is(err) {
+	if err := stream(t.Context(), c.Store(), digests["a"]); !errors.Is(err, oci.ErrBlobNotFound) {
 		t.Errorf("got %v", err)
 	}
 	clock.advance(time.Hour)
@@ -272,12 +271,12 @@ func TestUses(t *testing.T) {
 	}
 	broken := errors.New("input/output error")
 	c = open(t, c.Dir(), Options{Before: func(string) error { return broken }})
-	wantCode(t, c.Use("b", []oci.Digest{d("3")}), oci.ErrStoreWrite)
+	wantCode(t, c.Use("b", []oci.Digest{d("3")}), store.ErrStoreWrite)
 	// The same again writes nothing.
 	must(t, c.Use("b", want[1].Roots))
 }
 
-// Whoever opens the cache without a limit has that of the manager.
+// A cache that is opened without a limit has the limit of the manager.
 func TestLimitForAll(t *testing.T) {
 	dir := t.TempDir()
 	limits := []struct {
@@ -302,7 +301,7 @@ func TestLimitForAll(t *testing.T) {
 		must(t, c.Close())
 	}
 	c := open(t, dir, Options{})
-	must(t, c.store.PutRecord(oci.Record{Kind: limitKind, Data: []byte("?")}))
+	must(t, c.store.PutRecord(store.Record{Kind: limitKind, Data: []byte("?")}))
 	must(t, c.Close())
 	if c := open(t, dir, Options{}); c.limit != 0 {
 		t.Errorf("the limit is %d", c.limit)

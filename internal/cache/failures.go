@@ -1,37 +1,37 @@
 package cache
 
-import "github.com/xpkg-dev/xpkg/internal/failure"
+import "github.com/xpkg-dev/xpkg/pkg/errcode"
 
 // Failures of the package cache.
 var (
 	// ErrNotInCache is the failure of a name that nothing in the cache has.
-	ErrNotInCache = failure.Register(failure.Code{
-		Name: "NotInCache", Class: failure.NotFound,
-		Cause: "Nothing in the package cache has the name that spec.package gives with packagePullPolicy Never.",
+	ErrNotInCache = errcode.Code{
+		Name: "NotInCache", Class: errcode.NotFound,
+		Cause: "With packagePullPolicy Never, spec.package must be the name of a package in the package cache, and there is none with this name.",
 		Fix:   "Copy NAME.xpkg into the folder of the package cache, or add a package with `xpkg cache add FILE --as NAME`.",
-	})
+	}
 	// ErrCacheName is the failure of a name that content in the cache cannot have.
-	ErrCacheName = failure.Register(failure.Code{
-		Name: "CacheName", Class: failure.Usage,
+	ErrCacheName = errcode.Code{
+		Name: "CacheName", Class: errcode.Usage,
 		Cause: "The name is neither letters, digits, '.', '_' and '-', nor the full reference of a package.",
 		Fix:   "Use a name such as mycoolpkg, or a reference with its registry such as registry.example.com/acme/pkg:v1.0.0.",
-	})
-	// ErrCacheFull is the failure of a write for which no room can be made.
-	ErrCacheFull = failure.Register(failure.Code{
-		Name: "CacheFull", Class: failure.Unavailable,
-		Cause: "The limit of the package cache leaves no room for a package, and everything in the cache is in use or was added by name.",
-		Fix:   "Raise --cache-limit, or see with `xpkg cache ls` what could go and remove it with `xpkg cache prune --all`.",
-	})
-	// ErrCacheBusy is the failure of a write for which there is no room yet.
-	ErrCacheBusy = failure.Register(failure.Code{
-		Name: "CacheBusy", Class: failure.Unavailable,
-		Cause: "The limit of the package cache leaves no room for a package until others have not been used for ten minutes.",
-		Fix:   "Wait: the manager tries again by itself. Raise --cache-limit when this happens often.",
-	})
-	// ErrDamagedRecord is the failure of what the cache keeps about its content.
-	ErrDamagedRecord = failure.Register(failure.Code{
-		Name: "DamagedCacheRecord", Class: failure.Untrusted,
-		Cause: "A file in which the package cache keeps names, or what a control plane uses, is damaged, so nothing may be removed.",
-		Fix:   "Run `xpkg cache verify`, which removes the file, and add what had the name again; the manager writes its own again.",
-	})
+	}
+	// ErrCacheFull is the code for a write that cannot fit.
+	ErrCacheFull = errcode.Code{
+		Name: "CacheFull", Class: errcode.Unavailable,
+		Cause: "The package does not fit into the package cache, because all packages in it are in use or have a name.",
+		Fix:   "Raise --cache-limit, or list the packages with `xpkg cache ls` and remove unused ones with `xpkg cache prune --all`.",
+	}
+	// ErrCacheBusy is the code for a write that does not fit yet.
+	ErrCacheBusy = errcode.Code{
+		Name: "CacheBusy", Class: errcode.Unavailable,
+		Cause: "The package does not fit into the package cache until other packages have been unused for ten minutes.",
+		Fix:   "No action needed: the manager retries. Raise --cache-limit if this happens often.",
+	}
+	// ErrDamagedRecord is the code for a damaged record of the cache.
+	ErrDamagedRecord = errcode.Code{
+		Name: "DamagedCacheRecord", Class: errcode.Untrusted,
+		Cause: "A record of names or uses in the package cache is damaged, so no package can be removed safely.",
+		Fix:   "Run `xpkg cache verify`, which removes the record, and add the named package again; the manager restores its own records.",
+	}
 )

@@ -13,7 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	ociarchive "github.com/xpkg-dev/xpkg/pkg/oci/archive"
+	ociimage "github.com/xpkg-dev/xpkg/pkg/oci/image"
+	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 )
 
 // fataler is a test, or one run of a property.
@@ -30,9 +34,9 @@ func must(t fataler, err error) {
 	}
 }
 
-func wantCode(t fataler, err error, code interface{ Is(error) bool }) {
+func wantCode(t fataler, err error, code errcode.Code) {
 	t.Helper()
-	if !code.Is(err) {
+	if !errors.Is(err, code) {
 		t.Fatalf("got %v, want %+v", err, code)
 	}
 }
@@ -54,34 +58,34 @@ func open(t testing.TB, dir string, o Options) *Cache {
 }
 
 // image is a Configuration with some bytes that do not compress.
-func image(t testing.TB, name string, size int) *oci.Image {
+func image(t testing.TB, name string, size int) *ociimage.Image {
 	t.Helper()
 	image, err := buildImage(context.Background(), name, size)
 	must(t, err)
 	return image
 }
 
-func buildImage(ctx context.Context, name string, size int) (*oci.Image, error) {
+func buildImage(ctx context.Context, name string, size int) (*ociimage.Image, error) {
 	seed := [32]byte{}
 	copy(seed[:], name)
 	noise := make([]byte, size/2)
 	_, _ = rand.NewChaCha8(seed).Read(noise)
 	stream := fmt.Sprintf("apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata:\n  name: %s\n  annotations:\n    noise: %x\n", name, noise)
-	return oci.BuildImage(ctx, oci.ImageInput{PackageYAML: []byte(stream)})
+	return ociimage.Build(ctx, ociimage.Input{PackageYAML: []byte(stream)})
 }
 
-// xpkg writes a package file and gives its digest.
-func xpkg(t testing.TB, path, name string, size int) oci.Digest {
+// writePackage writes a package file and returns its digest.
+func writePackage(t testing.TB, path, name string, size int) oci.Digest {
 	t.Helper()
 	img := image(t, name, size)
 	must(t, os.WriteFile(path, archive(t, img), 0o600))
 	return img.Digest()
 }
 
-func archive(t testing.TB, img *oci.Image) []byte {
+func archive(t testing.TB, img *ociimage.Image) []byte {
 	t.Helper()
 	var file bytes.Buffer
-	must(t, oci.WriteArchive(context.Background(), &file, img, oci.ArchiveOptions{}, oci.Limits{}))
+	must(t, ociarchive.Write(context.Background(), &file, img, ociarchive.WriteOptions{}, oci.Limits{}))
 	return file.Bytes()
 }
 
@@ -94,14 +98,14 @@ func gzipped(t testing.TB, data []byte) []byte {
 	return packed.Bytes()
 }
 
-// put brings a package into the store as a fetch does.
-func put(ctx context.Context, c *Cache, img *oci.Image) error {
+// put adds a package to the store as a fetch does.
+func put(ctx context.Context, c *Cache, img *ociimage.Image) error {
 	_, _, err := c.store.AddPackage(ctx, img, oci.Limits{})
 	return err
 }
 
 // stream reads a package as an install does.
-func stream(ctx context.Context, s *oci.Store, d oci.Digest) error {
+func stream(ctx context.Context, s *store.Store, d oci.Digest) error {
 	a, err := s.Artifact(ctx, d, oci.Limits{})
 	if err != nil {
 		return err
@@ -110,7 +114,7 @@ func stream(ctx context.Context, s *oci.Store, d oci.Digest) error {
 	if err != nil {
 		return err
 	}
-	_, err = oci.PackageYAML(ctx, s, m, oci.Limits{})
+	_, err = s.PackageYAML(ctx, m, oci.Limits{})
 	return err
 }
 

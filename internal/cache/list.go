@@ -8,35 +8,36 @@ import (
 	"strings"
 	"time"
 
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	ociarchive "github.com/xpkg-dev/xpkg/pkg/oci/archive"
 )
 
-// Entry is a package in the cache, or a file that somebody put beside it.
+// Entry is a package in the cache, or a sideloaded file.
 type Entry struct {
-	// Digest is that of the root; zero for a file that cannot be read.
+	// Digest of the root; zero for a file that cannot be read.
 	Digest oci.Digest `json:"digest,omitzero"`
-	// Names are those that were given with [Cache.Add].
+	// Names from [Cache.Add].
 	Names []string `json:"names,omitempty"`
 	// Files lie in the folder of the cache and have this content.
 	Files []string `json:"files,omitempty"`
-	// Kind and Package say what the package is, when it can be read.
+	// Kind and Package are from the metadata of the package, if it can be read.
 	Kind    string `json:"kind,omitempty"`
 	Package string `json:"package,omitempty"`
-	// Size is the bytes of what only this package needs in the store. What it shares
-	// with others is not counted, nor is a file beside the store.
+	// Size is the number of bytes in the store that only this package needs. Shared blobs
+	// are not counted, nor are sideloaded files.
 	Size int64 `json:"size"`
 	// LastUsed is when it was written or read last.
 	LastUsed time.Time `json:"lastUsed,omitzero"`
 	// InUse are the owners that need it.
 	InUse []string `json:"inUse,omitempty"`
-	// Problem says why the package cannot be read.
+	// Problem is the reason why the package cannot be read.
 	Problem string `json:"problem,omitempty"`
 }
 
-// List tells what is in the cache: packages by kind and name, then files that
-// nobody has asked for yet. Listing is no use of a package.
+// List returns the packages in the cache, by kind and name, and then the sideloaded files
+// that have not been imported. Listing does not count as a use.
 func (c *Cache) List(ctx context.Context) ([]Entry, error) {
-	s, err := c.survey(ctx)
+	s, err := c.scan(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -59,33 +60,33 @@ func (c *Cache) List(ctx context.Context) ([]Entry, error) {
 	return all, ctx.Err()
 }
 
-// Size is how many bytes the cache has of what it may have.
+// Size returns the size and the limit of the cache in bytes.
 func (c *Cache) Size(ctx context.Context) (has, limit int64, err error) {
 	over, err := c.over(ctx, 0)
 	return over + c.limit, c.limit, err
 }
 
-// describe tells of a package what the store knows.
-func (s *survey) describe(h *holding, owners map[oci.Digest][]*holding) Entry {
+// describe returns the entry of a package without its metadata.
+func (s *snapshot) describe(h *holding, owners map[oci.Digest][]*holding) Entry {
 	return Entry{Digest: h.root, Names: h.names, LastUsed: h.lastUsed, InUse: h.owners, Size: s.own(h, owners)}
 }
 
-// read adds what the package says.
+// read adds the metadata of the package to its entry.
 func (c *Cache) read(ctx context.Context, e *Entry) {
 	a, err := c.store.Peek().Artifact(ctx, e.Digest, c.limits)
 	if err != nil {
 		e.Problem = err.Error()
 		return
 	}
-	what, err := c.about(ctx, a, e.Digest.Short())
+	what, err := c.summarize(ctx, a, e.Digest.Short())
 	if err != nil {
 		e.Problem = err.Error()
 	}
 	e.Kind, e.Package = what.Kind, what.Name
 }
 
-// own is the size of what no other package needs.
-func (s *survey) own(h *holding, owners map[oci.Digest][]*holding) int64 {
+// own returns the size of the blobs that no other package needs.
+func (s *snapshot) own(h *holding, owners map[oci.Digest][]*holding) int64 {
 	var n int64
 	for _, e := range s.entries {
 		if of := owners[e.Digest]; len(of) == 1 && of[0] == h {
@@ -97,14 +98,14 @@ func (s *survey) own(h *holding, owners map[oci.Digest][]*holding) int64 {
 
 // entry describes one package.
 func (c *Cache) entry(ctx context.Context, root oci.Digest) (Entry, error) {
-	s, err := c.survey(ctx)
+	s, err := c.scan(ctx)
 	if err != nil {
 		return Entry{}, err
 	}
 	holdings := s.holdings()
 	i := slices.IndexFunc(holdings, func(h *holding) bool { return h.root == root })
 	if i < 0 {
-		return Entry{}, ErrNotInCache.New(nil, "%s was removed from the package cache %s while it was added", root, c.dir)
+		return Entry{}, ErrNotInCache.New(nil, "%s was removed from the package cache %s while it was being added", root, c.dir)
 	}
 	e := s.describe(holdings[i], byDigest(holdings))
 	c.read(ctx, &e)
@@ -113,7 +114,7 @@ func (c *Cache) entry(ctx context.Context, root oci.Digest) (Entry, error) {
 
 // withFiles adds the files that lie in the folder, to the packages that they are.
 func (c *Cache) withFiles(ctx context.Context, all []Entry) ([]Entry, error) {
-	files, err := c.droppedFiles()
+	files, err := c.sideloadedFiles()
 	if err != nil {
 		return nil, err
 	}
@@ -129,10 +130,10 @@ func (c *Cache) withFiles(ctx context.Context, all []Entry) ([]Entry, error) {
 	return all, nil
 }
 
-// describeFile tells what a file in the folder is, without keeping any of it.
+// describeFile returns the entry of a sideloaded file without importing it.
 func (c *Cache) describeFile(ctx context.Context, file string) Entry {
 	e := Entry{Files: []string{file}}
-	a, err := oci.OpenArchiveIn(ctx, c.root, file, c.limits)
+	a, err := ociarchive.OpenIn(ctx, c.root, file, c.limits)
 	if err != nil && strings.HasSuffix(file, ".gz") {
 		return e // It is unpacked when somebody asks for it.
 	}
@@ -142,7 +143,7 @@ func (c *Cache) describeFile(ctx context.Context, file string) Entry {
 	}
 	defer a.Close() //nolint:errcheck // It was only read.
 	e.Digest = a.Root().Digest
-	what, err := c.about(ctx, a, file)
+	what, err := c.summarize(ctx, a, file)
 	if err != nil {
 		e.Problem = err.Error()
 	}

@@ -3,14 +3,16 @@
 package cache
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
-	"github.com/xpkg-dev/xpkg/internal/failure"
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	ociarchive "github.com/xpkg-dev/xpkg/pkg/oci/archive"
 )
 
 // The packages guide, "Pre-Populating the Package Cache", to the letter: the file
@@ -21,7 +23,7 @@ func TestPrePopulatedCache(t *testing.T) {
 	c := open(t, dir, Options{})
 	_, err := c.Named(t.Context(), "mycoolpkg")
 	wantCode(t, err, ErrNotInCache)
-	want := xpkg(t, filepath.Join(dir, "mycoolpkg.xpkg"), "my-cool-pkg", 10)
+	want := writePackage(t, filepath.Join(dir, "mycoolpkg.xpkg"), "my-cool-pkg", 10)
 	for _, name := range []string{"mycoolpkg", "mycoolpkg.xpkg", "mycoolpkg"} {
 		if got, err := c.Named(t.Context(), name); got != want || err != nil {
 			t.Errorf("%s is %s (%v), want %s", name, got, err, want)
@@ -41,7 +43,7 @@ func TestNamedEndings(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(dir, "hidden-gz.xpkg"), gzipped(t, file), 0o600))
 	must(t, os.Symlink("plain.xpkg", filepath.Join(dir, "link.xpkg")))
 	for _, layout := range []string{"layout", "dotted.xpkg"} {
-		_, err := oci.Copy(t.Context(), oci.ToLayout(filepath.Join(dir, layout), "", oci.Limits{}), img)
+		_, err := oci.Copy(t.Context(), ociarchive.ToLayout(filepath.Join(dir, layout), "", oci.Limits{}), img)
 		must(t, err)
 	}
 	for _, name := range []string{
@@ -56,13 +58,13 @@ func TestNamedEndings(t *testing.T) {
 	}
 }
 
-// A file is read when it is asked for, again when it has changed, and again when
-// what was read of it was evicted.
+// A file is read on the first lookup, again after it has changed, and again after its
+// content was evicted.
 func TestNamedLooksAgain(t *testing.T) {
 	dir := t.TempDir()
 	c := open(t, dir, Options{})
 	path := filepath.Join(dir, "pkg.xpkg")
-	first := xpkg(t, path, "first", 10)
+	first := writePackage(t, path, "first", 10)
 	named := func() oci.Digest {
 		d, err := c.Named(t.Context(), "pkg")
 		must(t, err)
@@ -72,7 +74,7 @@ func TestNamedLooksAgain(t *testing.T) {
 	if got := named(); got != first {
 		t.Errorf("got %s, want %s", got, first)
 	}
-	second := xpkg(t, path, "second", 20)
+	second := writePackage(t, path, "second", 20)
 	if got := named(); got != second {
 		t.Errorf("got %s after a change, want %s", got, second)
 	}
@@ -88,8 +90,8 @@ func TestNamedLooksAgain(t *testing.T) {
 // Names that were given come before files, and outlive the process.
 func TestNamedPrefersAdded(t *testing.T) {
 	dir, elsewhere := t.TempDir(), t.TempDir()
-	added := xpkg(t, filepath.Join(elsewhere, "whatever.xpkg"), "added", 10)
-	xpkg(t, filepath.Join(dir, "pkg.xpkg"), "dropped", 10)
+	added := writePackage(t, filepath.Join(elsewhere, "whatever.xpkg"), "added", 10)
+	writePackage(t, filepath.Join(dir, "pkg.xpkg"), "dropped", 10)
 	const ref = "registry.example.com/acme/pkg:v1.0.0"
 	c := open(t, dir, Options{})
 	e, err := c.Add(t.Context(), filepath.Join(elsewhere, "whatever.xpkg"), "pkg", "Registry.Example.com/acme/pkg:v1.0.0")
@@ -106,7 +108,7 @@ func TestNamedPrefersAdded(t *testing.T) {
 	}
 	_, err = c.Named(t.Context(), "registry.example.com/acme/pkg:v1.0.1")
 	wantCode(t, err, ErrNotInCache)
-	if do := failure.From(err).Do; !strings.Contains(do, ref) {
+	if do := errcode.From(err).Do; !strings.Contains(do, ref) {
 		t.Errorf("the advice does not name what is spelled alike: %s", do)
 	}
 }
@@ -114,7 +116,7 @@ func TestNamedPrefersAdded(t *testing.T) {
 func TestAddNames(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(t.TempDir(), "hello.xpkg")
-	d := xpkg(t, file, "hello", 10)
+	d := writePackage(t, file, "hello", 10)
 	c := open(t, dir, Options{})
 	if e, err := c.Add(t.Context(), file); err != nil || e.Names[0] != "hello" {
 		t.Errorf("%+v %v", e, err)
@@ -130,13 +132,14 @@ func TestAddNames(t *testing.T) {
 	_, err = c.Add(t.Context(), file, "registry.example.com/acme/pkg@"+oci.DigestOf(nil).String())
 	wantCode(t, err, ErrCacheName)
 	_, err = c.Add(t.Context(), filepath.Join(dir, "missing.xpkg"))
-	wantCode(t, err, oci.ErrArchiveNotFound)
+	wantCode(t, err, ociarchive.ErrArchiveNotFound)
 }
 
-// What is not a package fails for a reason of its own and stops nothing else.
-func TestDroppedRubbish(t *testing.T) {
+// A file that is not a package fails with a specific code and does not affect other
+// files.
+func TestSideloadedFileThatIsNotAPackage(t *testing.T) {
 	dir, outside := t.TempDir(), t.TempDir()
-	xpkg(t, filepath.Join(outside, "secret.xpkg"), "secret", 10)
+	writePackage(t, filepath.Join(outside, "secret.xpkg"), "secret", 10)
 	must(t, os.Chmod(dir, 0o777))
 	whole := archive(t, image(t, "half", 1000))
 	must(t, os.WriteFile(filepath.Join(dir, "text.xpkg"), []byte("hello"), 0o600))
@@ -149,13 +152,13 @@ func TestDroppedRubbish(t *testing.T) {
 	must(t, os.MkdirAll(filepath.Join(dir, "empty"), 0o700))
 	must(t, os.MkdirAll(filepath.Join(dir, "pipes"), 0o700))
 	must(t, syscall.Mkfifo(filepath.Join(dir, "pipes", "index.json"), 0o600))
-	good := xpkg(t, filepath.Join(dir, "good.xpkg"), "good", 10)
+	good := writePackage(t, filepath.Join(dir, "good.xpkg"), "good", 10)
 	c := open(t, dir, Options{})
-	for name, code := range map[string]failure.Code{
-		"text": oci.ErrNotAnArchive, "half": oci.ErrBrokenLayer, "half-gz": oci.ErrNotAnArchive, "noending": ErrNotInCache, "escape": oci.ErrNotAnArchive,
-		"etc": ErrNotInCache, "pipe": oci.ErrNotAnArchive, "empty": oci.ErrNotAnArchive, "pipes": oci.ErrNotAnArchive, storeDir: ErrNotInCache,
+	for name, code := range map[string]errcode.Code{
+		"text": ociarchive.ErrNotAnArchive, "half": oci.ErrBrokenLayer, "half-gz": ociarchive.ErrNotAnArchive, "noending": ErrNotInCache, "escape": ociarchive.ErrNotAnArchive,
+		"etc": ErrNotInCache, "pipe": ociarchive.ErrNotAnArchive, "empty": ociarchive.ErrNotAnArchive, "pipes": ociarchive.ErrNotAnArchive, storeDir: ErrNotInCache,
 	} {
-		if _, err := c.Named(t.Context(), name); !code.Is(err) {
+		if _, err := c.Named(t.Context(), name); !errors.Is(err, code) {
 			t.Errorf("%s: got %v, want %s", name, err, code.Name)
 		}
 	}
@@ -175,16 +178,15 @@ func TestDroppedRubbish(t *testing.T) {
 	}
 }
 
-// Whatever a manifest asks for, no file outside of the cache is looked at, and
-// nothing panics.
+// For any manifest, Named opens no file outside of the cache and does not panic.
 func FuzzNamed(f *testing.F) {
 	outside := f.TempDir()
 	dir := filepath.Join(outside, "cache")
 	c, err := Open(dir, Options{})
 	must(f, err)
 	f.Cleanup(func() { _ = c.Close() })
-	xpkg(f, filepath.Join(outside, "secret.xpkg"), "secret", 10)
-	xpkg(f, filepath.Join(dir, "inside.xpkg"), "inside", 10)
+	writePackage(f, filepath.Join(outside, "secret.xpkg"), "secret", 10)
+	writePackage(f, filepath.Join(dir, "inside.xpkg"), "inside", 10)
 	for _, s := range []string{"inside", "inside.xpkg", "../secret", "..", "/etc/passwd", "store", "a/../b", "inside\x00", "registry.example.com/a/b:v1", "a@sha256:", "%2e%2e/secret", `..\secret`, "INSIDE"} {
 		f.Add(s)
 	}

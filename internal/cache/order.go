@@ -4,23 +4,22 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 )
 
 // candidate is an entry that may be evicted.
 type candidate struct {
-	oci.Entry
-	// holding is the one that was used last of those that the entry belongs to.
+	store.Entry
+	// holding is the most recently used holding of the entry.
 	holding *holding
-	// lastResort says that a wanted package needs it, and can compute it again.
+	// lastResort marks derived data of a wanted package, which can be computed again.
 	lastResort bool
 }
 
-// candidates lists what may be evicted, in the order in which it goes: what was not
-// used for longest first, package by package, of a package what was derived before
-// its layers and its root last; and after all that, what was derived of wanted
-// packages. What may not be removed is left out.
-func candidates(s *survey, all []*holding) []candidate {
+// candidates lists the entries that may be evicted, in eviction order: least recently
+// used packages first; within a package derived data, then layers, then the root; and
+// finally the derived data of wanted packages.
+func candidates(s *snapshot, all []*holding) []candidate {
 	owners := byDigest(all)
 	var out []candidate
 	for _, e := range s.entries {
@@ -42,8 +41,8 @@ func candidates(s *survey, all []*holding) []candidate {
 	return out
 }
 
-// compare says which candidate goes first.
-func (c candidate) compare(other candidate, s *survey) int {
+// compare orders candidates for eviction.
+func (c candidate) compare(other candidate, s *snapshot) int {
 	if c.lastResort != other.lastResort {
 		return compareBool(c.lastResort, other.lastResort)
 	}
@@ -55,7 +54,7 @@ func (c candidate) compare(other candidate, s *survey) int {
 
 // rank orders the entries of one package: a part of it is worth nothing without
 // its root.
-func rank(c candidate, s *survey) int {
+func rank(c candidate, s *snapshot) int {
 	_, isDocument := s.docs[c.Digest]
 	switch {
 	case c.IsDerived():

@@ -7,99 +7,100 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 )
 
 // d is the digest of a letter, and entry something of it that was used some hours
 // ago.
 func d(name string) oci.Digest { return oci.DigestOf([]byte(name)) }
 
-func entry(now time.Time, name, derived string, hours float64) oci.Entry {
-	return oci.Entry{Digest: d(name), Name: derived, Size: 1, LastUsed: now.Add(-time.Duration(hours * float64(time.Hour)))}
+func entry(now time.Time, name, derived string, hours float64) store.Entry {
+	return store.Entry{Digest: d(name), Name: derived, Size: 1, LastUsed: now.Add(-time.Duration(hours * float64(time.Hour)))}
 }
 
 func TestCandidates(t *testing.T) {
 	now := newClock().now
-	at := func(name, derived string, hours float64) oci.Entry { return entry(now, name, derived, hours) }
-	a := []oci.Entry{at("A", "", 9), at("A", "index", 9), at("a", "", 9), at("A", "about", 9)}
-	b := []oci.Entry{at("B", "", 8), at("b", "", 8)}
+	at := func(name, derived string, hours float64) store.Entry { return entry(now, name, derived, hours) }
+	a := []store.Entry{at("A", "", 9), at("A", "index", 9), at("a", "", 9), at("A", "about", 9)}
+	b := []store.Entry{at("B", "", 8), at("b", "", 8)}
 	docs := map[oci.Digest][]oci.Digest{d("A"): {d("a")}, d("B"): {d("b")}}
 	tests := map[string]struct {
-		s    survey
+		s    snapshot
 		want []string
 	}{
 		"OldestPackageFirstItsRootLast": {
-			survey{entries: append(b, a...), docs: docs},
+			snapshot{entries: append(b, a...), docs: docs},
 			[]string{"A/about", "A/index", "a", "A", "b", "B"},
 		},
 		"OneUseIsAUseOfAll": {
-			survey{entries: append(append([]oci.Entry{at("A", "objects", 1)}, a...), b...), docs: docs},
+			snapshot{entries: append(append([]store.Entry{at("A", "objects", 1)}, a...), b...), docs: docs},
 			[]string{"b", "B", "A/about", "A/index", "A/objects", "a", "A"},
 		},
 		"RecentStays": {
-			survey{entries: append(append([]oci.Entry{at("A", "objects", 0.1)}, a...), b...), docs: docs},
+			snapshot{entries: append(append([]store.Entry{at("A", "objects", 0.1)}, a...), b...), docs: docs},
 			[]string{"b", "B"},
 		},
 		"FutureStays": {
-			survey{entries: append([]oci.Entry{at("C", "", -0.5)}, b...), docs: docs},
+			snapshot{entries: append([]store.Entry{at("C", "", -0.5)}, b...), docs: docs},
 			[]string{"b", "B"},
 		},
 		"UsedStaysButForWhatCanBeComputed": {
-			survey{entries: append(a, b...), docs: docs, owners: map[oci.Digest][]string{d("A"): {"cluster"}}},
+			snapshot{entries: append(a, b...), docs: docs, owners: map[oci.Digest][]string{d("A"): {"cluster"}}},
 			[]string{"b", "B", "A/about", "A/index"},
 		},
 		"NamedStaysButForWhatCanBeComputed": {
-			survey{entries: append(a, b...), docs: docs, names: map[oci.Digest][]string{d("B"): {"pkg"}}},
+			snapshot{entries: append(a, b...), docs: docs, names: map[oci.Digest][]string{d("B"): {"pkg"}}},
 			[]string{"A/about", "A/index", "a", "A"},
 		},
 		"UsedAndRecentStaysWhole": {
-			survey{entries: []oci.Entry{at("B", "", 0.1), at("b", "", 8), at("B", "index", 8)}, docs: docs, owners: map[oci.Digest][]string{d("B"): {"cluster"}}},
+			snapshot{entries: []store.Entry{at("B", "", 0.1), at("b", "", 8), at("B", "index", 8)}, docs: docs, owners: map[oci.Digest][]string{d("B"): {"cluster"}}},
 			nil,
 		},
 		"SharedWithUsedStays": {
-			survey{
-				entries: []oci.Entry{at("A", "", 9), at("B", "", 8), at("x", "", 9)},
+			snapshot{
+				entries: []store.Entry{at("A", "", 9), at("B", "", 8), at("x", "", 9)},
 				docs:    map[oci.Digest][]oci.Digest{d("A"): {d("x")}, d("B"): {d("x")}},
 				owners:  map[oci.Digest][]string{d("B"): {"cluster"}},
 			},
 			[]string{"A"},
 		},
 		"SharedGoesWithTheLast": {
-			survey{
-				entries: []oci.Entry{at("A", "", 9), at("B", "", 8), at("x", "", 20)},
+			snapshot{
+				entries: []store.Entry{at("A", "", 9), at("B", "", 8), at("x", "", 20)},
 				docs:    map[oci.Digest][]oci.Digest{d("A"): {d("x")}, d("B"): {d("x")}},
 			},
 			[]string{"A", "x", "B"},
 		},
 		"IndexAfterItsImages": {
-			survey{
-				entries: []oci.Entry{at("I", "", 9), at("A", "", 9), at("a", "", 9), at("A", "index", 9)},
+			snapshot{
+				entries: []store.Entry{at("I", "", 9), at("A", "", 9), at("a", "", 9), at("A", "index", 9)},
 				docs:    map[oci.Digest][]oci.Digest{d("I"): {d("A")}, d("A"): {d("a")}},
 			},
 			[]string{"A/index", "a", "A", "I"},
 		},
 		"ImageOfAnIndexIsUsed": {
-			survey{
-				entries: []oci.Entry{at("I", "", 9), at("A", "", 9), at("a", "", 9)},
+			snapshot{
+				entries: []store.Entry{at("I", "", 9), at("A", "", 9), at("a", "", 9)},
 				docs:    map[oci.Digest][]oci.Digest{d("I"): {d("A")}, d("A"): {d("a")}},
 				owners:  map[oci.Digest][]string{d("A"): {"cluster"}},
 			},
 			[]string{"I"},
 		},
 		"WithoutItsManifest": {
-			survey{entries: []oci.Entry{at("a", "", 9), at("z", "proof", 7)}},
+			snapshot{entries: []store.Entry{at("a", "", 9), at("z", "proof", 7)}},
 			[]string{"a", "z/proof"},
 		},
 		"NamedWithoutItsManifestStays": {
-			survey{
-				entries: []oci.Entry{at("a", "", 9)},
+			snapshot{
+				entries: []store.Entry{at("a", "", 9)},
 				names:   map[oci.Digest][]string{d("A"): {"pkg"}},
 				parts:   map[oci.Digest][]oci.Digest{d("A"): {d("A"), d("a")}},
 			},
 			nil,
 		},
 		"NobodyKnowsWhen": {
-			survey{entries: []oci.Entry{at("a", "", 9), {Digest: d("b")}}},
+			snapshot{entries: []store.Entry{at("a", "", 9), {Digest: d("b")}}},
 			[]string{"b", "a"},
 		},
 	}

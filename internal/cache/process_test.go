@@ -17,11 +17,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	ociimage "github.com/xpkg-dev/xpkg/pkg/oci/image"
+	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 )
 
-// The environment variable that makes the test binary another process, and says
-// which.
+// childVariable is the environment variable that selects the role of a child process of
+// the test.
 const childVariable = "XPKG_TEST_CACHE_CHILD"
 
 func TestMain(m *testing.M) {
@@ -47,22 +49,22 @@ func child(t *testing.T, words ...string) *exec.Cmd {
 }
 
 // hurried is a clock on which ten minutes pass in a second, from a start that all
-// processes know.
+// processes share.
 func hurried(nanoseconds string) (func() time.Time, error) {
 	n, err := strconv.ParseInt(nanoseconds, 10, 64)
 	start := time.Unix(0, n)
 	return func() time.Time { return start.Add(600 * time.Since(start)) }, err
 }
 
-// packages is how many packages the workers fight for, and workersLimit has room
-// for about half of them.
+// packages is the number of packages that the workers compete for; workersLimit has room
+// for summary half of them.
 const (
 	packages     = 8
 	workersLimit = 9000
 )
 
-// worker fetches, reads, uses and prunes packages at random. It fails when it does
-// not get to read what it fetched, or loses what it uses.
+// worker fetches, reads, uses and prunes packages at random. It fails if it cannot read
+// fetched content, or loses content in use.
 func worker(args []string) error {
 	ctx := context.Background()
 	number, err := strconv.Atoi(args[1])
@@ -77,7 +79,7 @@ func worker(args []string) error {
 	if err != nil {
 		return err
 	}
-	var images []*oci.Image
+	var images []*ociimage.Image
 	for i := range packages {
 		img, err := buildImage(ctx, fmt.Sprint("package-", i), 1000)
 		if err != nil {
@@ -109,7 +111,7 @@ func worker(args []string) error {
 }
 
 // act does one thing.
-func act(ctx context.Context, c *Cache, r *rand.Rand, images []*oci.Image) error {
+func act(ctx context.Context, c *Cache, r *rand.Rand, images []*ociimage.Image) error {
 	switch img := images[r.IntN(len(images))]; r.IntN(5) {
 	case 0:
 		_, err := c.Prune(ctx, PruneOptions{MaxBytes: workersLimit / 2})
@@ -119,7 +121,7 @@ func act(ctx context.Context, c *Cache, r *rand.Rand, images []*oci.Image) error
 		return err
 	case 2:
 		err := stream(ctx, c.Store(), img.Digest())
-		if oci.ErrBlobNotFound.Is(err) {
+		if errors.Is(err, oci.ErrBlobNotFound) {
 			return nil
 		}
 		return err
@@ -128,16 +130,16 @@ func act(ctx context.Context, c *Cache, r *rand.Rand, images []*oci.Image) error
 	}
 }
 
-// fetch does what whoever needs a package does: what is not there is fetched, once
-// more if it was evicted before it could be read.
-func fetch(ctx context.Context, c *Cache, img *oci.Image) error {
+// fetch fetches a package that is not in the cache, and fetches it again if it was
+// evicted before it could be read.
+func fetch(ctx context.Context, c *Cache, img *ociimage.Image) error {
 	deadline := time.Now().Add(time.Minute)
 	for {
 		err := put(ctx, c, img)
 		if err == nil {
 			err = stream(ctx, c.Store(), img.Digest())
 		}
-		again := oci.ErrBlobNotFound.Is(err) || ErrCacheBusy.Is(err)
+		again := errors.Is(err, oci.ErrBlobNotFound) || errors.Is(err, ErrCacheBusy)
 		if !again || time.Now().After(deadline) {
 			return err
 		}
@@ -170,7 +172,8 @@ func TestK03Processes(t *testing.T) {
 			if out.Text() != "ready" {
 				t.Errorf("worker %d: %s", i, out.Text())
 			}
-			// Otherwise what is evicted meanwhile counts together with what takes its room.
+			// Without the lock, content that is being evicted would count together with
+			// its replacement.
 			must(t, c.store.Exclusive(t.Context(), func() error {
 				if n := diskSize(t, c); n > workersLimit {
 					t.Errorf("the cache has %d bytes, more than %d", n, workersLimit)
@@ -191,7 +194,7 @@ func TestK03Processes(t *testing.T) {
 // stepsLimit has room for some of the packages of the steps.
 const stepsLimit = 16_000
 
-// steps goes through the life of a cache and kills itself before a change.
+// steps runs through the life of a cache and kills itself before a change.
 func steps(args []string) error {
 	ctx := context.Background()
 	left, err := strconv.Atoi(args[1])
@@ -208,7 +211,7 @@ func steps(args []string) error {
 	if err != nil {
 		return err
 	}
-	var images []*oci.Image
+	var images []*ociimage.Image
 	for i := range 5 {
 		img, err := buildImage(ctx, fmt.Sprint("package-", i), 6000+600*i)
 		if err != nil {
@@ -222,7 +225,7 @@ func steps(args []string) error {
 		func() error { return c.Use("cluster", []oci.Digest{images[1].Digest()}) },
 		func() error { _, err := c.Named(ctx, "packed"); return err },
 		func() error {
-			return c.Store().PutDerived(ctx, oci.DerivedKey{Digest: images[1].Digest(), Name: "objects"}, make([]byte, 100))
+			return c.Store().PutDerived(ctx, store.DerivedKey{Digest: images[1].Digest(), Name: "objects"}, make([]byte, 100))
 		},
 		func() error { return put(ctx, c, images[3]) },
 		func() error { return put(ctx, c, images[4]) },
@@ -242,7 +245,7 @@ func steps(args []string) error {
 // Wherever a process ends, the cache can be opened, holds nothing that is wrong and
 // no more than its limit, and the same steps lead to the same end.
 func TestK01KilledAtEachChange(t *testing.T) {
-	// The time goes into waiting for the disk, so more than one can wait.
+	// The subtests wait for the disk most of the time.
 	t.Parallel()
 	stride := 1
 	if testing.Short() {

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,16 +11,18 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	ociimage "github.com/xpkg-dev/xpkg/pkg/oci/image"
+	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 )
 
-// model is what a cache has to keep: the packages that it had, and that are wanted
-// or were used within the grace period.
+// model holds the packages that a cache must keep: the wanted ones, and the ones used
+// within the grace period.
 type model struct {
 	t      *rapid.T
 	cache  *Cache
 	clock  *clock
-	images []*oci.Image
+	images []*ociimage.Image
 	files  []string
 	used   map[string][]int
 	named  map[int]bool
@@ -27,7 +30,7 @@ type model struct {
 	had    map[int]bool
 }
 
-// kept says that a package may not be removed.
+// kept reports whether a package may not be removed.
 func (m *model) kept(i int) bool {
 	if last, ok := m.last[i]; ok && m.clock.now.Sub(last) < grace || m.named[i] {
 		return true
@@ -40,14 +43,14 @@ func (m *model) kept(i int) bool {
 	return false
 }
 
-// check compares the cache with the model, and notes what it has.
+// check compares the cache with the model, and updates the model.
 func (m *model) check() {
 	if n := diskSize(m.t, m.cache); n > m.cache.limit {
 		m.t.Fatalf("the cache has %d bytes, more than %d", n, m.cache.limit)
 	}
 	for i, img := range m.images {
 		err := stream(m.t.Context(), m.cache.Store().Peek(), img.Digest())
-		if err != nil && !oci.ErrBlobNotFound.Is(err) {
+		if err != nil && !errors.Is(err, oci.ErrBlobNotFound) {
 			m.t.Fatalf("package %d cannot be read: %v", i, err)
 		}
 		if err != nil && m.had[i] && m.kept(i) {
@@ -57,9 +60,9 @@ func (m *model) check() {
 	}
 }
 
-// allowed passes over that there was no room.
+// allowed reports whether err is the error of a full cache.
 func (m *model) allowed(err error) bool {
-	if err != nil && !ErrCacheFull.Is(err) && !ErrCacheBusy.Is(err) {
+	if err != nil && !errors.Is(err, ErrCacheFull) && !errors.Is(err, ErrCacheBusy) {
 		m.t.Fatal(err)
 	}
 	return err == nil
@@ -77,7 +80,7 @@ func (m *model) actions() map[string]func(*rapid.T) {
 		},
 		"keep what was derived": func(t *rapid.T) {
 			i := any.Draw(t, "package")
-			key := oci.DerivedKey{Digest: m.images[i].Digest(), Name: "objects"}
+			key := store.DerivedKey{Digest: m.images[i].Digest(), Name: "objects"}
 			m.allowed(m.cache.Store().PutDerived(t.Context(), key, make([]byte, rapid.IntRange(0, 3000).Draw(t, "bytes"))))
 		},
 		"read": func(t *rapid.T) {
@@ -141,14 +144,14 @@ func (m *model) actions() map[string]func(*rapid.T) {
 	}
 }
 
-// Whatever happens in whatever order: what is in use is never removed, and the cache
-// never has more than its limit.
+// For any sequence of operations, content in use is never removed, and the cache never
+// exceeds its limit.
 func TestInUseIsNeverRemoved(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a hundred random histories take ten seconds")
 	}
 	folder := t.TempDir()
-	var images []*oci.Image
+	var images []*ociimage.Image
 	var files []string
 	for i := range 6 {
 		img := image(t, fmt.Sprint("package-", i), 300*i)

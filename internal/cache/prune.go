@@ -6,26 +6,27 @@ import (
 	"slices"
 	"time"
 
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 )
 
-// PruneOptions say what Prune removes. Without any, that is only what belongs to no
-// package.
+// PruneOptions select the entries that Prune removes. The zero value only removes entries
+// that belong to no package.
 type PruneOptions struct {
-	// MaxBytes is what the cache may have afterwards; what was not used for longest
-	// goes first. 0 is no limit.
+	// MaxBytes is the maximum size of the cache afterwards; the least recently used
+	// packages are removed first. 0 is no limit.
 	MaxBytes int64
-	// OlderThan removes what was not used for that time; 0 does not.
+	// OlderThan removes packages that were not used for that time; 0 removes none.
 	OlderThan time.Duration
 	// All lets packages go that have a name, and their names with them. Alone it
 	// removes all that is not in use.
 	All bool
-	// DryRun only tells what would be removed.
+	// DryRun reports the result without removing anything.
 	DryRun bool
 }
 
-// Prune removes packages that nobody needs. Whatever is asked for, what a control
-// plane uses stays, and so does what was used within the last ten minutes.
+// Prune removes packages that are not needed. It never removes packages in use by a
+// control plane or used within the last ten minutes.
 func (c *Cache) Prune(ctx context.Context, o PruneOptions) (Report, error) {
 	var r Report
 	err := c.store.Exclusive(ctx, func() (err error) {
@@ -41,7 +42,7 @@ func (c *Cache) prune(ctx context.Context, o PruneOptions) (Report, error) {
 	if err != nil {
 		return r, err
 	}
-	s, err := c.survey(ctx)
+	s, err := c.scan(ctx)
 	if err != nil {
 		return r, err
 	}
@@ -72,7 +73,7 @@ func (c *Cache) prune(ctx context.Context, o PruneOptions) (Report, error) {
 	return r, nil
 }
 
-// lostBy are the blobs among what is removed.
+// lostBy returns the blobs among the candidates.
 func lostBy(doomed []candidate) map[oci.Digest]bool {
 	lost := map[oci.Digest]bool{}
 	for _, e := range doomed {
@@ -83,8 +84,8 @@ func lostBy(doomed []candidate) map[oci.Digest]bool {
 	return lost
 }
 
-// removed describes the packages that lose more than what can be computed again.
-func (c *Cache) removed(ctx context.Context, s *survey, lost map[oci.Digest]bool) []Entry {
+// removed returns the packages that lose content other than derived data.
+func (c *Cache) removed(ctx context.Context, s *snapshot, lost map[oci.Digest]bool) []Entry {
 	holdings := s.holdings()
 	owners := byDigest(holdings)
 	var all []Entry
@@ -93,7 +94,7 @@ func (c *Cache) removed(ctx context.Context, s *survey, lost map[oci.Digest]bool
 			continue
 		}
 		e := s.describe(h, owners)
-		if what, ok := c.keptAbout(ctx, h.root); ok {
+		if what, ok := c.storedSummary(ctx, h.root); ok {
 			e.Kind, e.Package = what.Kind, what.Name
 		}
 		all = append(all, e)
@@ -101,9 +102,9 @@ func (c *Cache) removed(ctx context.Context, s *survey, lost map[oci.Digest]bool
 	return all
 }
 
-// forget drops the names of what is going to be lost, or is lost already: a name
-// without content would be a promise that nobody keeps. The names go first, so that
-// a process that is killed does not leave one.
+// forget deletes the names of content that is summary to be removed, or already missing.
+// The names go first, so that a process that is killed does not leave a name without
+// content.
 func (c *Cache) forget(ctx context.Context, lost map[oci.Digest]bool) error {
 	names, err := c.names(ctx)
 	if err != nil {
@@ -113,15 +114,15 @@ func (c *Cache) forget(ctx context.Context, lost map[oci.Digest]bool) error {
 		if c.has(n.Parts) && !slices.ContainsFunc(n.Parts, func(d oci.Digest) bool { return lost[d] }) {
 			continue
 		}
-		if err := c.store.RemoveRecord(oci.Record{Kind: namesKind, Name: n.Name}); err != nil {
+		if err := c.store.RemoveRecord(store.Record{Kind: namesKind, Name: n.Name}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// sweep removes what is not part of the store's content, and gives the bytes that
-// are left.
+// sweep removes files that are not part of the content of the store, and returns the
+// remaining size.
 func (c *Cache) sweep(ctx context.Context, o PruneOptions, r *Report) (int64, error) {
 	if !o.DryRun {
 		freed, err := c.store.Sweep(ctx, c.now().Add(-grace))
@@ -133,7 +134,7 @@ func (c *Cache) sweep(ctx context.Context, o PruneOptions, r *Report) (int64, er
 	return over + c.limit, err
 }
 
-// chosen gives what is to be removed of what can be.
+// chosen selects the candidates to remove.
 func chosen(all []candidate, total int64, o PruneOptions) []candidate {
 	return slices.DeleteFunc(all, func(e candidate) bool {
 		h := e.holding

@@ -1,11 +1,13 @@
 package cache
 
-import "github.com/xpkg-dev/xpkg/internal/oci"
+import (
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/store"
+)
 
 // Report is what Verify and Prune found and did.
 type Report struct {
-	// Entries are the blobs and derived values that were looked at, and Bytes their
-	// size.
+	// Entries and Bytes are the number and size of the examined blobs and derived data.
 	Entries int   `json:"entries"`
 	Bytes   int64 `json:"bytes"`
 	// Removed are the packages that were removed, or would be.
@@ -14,7 +16,7 @@ type Report struct {
 	Freed int64 `json:"freed"`
 	// Damaged was put aside, and is fetched or computed again when it is needed.
 	Damaged []Fault `json:"damaged,omitempty"`
-	// Missing is what a package lacks that a control plane uses or that has a name.
+	// Missing lists the missing content of packages that are in use or named.
 	Missing []Fault `json:"missing,omitempty"`
 }
 
@@ -22,15 +24,15 @@ type Report struct {
 type Fault struct {
 	// Digest is the blob; zero for a record.
 	Digest oci.Digest `json:"digest,omitzero"`
-	// What says what it is.
+	// What describes the entry.
 	What string `json:"what"`
-	// Names and InUse are those of the packages that it belongs to.
+	// Names and InUse describe the packages that the entry belongs to.
 	Names []string `json:"names,omitempty"`
 	InUse []string `json:"inUse,omitempty"`
 }
 
-// count adds what is looked at.
-func (r *Report) count(entries []oci.Entry) {
+// count adds entries to the totals.
+func (r *Report) count(entries []store.Entry) {
 	r.Entries += len(entries)
 	for _, e := range entries {
 		r.Bytes += e.Size

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,7 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 )
 
 func blobPath(c *Cache, d oci.Digest) string {
@@ -26,7 +28,7 @@ func layer(t *testing.T, c *Cache, root oci.Digest) oci.Digest {
 	return m.Base.Digest
 }
 
-// words says what a report found, in short.
+// words summarizes the faults of a report.
 func words(digests map[string]oci.Digest, faults []Fault) string {
 	var all []string
 	for _, f := range faults {
@@ -47,7 +49,7 @@ func TestVerify(t *testing.T) {
 		cache *Cache
 		d     map[string]oci.Digest
 	}
-	index := func(s setting) oci.DerivedKey { return oci.DerivedKey{Digest: s.d["a"], Name: "index", Version: 3} }
+	index := func(s setting) store.DerivedKey { return store.DerivedKey{Digest: s.d["a"], Name: "index", Version: 3} }
 	tests := map[string]struct {
 		damage           func(t *testing.T, s setting)
 		damaged, missing string
@@ -86,7 +88,7 @@ func TestVerify(t *testing.T) {
 		},
 		"Record": {
 			damage: func(t *testing.T, s setting) {
-				must(t, s.cache.store.PutRecord(oci.Record{Kind: usesKind, Name: "x", Data: []byte("?")}))
+				must(t, s.cache.store.PutRecord(store.Record{Kind: usesKind, Name: "x", Data: []byte("?")}))
 			},
 			damaged: "a record of uses",
 		},
@@ -96,7 +98,7 @@ func TestVerify(t *testing.T) {
 			clock := newClock()
 			c, d := filled(t, clock, 10, "b", "c")
 			file := filepath.Join(t.TempDir(), "a.xpkg")
-			d["a"] = xpkg(t, file, "a", 1000)
+			d["a"] = writePackage(t, file, "a", 1000)
 			_, err := c.Add(t.Context(), file, "named")
 			must(t, err)
 			must(t, c.Use("cluster", []oci.Digest{d["b"]}))
@@ -126,7 +128,7 @@ func TestVerify(t *testing.T) {
 					}
 				}
 			}
-			// What is fetched and added again is whole.
+			// Fetching and adding the package again repairs it.
 			_, err = c.Add(t.Context(), file, "named")
 			must(t, err)
 			must(t, put(t.Context(), c, image(t, "b", 1000)))
@@ -169,7 +171,7 @@ func TestPrune(t *testing.T) {
 			c, d := filled(t, clock, 10, "a")
 			must(t, c.Use("cluster", []oci.Digest{d["a"]}))
 			file := filepath.Join(t.TempDir(), "b.xpkg")
-			d["b"] = xpkg(t, file, "b", 1000)
+			d["b"] = writePackage(t, file, "b", 1000)
 			_, err := c.Add(t.Context(), file, "named")
 			must(t, err)
 			for _, name := range []string{"c", "d", "e"} {
@@ -198,13 +200,13 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// What belongs to no package, and what was put aside, goes without being asked for.
+// Prune without options removes entries that belong to no package and quarantined files.
 func TestPruneRubbish(t *testing.T) {
 	clock := newClock()
 	c, d := filled(t, clock, 10, "a", "b")
 	must(t, os.Remove(blobPath(c, d["a"])))
 	must(t, os.Truncate(blobPath(c, layer(t, c, d["b"])), 10))
-	if err := stream(t.Context(), c.Store().Peek(), d["b"]); !oci.ErrDigestMismatch.Is(err) {
+	if err := stream(t.Context(), c.Store().Peek(), d["b"]); !errors.Is(err, oci.ErrDigestMismatch) {
 		t.Fatal(err)
 	}
 	clock.advance(time.Hour)
@@ -221,9 +223,9 @@ func TestList(t *testing.T) {
 	clock := newClock()
 	c, d := filled(t, clock, 10, "a")
 	must(t, c.Use("cluster", []oci.Digest{d["a"]}))
-	d["b"] = xpkg(t, filepath.Join(c.Dir(), "dropped.xpkg"), "b", 1000)
+	d["b"] = writePackage(t, filepath.Join(c.Dir(), "dropped.xpkg"), "b", 1000)
 	file := filepath.Join(t.TempDir(), "c.xpkg")
-	d["c"] = xpkg(t, file, "c", 1000)
+	d["c"] = writePackage(t, file, "c", 1000)
 	must(t, os.WriteFile(filepath.Join(c.Dir(), "same.tar"), archive(t, image(t, "c", 1000)), 0o600))
 	must(t, os.WriteFile(filepath.Join(c.Dir(), "packed.xpkg.gz"), gzipped(t, archive(t, image(t, "d", 10))), 0o600))
 	must(t, os.WriteFile(filepath.Join(c.Dir(), "rubbish.xpkg"), nil, 0o600))

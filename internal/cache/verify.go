@@ -2,14 +2,16 @@ package cache
 
 import (
 	"context"
+	"errors"
 	"slices"
 
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 )
 
-// Verify reads everything in the cache and compares it with its digest. What is
-// damaged is put aside. Then it looks whether all is there that packages need that
-// a control plane uses or that have a name. Verifying is no use of a package.
+// Verify reads all content of the cache and compares it with its digest. Damaged content
+// is quarantined. Then it checks that the packages in use and the named packages are
+// complete. Verifying does not count as a use.
 func (c *Cache) Verify(ctx context.Context) (Report, error) {
 	var r Report
 	if err := c.verifyRecords(ctx, &r); err != nil {
@@ -20,7 +22,7 @@ func (c *Cache) Verify(ctx context.Context) (Report, error) {
 	if err != nil {
 		return r, err
 	}
-	s, err := c.survey(ctx)
+	s, err := c.scan(ctx)
 	if err != nil {
 		return r, err
 	}
@@ -39,16 +41,16 @@ func (c *Cache) Verify(ctx context.Context) (Report, error) {
 	return r, ctx.Err()
 }
 
-// verifyEntries reads all entries and gives the damaged ones.
-func (c *Cache) verifyEntries(ctx context.Context, r *Report) ([]oci.Entry, error) {
+// verifyEntries reads all entries and returns the damaged ones.
+func (c *Cache) verifyEntries(ctx context.Context, r *Report) ([]store.Entry, error) {
 	entries, err := c.store.Entries(ctx)
 	if err != nil {
 		return nil, err
 	}
 	r.count(entries)
-	var damaged []oci.Entry
+	var damaged []store.Entry
 	for _, e := range entries {
-		if err := c.store.Check(ctx, e); oci.ErrDigestMismatch.Is(err) {
+		if err := c.store.Check(ctx, e); errors.Is(err, oci.ErrDigestMismatch) {
 			damaged = append(damaged, e)
 		}
 		if err := ctx.Err(); err != nil {
@@ -58,8 +60,8 @@ func (c *Cache) verifyEntries(ctx context.Context, r *Report) ([]oci.Entry, erro
 	return damaged, nil
 }
 
-// verifyRecords removes records that nobody can read. Only then can anything else
-// be told about the cache.
+// verifyRecords removes unreadable records, which is required before the cache can be
+// scanned.
 func (c *Cache) verifyRecords(ctx context.Context, r *Report) error {
 	return c.store.Exclusive(ctx, func() error {
 		for _, kind := range []string{namesKind, usesKind} {
@@ -81,7 +83,7 @@ func (c *Cache) verifyRecords(ctx context.Context, r *Report) error {
 	})
 }
 
-func readable(r oci.Record) bool {
+func readable(r store.Record) bool {
 	var err error
 	if r.Kind == namesKind {
 		_, err = decodeName(r)
@@ -91,9 +93,9 @@ func readable(r oci.Record) bool {
 	return err == nil
 }
 
-// missing lists what a package lacks that is wanted. A package that is used and of
-// which nothing is there has not been fetched yet, and lacks nothing.
-func (c *Cache) missing(ctx context.Context, s *survey, h *holding) []Fault {
+// missing lists the missing content of a wanted package. A package in use without any
+// content has not been fetched yet and lacks nothing.
+func (c *Cache) missing(ctx context.Context, s *snapshot, h *holding) []Fault {
 	if !h.wanted() {
 		return nil
 	}
@@ -120,7 +122,7 @@ func (c *Cache) missing(ctx context.Context, s *survey, h *holding) []Fault {
 	}
 	if m, err := oci.FindManifest(ctx, a, oci.Platform{}, c.limits); err == nil && m.Base != nil && !slices.Contains(s.parts[h.root], m.Base.Digest) {
 		lacks(m.Base.Digest, "layer "+m.Base.Digest.String())
-	} else if oci.ErrBlobNotFound.Is(err) {
+	} else if errors.Is(err, oci.ErrBlobNotFound) {
 		faults = append(faults, fault(h.root, "manifest below "+h.root.String(), []*holding{h}))
 	}
 	return faults

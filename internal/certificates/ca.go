@@ -87,8 +87,8 @@ func readCA(secret *corev1.Secret, now time.Time) CA {
 	_, rotate := secret.Annotations[AnnotationRotate]
 	ca := CA{
 		Trusted:  authoritiesIn(secret.Data[keyTrusted]),
-		Carried:  parseMark(secret.Annotations[annotationCarried]),
-		Replaced: parseMark(secret.Annotations[annotationReplaced]),
+		Carried:  parseMark(secret.Annotations[annotationCADistributedAt]),
+		Replaced: parseMark(secret.Annotations[annotationCARotatedAt]),
 		Rotate:   rotate, Foreign: ofCertManager(secret),
 	}
 	ca.Current = readAuthority(secret, KeyCertificate, KeyPrivate, now)
@@ -140,8 +140,8 @@ func (ca CA) write(secret *corev1.Secret, now time.Time) error {
 	if len(secret.Data[keyTrusted]) == 0 {
 		delete(secret.Data, keyTrusted)
 	}
-	annotate(secret, annotationCarried, ca.Carried)
-	annotate(secret, annotationReplaced, ca.Replaced)
+	annotate(secret, annotationCADistributedAt, ca.Carried)
+	annotate(secret, annotationCARotatedAt, ca.Replaced)
 	if !ca.Rotate {
 		delete(secret.Annotations, AnnotationRotate)
 	}

@@ -7,31 +7,31 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/xpkg-dev/xpkg/internal/apply"
-	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 // Failures of keeping certificates.
 var (
-	ErrSecretTaken = failure.Register(failure.Code{
-		Name: "CertificateSecretTaken", Class: failure.Conflict,
+	ErrSecretTaken = errcode.Code{
+		Name: "CertificateSecretTaken", Class: errcode.Conflict,
 		Cause: "A Secret has the name that the certificate of a package needs, and holds something else.",
 		Fix:   "Remove or rename the Secret, or give the package another name.",
-	})
-	ErrNotReady = failure.Register(failure.Code{
-		Name: "CertificateNotReady", Class: failure.Unavailable,
+	}
+	ErrNotReady = errcode.Code{
+		Name: "CertificateNotReady", Class: errcode.Unavailable,
 		Cause: "A Secret that somebody else fills with a certificate, such as cert-manager, is not complete, or its certificate is not valid now.",
 		Fix:   "Look at the Certificate that the Secret belongs to; remove the Secret's annotations of cert-manager to have xpkg fill it.",
-	})
-	ErrAuthority = failure.Register(failure.Code{
-		Name: "AuthorityUnusable", Class: failure.Untrusted,
+	}
+	ErrAuthority = errcode.Code{
+		Name: "AuthorityUnusable", Class: errcode.Untrusted,
 		Cause: "The authority in the Secret crossplane-root-ca cannot sign certificates that anybody would accept, for example since it may not sign for these names.",
 		Fix:   "Put another authority there, or delete the Secret to have xpkg make one; what is in use stays trusted meanwhile.",
-	})
-	ErrContended = failure.Register(failure.Code{
-		Name: "CertificatesContended", Class: failure.Conflict,
+	}
+	ErrContended = errcode.Code{
+		Name: "CertificatesContended", Class: errcode.Conflict,
 		Cause: "The Secrets of certificates were changed by somebody else again and again while xpkg worked on them.",
 		Fix:   "Nothing needs to be done: it is tried again. If it stays, look for another manager that writes the Secrets.",
-	})
+	}
 )
 
 // classify turns what became of a call into a failure.

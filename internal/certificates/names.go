@@ -28,10 +28,10 @@ const (
 	// labelCertificate on a Secret says that its certificate is of this package, and
 	// whether it is a server's or a client's.
 	labelCertificate = "xpkg.dev/certificate"
-	// annotationCarried is the bundle that every Secret has, and since when;
-	// annotationReplaced the authority that signed every certificate, and since when.
-	annotationCarried  = "xpkg.dev/carried"
-	annotationReplaced = "xpkg.dev/replaced"
+	// annotationCADistributedAt records the bundle that every Secret has, and since when;
+	// annotationCARotatedAt records the CA that signed every certificate, and since when.
+	annotationCADistributedAt = "xpkg.dev/ca-distributed-at"
+	annotationCARotatedAt     = "xpkg.dev/ca-rotated-at"
 	// annotationsOfCertManager begin so.
 	annotationsOfCertManager = "cert-manager.io/"
 )

@@ -3,6 +3,7 @@ package certificates
 import (
 	"bytes"
 	"crypto/x509"
+	"errors"
 	"math/big"
 	"testing"
 	"time"
@@ -84,11 +85,11 @@ func TestDamagedAuthority(t *testing.T) {
 		"a next without its key": {do: func(s *corev1.Secret) { s.Data[keyNextCertificate] = certificatePEM(newCrossplane(t, 1).cert) }, same: true},
 		"trusted garbage":        {do: func(s *corev1.Secret) { s.Data[keyTrusted] = []byte("x") }, same: true},
 		"marks that cannot be read": {do: func(s *corev1.Secret) {
-			s.Annotations = map[string]string{annotationCarried: "x", annotationReplaced: "y"}
+			s.Annotations = map[string]string{annotationCADistributedAt: "x", annotationCARotatedAt: "y"}
 		}, same: true},
 		"marks from the future": {do: future, same: true},
 		"marks about something else": {do: func(s *corev1.Secret) {
-			s.Annotations = map[string]string{annotationCarried: Mark{fingerprint(), start.Add(-day)}.String()}
+			s.Annotations = map[string]string{annotationCADistributedAt: Mark{fingerprint(), start.Add(-day)}.String()}
 		}, same: true},
 		"a certificate among trusted": {do: func(s *corev1.Secret) {
 			s.Data[keyTrusted] = newCrossplane(t, 0).leaf(t, wanted[0]).Data[KeyCertificate]
@@ -126,14 +127,14 @@ func TestAuthorityThatMayNotSign(t *testing.T) {
 	}
 	x := crossplane{key, mustSign(t, template, template, key, key)}
 	w := newWorld(t, x.root())
-	if _, _, err := w.store().Ensure(t.Context(), wanted); !ErrAuthority.Is(err) || w.writes != 0 {
+	if _, _, err := w.store().Ensure(t.Context(), wanted); !errors.Is(err, ErrAuthority) || w.writes != 0 {
 		t.Errorf("%d writes, %v", w.writes, err)
 	}
 }
 
 func future(s *corev1.Secret) {
 	s.Annotations = map[string]string{
-		AnnotationRotate: "", annotationCarried: Mark{fingerprint(), start.Add(day)}.String(), annotationReplaced: Mark{fingerprint(), start.Add(day)}.String(),
+		AnnotationRotate: "", annotationCADistributedAt: Mark{fingerprint(), start.Add(day)}.String(), annotationCARotatedAt: Mark{fingerprint(), start.Add(day)}.String(),
 	}
 	delete(s.Annotations, AnnotationRotate)
 }
@@ -176,7 +177,7 @@ func FuzzReadSecrets(f *testing.F) {
 		secret := secretOf("x", map[string][]byte{
 			KeyCertificate: certificate, KeyPrivate: key, KeyBundle: bundle, keyTrusted: bundle, keyNextCertificate: certificate, keyNextPrivate: key,
 		})
-		secret.Annotations = map[string]string{annotationCarried: mark, annotationReplaced: mark}
+		secret.Annotations = map[string]string{annotationCADistributedAt: mark, annotationCARotatedAt: mark}
 		ca := readCA(secret, start)
 		leaf := readLeaf("x", secret, &wanted[0], ca, start)
 		if (leaf.Certificate == nil) != (leaf.Fault != "") || leaf.Certificate != nil && leaf.Issuer == nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"errors"
 	"math/big"
 	"testing"
 	"time"
@@ -156,7 +157,7 @@ func TestCertManagerHasNotFilledItYet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, certManagers(secretOf(wanted[0].Secret, data)))
 			issued, next, err := w.store().Ensure(t.Context(), wanted)
-			if !ErrNotReady.Is(err) || next.IsZero() {
+			if !errors.Is(err, ErrNotReady) || next.IsZero() {
 				t.Errorf("got %v, next at %s", err, next)
 			}
 			if len(issued) != len(wanted)-1 {
@@ -201,7 +202,7 @@ func TestAuthorityOfCertManager(t *testing.T) {
 func TestSecretsThatHoldSomethingElse(t *testing.T) {
 	w := newWorld(t, secretOf(wanted[0].Secret, map[string][]byte{"password": []byte("x")}))
 	issued, _, err := w.store().Ensure(t.Context(), wanted)
-	if !ErrSecretTaken.Is(err) || len(issued) != len(wanted)-1 {
+	if !errors.Is(err, ErrSecretTaken) || len(issued) != len(wanted)-1 {
 		t.Errorf("%d certificates, %v", len(issued), err)
 	}
 	if got := w.secret(wanted[0].Secret).Data; len(got) != 1 {

@@ -7,7 +7,7 @@ import (
 	"io"
 	"maps"
 
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 // annotate gives an artifact whose root has these annotations as well. Everything

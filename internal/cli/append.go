@@ -10,22 +10,24 @@ import (
 	"path"
 	"strings"
 
-	"github.com/xpkg-dev/xpkg/internal/failure"
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/image"
 )
 
 // ErrExtensions is the failure of a folder that extensions cannot be made of.
-var ErrExtensions = failure.Register(failure.Code{
-	Name: "Extensions", Class: failure.Usage,
+var ErrExtensions = errcode.Code{
+	Name: "Extensions", Class: errcode.Usage,
 	Cause: "The folder of the extensions cannot be read, is empty, or is too large.",
 	Fix:   "Name a folder; each file or folder in it becomes a layer that is annotated with its name.",
-})
+}
 
 type appendCmd struct {
 	Package        string `arg:"" name:"src" help:"Package to add to: a reference, a .xpkg file or oci:DIR."`
 	ExtensionsRoot string `default:"./extensions" placeholder:"DIR" help:"Folder of the extensions. Each file or folder in it becomes a layer that is annotated with its name; names that start with a dot are left out. Default is ./extensions."`
 	Destination    string `short:"d" placeholder:"DST" help:"Where to put the result. Default is in place of the package."`
 	transferFlags
+	dataDirFlag
 }
 
 // Run puts an extensions manifest at the end of the index of a package (xpkg
@@ -48,16 +50,17 @@ func (c *appendCmd) Run(env *Env) (err error) {
 	if err != nil {
 		return err
 	}
-	extensions, err := oci.BuildExtensions(layers)
+	extensions, err := image.BuildExtensions(layers)
 	if err != nil {
 		return err
 	}
 	return c.append(env, from, to, extensions)
 }
 
-func (c *appendCmd) append(env *Env, from, to place, extensions *oci.Image) (err error) {
+func (c *appendCmd) append(env *Env, from, to place, extensions *image.Image) (err error) {
 	p := begin(env.Stderr, "appending to %s", from)
 	defer p.end()
+	c.keychain = c.writeKeychain()
 	m, err := c.mover(env, p, from, to)
 	if err != nil {
 		return err
@@ -68,7 +71,7 @@ func (c *appendCmd) append(env *Env, from, to place, extensions *oci.Image) (err
 		return err
 	}
 	defer closing(&err, o)
-	index, err := oci.Append(env.Context, beside{o, extensions}, extensions, m.limits)
+	index, err := image.AppendExtensions(env.Context, beside{o, extensions}, extensions, m.limits)
 	if err != nil {
 		return err
 	}
@@ -77,7 +80,7 @@ func (c *appendCmd) append(env *Env, from, to place, extensions *oci.Image) (err
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(env.Stdout, safe(to.at(digest)))
+	_, err = fmt.Fprintln(to.messages(env), safe(to.at(digest)))
 	return err
 }
 
@@ -90,7 +93,7 @@ type beside struct {
 
 // Open implements oci.Artifact.
 func (b beside) Open(ctx context.Context, d oci.Descriptor) (io.ReadCloser, error) {
-	if r, err := b.added.Open(ctx, d); !oci.ErrBlobNotFound.Is(err) {
+	if r, err := b.added.Open(ctx, d); !errors.Is(err, oci.ErrBlobNotFound) {
 		return r, err
 	}
 	return b.Artifact.Open(ctx, d)
@@ -98,7 +101,7 @@ func (b beside) Open(ctx context.Context, d oci.Descriptor) (io.ReadCloser, erro
 
 // extensionLayers makes a layer of each file or folder in a folder, annotated with
 // its name without an extension. Links are not followed.
-func extensionLayers(dir string, most int64) ([]oci.ExtraLayer, error) {
+func extensionLayers(dir string, most int64) ([]image.ExtraLayer, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, ErrExtensions.New(err, "cannot read the folder of the extensions")
@@ -106,7 +109,7 @@ func extensionLayers(dir string, most int64) ([]oci.ExtraLayer, error) {
 	defer root.Close()
 	w := extensionWalk{fsys: root.FS(), most: most}
 	err = fs.WalkDir(w.fsys, ".", w.visit)
-	var known *failure.Error
+	var known *errcode.Error
 	switch {
 	case errors.As(err, &known):
 		return nil, err
@@ -120,7 +123,7 @@ func extensionLayers(dir string, most int64) ([]oci.ExtraLayer, error) {
 
 type extensionWalk struct {
 	fsys       fs.FS
-	layers     []oci.ExtraLayer
+	layers     []image.ExtraLayer
 	read, most int64
 }
 
@@ -152,17 +155,17 @@ func (w *extensionWalk) visit(name string, entry fs.DirEntry, err error) error {
 	if !isFolder {
 		top = strings.TrimSuffix(top, path.Ext(top))
 	}
-	w.add(top, oci.LayerFile{Path: name, Data: data})
+	w.add(top, image.File{Path: name, Data: data})
 	return nil
 }
 
 // add puts a file into the layer of an annotation.
-func (w *extensionWalk) add(annotation string, file oci.LayerFile) {
+func (w *extensionWalk) add(annotation string, file image.File) {
 	for i := range w.layers {
 		if w.layers[i].Annotation == annotation {
 			w.layers[i].Files = append(w.layers[i].Files, file)
 			return
 		}
 	}
-	w.layers = append(w.layers, oci.ExtraLayer{Annotation: annotation, Files: []oci.LayerFile{file}})
+	w.layers = append(w.layers, image.ExtraLayer{Annotation: annotation, Files: []image.File{file}})
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/preview"
+	"github.com/xpkg-dev/xpkg/internal/planner"
 )
 
 type applyCmd struct {
@@ -26,7 +26,7 @@ func (c *applyCmd) Run(env *Env) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := p.Refused(); err != nil {
+	if err := p.RefusalError(); err != nil {
 		return err
 	}
 	pl, err := c.open(c.clusterFlags)
@@ -39,7 +39,7 @@ func (c *applyCmd) Run(env *Env) (err error) {
 	if err != nil {
 		return err
 	}
-	applied, err := p.Applied(live)
+	applied, err := p.IsApplied(live)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (c *applyCmd) Run(env *Env) (err error) {
 		fmt.Fprintln(env.Stderr, "the plan is applied already")
 		return c.finish(env, pl, p, live, takenAway(p), false)
 	}
-	if err := p.Breaking(); err != nil && !c.Yes {
+	if err := p.BreakageError(); err != nil && !c.Yes {
 		return err
 	}
 	if err := c.compare(env, pl, p); err != nil {
@@ -57,22 +57,22 @@ func (c *applyCmd) Run(env *Env) (err error) {
 	if err != nil {
 		return err
 	}
-	return c.finish(env, pl, p, done, takenAway(p), p.Operation == preview.Install)
+	return c.finish(env, pl, p, done, takenAway(p), p.Operation == planner.Install)
 }
 
 // compare refuses a plan that would not be made any more, and tells all the
 // reasons.
-func (c *applyCmd) compare(env *Env, pl *planner, planned *preview.Plan) error {
-	now, err := planWith(env, "again what is applied", func() (*preview.Plan, error) { return again(env.Context, pl, planned) })
+func (c *applyCmd) compare(env *Env, pl *clusterPlanner, planned *planner.Plan) error {
+	now, err := planWith(env, "again what is applied", func() (*planner.Plan, error) { return again(env.Context, pl, planned) })
 	if err != nil {
 		return err
 	}
-	moved := preview.Moved(planned, now)
+	moved := planner.Compare(planned, now)
 	for _, d := range moved {
 		fmt.Fprintf(env.Stderr, "moved: %s\n", safe(d.String()))
 	}
 	if len(moved) > 0 {
-		return preview.Refuse(planned, moved)
+		return planner.MovedError(planned, moved)
 	}
 	for _, w := range now.Warnings {
 		fmt.Fprintf(env.Stderr, "note: %s\n", safe(w))
@@ -80,13 +80,13 @@ func (c *applyCmd) compare(env *Env, pl *planner, planned *preview.Plan) error {
 	return nil
 }
 
-func again(ctx context.Context, pl *planner, planned *preview.Plan) (*preview.Plan, error) {
-	now, err := pl.Again(ctx, planned)
+func again(ctx context.Context, pl *clusterPlanner, planned *planner.Plan) (*planner.Plan, error) {
+	now, err := pl.Replan(ctx, planned)
 	return now, planFailed(err, fmt.Sprintf("%s %s again", planned.Operation, planned.Package.Name))
 }
 
 // takenAway is what a plan takes away.
-func takenAway(p *preview.Plan) leaving {
+func takenAway(p *planner.Plan) leaving {
 	var l leaving
 	for _, c := range p.Objects.Changes {
 		l.objects = append(l.objects, c.Ref)
@@ -98,14 +98,14 @@ func takenAway(p *preview.Plan) leaving {
 }
 
 // finish waits, if that was asked for, and says what has become of the package.
-func (c *applyCmd) finish(env *Env, pl *planner, p *preview.Plan, live v1.Package, with leaving, created bool) (err error) {
-	word := map[preview.Operation]string{preview.Install: "created", preview.Update: "updated", preview.Uninstall: "deleted"}[p.Operation]
+func (c *applyCmd) finish(env *Env, pl *clusterPlanner, p *planner.Plan, live v1.Package, with leaving, created bool) (err error) {
+	word := map[planner.Operation]string{planner.Install: "created", planner.Update: "updated", planner.Uninstall: "deleted"}[p.Operation]
 	switch {
 	case live == nil:
 		// It is gone, and nothing of it can be printed but its name.
 		_, err := fmt.Fprintf(env.Stdout, "%s gone\n", p.Package.Short())
 		return err
-	case c.Wait > 0 && p.Operation == preview.Uninstall:
+	case c.Wait > 0 && p.Operation == planner.Uninstall:
 		word, err = "gone", waitGone(env, c.clusterFlags, pl.client, live, with, c.Wait)
 	case c.Wait > 0:
 		if err = waitInstalled(env, pl.client, live, c.Wait, created); err == nil {

@@ -17,8 +17,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+	"github.com/xpkg-dev/xpkg/pkg/oci/store"
+
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
@@ -26,13 +31,14 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli"
-	"github.com/xpkg-dev/xpkg/internal/content"
-	"github.com/xpkg-dev/xpkg/internal/manager"
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 	"github.com/xpkg-dev/xpkg/internal/testing/plane"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 // a bench is a control plane with a registry, and a user with a command line.
@@ -47,20 +53,20 @@ type bench struct {
 
 func newBench(t *testing.T) bench {
 	t.Helper()
-	return benchWith(t, func(*manager.Options, *content.Source) {})
+	return benchWith(t, func(*controller.Options, *fetch.Source) {})
 }
 
 // benchWith is a bench whose package manager has other options.
-func benchWith(t *testing.T, how func(*manager.Options, *content.Source)) bench {
+func benchWith(t *testing.T, how func(*controller.Options, *fetch.Source)) bench {
 	t.Helper()
 	dir := t.TempDir()
 	b := bench{t: t, config: cluster.Start(t), registry: cluster.Registry(t), kubeconfig: cluster.Kubeconfig(t), dir: dir}
-	store, err := oci.OpenStore(filepath.Join(dir, "manager"), oci.StoreOptions{})
+	store, err := store.Open(filepath.Join(dir, "manager"), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	source := content.NewSource(content.Options{Store: store})
-	stop := plane.Run(t, b.config, source, func(o *manager.Options) { how(o, source) })
+	source := fetch.NewSource(fetch.Options{Store: store})
+	stop := plane.Run(t, b.config, source, func(o *controller.Options) { how(o, source) })
 	t.Cleanup(func() {
 		stop()
 		source.Close()
@@ -257,6 +263,24 @@ func TestApplyIgnoresStrangers(t *testing.T) {
 	}
 }
 
+// --out - writes the plan to standard output and the description of it to standard
+// error, and creates no file.
+func TestPlanGoesToStandardOutput(t *testing.T) {
+	b := newBench(t)
+	asked := b.push(t, "streamed", "v1", "Kept")
+	t.Chdir(t.TempDir())
+	e := b.must(t, 2, "plan", "install", "provider", asked, "streamed", "--out", "-")
+	if _, err := planner.Decode([]byte(e.out)); err != nil || !strings.Contains(e.errors, "streamed") {
+		t.Errorf("%v\nstandard output: %s\nstandard error: %s", err, e.out, e.errors)
+	}
+	if _, err := os.Lstat("-"); err == nil {
+		t.Error("a file named - was created")
+	}
+	if e := b.must(t, 3, "plan", "install", "provider", asked, "streamed", "--out", "-", "-o", "yaml"); e.out != "" {
+		t.Errorf("standard output: %s", e.out)
+	}
+}
+
 // A label that a tool puts on the package meanwhile is no reason to refuse, and stays.
 func TestApplyKeepsLabels(t *testing.T) {
 	b := newBench(t)
@@ -323,7 +347,7 @@ func TestApplyWhenTheTagHasMoved(t *testing.T) {
 // forget removes a tag and its content from the registry.
 func forget(t *testing.T, ref string) {
 	t.Helper()
-	remote := oci.NewRemote(oci.RemoteOptions{})
+	remote := remote.New(remote.Options{})
 	defer remote.Close()
 	parsed := oci.MustParseReference(ref)
 	d, err := remote.Resolve(t.Context(), parsed)

@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -11,8 +14,10 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/permission"
-	"github.com/xpkg-dev/xpkg/internal/plan"
-	"github.com/xpkg-dev/xpkg/internal/rights"
+	"github.com/xpkg-dev/xpkg/internal/webhooks"
+	"github.com/xpkg-dev/xpkg/pkg/desired"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
 type approveCmd struct {
@@ -22,17 +27,18 @@ type approveCmd struct {
 	outputFlag
 }
 
-// approval is what somebody approves.
+// approval is the output of the command.
 type approval struct {
 	Kind        string              `json:"kind"`
 	Package     string              `json:"package"`
 	Revision    string              `json:"revision"`
 	Permissions []rbacv1.PolicyRule `json:"permissions"`
 	Fingerprint string              `json:"fingerprint"`
+	Webhooks    []string            `json:"webhooks,omitempty"`
 }
 
-// Run approves the rights that a new version of a package asks for: exactly those that
-// it shows, and no others that it may ask for meanwhile.
+// Run approves the permissions and the webhooks that a version of a package waits for:
+// exactly those that it shows.
 func (c *approveCmd) Run(env *Env) error {
 	cluster, all, err := c.installed(env.Context, load)
 	if err != nil {
@@ -46,28 +52,80 @@ func (c *approveCmd) Run(env *Env) error {
 	if err := cluster.Get(env.Context, client.ObjectKey{Name: p.PackageStatus().CurrentRevision}, rev); client.IgnoreNotFound(err) != nil {
 		return classify(err, "read the revision of %s", shortName(p))
 	}
-	added := rev.RevisionStatus().UnapprovedPermissions
-	if len(added) == 0 || permission.Approved(rev, added) {
-		return c.print(env.Stdout, approval{Kind: p.PackageKind(), Package: p.GetName(), Revision: rev.GetName()}, func(w io.Writer) error {
+	added, hooks := rev.RevisionStatus().UnapprovedPermissions, unallowedWebhooks(p, rev)
+	if permission.Approved(rev, added) {
+		added = nil
+	}
+	out := approval{Kind: p.PackageKind(), Package: p.GetName(), Revision: rev.GetName()}
+	if len(added)+len(hooks) == 0 {
+		return c.print(env.Stdout, out, func(w io.Writer) error {
 			_, err := fmt.Fprintf(w, "%s waits for no approval\n", shortName(p))
 			return err
 		})
 	}
-	out := approval{p.PackageKind(), p.GetName(), rev.GetName(), added, rights.Fingerprint(added)}
-	fmt.Fprintf(env.Stderr, "revision %s asks for more than the one before it:\n", safe(rev.GetName()))
-	for _, rule := range added {
-		fmt.Fprintf(env.Stderr, "  + %s\n", safe(rights.Describe(rule)))
+	if len(added) > 0 {
+		out.Permissions, out.Fingerprint = added, rbac.Fingerprint(added)
+		fmt.Fprintf(env.Stderr, "revision %s asks for more than the one before it:\n", safe(rev.GetName()))
+		for _, rule := range added {
+			fmt.Fprintf(env.Stderr, "  + %s\n", safe(rbac.Describe(rule)))
+		}
+	}
+	if len(hooks) > 0 {
+		out.Webhooks = webhooks.Strings(hooks)
+		fmt.Fprintf(env.Stderr, "webhooks of revision %s cover resources outside of the package's API groups:\n", safe(rev.GetName()))
+		for _, rule := range out.Webhooks {
+			fmt.Fprintf(env.Stderr, "  + %s\n", safe(rule))
+		}
 	}
 	if err := c.consent(env, "approve this for "+shortName(p)); err != nil {
 		return err
 	}
-	if err := approve(env, cluster, rev, out.Fingerprint); err != nil {
-		return err
+	if len(added) > 0 {
+		if err := approve(env, cluster, rev, out.Fingerprint); err != nil {
+			return err
+		}
+	}
+	if len(hooks) > 0 {
+		hooks = append(desired.ParseWebhookRules(p.GetAnnotations()[webhooks.AnnotationAllowed]), hooks...)
+		if err := allowWebhooks(env, cluster, p, desired.FormatWebhookRules(hooks)); err != nil {
+			return err
+		}
 	}
 	return c.print(env.Stdout, out, func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "%s approved (%s)\n", shortName(p), rev.GetName())
 		return err
 	})
+}
+
+// unallowedWebhooks returns the rules of webhooks that a revision waits for, without those
+// that the package allows by now.
+func unallowedWebhooks(p v1.Package, rev v1.PackageRevision) []desired.WebhookRule {
+	return webhooks.Unallowed(p, desired.ParseWebhookRules(strings.Join(rev.RevisionStatus().UnallowedWebhooks, ";")))
+}
+
+// allowedMeanwhile reports whether a failure is the lack of a consent to webhooks that the
+// package has by now, so that the manager is about to continue.
+func allowedMeanwhile(ctx context.Context, cluster client.Client, p v1.Package, failure error) bool {
+	if !errors.Is(failure, webhooks.ErrNotAllowed) {
+		return false
+	}
+	rev := p.NewRevision()
+	err := cluster.Get(ctx, client.ObjectKey{Name: p.PackageStatus().CurrentRevision}, rev)
+	return err == nil && len(unallowedWebhooks(p, rev)) == 0
+}
+
+// allowWebhooks writes the consent to webhooks to a package.
+func allowWebhooks(env *Env, cluster client.Client, p v1.Package, rules string) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": p.GetUID(), "annotations": map[string]string{webhooks.AnnotationAllowed: rules},
+	}})
+	if err != nil {
+		return err
+	}
+	kind := p.GetObjectKind().GroupVersionKind()
+	err = cluster.Patch(env.Context, p, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(plan.FieldManager))
+	p.GetObjectKind().SetGroupVersionKind(kind)
+	return classify(err, "allow the webhooks of %s", shortName(p))
 }
 
 // approve writes the approval down on the revision.

@@ -4,10 +4,10 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/xpkg-dev/xpkg/internal/format"
-	"github.com/xpkg-dev/xpkg/internal/lockfile"
-	"github.com/xpkg-dev/xpkg/internal/oci"
-	"github.com/xpkg-dev/xpkg/internal/resolve"
+	"github.com/xpkg-dev/xpkg/internal/resolver"
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // whatArgs say what is resolved.
@@ -61,19 +61,19 @@ func rootsOf(s, registry string) ([]lockfile.Root, error) {
 	if ref.Tag != "" {
 		return nil, ErrUsage.New(nil, "%s has both a tag and a constraint", s).WithDo("Leave one of them out.")
 	}
-	if err := format.CheckConstraint(constraint, false); err != nil {
-		return nil, format.ErrInvalidConstraint.New(err, "cannot read %q", constraint)
+	if err := xpkg.CheckConstraint(constraint, false); err != nil {
+		return nil, xpkg.ErrInvalidConstraint.New(err, "cannot read %q", constraint)
 	}
 	return []lockfile.Root{{Package: ref.Name(), Constraint: constraint}}, nil
 }
 
 // folderRoots are what the package in a folder depends on, or works with.
 func folderRoots(dir, registry string) ([]lockfile.Root, error) {
-	folder, err := folderFlags{}.read(dir, format.Limits{})
+	folder, err := folderFlags{}.read(dir, xpkg.Limits{})
 	if err != nil {
 		return nil, err
 	}
-	meta, err := format.ReadMeta(folder.Stream(), format.ReadOptions{File: filepath.Join(dir, "crossplane.yaml")})
+	meta, err := xpkg.ReadMeta(folder.Stream(), xpkg.ReadOptions{File: filepath.Join(dir, "crossplane.yaml")})
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func folderRoots(dir, registry string) ([]lockfile.Root, error) {
 	for _, d := range meta.Dependencies() {
 		ref, err := oci.ParseReference(d.Package, oci.ParseOptions{AllowUntagged: true, DefaultRegistry: registry})
 		if err != nil {
-			return nil, resolve.ErrUnqualified.New(err, "cannot tell where %s is, which %s needs", d.Package, meta.Name)
+			return nil, resolver.ErrUnqualified.New(err, "cannot tell where %s is, which %s needs", d.Package, meta.Name)
 		}
 		out = append(out, lockfile.Root{Package: ref.Name(), Constraint: d.Constraint, Optional: d.Optional, By: meta.Name})
 	}

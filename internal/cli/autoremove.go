@@ -6,16 +6,16 @@ import (
 	"strings"
 	"time"
 
-	"github.com/xpkg-dev/xpkg/internal/closure"
-	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 // ErrNeedsUnknown is the failure of a cluster that does not say what its packages need.
-var ErrNeedsUnknown = failure.Register(failure.Code{
-	Name: "NeedsUnknown", Class: failure.Unavailable,
+var ErrNeedsUnknown = errcode.Code{
+	Name: "NeedsUnknown", Class: errcode.Unavailable,
 	Cause: "The Lock of the cluster does not say what a package needs, so nobody knows whether others are needed.",
 	Fix:   "Wait until the package is installed, or uninstall it; a package manager that runs writes the Lock by itself.",
-})
+}
 
 type autoremoveCmd struct {
 	Wait   time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, for each package and its objects to be gone."`
@@ -33,11 +33,11 @@ func (c *autoremoveCmd) Run(env *Env) error {
 	if err != nil {
 		return err
 	}
-	graph, err := all.graph()
+	g, err := all.graph()
 	if err != nil {
 		return err
 	}
-	orphans := graph.Orphans()
+	orphans := g.Orphans()
 	if len(orphans) == 0 || c.DryRun {
 		return c.list(env.Stdout, orphans)
 	}
@@ -60,7 +60,7 @@ type orphanView struct {
 	Package string `json:"package"`
 }
 
-func (c *autoremoveCmd) list(w io.Writer, orphans []closure.Node) error {
+func (c *autoremoveCmd) list(w io.Writer, orphans []graph.Node) error {
 	views := []orphanView{}
 	for _, o := range orphans {
 		views = append(views, orphanView{o.Kind, o.Name, o.Reference()})
@@ -78,11 +78,11 @@ func (c *autoremoveCmd) list(w io.Writer, orphans []closure.Node) error {
 }
 
 // graph is all packages with what they need, as the Lock says.
-func (i *installed) graph() (*closure.Graph, error) {
-	var nodes []closure.Node
+func (i *installed) graph() (*graph.Graph, error) {
+	var nodes []graph.Node
 	for _, p := range i.packages {
-		needs, known := closure.Locked(p, i.lock.Packages)
-		n, ok := closure.Of(p, needs)
+		needs, known := graph.LockedDependencies(p, i.lock.Packages)
+		n, ok := graph.NodeFromPackage(p, needs)
 		if !ok {
 			continue // It is on its way out, or nobody can need it.
 		}
@@ -91,5 +91,5 @@ func (i *installed) graph() (*closure.Graph, error) {
 		}
 		nodes = append(nodes, n)
 	}
-	return closure.NewGraph(nodes, nil), nil
+	return graph.New(nodes, nil), nil
 }

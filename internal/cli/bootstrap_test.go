@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/xpkg-dev/xpkg/apis/crds"
-	"github.com/xpkg-dev/xpkg/internal/failure"
-	"github.com/xpkg-dev/xpkg/internal/manager"
+	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 // bootstrapped runs xpkg bootstrap.
@@ -66,7 +66,7 @@ func TestBootstrapPrints(t *testing.T) {
 func TestBootstrapRefuses(t *testing.T) {
 	for _, arg := range []string{"--replicas=0", "--replicas=-1", "--package-group=rbac.authorization.k8s.io", "--package-group=no group"} {
 		code, out, errs := bootstrapped(t, arg)
-		if code != failure.Usage.Exit || out != "" || !strings.HasPrefix(errs, "error: BootstrapOption: ") {
+		if code != errcode.Usage.Exit || out != "" || !strings.HasPrefix(errs, "error: BootstrapOption: ") {
 			t.Errorf("%s: exit %d, %q, %q", arg, code, out, errs)
 		}
 	}
@@ -96,7 +96,7 @@ func TestBootstrapApplies(t *testing.T) {
 		if err := c.Create(t.Context(), foreign); err != nil {
 			t.Fatal(err)
 		}
-		if code, _, errs := bootstrapped(t, args...); code != failure.Conflict.Exit || !strings.Contains(errs, manager.ErrForeignControlPlane.Name) {
+		if code, _, errs := bootstrapped(t, args...); code != errcode.Conflict.Exit || !strings.Contains(errs, controller.ErrForeignControlPlane.Name) {
 			t.Errorf("a cluster of somebody else: exit code %d, %s", code, errs)
 		}
 		args = append(args, "--take-over")
@@ -122,7 +122,7 @@ func TestBootstrapApplies(t *testing.T) {
 		t.Errorf("image %s, %v", d.Spec.Template.Spec.Containers[0].Image, err)
 	}
 	// There is no node for the manager here.
-	if code, _, errs := bootstrapped(t, append(args, "--wait", "1s")...); code != failure.Timeout.Exit || !strings.Contains(errs, ErrManagerNotReady.Name) {
+	if code, _, errs := bootstrapped(t, append(args, "--wait", "1s")...); code != errcode.Timeout.Exit || !strings.Contains(errs, ErrManagerNotReady.Name) {
 		t.Errorf("waited for a manager that does not come: exit code %d, %s", code, errs)
 	}
 }

@@ -2,11 +2,11 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -14,17 +14,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
-	"github.com/xpkg-dev/xpkg/internal/failure"
-	"github.com/xpkg-dev/xpkg/internal/manager"
-	"github.com/xpkg-dev/xpkg/internal/plan"
+	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // ErrManagerNotReady is the failure of a manager that does not come up.
-var ErrManagerNotReady = failure.Register(failure.Code{
-	Name: "ManagerNotReady", Class: failure.Timeout,
+var ErrManagerNotReady = errcode.Code{
+	Name: "ManagerNotReady", Class: errcode.Timeout,
 	Cause: "The manager that was applied to a cluster was not available in the time given with --wait.",
 	Fix:   "See why with kubectl describe pods and kubectl logs in the namespace of the manager.",
-})
+}
 
 // bootstrapper is in whose name the manifests are applied.
 const bootstrapper = "xpkg-bootstrap"
@@ -78,15 +78,16 @@ func refuseForeign(ctx context.Context, cluster client.Client, objects []map[str
 		case apierrors.IsNotFound(err):
 		case err != nil:
 			return classify(err, "read CustomResourceDefinition %s", u.GetName())
-		case live.Annotations[plan.ContentAnnotation] == "":
-			return manager.ErrForeignControlPlane.New(nil, "CustomResourceDefinition %s was not installed by xpkg", u.GetName()).
+		case live.Annotations[plan.ContentDigestAnnotation] == "":
+			return controller.ErrForeignControlPlane.New(nil, "CustomResourceDefinition %s was not installed by xpkg", u.GetName()).
 				WithDo("Use a cluster without it, or give --take-over once the other package manager is stopped for good.")
 		}
 	}
 	return nil
 }
 
-// waitAvailable waits until the Deployment of the manager is available.
+// waitAvailable waits until the Deployment of the manager is rolled out. It fails at once
+// when the Deployment has exceeded its progress deadline.
 func (c *bootstrapCmd) waitAvailable(env *Env, cluster client.Client) error {
 	ctx, cancel := context.WithTimeout(env.Context, c.Wait)
 	defer cancel()
@@ -97,7 +98,11 @@ func (c *bootstrapCmd) waitAvailable(env *Env, cluster client.Client) error {
 		if err := cluster.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: bootstrap.Name}, d); err != nil && ctx.Err() == nil {
 			return classify(err, "read the Deployment of the manager")
 		}
-		if isAvailable(d) {
+		missing, err := rolloutMissing(d)
+		if err != nil {
+			return ErrManagerNotReady.New(err, "Deployment %s/%s is not rolled out", c.Namespace, bootstrap.Name)
+		}
+		if missing == "" {
 			_, err := fmt.Fprintln(env.Stdout, "the manager is available")
 			return err
 		}
@@ -106,20 +111,39 @@ func (c *bootstrapCmd) waitAvailable(env *Env, cluster client.Client) error {
 			if env.Context.Err() != nil {
 				return env.Context.Err()
 			}
-			return ErrManagerNotReady.New(nil, "Deployment %s/%s is not available after %s", c.Namespace, bootstrap.Name, c.Wait)
+			return ErrManagerNotReady.New(nil, "Deployment %s/%s is not rolled out after %s: %s", c.Namespace, bootstrap.Name, c.Wait, missing)
 		case <-tick.C:
 		}
 	}
 }
 
-func isAvailable(d *appsv1.Deployment) bool {
-	if d.Status.ObservedGeneration < d.Generation || d.Generation == 0 {
-		return false
+// rolloutMissing returns what a Deployment lacks to be rolled out, by the rule of `kubectl
+// rollout status`, or nothing. It fails when the Deployment has exceeded its progress
+// deadline.
+func rolloutMissing(d *appsv1.Deployment) (string, error) {
+	want := int32(1)
+	if d.Spec.Replicas != nil {
+		want = *d.Spec.Replicas
 	}
-	for _, c := range d.Status.Conditions {
-		if c.Type == appsv1.DeploymentAvailable {
-			return c.Status == corev1.ConditionTrue && d.Status.UpdatedReplicas == *d.Spec.Replicas
+	s := d.Status
+	for _, c := range s.Conditions {
+		if c.Type == appsv1.DeploymentProgressing && c.Reason == progressDeadlineExceeded && s.ObservedGeneration >= d.Generation {
+			return "", errors.New(c.Message)
 		}
 	}
-	return false
+	switch {
+	case d.Generation == 0 || s.ObservedGeneration < d.Generation:
+		return "the cluster has not observed the change yet", nil
+	case s.UpdatedReplicas < want:
+		return fmt.Sprintf("%d of %d new pods have been created", s.UpdatedReplicas, want), nil
+	case s.Replicas > s.UpdatedReplicas:
+		return fmt.Sprintf("%d pods of the former manager still run", s.Replicas-s.UpdatedReplicas), nil
+	case s.AvailableReplicas < s.UpdatedReplicas:
+		return fmt.Sprintf("%d of %d new pods are available", s.AvailableReplicas, s.UpdatedReplicas), nil
+	}
+	return "", nil
 }
+
+// progressDeadlineExceeded is the reason of the condition Progressing of a Deployment whose
+// last change has not come about in time.
+const progressDeadlineExceeded = "ProgressDeadlineExceeded"

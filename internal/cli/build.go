@@ -7,17 +7,19 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/xpkg-dev/xpkg/internal/failure"
-	"github.com/xpkg-dev/xpkg/internal/format"
-	"github.com/xpkg-dev/xpkg/internal/indexlayer"
-	"github.com/xpkg-dev/xpkg/internal/oci"
 	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
+	"github.com/xpkg-dev/xpkg/pkg/oci/image"
+	"github.com/xpkg-dev/xpkg/pkg/oci/indexlayer"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 type buildCmd struct {
 	Kind        string `arg:"" optional:"" enum:",provider,configuration,function" default:"" help:"Kind that the package must have: provider, configuration or function."`
 	PackageRoot string `short:"f" default:"." placeholder:"DIR" help:"Folder of the package: the one with crossplane.yaml. Default is this folder."`
-	PackageFile string `short:"o" placeholder:"FILE" help:"File to write. Default is NAME-DIGEST.xpkg in the folder of the package."`
+	PackageFile string `short:"o" placeholder:"FILE" help:"File to write, or - for standard output. Default is NAME-DIGEST.xpkg in the folder of the package."`
 	Strict      bool   `help:"Take warnings for errors."`
 	runtimeFlags
 	folderFlags
@@ -51,8 +53,8 @@ func (c *buildCmd) Run(env *Env) (err error) {
 	if err != nil {
 		return err
 	}
-	image, err := oci.BuildImage(env.Context, oci.ImageInput{
-		PackageYAML: stream, Examples: folder.Examples(), Extra: []oci.ExtraLayer{index}, Base: base, Platform: platform,
+	image, err := image.Build(env.Context, image.Input{
+		PackageYAML: stream, Examples: folder.Examples(), Extra: []image.ExtraLayer{index}, Base: base, Platform: platform,
 	})
 	if err != nil {
 		return err
@@ -62,12 +64,12 @@ func (c *buildCmd) Run(env *Env) (err error) {
 
 // check makes every check there is. Warnings are told; a refusal is one sentence, as
 // every failure, and lint tells the rest.
-func (c *buildCmd) check(w io.Writer, folder *format.Folder) (*format.Package, error) {
+func (c *buildCmd) check(w io.Writer, folder *xpkg.Folder) (*xpkg.Package, error) {
 	policy := authorPolicy(c.Strict)
-	read := format.ReadOptions{Expect: format.Kind(kindOf(c.Kind)), Policy: policy, Limits: c.streamLimits()}
+	read := xpkg.ReadOptions{Expect: xpkg.Kind(kindOf(c.Kind)), Policy: policy, Limits: c.streamLimits()}
 	findings := c.place(c.PackageRoot, folder.Lint(read, everyCheck(policy, c.streamLimits())))
-	if err := format.Failed(findings); err != nil {
-		f := failure.From(err)
+	if err := xpkg.Failed(findings); err != nil {
+		f := errcode.From(err)
 		if len(findings) > 1 {
 			f = f.WithDo("%s See everything with `xpkg lint %s`.", f.Do, c.PackageRoot)
 		}
@@ -79,12 +81,12 @@ func (c *buildCmd) check(w io.Writer, folder *format.Folder) (*format.Package, e
 	return folder.Package(read)
 }
 
-func (c *buildCmd) write(env *Env, pkg *format.Package, image *oci.Image) error {
+func (c *buildCmd) write(env *Env, pkg *xpkg.Package, image *image.Image) error {
 	file := c.PackageFile
 	if file == "" {
 		file = filepath.Join(c.PackageRoot, oci.FriendlyID(pkg.Meta.Name, image.Digest().Hex())+".xpkg")
 	}
-	if _, err := oci.Copy(env.Context, oci.ToArchive(file, oci.ArchiveOptions{}, c.imageLimits()), bare{image}); err != nil {
+	if _, err := env.writeArchive(env.Context, file, bare{image}, c.imageLimits()); err != nil {
 		return err
 	}
 	if c.Verbose {
@@ -92,11 +94,11 @@ func (c *buildCmd) write(env *Env, pkg *format.Package, image *oci.Image) error 
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(env.Stdout, "%s: %s %s with %s, %s\n", safe(file), pkg.Meta.Kind, safe(pkg.Meta.Name), wording.Count(len(pkg.Objects), "object"), image.Digest())
+	_, err := fmt.Fprintf(env.messages(file), "%s: %s %s with %s, %s\n", safe(file), pkg.Meta.Kind, safe(pkg.Meta.Name), wording.Count(len(pkg.Objects), "object"), image.Digest())
 	return err
 }
 
-func tellLayers(env *Env, image *oci.Image) error {
+func tellLayers(env *Env, image *image.Image) error {
 	m, err := image.Manifest()
 	if err != nil {
 		return err
@@ -115,7 +117,7 @@ func onePackageFile(dir string) (string, error) {
 	}
 	switch len(found) {
 	case 0:
-		return "", oci.ErrArchiveNotFound.New(nil, "there is no .xpkg file in this folder").WithDo("Build one with `xpkg build`, or name one with -f.")
+		return "", archive.ErrArchiveNotFound.New(nil, "there is no .xpkg file in this folder").WithDo("Build one with `xpkg build`, or name one with -f.")
 	case 1:
 		return found[0], nil
 	}

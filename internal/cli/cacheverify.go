@@ -5,7 +5,7 @@ import (
 	"io"
 
 	"github.com/xpkg-dev/xpkg/internal/cache"
-	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 type cacheVerifyCmd struct {
@@ -33,9 +33,9 @@ func (c *cacheVerifyCmd) Run(env *Env) (err error) {
 	}
 	switch {
 	case len(report.Damaged) > 0:
-		return exitCode(failure.Untrusted.Exit)
+		return exitCode(errcode.Untrusted.Exit)
 	case len(report.Missing) > 0:
-		return exitCode(failure.NotFound.Exit)
+		return exitCode(errcode.NotFound.Exit)
 	}
 	return nil
 }

@@ -9,9 +9,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/closure"
-	"github.com/xpkg-dev/xpkg/internal/plan"
-	"github.com/xpkg-dev/xpkg/internal/preview"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/webhooks"
+	"github.com/xpkg-dev/xpkg/pkg/desired"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // attempts is how often a write is tried that comes too late because the package
@@ -20,8 +22,8 @@ const attempts = 10
 
 // carryOut makes the one write of a plan, on the condition that the package is
 // still the one that the plan was made from. The package manager does the rest.
-func carryOut(ctx context.Context, cluster client.Client, p *preview.Plan) (v1.Package, error) {
-	if p.Operation == preview.Install {
+func carryOut(ctx context.Context, cluster client.Client, p *planner.Plan) (v1.Package, error) {
+	if p.Operation == planner.Install {
 		return createPlanned(ctx, cluster, p)
 	}
 	for try := 1; ; try++ {
@@ -29,10 +31,10 @@ func carryOut(ctx context.Context, cluster client.Client, p *preview.Plan) (v1.P
 		if err != nil {
 			return nil, err
 		}
-		if err := preview.Refuse(p, p.Holds(live)); err != nil {
+		if err := planner.MovedError(p, p.CheckPackage(live)); err != nil {
 			return nil, err
 		}
-		if p.Operation == preview.Uninstall {
+		if p.Operation == planner.Uninstall {
 			err = deletePlanned(ctx, cluster, live)
 		} else {
 			err = updatePlanned(ctx, cluster, live, p)
@@ -43,7 +45,7 @@ func carryOut(ctx context.Context, cluster client.Client, p *preview.Plan) (v1.P
 	}
 }
 
-func createPlanned(ctx context.Context, cluster client.Client, p *preview.Plan) (v1.Package, error) {
+func createPlanned(ctx context.Context, cluster client.Client, p *planner.Plan) (v1.Package, error) {
 	want, err := p.Wanted()
 	if err != nil {
 		return nil, err
@@ -52,12 +54,12 @@ func createPlanned(ctx context.Context, cluster client.Client, p *preview.Plan) 
 	err = cluster.Create(ctx, want, client.FieldOwner(plan.FieldManager))
 	want.GetObjectKind().SetGroupVersionKind(kind)
 	if apierrors.IsAlreadyExists(err) {
-		return nil, preview.Refuse(p, []preview.Difference{{What: shortName(want), Was: "absent", Is: "there"}})
+		return nil, planner.MovedError(p, []planner.Difference{{What: shortName(want), Was: "absent", Is: "there"}})
 	}
 	return want, classify(err, "create %s", shortName(want))
 }
 
-func updatePlanned(ctx context.Context, cluster client.Client, live v1.Package, p *preview.Plan) error {
+func updatePlanned(ctx context.Context, cluster client.Client, live v1.Package, p *planner.Plan) error {
 	want, err := p.Wanted()
 	if err != nil {
 		return err
@@ -67,7 +69,12 @@ func updatePlanned(ctx context.Context, cluster client.Client, live v1.Package, 
 		*r = *want.RuntimeSpec()
 	}
 	if p.Adopts {
-		closure.Adopt(live)
+		graph.Adopt(live)
+	}
+	if p.Webhooks != nil && p.Webhooks.Consents {
+		live.SetAnnotations(desired.Overlay(live.GetAnnotations(), map[string]string{
+			webhooks.AnnotationAllowed: want.GetAnnotations()[webhooks.AnnotationAllowed],
+		}))
 	}
 	kind := live.GetObjectKind().GroupVersionKind()
 	err = cluster.Update(ctx, live, client.FieldOwner(plan.FieldManager))
@@ -86,7 +93,7 @@ func deletePlanned(ctx context.Context, cluster client.Client, live v1.Package) 
 const propagation = metav1.DeletePropagationBackground
 
 // showPlan shows a plan to whoever is asked about it.
-func (e *Env) showPlan(p *preview.Plan) error {
+func (e *Env) showPlan(p *planner.Plan) error {
 	if err := writePlan(e.Stderr, p); err != nil {
 		return fmt.Errorf("show the plan: %w", err)
 	}

@@ -23,22 +23,22 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 // ErrUsage is the failure of a command line that cannot be understood.
-var ErrUsage = failure.Register(failure.Code{
-	Name: "Usage", Class: failure.Usage,
+var ErrUsage = errcode.Code{
+	Name: "Usage", Class: errcode.Usage,
 	Cause: "The command line cannot be understood.",
 	Fix:   "Run the command with --help to see what it takes.",
-})
+}
 
 // ErrInterrupted is the failure of a command that was stopped by a signal.
-var ErrInterrupted = failure.Register(failure.Code{
-	Name: "Interrupted", Class: failure.Interrupted,
+var ErrInterrupted = errcode.Code{
+	Name: "Interrupted", Class: errcode.Interrupted,
 	Cause: "The command was stopped by Ctrl-C or a signal.",
 	Fix:   "Run the same command again: it continues where it stopped.",
-})
+}
 
 // Env is the world of a command: its streams and what it may ask the system.
 type Env struct {
@@ -99,8 +99,12 @@ type grammar struct {
 
 // Main runs one command line and returns the exit code.
 func Main(ctx context.Context, argv []string, env *Env) int {
-	env.Context, env.Args = ctx, argv[1:]
+	stdout := &checkedWriter{Writer: env.Stdout}
+	env = &Env{Context: ctx, Stdin: env.Stdin, Stdout: stdout, Stderr: env.Stderr, Executable: env.Executable, Args: argv[1:]}
 	err := run(env, programName(argv[0]))
+	if failed := stdout.err(); failed != nil {
+		err = failed
+	}
 	if err == nil {
 		return 0
 	}
@@ -173,7 +177,7 @@ func exitOrNil(code int) error {
 
 // report prints a failure and returns its exit code.
 func report(w io.Writer, err error) int {
-	f := failure.From(err)
+	f := errcode.From(err)
 	fmt.Fprintf(w, "error: %s: %s\n", f.Code.Name, safe(f.Error()))
 	if f.Do != "" {
 		fmt.Fprintf(w, "  %s\n", safe(f.Do))

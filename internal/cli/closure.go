@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/xpkg-dev/xpkg/internal/closure"
-	"github.com/xpkg-dev/xpkg/internal/format"
-	"github.com/xpkg-dev/xpkg/internal/lockfile"
-	"github.com/xpkg-dev/xpkg/internal/oci"
-	"github.com/xpkg-dev/xpkg/internal/resolve"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/resolver"
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // closureFlags name a closure that is not that of a cluster.
@@ -20,7 +20,7 @@ type closureFlags struct {
 // of gives a closure: of the lock file, or of what is resolved now.
 func (f closureFlags) of(env *Env, what []string) (_ lockfile.File, err error) {
 	if f.Lock != "" {
-		return readLock(f.Lock, false)
+		return readLock(env, f.Lock)
 	}
 	roots, err := whatArgs{what}.roots(f.DefaultRegistry)
 	if err != nil {
@@ -31,7 +31,7 @@ func (f closureFlags) of(env *Env, what []string) (_ lockfile.File, err error) {
 		return lockfile.File{}, err
 	}
 	defer closing(&err, r)
-	got, err := r.resolve(env, resolve.Request{Roots: roots})
+	got, err := r.resolve(env, resolver.Request{Roots: roots})
 	return got.File, err
 }
 
@@ -54,18 +54,18 @@ func (i *installed) closure() lockfile.File {
 			continue
 		}
 		p := lockfile.Package{
-			Package: ref.Name(), Version: ref.Tag, Digest: ref.Digest, Kind: format.Kind(x.PackageKind()),
+			Repository: ref.Name(), Version: ref.Tag, Digest: ref.Digest, Kind: xpkg.Kind(x.PackageKind()),
 			Dependencies: needs[x.PackageStatus().CurrentRevision],
 		}
 		if d, err := oci.ParseDigest(x.PackageStatus().ResolvedDigest); err == nil {
 			p.Digest = d
 		}
 		f.Packages = append(f.Packages, p)
-		if !closure.IsMade(x) {
-			f.Roots = append(f.Roots, lockfile.Root{Package: p.Package, Constraint: p.Name(), Exact: true})
+		if !graph.IsAutoInstalled(x) {
+			f.Roots = append(f.Roots, lockfile.Root{Package: p.Repository, Constraint: p.ShortVersion(), Exact: true})
 		}
 	}
-	slices.SortFunc(f.Packages, func(a, b lockfile.Package) int { return cmp.Compare(a.Package, b.Package) })
-	f.Packages = slices.CompactFunc(f.Packages, func(a, b lockfile.Package) bool { return a.Package == b.Package })
+	slices.SortFunc(f.Packages, func(a, b lockfile.Package) int { return cmp.Compare(a.Repository, b.Repository) })
+	f.Packages = slices.CompactFunc(f.Packages, func(a, b lockfile.Package) bool { return a.Repository == b.Repository })
 	return f
 }

@@ -20,38 +20,39 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
-	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/spelling"
 	"github.com/xpkg-dev/xpkg/internal/up"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 // Failures of talking to a cluster.
 var (
-	ErrKubeconfig = failure.Register(failure.Code{
-		Name: "Kubeconfig", Class: failure.Usage,
+	ErrKubeconfig = errcode.Code{
+		Name: "Kubeconfig", Class: errcode.Usage,
 		Cause: "There is no kubeconfig, or it does not name a cluster that can be used.",
 		Fix:   "Name one with --kubeconfig or KUBECONFIG, or start a control plane on this machine with `xpkg up`.",
-	})
-	ErrCluster = failure.Register(failure.Code{
-		Name: "ClusterUnavailable", Class: failure.Unavailable,
+	}
+	ErrCluster = errcode.Code{
+		Name: "ClusterUnavailable", Class: errcode.Unavailable,
 		Cause: "The cluster of the kubeconfig does not answer.",
 		Fix:   "Check that the cluster runs and that the kubeconfig and its context are the right ones.",
-	})
-	ErrNoPackageAPI = failure.Register(failure.Code{
-		Name: "NoPackageAPI", Class: failure.NotFound,
+	}
+	ErrNoPackageAPI = errcode.Code{
+		Name: "NoPackageAPI", Class: errcode.NotFound,
 		Cause: "The cluster does not serve pkg.crossplane.io: no package manager runs in it.",
 		Fix:   "Start one with `xpkg manager --kubeconfig FILE`, or use a control plane of `xpkg up`.",
-	})
-	ErrPackageNotFound = failure.Register(failure.Code{
-		Name: "PackageNotFound", Class: failure.NotFound,
+	}
+	ErrPackageNotFound = errcode.Code{
+		Name: "PackageNotFound", Class: errcode.NotFound,
 		Cause: "No package of that name is installed.",
 		Fix:   "See what is installed with `xpkg list`.",
-	})
-	ErrAmbiguous = failure.Register(failure.Code{
-		Name: "AmbiguousName", Class: failure.Usage,
+	}
+	ErrAmbiguous = errcode.Code{
+		Name: "AmbiguousName", Class: errcode.Usage,
 		Cause: "Packages of several kinds have that name.",
 		Fix:   "Put the kind before the name, for example provider/NAME.",
-	})
+	}
 )
 
 // clusterFlags name the cluster that a command works on.
@@ -64,6 +65,9 @@ type clusterFlags struct {
 func (f clusterFlags) config() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.Kubeconfig
+	if err := f.checkVariable(rules.Precedence); err != nil {
+		return nil, err
+	}
 	nowhere := f.Kubeconfig == "" && !anyExists(rules.Precedence)
 	if nowhere {
 		if state, err := up.Status(up.DefaultDataDir()); err == nil && state.Running {
@@ -83,6 +87,24 @@ func (f clusterFlags) config() (*rest.Config, error) {
 	cfg.QPS = -1
 	cfg.WarningHandler = rest.NoWarnings{}
 	return cfg, nil
+}
+
+// checkVariable fails if KUBECONFIG is set and none of its files exists: the user means
+// a certain cluster, and no command may work on another one. As kubectl does, it accepts
+// a list of which some files are missing.
+func (f clusterFlags) checkVariable(files []string) error {
+	named := os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
+	if f.Kubeconfig != "" || named == "" || anyExists(files) {
+		return nil
+	}
+	do := "Correct KUBECONFIG, or run `unset KUBECONFIG` to use ~/.kube/config or the control plane of this machine."
+	if state, err := up.Status(up.DefaultDataDir()); err == nil && state.Ready {
+		do = fmt.Sprintf("Correct KUBECONFIG. To use the control plane of this machine, run `export KUBECONFIG=%s`.", wording.ShellWord(state.State.Kubeconfig))
+	}
+	if files = slices.DeleteFunc(slices.Clone(files), func(f string) bool { return f == "" }); len(files) > 1 {
+		return ErrKubeconfig.New(nil, "KUBECONFIG names %s, and none of them exists", strings.Join(files, " and ")).WithDo("%s", do)
+	}
+	return ErrKubeconfig.New(nil, "KUBECONFIG names %s, which does not exist", named).WithDo("%s", do)
 }
 
 func anyExists(files []string) bool {
@@ -148,11 +170,11 @@ func classify(err error, what string, args ...any) error {
 }
 
 // ErrRefusedByServer is the failure of an object that the API server refuses.
-var ErrRefusedByServer = failure.Register(failure.Code{
-	Name: "InvalidObject", Class: failure.Invalid,
+var ErrRefusedByServer = errcode.Code{
+	Name: "InvalidObject", Class: errcode.Invalid,
 	Cause: "The API server refused the object that the command made.",
 	Fix:   "Correct what the message names.",
-})
+}
 
 // isNotServed tells the 404 of an unknown path from that of an unknown object.
 func isNotServed(err error) bool {

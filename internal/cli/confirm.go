@@ -8,22 +8,22 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/xpkg-dev/xpkg/internal/failure"
-	"github.com/xpkg-dev/xpkg/internal/preview"
+	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 // Failures of consent.
 var (
-	ErrNotConfirmed = failure.Register(failure.Code{
-		Name: "NotConfirmed", Class: failure.Usage,
+	ErrNotConfirmed = errcode.Code{
+		Name: "NotConfirmed", Class: errcode.Usage,
 		Cause: "The command changes or takes away what is in use, and there is no terminal to ask on.",
 		Fix:   "Look at the changes with `xpkg plan`, and give --yes to make them.",
-	})
-	ErrDeclined = failure.Register(failure.Code{
-		Name: "Declined", Class: failure.Interrupted,
+	}
+	ErrDeclined = errcode.Code{
+		Name: "Declined", Class: errcode.Interrupted,
 		Cause: "The question whether to apply the changes was not answered with yes.",
 		Fix:   "Nothing was changed. Run the command again and answer y to apply the changes.",
-	})
+	}
 )
 
 // interactive reports whether a person can be asked.
@@ -64,8 +64,8 @@ type consentFlag struct {
 
 // consentTo asks for consent to a plan. Where there is nobody to ask, it fails with
 // what the plan breaks, if it breaks anything.
-func (f consentFlag) consentTo(env *Env, p *preview.Plan, what string) error {
-	if err := p.Breaking(); err != nil && !f.Yes && !env.interactive() {
+func (f consentFlag) consentTo(env *Env, p *planner.Plan, what string) error {
+	if err := p.BreakageError(); err != nil && !f.Yes && !env.interactive() {
 		return err
 	}
 	return f.consent(env, what)

@@ -8,6 +8,7 @@ type copyCmd struct {
 	Source      string `arg:"" name:"src" help:"What to copy: a reference, a .xpkg file, oci:DIR for the folder of an OCI layout, or - for standard input."`
 	Destination string `arg:"" name:"dst" help:"Where to copy it to: a reference, a file, oci:DIR, or - for standard output."`
 	transferFlags
+	dataDirFlag
 }
 
 // Run copies a package with everything that belongs to it. Not a byte of it
@@ -21,6 +22,7 @@ func (c *copyCmd) Run(env *Env) error {
 	if err != nil {
 		return err
 	}
+	c.keychain = c.writeKeychain()
 	return copyPackage(env, c.transferFlags, from, to)
 }
 
@@ -44,10 +46,6 @@ func copyPackage(env *Env, flags transferFlags, from, to place) (err error) {
 	if err != nil {
 		return err
 	}
-	out := env.Stdout
-	if to.kind == inStream {
-		out = env.Stderr
-	}
-	_, err = fmt.Fprintln(out, safe(to.at(digest)))
+	_, err = fmt.Fprintln(to.messages(env), safe(to.at(digest)))
 	return err
 }

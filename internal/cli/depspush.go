@@ -9,39 +9,49 @@ import (
 	"strings"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
-	"github.com/xpkg-dev/xpkg/internal/oci"
 	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 type depsPushCmd struct {
 	Layout string `arg:"" help:"Folder that xpkg deps vendor has written."`
 	To     string `arg:"" name:"prefix" help:"Where to push it: REGISTRY or REGISTRY/PREFIX. Below it each package keeps its whole name: xpkg.crossplane.io/a/b becomes REGISTRY/PREFIX/xpkg.crossplane.io/a/b."`
 	registryFlags
+	dataDirFlag
 	Output string `short:"o" enum:",yaml,json" default:"" placeholder:"json" help:"Print the ImageConfigs as JSON instead of YAML."`
 }
 
 // Run pushes every package of a folder. No digest changes.
 func (c *depsPushCmd) Run(env *Env) error {
-	from, err := oci.OpenCollection(strings.TrimPrefix(c.Layout, layoutPrefix), oci.Limits{})
+	from, err := archive.OpenCollection(strings.TrimPrefix(c.Layout, layoutPrefix), oci.Limits{})
 	if err != nil {
 		return err
 	}
 	all := from.References()
 	if len(all) == 0 {
-		return oci.ErrNotAnArchive.New(nil, "there are no packages in %s", c.Layout)
+		return archive.ErrNotAnArchive.New(nil, "there are no packages in %s", c.Layout)
 	}
 	target, err := parsePrefix(c.To)
 	if err != nil {
 		return err
 	}
-	remote, err := c.remote(oci.Limits{}, nil, strings.SplitN(target, "/", 2)[0])
+	c.keychain = c.writeKeychain()
+	opts, err := c.options(oci.Limits{}, nil, strings.SplitN(target, "/", 2)[0])
 	if err != nil {
 		return err
 	}
+	opts.Warn = func(registry, message string) {
+		fmt.Fprintf(env.Stderr, "warning from registry %s: %s\n", registry, safe(message))
+	}
+	remote := remote.New(opts)
 	defer remote.Close()
 	pushed, err := pushAll(env, remote, from, all, target)
 	if err != nil {
@@ -67,7 +77,7 @@ func parsePrefix(s string) (string, error) {
 	return strings.TrimSuffix(ref.Name(), any), nil
 }
 
-func pushAll(env *Env, remote *oci.Remote, from *oci.Collection, all []oci.Reference, target string) ([]oci.Reference, error) {
+func pushAll(env *Env, remote *remote.Client, from *archive.Collection, all []oci.Reference, target string) ([]oci.Reference, error) {
 	p := begin(env.Stderr, "pushing %s", wording.Count(len(all), "package"))
 	defer p.end()
 	group, ctx := errgroup.WithContext(env.Context)
@@ -82,7 +92,7 @@ func pushAll(env *Env, remote *oci.Remote, from *oci.Collection, all []oci.Refer
 	return pushed, group.Wait()
 }
 
-func pushOne(ctx context.Context, remote *oci.Remote, from *oci.Collection, ref oci.Reference, target string) (_ oci.Reference, err error) {
+func pushOne(ctx context.Context, remote *remote.Client, from *archive.Collection, ref oci.Reference, target string) (_ oci.Reference, err error) {
 	to, err := relocated(ref, target)
 	if err != nil {
 		return oci.Reference{}, err

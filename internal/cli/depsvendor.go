@@ -8,11 +8,12 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/xpkg-dev/xpkg/internal/format"
-	"github.com/xpkg-dev/xpkg/internal/lockfile"
-	"github.com/xpkg-dev/xpkg/internal/oci"
-	"github.com/xpkg-dev/xpkg/internal/resolve"
+	"github.com/xpkg-dev/xpkg/internal/resolver"
 	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // vendoredLock is the lock file within a folder of packages.
@@ -31,7 +32,7 @@ type depsVendorCmd struct {
 // Run collects a closure.
 func (c *depsVendorCmd) Run(env *Env) (err error) {
 	dir := strings.TrimPrefix(c.To, layoutPrefix)
-	into, err := oci.OpenCollection(dir, oci.Limits{})
+	into, err := archive.OpenCollection(dir, oci.Limits{})
 	if err != nil {
 		return err
 	}
@@ -50,7 +51,7 @@ func (c *depsVendorCmd) Run(env *Env) (err error) {
 	if err := into.Seal(); err != nil {
 		return err
 	}
-	if err := writeLock(filepath.Join(dir, vendoredLock), f); err != nil {
+	if err := writeLock(env, filepath.Join(dir, vendoredLock), f); err != nil {
 		return err
 	}
 	for _, p := range f.Packages {
@@ -60,12 +61,12 @@ func (c *depsVendorCmd) Run(env *Env) (err error) {
 }
 
 // closure is what the lock file has, or what is found now.
-func (c *depsVendorCmd) closure(env *Env, r *resolver) (lockfile.File, error) {
+func (c *depsVendorCmd) closure(env *Env, r *rootResolver) (lockfile.File, error) {
 	if c.Lock != "" {
 		if len(c.What) > 0 {
 			return lockfile.File{}, ErrUsage.New(nil, "both a lock file and something else is to be collected").WithDo("Leave one of them out.")
 		}
-		return readClosure(c.Lock)
+		return readClosure(env, c.Lock)
 	}
 	roots, err := c.roots(c.DefaultRegistry)
 	if err != nil {
@@ -74,12 +75,12 @@ func (c *depsVendorCmd) closure(env *Env, r *resolver) (lockfile.File, error) {
 	if roots == nil {
 		return lockfile.File{}, ErrUsage.New(nil, "nothing to collect is named, and this folder is no package").WithDo("Name a package, a folder with a crossplane.yaml, or a lock file with --lock.")
 	}
-	got, err := r.resolve(env, resolve.Request{Roots: roots})
+	got, err := r.resolve(env, resolver.Request{Roots: roots})
 	return got.File, err
 }
 
 // collect copies packages, a few at the same time.
-func collect(env *Env, r *resolver, into *oci.Collection, packages []lockfile.Package) error {
+func collect(env *Env, r *rootResolver, into *archive.Collection, packages []lockfile.Package) error {
 	p := begin(env.Stderr, "collecting %s", wording.Count(len(packages), "package"))
 	defer p.end()
 	group, ctx := errgroup.WithContext(env.Context)
@@ -98,47 +99,50 @@ func collect(env *Env, r *resolver, into *oci.Collection, packages []lockfile.Pa
 	p.end()
 	for i, image := range images {
 		if image != "" {
-			fmt.Fprintf(env.Stderr, "note: %s runs the image %s, which is not part of it: copy it with xpkg copy\n", safe(packages[i].Package), safe(image))
+			fmt.Fprintf(env.Stderr, "note: %s runs the image %s, which is not part of it: copy it with xpkg copy\n", safe(packages[i].Repository), safe(image))
 		}
 	}
 	return nil
 }
 
-// collect copies one package, and proves that it is what is locked.
-func (r *resolver) collect(ctx context.Context, into *oci.Collection, p lockfile.Package) (format.Meta, error) {
+// collect copies one package, and verifies its tag and its metadata against the lock file.
+func (r *rootResolver) collect(ctx context.Context, into *archive.Collection, p lockfile.Package) (xpkg.Meta, error) {
+	if err := r.checkTag(ctx, p); err != nil {
+		return xpkg.Meta{}, err
+	}
 	ref := p.Reference()
 	o, err := r.Locate(ctx, ref)
 	if err != nil {
-		return format.Meta{}, err
+		return xpkg.Meta{}, err
 	}
 	from, err := r.content.Artifact(ctx, o, p.Digest)
 	if err != nil {
-		return format.Meta{}, err
+		return xpkg.Meta{}, err
 	}
 	if err := into.Add(ctx, ref, from); err != nil {
-		return format.Meta{}, err
+		return xpkg.Meta{}, err
 	}
 	return checkCollected(ctx, into, p)
 }
 
 // checkCollected reads a package where it was copied to.
-func checkCollected(ctx context.Context, into *oci.Collection, p lockfile.Package) (_ format.Meta, err error) {
+func checkCollected(ctx context.Context, into *archive.Collection, p lockfile.Package) (_ xpkg.Meta, err error) {
 	a, err := into.Artifact(p.Reference())
 	if err != nil {
-		return format.Meta{}, err
+		return xpkg.Meta{}, err
 	}
 	defer closing(&err, a)
 	m, err := oci.FindManifest(ctx, a, oci.Platform{}, oci.Limits{})
 	if err != nil {
-		return format.Meta{}, err
+		return xpkg.Meta{}, err
 	}
-	stream, err := oci.ReadPackageYAML(ctx, a, m, oci.Limits{})
+	stream, err := oci.PackageYAML(ctx, a, m, oci.Limits{})
 	if err != nil {
-		return format.Meta{}, err
+		return xpkg.Meta{}, err
 	}
-	meta, err := format.ReadMeta(stream, format.ReadOptions{File: p.Reference().String()})
+	meta, err := xpkg.ReadMeta(stream, xpkg.ReadOptions{File: p.Reference().String()})
 	if err != nil {
-		return format.Meta{}, err
+		return xpkg.Meta{}, err
 	}
 	return meta, p.Matches(meta.Kind, meta.Dependencies())
 }

@@ -7,13 +7,14 @@ import (
 	"io"
 	"strings"
 
-	"github.com/xpkg-dev/xpkg/internal/cli/atomicfile"
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
 )
 
 type extractCmd struct {
 	Package  string `arg:"" optional:"" help:"What to extract from: a reference, a .xpkg file, oci:DIR for the folder of an OCI layout, or - for standard input."`
-	Output   string `short:"o" placeholder:"FILE" help:"File to write; one that ends in .gz is compressed. Default is standard output."`
+	Output   string `short:"o" placeholder:"FILE" help:"File to write, or - for standard output. A name that ends in .gz compresses the file. Default is -."`
 	FromXpkg bool   `help:"Take the argument for a file, whatever it looks like. Without one it is the only .xpkg file in this folder."`
 	Platform string `placeholder:"OS/ARCH" help:"Platform to choose when there are several. Default is linux/amd64."`
 	transferFlags
@@ -29,11 +30,10 @@ func (c *extractCmd) Run(env *Env) error {
 	if err != nil {
 		return err
 	}
-	if c.Output == "" || c.Output == "-" {
-		_, err = env.Stdout.Write(stream)
-		return err
+	if c.Output == "" {
+		c.Output = "-"
 	}
-	err = atomicfile.Write(c.Output, 0o644, func(w io.Writer) error {
+	err = env.writeOutput(c.Output, archive.ErrCannotWrite, func(w io.Writer) error {
 		if !strings.HasSuffix(c.Output, ".gz") {
 			_, err := w.Write(stream)
 			return err
@@ -42,8 +42,8 @@ func (c *extractCmd) Run(env *Env) error {
 		_, err := z.Write(stream)
 		return errors.Join(err, z.Close())
 	})
-	if err != nil {
-		return oci.ErrCannotWrite.New(err, "cannot write %s", c.Output)
+	if err != nil || fileutil.IsStdout(c.Output) {
+		return err
 	}
 	_, err = fmt.Fprintf(env.Stdout, "%s: %s\n", safe(c.Output), size(int64(len(stream))))
 	return err
@@ -64,7 +64,7 @@ func (c *extractCmd) source() (place, error) {
 
 func (c *extractCmd) read(env *Env, from place) (stream []byte, err error) {
 	err = c.withPackage(env, from, c.Platform, func(m mover, o *opened, manifest oci.Manifest) (err error) {
-		stream, err = oci.ReadPackageYAML(env.Context, o, manifest, m.limits)
+		stream, err = oci.PackageYAML(env.Context, o, manifest, m.limits)
 		return err
 	})
 	return stream, err

@@ -5,26 +5,26 @@ import (
 	"io"
 	"strings"
 
-	"github.com/xpkg-dev/xpkg/internal/format"
-	"github.com/xpkg-dev/xpkg/internal/format/apiserver"
+	"github.com/xpkg-dev/xpkg/internal/crdvalidation"
 	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // authorPolicy is how severe findings are for those who build a package.
-func authorPolicy(strict bool) format.Policy {
+func authorPolicy(strict bool) xpkg.Policy {
 	if strict {
-		return format.PolicyBuild().Strict()
+		return xpkg.PolicyBuild().Strict()
 	}
-	return format.PolicyBuild()
+	return xpkg.PolicyBuild()
 }
 
 // everyCheck are all the checks that there are, the API server's own included.
-func everyCheck(policy format.Policy, limits format.Limits) format.CheckOptions {
-	return format.CheckOptions{Limits: limits, Policy: policy, CRDs: apiserver.ValidateCRD}
+func everyCheck(policy xpkg.Policy, limits xpkg.Limits) xpkg.CheckOptions {
+	return xpkg.CheckOptions{Limits: limits, Policy: policy, CRDs: crdvalidation.ValidateCRD}
 }
 
 // writeFindings writes one line for each finding.
-func writeFindings(w io.Writer, findings []format.Finding) error {
+func writeFindings(w io.Writer, findings []xpkg.Finding) error {
 	for _, f := range findings {
 		if _, err := fmt.Fprintln(w, strings.ReplaceAll(safe(f.String()), "\n", `\n`)); err != nil {
 			return err
@@ -34,13 +34,13 @@ func writeFindings(w io.Writer, findings []format.Finding) error {
 }
 
 // count says how many findings there are: "2 errors, 1 warning", or "no findings".
-func count(findings []format.Finding) (text string, failed bool) {
-	n := map[format.Severity]int{}
+func count(findings []xpkg.Finding) (text string, failed bool) {
+	n := map[xpkg.Severity]int{}
 	for _, f := range findings {
 		n[f.Severity]++
 	}
 	var parts []string
-	for _, s := range []format.Severity{format.Error, format.Warning} {
+	for _, s := range []xpkg.Severity{xpkg.Error, xpkg.Warning} {
 		if n[s] > 0 {
 			parts = append(parts, wording.Count(n[s], s.String()))
 		}
@@ -48,5 +48,5 @@ func count(findings []format.Finding) (text string, failed bool) {
 	if len(parts) == 0 {
 		return "no findings", false
 	}
-	return strings.Join(parts, ", "), n[format.Error] > 0
+	return strings.Join(parts, ", "), n[xpkg.Error] > 0
 }

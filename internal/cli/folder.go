@@ -6,7 +6,7 @@ import (
 	"path"
 	"path/filepath"
 
-	"github.com/xpkg-dev/xpkg/internal/format"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // folderFlags say which files of a folder make a package.
@@ -17,13 +17,13 @@ type folderFlags struct {
 
 // read finds the files of the package in root, and of its examples. Neither folder
 // is left by following a link.
-func (f folderFlags) read(dir string, limits format.Limits) (*format.Folder, error) {
+func (f folderFlags) read(dir string, limits xpkg.Limits) (*xpkg.Folder, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, format.ErrFolderNotFound.New(err, "cannot read the folder of the package")
+		return nil, xpkg.ErrFolderNotFound.New(err, "cannot read the folder of the package")
 	}
 	defer root.Close()
-	opts := format.FolderOptions{Ignore: f.Ignore, Limits: limits}
+	opts := xpkg.FolderOptions{Ignore: f.Ignore, Limits: limits}
 	examples, err := f.examples(dir)
 	if err != nil {
 		return nil, err
@@ -34,12 +34,12 @@ func (f folderFlags) read(dir string, limits format.Limits) (*format.Folder, err
 	if opts.ExamplesRoot == "" && examples != "" {
 		folder, err := os.OpenRoot(examples)
 		if err != nil {
-			return nil, format.ErrFolderNotFound.New(err, "cannot read the folder of the examples")
+			return nil, xpkg.ErrFolderNotFound.New(err, "cannot read the folder of the examples")
 		}
 		defer folder.Close()
 		opts.Examples = folder.FS()
 	}
-	return format.ReadFolder(root.FS(), opts)
+	return xpkg.ReadFolder(root.FS(), opts)
 }
 
 // examples is the folder of the examples, or nothing when there is none. One that
@@ -62,7 +62,7 @@ func (f folderFlags) examples(dir string) (string, error) {
 
 // place puts the folder before the paths of findings, so that editors and code
 // hosts find the files.
-func (f folderFlags) place(dir string, findings []format.Finding) []format.Finding {
+func (f folderFlags) place(dir string, findings []xpkg.Finding) []xpkg.Finding {
 	examples, err := f.examples(dir)
 	if err != nil {
 		examples = ""

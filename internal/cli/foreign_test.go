@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"github.com/xpkg-dev/xpkg/internal/testing/prerequisite"
 	"io"
 	"os"
 	"os/exec"
@@ -18,12 +19,12 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 
 	"github.com/xpkg-dev/xpkg/internal/cli"
-	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/testing/corpus"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// xpkg runs a command in this process and gives its standard output.
-func xpkg(t *testing.T, args ...string) string {
+// runXpkg runs a command in this process and returns its standard output.
+func runXpkg(t *testing.T, args ...string) string {
 	t.Helper()
 	var out, errs bytes.Buffer
 	env := &cli.Env{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs}
@@ -38,7 +39,7 @@ func foreignRegistry(t *testing.T) string {
 	t.Helper()
 	binary, err := exec.LookPath("docker-registry")
 	if err != nil {
-		t.Skip("skipped all of it: docker-registry is not installed (apt-get install docker-registry)")
+		prerequisite.Missing(t, "docker-registry is not installed: apt-get install docker-registry")
 	}
 	dir := t.TempDir()
 	config := filepath.Join(dir, "config.yml")
@@ -87,21 +88,21 @@ func TestForeignRegistry(t *testing.T) {
 			dir := t.TempDir()
 			file, pulled := filepath.Join(dir, "a.xpkg"), filepath.Join(dir, "b.xpkg")
 			ref := registry + "/corpus/" + folder.name + ":v1"
-			built := xpkg(t, "build", "-f", folder.path, "-o", file)
-			pushed := xpkg(t, "push", "-f", file, ref)
+			built := runXpkg(t, "build", "-f", folder.path, "-o", file)
+			pushed := runXpkg(t, "push", "-f", file, ref)
 			if digest := strings.TrimSpace(built[strings.LastIndex(built, "sha256:"):]); !strings.Contains(pushed, digest) {
 				t.Errorf("built %sand pushed %s", built, pushed)
 			}
-			xpkg(t, "pull", ref, "-o", pulled)
+			runXpkg(t, "pull", ref, "-o", pulled)
 			if a, b := read(t, file), read(t, pulled); !bytes.Equal(a, b) {
 				t.Errorf("%d bytes were built and other %d bytes pulled", len(a), len(b))
 			}
-			stream := xpkg(t, "extract", ref)
+			stream := runXpkg(t, "extract", ref)
 			sameDocuments(t, folder.path, stream)
 			if got := withForeignClient(t, ref); got != stream {
 				t.Errorf("go-containerregistry reads %d bytes, xpkg %d", len(got), len(stream))
 			}
-			if report := xpkg(t, "inspect", ref, "-o", "json"); !strings.Contains(report, `"indexLayer": "proven"`) {
+			if report := runXpkg(t, "inspect", ref, "-o", "json"); !strings.Contains(report, `"indexLayer": "proven"`) {
 				t.Errorf("the index layer is not true: %s", report)
 			}
 		})
@@ -157,11 +158,11 @@ func read(t *testing.T, file string) []byte {
 // wrote it, and no other.
 func sameDocuments(t *testing.T, dir, stream string) {
 	t.Helper()
-	folder, err := format.ReadFolder(os.DirFS(dir), format.FolderOptions{ExamplesRoot: "examples"})
+	folder, err := xpkg.ReadFolder(os.DirFS(dir), xpkg.FolderOptions{ExamplesRoot: "examples"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := format.Split([]byte(stream), "package.yaml", format.Limits{})
+	got, err := xpkg.Split([]byte(stream), "package.yaml", xpkg.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,7 @@ package cli
 import (
 	"testing"
 
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 // Whatever a user writes is one place, and its text leads back to it.

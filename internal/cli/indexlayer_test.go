@@ -14,9 +14,11 @@ import (
 	"testing"
 
 	"github.com/xpkg-dev/xpkg/internal/cli"
-	"github.com/xpkg-dev/xpkg/internal/format"
-	"github.com/xpkg-dev/xpkg/internal/oci"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
+	"github.com/xpkg-dev/xpkg/pkg/oci/image"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // watched is a registry that remembers what was asked of it.
@@ -96,8 +98,8 @@ func TestInspectWithoutBaseLayer(t *testing.T) {
 		}
 	}
 	file, ref := filepath.Join(dir, "hello.xpkg"), registry.address+"/org/hello:v1"
-	xpkg(t, "build", "-f", dir, "-o", file)
-	xpkg(t, "push", "-f", file, ref)
+	runXpkg(t, "build", "-f", dir, "-o", file)
+	runXpkg(t, "push", "-f", file, ref)
 	base := baseLayer(t, file)
 
 	var shown []string
@@ -112,7 +114,7 @@ func TestInspectWithoutBaseLayer(t *testing.T) {
 		{[]string{"--trust-index"}, 0, "proven"},
 	} {
 		registry.reads(base)
-		out := xpkg(t, append([]string{"inspect", ref, "-o", "json"}, c.args...)...)
+		out := runXpkg(t, append([]string{"inspect", ref, "-o", "json"}, c.args...)...)
 		if got := registry.reads(base); got != c.reads {
 			t.Errorf("inspect %v read the base layer %d times, want %d", c.args, got, c.reads)
 		}
@@ -131,7 +133,7 @@ func TestInspectWithoutBaseLayer(t *testing.T) {
 
 func baseLayer(t *testing.T, file string) oci.Digest {
 	t.Helper()
-	a, err := oci.OpenArchive(t.Context(), file, oci.Limits{})
+	a, err := archive.Open(t.Context(), file, oci.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,17 +160,17 @@ func TestLyingIndexLayer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			home(t)
 			file := filepath.Join(t.TempDir(), "lie.xpkg")
-			image, err := oci.BuildImage(t.Context(), oci.ImageInput{PackageYAML: stream, Extra: []oci.ExtraLayer{
-				{Annotation: "xpkg-index", Files: []oci.LayerFile{{Path: ".xpkg/index", Data: index}}},
+			image, err := image.Build(t.Context(), image.Input{PackageYAML: stream, Extra: []image.ExtraLayer{
+				{Annotation: "xpkg-index", Files: []image.File{{Path: ".xpkg/index", Data: index}}},
 			}})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := oci.Copy(t.Context(), oci.ToArchive(file, oci.ArchiveOptions{}, oci.Limits{}), image); err != nil {
+			if _, err := oci.Copy(t.Context(), archive.ToFile(file, archive.WriteOptions{}, oci.Limits{}), image); err != nil {
 				t.Fatal(err)
 			}
 			for range 2 {
-				out := xpkg(t, "inspect", file, "-o", "json")
+				out := runXpkg(t, "inspect", file, "-o", "json")
 				for _, want := range []string{`"indexLayer": "contradicts"`, `"from": "package.yaml"`, `"name": "hello"`, `"name": "things1.hello.test"`} {
 					if !strings.Contains(out, want) {
 						t.Errorf("inspect does not say %s:\n%s", want, out)
@@ -186,13 +188,13 @@ func TestLyingIndexLayer(t *testing.T) {
 
 func encodedIndex(t *testing.T, stream []byte) []byte {
 	t.Helper()
-	pkg, err := format.Read(stream, format.ReadOptions{})
+	pkg, err := xpkg.Read(stream, xpkg.ReadOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	index, err := format.NewIndex(pkg)
+	index, err := xpkg.NewIndex(pkg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return format.EncodeIndex(index)
+	return xpkg.EncodeIndex(index)
 }

@@ -2,12 +2,14 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
-	"github.com/xpkg-dev/xpkg/internal/format"
-	"github.com/xpkg-dev/xpkg/internal/indexlayer"
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/image"
+	"github.com/xpkg-dev/xpkg/pkg/oci/indexlayer"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 type inspectCmd struct {
@@ -59,7 +61,7 @@ func (c *inspectCmd) describe(env *Env, m mover, o *opened, manifest oci.Manifes
 	}
 	// The configuration is not part of what makes a package; one that cannot be read
 	// costs its platform only.
-	if image, err := oci.LoadImage(env.Context, o, platform, m.limits); err == nil && report.Manifest.Platform == "" && !image.Platform().IsZero() {
+	if image, err := image.Load(env.Context, o, platform, m.limits); err == nil && report.Manifest.Platform == "" && !image.Platform().IsZero() {
 		report.Manifest.Platform = image.Platform().String()
 	}
 	report.Content, err = c.content(env.Context, o, manifest)
@@ -77,7 +79,7 @@ func (c *inspectCmd) content(ctx context.Context, a oci.Artifact, m oci.Manifest
 	defer proofs.close()
 	proven := proofs.has(ctx, m.Digest, layer.Digest)
 	index, err := indexlayer.Read(ctx, a, *layer)
-	if err != nil && !indexlayer.ErrMismatch.Is(err) && !format.ErrDamagedIndex.Is(err) {
+	if err != nil && !errors.Is(err, indexlayer.ErrMismatch) && !errors.Is(err, xpkg.ErrDamagedIndex) {
 		return contentView{}, err
 	}
 	if index != nil && (proven || c.TrustIndex) {
@@ -95,7 +97,7 @@ func (c *inspectCmd) content(ctx context.Context, a oci.Artifact, m oci.Manifest
 }
 
 // claim is what an index layer says; nothing, if it cannot be read.
-type claim struct{ index *format.Index }
+type claim struct{ index *xpkg.Index }
 
 // fromYAML reads package.yaml and compares a claim with it.
 func (c *inspectCmd) fromYAML(ctx context.Context, a oci.Artifact, m oci.Manifest, claim *claim) (contentView, error) {
@@ -103,7 +105,7 @@ func (c *inspectCmd) fromYAML(ctx context.Context, a oci.Artifact, m oci.Manifes
 	if err != nil {
 		return contentView{}, err
 	}
-	index, err := format.NewIndex(pkg)
+	index, err := xpkg.NewIndex(pkg)
 	if err != nil {
 		return contentView{}, err
 	}

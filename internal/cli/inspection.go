@@ -3,8 +3,8 @@ package cli
 import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/xpkg-dev/xpkg/internal/format"
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // inspection is what inspect prints as JSON and YAML.
@@ -67,7 +67,7 @@ type contentView struct {
 	// Size is that of package.yaml in bytes; 0 when only the index was read.
 	Size               int64               `json:"size,omitempty"`
 	APIVersion         string              `json:"apiVersion"`
-	Kind               format.Kind         `json:"kind"`
+	Kind               xpkg.Kind           `json:"kind"`
 	Name               string              `json:"name"`
 	Labels             map[string]string   `json:"labels,omitempty"`
 	Annotations        map[string]string   `json:"annotations,omitempty"`
@@ -82,9 +82,9 @@ type contentView struct {
 }
 
 type dependencyView struct {
-	Package    string      `json:"package"`
-	Kind       format.Kind `json:"kind,omitempty"`
-	Constraint string      `json:"constraint,omitempty"`
+	Package    string    `json:"package"`
+	Kind       xpkg.Kind `json:"kind,omitempty"`
+	Constraint string    `json:"constraint,omitempty"`
 }
 
 type objectView struct {
@@ -118,7 +118,7 @@ func describeManifest(m oci.Manifest) manifestView {
 	return v
 }
 
-func describeContent(pkg *format.Package, index *format.Index, from string, state indexState) contentView {
+func describeContent(pkg *xpkg.Package, index *xpkg.Index, from string, state indexState) contentView {
 	m := pkg.Meta
 	v := contentView{
 		From: from, IndexLayer: state, APIVersion: m.APIVersion, Kind: m.Kind, Name: m.Name, Labels: m.Labels, Annotations: m.Annotations,
@@ -132,7 +132,7 @@ func describeContent(pkg *format.Package, index *format.Index, from string, stat
 	return v
 }
 
-func dependencyViews(all []format.Dependency) []dependencyView {
+func dependencyViews(all []xpkg.Dependency) []dependencyView {
 	var out []dependencyView
 	for _, d := range all {
 		out = append(out, dependencyView{d.Package, d.Kind, d.Constraint})

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/xpkg-dev/xpkg/internal/format"
-	"github.com/xpkg-dev/xpkg/internal/oci"
 	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // writeInspection writes an inspection for people.
@@ -38,8 +38,8 @@ func writeFacts(w io.Writer, r *inspection) error {
 		{"platform", r.Manifest.Platform}, {"crossplane", c.Crossplane}, {"capabilities", strings.Join(c.Capabilities, ", ")}, {"controller image", c.ControllerImage},
 	}
 	for _, a := range []struct{ name, key string }{
-		{"description", format.AnnotationDescription}, {"maintainer", format.AnnotationMaintainer},
-		{"license", format.AnnotationLicense}, {"source code", format.AnnotationSource},
+		{"description", xpkg.AnnotationDescription}, {"maintainer", xpkg.AnnotationMaintainer},
+		{"license", xpkg.AnnotationLicense}, {"source code", xpkg.AnnotationSource},
 	} {
 		facts = append(facts, [2]string{a.name, c.Annotations[a.key]})
 	}

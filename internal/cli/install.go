@@ -15,24 +15,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/closure"
-	"github.com/xpkg-dev/xpkg/internal/failure"
-	"github.com/xpkg-dev/xpkg/internal/manager"
-	"github.com/xpkg-dev/xpkg/internal/preview"
+	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/internal/errcodes"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/webhooks"
+	"github.com/xpkg-dev/xpkg/pkg/desired"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 // Failures of an install.
 var (
-	ErrInstalledOtherwise = failure.Register(failure.Code{
-		Name: "AlreadyInstalled", Class: failure.Conflict,
+	ErrInstalledOtherwise = errcode.Code{
+		Name: "AlreadyInstalled", Class: errcode.Conflict,
 		Cause: "A package of that kind and name is installed from another reference.",
 		Fix:   "To change its version, use `xpkg update`. To install both, give the new package another name.",
-	})
-	ErrWait = failure.Register(failure.Code{
-		Name: "NotHealthyInTime", Class: failure.Timeout,
+	}
+	ErrWait = errcode.Code{
+		Name: "NotHealthyInTime", Class: errcode.Timeout,
 		Cause: "The package did not become healthy in the time given with --wait.",
 		Fix:   "The install goes on: look at it with `xpkg tree NAME`, or wait for longer.",
-	})
+	}
 )
 
 type installCmd struct {
@@ -63,14 +66,20 @@ func (c *installCmd) Run(env *Env) error {
 	if err != nil {
 		return err
 	}
-	if !c.Yes && env.interactive() {
-		if err := c.ask(env, p); err != nil {
+	if c.AllowWebhooks || !c.Yes && env.interactive() {
+		if err := c.review(env, p); err != nil {
 			return err
 		}
 	}
+	allowed := p.GetAnnotations()[webhooks.AnnotationAllowed]
 	created, err := c.create(env, cluster, p)
 	if err != nil {
 		return err
+	}
+	if !created && allowed != "" {
+		if err := allowWebhooks(env, cluster, p, allowed); err != nil {
+			return err
+		}
 	}
 	if c.Wait > 0 {
 		if err := waitInstalled(env, cluster, p, c.Wait, created); err != nil {
@@ -90,32 +99,43 @@ func (c *installCmd) Run(env *Env) error {
 	})
 }
 
-// ask shows a person what the install would change, and asks for consent. Scripts
-// are not asked: without a terminal an install goes ahead.
-func (c *installCmd) ask(env *Env, want v1.Package) (err error) {
+// review shows what the install would change, and asks for consent on a terminal. Without
+// one an install goes ahead. It adds the consent to the webhooks of the plan to want, if the
+// user gives that.
+func (c *installCmd) review(env *Env, want v1.Package) (err error) {
 	pl, err := c.open(c.clusterFlags)
 	if err != nil {
 		return err
 	}
 	defer func() { err = cmp.Or(err, pl.close()) }()
-	p, err := planWith(env, "to install "+shortName(want), func() (*preview.Plan, error) {
+	p, err := planWith(env, "to install "+shortName(want), func() (*planner.Plan, error) {
 		pl.Upgrades = c.DependencyUpgrades
-		return planInstall(env.Context, pl, want)
+		return planInstall(env.Context, pl, want, c.AllowWebhooks)
 	})
 	switch {
-	case unseen(err):
+	case unseen(err) && !c.AllowWebhooks:
 		env.noPlan(err)
 		return env.confirm()
 	case err != nil:
 		return err
-	case !p.Writes():
+	case !p.WritesPackage():
 		return nil
 	}
-	if err := p.Refused(); err != nil {
+	if err := p.RefusalError(); err != nil {
 		return err
 	}
 	if err := env.showPlan(p); err != nil {
 		return err
+	}
+	planned, err := p.Wanted()
+	if err != nil {
+		return err
+	}
+	if allowed := planned.GetAnnotations()[webhooks.AnnotationAllowed]; allowed != "" {
+		want.SetAnnotations(desired.Overlay(want.GetAnnotations(), map[string]string{webhooks.AnnotationAllowed: allowed}))
+	}
+	if c.Yes || !env.interactive() {
+		return nil
 	}
 	return env.confirm()
 }
@@ -142,11 +162,11 @@ func (c *installCmd) create(env *Env, cluster client.Client, p v1.Package) (crea
 // adopt makes a package that was installed because others need it one that a person
 // wants: it stays when nobody needs it any more.
 func adopt(env *Env, cluster client.Client, p v1.Package) error {
-	if !closure.IsMade(p) {
+	if !graph.IsAutoInstalled(p) {
 		return nil
 	}
 	kind := p.GetObjectKind().GroupVersionKind()
-	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:null},"annotations":{%q:null}}}`, closure.LabelMade, closure.AnnotationFor)
+	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:null},"annotations":{%q:null}}}`, graph.LabelAutoInstalled, graph.AnnotationRequiredBy)
 	if err := cluster.Patch(env.Context, p, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 		return classify(err, "change %s", shortName(p))
 	}
@@ -184,9 +204,9 @@ func takeBack(env *Env, cluster client.Client, p v1.Package, why error) error {
 	if err := cluster.Delete(env.Context, p, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
 		return errors.Join(why, classify(err, "remove %s again", shortName(p)))
 	}
-	f := failure.From(why)
+	f := errcode.From(why)
 	advice := f.Do
-	if ErrWait.Is(why) {
+	if errors.Is(why, ErrWait) {
 		advice = "Mend what the message names, and install it again."
 	}
 	return f.WithDo("%s Nothing was installed: %s was removed again.", advice, shortName(p))
@@ -210,7 +230,7 @@ func waitHealthy(ctx context.Context, cluster client.Client, p v1.Package, progr
 			return nil
 		}
 		if current && health.Message != "" {
-			if err := final(p); err != nil {
+			if err := final(p); err != nil && !allowedMeanwhile(ctx, cluster, p, err) {
 				return err
 			}
 		}
@@ -219,6 +239,9 @@ func waitHealthy(ctx context.Context, cluster client.Client, p v1.Package, progr
 		}
 		select {
 		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.Canceled) {
+				return ctx.Err()
+			}
 			return ErrWait.New(errors.New(strings.TrimSuffix(unhealthy(p), ".")), "%s is not healthy", shortName(p))
 		case <-tick.C:
 		}
@@ -265,10 +288,10 @@ func final(p v1.Package) error {
 	code, what, _ := failureOf(p)
 	outcome := "cannot be installed"
 	switch code.Class.Name {
-	case failure.Invalid.Name, failure.Usage.Name, failure.NotFound.Name, failure.Unauthorized.Name,
-		failure.Untrusted.Name, failure.Limit.Name, failure.Unsupported.Name:
+	case errcode.Invalid.Name, errcode.Usage.Name, errcode.NotFound.Name, errcode.Unauthorized.Name,
+		errcode.Untrusted.Name, errcode.Limit.Name, errcode.Unsupported.Name:
 	default:
-		if code.Name != manager.ErrRolledBack.Name {
+		if code.Name != controller.ErrRolledBack.Name {
 			return nil
 		}
 		outcome = "does not run what it asks for"
@@ -283,12 +306,10 @@ func final(p v1.Package) error {
 
 // failureOf reads the failure in the message of the condition Healthy, which is
 // "CODE: what failed. What to do."
-func failureOf(p v1.Package) (code failure.Code, what string, failed bool) {
+func failureOf(p v1.Package) (code errcode.Code, what string, failed bool) {
 	name, rest, _ := strings.Cut(p.GetCondition(v1.TypeHealthy).Message, ": ")
-	for _, code := range failure.Codes() {
-		if code.Name == name {
-			return code, strings.TrimSuffix(strings.TrimSuffix(rest, " "+code.Fix), "."), true
-		}
+	if code, known := errcodes.Named(name); known {
+		return code, strings.TrimSuffix(strings.TrimSuffix(rest, " "+code.Fix), "."), true
 	}
-	return failure.Code{}, "", false
+	return errcode.Code{}, "", false
 }

@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/closure"
-	"github.com/xpkg-dev/xpkg/internal/oci"
-	"github.com/xpkg-dev/xpkg/internal/preview"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 // installArgs say what is installed, and how.
@@ -27,13 +27,14 @@ type installArgs struct {
 	PackagePullPolicy        string   `enum:",IfNotPresent,Always,Never" default:"" placeholder:"POLICY" help:"When content is downloaded: IfNotPresent, Always or Never."`
 	RuntimeConfig            string   `placeholder:"NAME" help:"DeploymentRuntimeConfig of the package's program."`
 	SkipDependencyResolution bool     `help:"Install without the packages that this one depends on."`
+	AllowWebhooks            bool     `help:"Allow webhooks of the package to cover resources outside of its own API groups: exactly those that the plan shows."`
 	foreseenUpgradesFlag
 }
 
 // foreseenUpgradesFlag says what a plan can expect where the package manager does not
 // say so itself.
 type foreseenUpgradesFlag struct {
-	DependencyUpgrades closure.Policy `enum:",None,Upgrade,UpgradeOrDowngrade" default:"" placeholder:"POLICY" help:"What a plan takes the package manager to do when a package needs another version of one that is installed: None, Upgrade or UpgradeOrDowngrade. Default is what the package manager says."`
+	DependencyUpgrades graph.Policy `enum:",None,Upgrade,UpgradeOrDowngrade" default:"" placeholder:"POLICY" help:"Dependency upgrade policy to assume when planning: None, Upgrade or UpgradeOrDowngrade. Default is the policy of the package manager."`
 }
 
 // defaultRegistry is where a reference without a registry points to (packages
@@ -96,7 +97,7 @@ func secretRefs(names []string) []corev1.LocalObjectReference {
 // planInstall plans what installing want would do. A package that is installed
 // from the same reference stays as it is, and one that is installed from another
 // reference is no install.
-func planInstall(ctx context.Context, pl *planner, want v1.Package) (*preview.Plan, error) {
+func planInstall(ctx context.Context, pl *clusterPlanner, want v1.Package, allowWebhooks bool) (*planner.Plan, error) {
 	live, err := readPackageObject(ctx, pl.client, want.PackageKind(), want.GetName())
 	if err != nil {
 		return nil, err
@@ -106,8 +107,9 @@ func planInstall(ctx context.Context, pl *planner, want v1.Package) (*preview.Pl
 			return nil, err
 		}
 		want = live.DeepCopyObject().(v1.Package)
-		closure.Adopt(want)
+		graph.Adopt(want)
 	}
+	pl.AllowWebhooks = allowWebhooks
 	p, err := pl.Install(ctx, want)
 	return p, planFailed(err, "install "+shortName(want))
 }

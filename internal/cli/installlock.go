@@ -8,9 +8,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/format"
-	"github.com/xpkg-dev/xpkg/internal/preview"
+	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // runLock installs what a lock file has: each package after what it needs, so that
@@ -19,7 +19,10 @@ func (c *installCmd) runLock(env *Env) (err error) {
 	if c.Kind != "" {
 		return ErrUsage.New(nil, "both a package and a lock file are to be installed").WithDo("Leave one of them out.")
 	}
-	f, err := readClosure(c.Lock)
+	if c.AllowWebhooks {
+		return ErrUsage.New(nil, "--allow-webhooks is for one package, and not for a lock file").WithDo("Install the lock file without it, and allow the webhooks of a package that waits with `xpkg approve`.")
+	}
+	f, err := readClosure(env, c.Lock)
 	if err != nil {
 		return err
 	}
@@ -46,13 +49,13 @@ func (c *installCmd) runLock(env *Env) (err error) {
 
 // planSteps plans every step as if those before it had been made, and fails when one
 // of them cannot be made or the file does not tell the truth.
-func (c *installCmd) planSteps(env *Env, pl *planner, steps []*step) error {
+func (c *installCmd) planSteps(env *Env, pl *clusterPlanner, steps []*step) error {
 	progress := newProgress(env.Stderr)
 	defer progress.end()
 	foreseen := &foreseen{Reader: pl.Reader}
-	pl.Reader, pl.Together = foreseen, map[string]bool{}
+	pl.Reader, pl.ChangedTogether = foreseen, map[string]bool{}
 	for _, s := range steps {
-		pl.Together[shortName(s.want)] = !s.same
+		pl.ChangedTogether[shortName(s.want)] = !s.same
 	}
 	for _, s := range steps {
 		if s.same {
@@ -66,10 +69,10 @@ func (c *installCmd) planSteps(env *Env, pl *planner, steps []*step) error {
 			return nil
 		}
 		if err == nil {
-			err = p.Refused()
+			err = p.RefusalError()
 		}
 		if err == nil && !c.Yes && !c.DryRun && !env.interactive() {
-			err = p.Breaking()
+			err = p.BreakageError()
 		}
 		if err == nil {
 			err = truthful(s, p)
@@ -84,20 +87,20 @@ func (c *installCmd) planSteps(env *Env, pl *planner, steps []*step) error {
 }
 
 // truthful compares the file with what the content needs, which the plan knows.
-func truthful(s *step, p *preview.Plan) error {
+func truthful(s *step, p *planner.Plan) error {
 	if s.want.PackageSpec().SkipDependencyResolution {
 		return nil // Then the plan does not tell.
 	}
-	var needs []format.Dependency
+	var needs []xpkg.Dependency
 	for _, d := range p.Dependencies {
-		needs = append(needs, format.Dependency{Package: d.Package, Constraint: d.Constraint, Optional: d.Optional})
+		needs = append(needs, xpkg.Dependency{Package: d.Package, Constraint: d.Constraint, Optional: d.Optional})
 	}
 	return s.locked.Matches(s.locked.Kind, needs)
 }
 
 // previewSteps prints the plans, and ends with the exit code for pending changes.
 func (c *installCmd) previewSteps(env *Env, steps []*step) error {
-	plans := []*preview.Plan{}
+	plans := []*planner.Plan{}
 	for _, s := range steps {
 		if s.plan != nil {
 			plans = append(plans, s.plan)
@@ -110,7 +113,7 @@ func (c *installCmd) previewSteps(env *Env, steps []*step) error {
 	return err
 }
 
-func writePlans(w io.Writer, plans []*preview.Plan) error {
+func writePlans(w io.Writer, plans []*planner.Plan) error {
 	if len(plans) == 0 {
 		_, err := io.WriteString(w, "Nothing to do.\n")
 		return err
@@ -130,7 +133,7 @@ func writePlans(w io.Writer, plans []*preview.Plan) error {
 // installed already changes only when somebody says yes.
 func (c *installCmd) consentSteps(env *Env, steps []*step) error {
 	changes, updates := 0, 0
-	var plans []*preview.Plan
+	var plans []*planner.Plan
 	for _, s := range steps {
 		if s.same {
 			continue

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/closure"
+	"github.com/xpkg-dev/xpkg/internal/graph"
 )
 
 // installReason is why a package is in a cluster.
@@ -18,7 +18,7 @@ const (
 )
 
 func reasonOf(p v1.Package) installReason {
-	if closure.IsMade(p) {
+	if graph.IsAutoInstalled(p) {
 		return dependency
 	}
 	return explicit

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/cache"
-	"github.com/xpkg-dev/xpkg/internal/content"
-	"github.com/xpkg-dev/xpkg/internal/format"
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // planCacheLimit is what the package cache may have when a plan adds to it: as much
@@ -24,10 +24,10 @@ type lateSource struct {
 	// when it is zero.
 	patience time.Duration
 	cache    *cache.Cache
-	source   *content.Source
+	source   *fetch.Source
 }
 
-func (s *lateSource) open() (*content.Source, error) {
+func (s *lateSource) open() (*fetch.Source, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.source != nil {
@@ -41,12 +41,12 @@ func (s *lateSource) open() (*content.Source, error) {
 	if s.cache, err = s.flags.cacheFlags.open(planCacheLimit); err != nil {
 		return nil, err
 	}
-	s.source = content.NewSource(content.Options{Remote: registries, Store: s.cache.Store(), Names: s.cache})
+	s.source = fetch.NewSource(fetch.Options{Remote: registries, Store: s.cache.Store(), Names: s.cache})
 	return s.source, nil
 }
 
 // asked asks the source, which is opened for that where it is not open.
-func asked[T any](s *lateSource, question func(*content.Source) (T, error)) (answer T, err error) {
+func asked[T any](s *lateSource, question func(*fetch.Source) (T, error)) (answer T, err error) {
 	source, err := s.open()
 	if err != nil {
 		return answer, err
@@ -56,32 +56,32 @@ func asked[T any](s *lateSource, question func(*content.Source) (T, error)) (ans
 
 // Named implements preview.Source.
 func (s *lateSource) Named(ctx context.Context, name string) (oci.Digest, error) {
-	return asked(s, func(c *content.Source) (oci.Digest, error) { return c.Named(ctx, name) })
+	return asked(s, func(c *fetch.Source) (oci.Digest, error) { return c.Named(ctx, name) })
 }
 
 // Resolve implements preview.Source.
-func (s *lateSource) Resolve(ctx context.Context, o content.Origin, maxAge time.Duration) (oci.Digest, error) {
-	return asked(s, func(c *content.Source) (oci.Digest, error) { return c.Resolve(ctx, o, maxAge) })
+func (s *lateSource) Resolve(ctx context.Context, o fetch.Origin, maxAge time.Duration) (oci.Digest, error) {
+	return asked(s, func(c *fetch.Source) (oci.Digest, error) { return c.Resolve(ctx, o, maxAge) })
 }
 
 // Read implements preview.Source.
-func (s *lateSource) Read(ctx context.Context, o content.Origin, d oci.Digest, pull bool) (*format.Package, error) {
-	return asked(s, func(c *content.Source) (*format.Package, error) { return c.Read(ctx, o, d, pull) })
+func (s *lateSource) Read(ctx context.Context, o fetch.Origin, d oci.Digest, pull bool) (*xpkg.Package, error) {
+	return asked(s, func(c *fetch.Source) (*xpkg.Package, error) { return c.Read(ctx, o, d, pull) })
 }
 
 // Tags implements resolve.Registry.
-func (s *lateSource) Tags(ctx context.Context, o content.Origin) (content.TagList, error) {
-	return asked(s, func(c *content.Source) (content.TagList, error) { return c.Tags(ctx, o) })
+func (s *lateSource) Tags(ctx context.Context, o fetch.Origin) (fetch.TagList, error) {
+	return asked(s, func(c *fetch.Source) (fetch.TagList, error) { return c.Tags(ctx, o) })
 }
 
 // Describe implements resolve.Registry.
-func (s *lateSource) Describe(ctx context.Context, o content.Origin, d oci.Digest) (content.Description, error) {
-	return asked(s, func(c *content.Source) (content.Description, error) { return c.Describe(ctx, o, d) })
+func (s *lateSource) Describe(ctx context.Context, o fetch.Origin, d oci.Digest) (fetch.Description, error) {
+	return asked(s, func(c *fetch.Source) (fetch.Description, error) { return c.Describe(ctx, o, d) })
 }
 
 // Prove implements resolve.Registry.
-func (s *lateSource) Prove(ctx context.Context, o content.Origin, d oci.Digest) (content.Description, error) {
-	return asked(s, func(c *content.Source) (content.Description, error) { return c.Prove(ctx, o, d) })
+func (s *lateSource) Prove(ctx context.Context, o fetch.Origin, d oci.Digest) (fetch.Description, error) {
+	return asked(s, func(c *fetch.Source) (fetch.Description, error) { return c.Prove(ctx, o, d) })
 }
 
 // close closes what was opened.

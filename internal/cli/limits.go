@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/xpkg-dev/xpkg/internal/format"
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // limitFlags raise or lower the limits of what is read. A message about a limit
@@ -56,12 +56,12 @@ func (f limitFlags) imageLimits() oci.Limits {
 }
 
 // streamLimits are the limits of reading YAML; zero means the default.
-func (f limitFlags) streamLimits() format.Limits {
+func (f limitFlags) streamLimits() xpkg.Limits {
 	bytes := f.LimitStreamBytes
 	if bytes == 0 {
 		bytes = f.MaxPackageSize
 	}
-	return format.Limits{
+	return xpkg.Limits{
 		StreamBytes: int(bytes), Documents: int(f.LimitDocuments), DocumentBytes: int(f.LimitDocumentBytes),
 		ComplexBytes: int(f.LimitComplexBytes), ScalarBytes: int(f.LimitScalarBytes), Depth: int(f.LimitDepth),
 		Nodes: int(f.LimitNodes), AliasNodes: int(f.LimitAliasNodes), SchemaProperties: int(f.LimitSchemaProperties),
@@ -85,7 +85,7 @@ func limitDefaults() map[string]int64 {
 		"max-unpacked-size": d.Unpacked, "max-compression-ratio": d.Ratio, "max-entries": int64(d.Entries), "max-header-size": d.Headers,
 		"max-manifest-size": d.Manifest, "max-layers": int64(d.Layers), "max-index-entries": int64(d.IndexEntries), "max-annotations": int64(d.Annotations),
 	}
-	var l format.Limits
+	var l xpkg.Limits
 	for _, f := range l.Fields() {
 		defaults[f.Name] = int64(f.Default)
 	}
@@ -119,7 +119,7 @@ func (a *amount) UnmarshalText(text []byte) error {
 
 // readStream reads YAML, and one byte more than the limit at most: the reader then
 // says what is wrong.
-func readStream(r io.Reader, limits format.Limits) ([]byte, error) {
+func readStream(r io.Reader, limits xpkg.Limits) ([]byte, error) {
 	most := limits.StreamBytes
 	if most == 0 {
 		most = limits.Fields()[0].Default

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -13,8 +14,8 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/xpkg-dev/xpkg/internal/format"
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // limitFlagNames are the flags of limitFlags.
@@ -36,24 +37,29 @@ func limitFlagNames(t *testing.T) []string {
 
 // Every flag that a message about a limit names must be there.
 func TestLimitFlagsExist(t *testing.T) {
-	var limits format.Limits
+	var limits xpkg.Limits
 	var want []string
 	for _, f := range limits.Fields() {
 		want = append(want, f.Name)
 	}
 	flag := regexp.MustCompile(`--(max-[a-z-]+[a-z])`)
-	files, err := filepath.Glob(filepath.Join("..", "oci", "*.go"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no source of package oci (%v)", err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
+	files := 0
+	err := filepath.WalkDir(filepath.Join("..", "..", "pkg", "oci"), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") {
+			return err
 		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		files++
 		for _, m := range flag.FindAllStringSubmatch(string(text), -1) {
 			want = append(want, m[1])
 		}
+		return nil
+	})
+	if err != nil || files == 0 {
+		t.Fatalf("no source of package oci (%v)", err)
 	}
 	slices.Sort(want)
 	if diff := cmp.Diff(slices.Compact(want), limitFlagNames(t)); diff != "" {

@@ -9,18 +9,18 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/xpkg-dev/xpkg/internal/failure"
-	"github.com/xpkg-dev/xpkg/internal/format"
-	"github.com/xpkg-dev/xpkg/internal/indexlayer"
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/indexlayer"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // ErrReadFile is the failure of a file, or of standard input, that cannot be read.
-var ErrReadFile = failure.Register(failure.Code{
-	Name: "ReadFile", Class: failure.NotFound,
+var ErrReadFile = errcode.Code{
+	Name: "ReadFile", Class: errcode.NotFound,
 	Cause: "A file that was named, or standard input, cannot be read.",
 	Fix:   "Check the path and its permissions.",
-})
+}
 
 type lintCmd struct {
 	Package string `arg:"" optional:"" default:"." help:"What to check: the folder of a package, a file of YAML, a .xpkg file, oci:DIR, a reference, or - for standard input. Default is this folder."`
@@ -46,14 +46,14 @@ func (c *lintCmd) Run(env *Env) error {
 	text, failed := count(findings)
 	fmt.Fprintf(env.Stderr, "%s: %s\n", safe(c.Package), text)
 	if failed {
-		return exitCode(failure.Invalid.Exit)
+		return exitCode(errcode.Invalid.Exit)
 	}
 	return nil
 }
 
-func (c *lintCmd) write(w io.Writer, findings []format.Finding) error {
+func (c *lintCmd) write(w io.Writer, findings []xpkg.Finding) error {
 	if c.SARIF {
-		report, err := format.SARIF(findings)
+		report, err := xpkg.SARIF(findings)
 		if err != nil {
 			return err
 		}
@@ -61,13 +61,13 @@ func (c *lintCmd) write(w io.Writer, findings []format.Finding) error {
 		return err
 	}
 	if findings == nil {
-		findings = []format.Finding{}
+		findings = []xpkg.Finding{}
 	}
 	return c.print(w, findings, func(w io.Writer) error { return writeFindings(w, findings) })
 }
 
 // findings checks whatever was named, by the rules for authors.
-func (c *lintCmd) findings(env *Env) ([]format.Finding, error) {
+func (c *lintCmd) findings(env *Env) ([]xpkg.Finding, error) {
 	at, err := parsePlace(c.Package)
 	if err != nil {
 		return nil, err
@@ -85,7 +85,7 @@ func (c *lintCmd) findings(env *Env) ([]format.Finding, error) {
 	case err == nil && !info.IsDir() && isYAMLFile(at.path):
 		return c.file(at.path)
 	case errors.Is(err, os.ErrNotExist) && !isYAMLFile(at.path) && filepath.Ext(at.path) != ".xpkg":
-		return nil, format.ErrFolderNotFound.New(nil, "there is no folder or file %s", at.path).
+		return nil, xpkg.ErrFolderNotFound.New(nil, "there is no folder or file %s", at.path).
 			WithDo("Check the path. A reference needs a :tag or an @sha256 digest to be one.")
 	}
 	return c.lintImage(env, at)
@@ -106,7 +106,7 @@ func isLayout(dir string) bool {
 const tarMagic, tarMagicAt = "ustar", 257
 
 // standardInput checks an archive, or a stream of YAML as generators write it.
-func (c *lintCmd) standardInput(env *Env) ([]format.Finding, error) {
+func (c *lintCmd) standardInput(env *Env) ([]xpkg.Finding, error) {
 	in := bufio.NewReader(env.Stdin)
 	head, err := in.Peek(512)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -124,7 +124,7 @@ func (c *lintCmd) standardInput(env *Env) ([]format.Finding, error) {
 	return c.lintStream(stream, "-"), nil
 }
 
-func (c *lintCmd) file(path string) (_ []format.Finding, err error) {
+func (c *lintCmd) file(path string) (_ []xpkg.Finding, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, ErrReadFile.New(err, "cannot read a file")
@@ -137,28 +137,28 @@ func (c *lintCmd) file(path string) (_ []format.Finding, err error) {
 	return c.lintStream(stream, filepath.ToSlash(path)), nil
 }
 
-func (c *lintCmd) lintFolder(env *Env, dir string) ([]format.Finding, error) {
+func (c *lintCmd) lintFolder(env *Env, dir string) ([]xpkg.Finding, error) {
 	p := begin(env.Stderr, "checking %s", dir)
 	defer p.end()
 	folder, err := c.read(dir, c.streamLimits())
-	if found := format.Findings(err); found != nil {
+	if found := xpkg.Findings(err); found != nil {
 		return c.place(dir, found), nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	policy := authorPolicy(c.Strict)
-	found := folder.Lint(format.ReadOptions{Policy: policy, Limits: c.streamLimits()}, everyCheck(policy, c.streamLimits()))
+	found := folder.Lint(xpkg.ReadOptions{Policy: policy, Limits: c.streamLimits()}, everyCheck(policy, c.streamLimits()))
 	return c.place(dir, found), nil
 }
 
-func (c *lintCmd) lintStream(stream []byte, name string) []format.Finding {
+func (c *lintCmd) lintStream(stream []byte, name string) []xpkg.Finding {
 	policy := authorPolicy(c.Strict)
-	return format.Lint(stream, format.ReadOptions{File: name, Policy: policy, Limits: c.streamLimits()}, everyCheck(policy, c.streamLimits()))
+	return xpkg.Lint(stream, xpkg.ReadOptions{File: name, Policy: policy, Limits: c.streamLimits()}, everyCheck(policy, c.streamLimits()))
 }
 
 // lintImage checks the package.yaml of an image, and that its index layer is true.
-func (c *lintCmd) lintImage(env *Env, at place) (_ []format.Finding, err error) {
+func (c *lintCmd) lintImage(env *Env, at place) (_ []xpkg.Finding, err error) {
 	p := begin(env.Stderr, "reading %s", at)
 	defer p.end()
 	m, err := c.mover(env, p, at)
@@ -175,7 +175,7 @@ func (c *lintCmd) lintImage(env *Env, at place) (_ []format.Finding, err error) 
 	if err != nil {
 		return nil, err
 	}
-	stream, err := oci.ReadPackageYAML(env.Context, o, manifest, m.limits)
+	stream, err := oci.PackageYAML(env.Context, o, manifest, m.limits)
 	if err != nil {
 		return nil, err
 	}
@@ -188,9 +188,9 @@ func (c *lintCmd) lintImage(env *Env, at place) (_ []format.Finding, err error) 
 
 // lintIndex compares the index layer with the package, if there is one and the
 // package can be read.
-func (c *lintCmd) lintIndex(env *Env, a oci.Artifact, m oci.Manifest, stream []byte) *format.Finding {
+func (c *lintCmd) lintIndex(env *Env, a oci.Artifact, m oci.Manifest, stream []byte) *xpkg.Finding {
 	layer := indexlayer.Find(m)
-	pkg, err := format.Read(stream, format.ReadOptions{Limits: c.streamLimits()})
+	pkg, err := xpkg.Read(stream, xpkg.ReadOptions{Limits: c.streamLimits()})
 	if layer == nil || err != nil {
 		return nil
 	}
@@ -201,5 +201,5 @@ func (c *lintCmd) lintIndex(env *Env, a oci.Artifact, m oci.Manifest, stream []b
 	if err == nil {
 		return nil
 	}
-	return &format.Finding{Code: indexlayer.ErrMismatch, Severity: format.Error, Message: "the index layer is not that of the package: " + err.Error(), Fix: indexlayer.ErrMismatch.Fix}
+	return &xpkg.Finding{Code: indexlayer.ErrMismatch, Severity: xpkg.Error, Message: "the index layer is not that of the package: " + err.Error(), Fix: indexlayer.ErrMismatch.Fix}
 }

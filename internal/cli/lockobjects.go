@@ -6,8 +6,8 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
-	"github.com/xpkg-dev/xpkg/internal/lockfile"
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 // lockNames are the names of the objects for a closure, by repository: those that the
@@ -16,12 +16,12 @@ import (
 func lockNames(f lockfile.File) map[string]string {
 	out, taken := map[string]string{}, map[string]bool{}
 	for _, p := range f.Packages {
-		name := oci.ToDNSLabel(p.Repository().Repository)
+		name := oci.ToDNSLabel(p.RepositoryReference().Repository)
 		if taken[string(p.Kind)+name] {
-			sum := sha256.Sum256([]byte(p.Package))
+			sum := sha256.Sum256([]byte(p.Repository))
 			name = oci.FriendlyID(name, hex.EncodeToString(sum[:]))
 		}
-		out[p.Package], taken[string(p.Kind)+name] = name, true
+		out[p.Repository], taken[string(p.Kind)+name] = name, true
 	}
 	return out
 }
@@ -30,9 +30,9 @@ func lockNames(f lockfile.File) map[string]string {
 func lockObjects(f lockfile.File) ([]map[string]any, error) {
 	names := lockNames(f)
 	var out []map[string]any
-	for _, p := range f.Order() {
+	for _, p := range f.InstallOrder() {
 		object := v1.NewPackage(string(p.Kind))
-		object.SetName(names[p.Package])
+		object.SetName(names[p.Repository])
 		object.PackageSpec().Package = p.Reference().String()
 		plain, err := bootstrap.Plain(object)
 		if err != nil {

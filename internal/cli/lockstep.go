@@ -6,10 +6,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/lockfile"
-	"github.com/xpkg-dev/xpkg/internal/oci"
-	"github.com/xpkg-dev/xpkg/internal/plan"
-	"github.com/xpkg-dev/xpkg/internal/preview"
+	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // step is what becomes of one package of a lock file.
@@ -19,7 +19,7 @@ type step struct {
 	// be installed.
 	live, want v1.Package
 	// plan is nil when nothing changes, and when none could be made.
-	plan *preview.Plan
+	plan *planner.Plan
 	// same says that the package is installed as it is locked.
 	same bool
 }
@@ -32,14 +32,14 @@ func (c *installCmd) steps(ctx context.Context, cluster client.Client, f lockfil
 	}
 	names := lockNames(f)
 	var out []*step
-	for _, p := range f.Order() {
+	for _, p := range f.InstallOrder() {
 		s := &step{locked: p, live: all.locked(p)}
 		if s.live != nil {
 			s.want = s.live.DeepCopyObject().(v1.Package)
 			s.same = isLocked(s.live, p)
 		} else {
 			s.want = v1.NewPackage(string(p.Kind))
-			s.want.SetName(names[p.Package])
+			s.want.SetName(names[p.Repository])
 			c.configure(s.want)
 			if other := all.named(s.want); other != nil {
 				return nil, installedOtherwise(other, p.Reference().String())
@@ -61,7 +61,7 @@ func (i *installed) locked(p lockfile.Package) v1.Package {
 		if x.PackageKind() != string(p.Kind) {
 			continue
 		}
-		if ref, err := oci.ParseReference(x.PackageSpec().Package, oci.ParseOptions{}); err == nil && i.place(ref.Name()) == i.place(p.Package) {
+		if ref, err := oci.ParseReference(x.PackageSpec().Package, oci.ParseOptions{}); err == nil && i.place(ref.Name()) == i.place(p.Repository) {
 			return x
 		}
 		if x.PackageStatus().ResolvedDigest == p.Digest.String() {

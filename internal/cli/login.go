@@ -14,23 +14,25 @@ import (
 	"golang.org/x/term"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/dockerconfig"
-	"github.com/xpkg-dev/xpkg/internal/failure"
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/internal/up"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
 // ErrDockerConfig is the failure of keeping credentials.
-var ErrDockerConfig = failure.Register(failure.Code{
-	Name: "DockerConfig", Class: failure.Unavailable,
+var ErrDockerConfig = errcode.Code{
+	Name: "DockerConfig", Class: errcode.Unavailable,
 	Cause: "The Docker configuration file, or the credential helper that it names, cannot be read or changed.",
 	Fix:   "Correct the file, ~/.docker/config.json or that in DOCKER_CONFIG, or install the helper that it names.",
-})
+}
 
 type loginCmd struct {
 	Registry      string `arg:"" optional:"" help:"Registry to log in to, for example ghcr.io. Default is docker.io."`
-	Username      string `short:"u" placeholder:"NAME" help:"Name of the user. Asked for when it is missing."`
+	Username      string `short:"u" placeholder:"NAME" help:"Name of the user. Asked for when it is missing, except for the registry of a running control plane of yours, whose token xpkg reads from the data directory."`
 	PasswordStdin bool   `help:"Read the password or token from standard input. Without this flag it is asked for."`
 	registryFlags
 	verboseFlag
+	dataDirFlag
 }
 
 // Run asks the registry whether it accepts the credentials, and then keeps them
@@ -40,7 +42,7 @@ func (c *loginCmd) Run(env *Env) error {
 	if err != nil {
 		return err
 	}
-	user, secret, err := c.credentials(env)
+	user, secret, err := c.credentials(env, registry)
 	if err != nil {
 		return err
 	}
@@ -65,17 +67,17 @@ func serverKey(registry string) string {
 
 // verify asks the registry, with these credentials and no others.
 func (c *loginCmd) verify(ctx context.Context, registry, user, secret string) error {
-	hosts, err := c.hosts([]string{registry})
+	hosts, _, err := c.hosts([]string{registry})
 	if err != nil {
 		return err
 	}
-	remote := oci.NewRemote(oci.RemoteOptions{
+	client := remote.New(remote.Options{
 		Keychain: oneLogin{authn.FromConfig(authn.AuthConfig{Username: user, Password: secret})}, UserAgent: "xpkg/" + Version, Hosts: hosts,
 	})
-	defer remote.Close()
-	err = remote.Ping(ctx, registry)
-	if oci.ErrUnauthorized.Is(err) {
-		return failure.From(err).WithDo("Check the name and the password; many registries want an access token in place of the password.")
+	defer client.Close()
+	err = client.Ping(ctx, registry)
+	if errors.Is(err, remote.ErrUnauthorized) {
+		return errcode.From(err).WithDo("Check the name and the password; many registries want an access token in place of the password.")
 	}
 	return err
 }
@@ -113,8 +115,14 @@ func keep(ctx context.Context, server, user, secret string) (where string, err e
 	return "the credential helper " + helper, file.Save()
 }
 
-// credentials reads name and password from the flags, standard input or a terminal.
-func (c *loginCmd) credentials(env *Env) (user, secret string, err error) {
+// credentials returns the credentials for the registry of a control plane of this
+// machine, or reads name and password from the flags, standard input or a terminal.
+func (c *loginCmd) credentials(env *Env, registry string) (user, secret string, err error) {
+	if c.Username == "" && !c.PasswordStdin {
+		if token, err := c.registryToken(registry); token != "" || err != nil {
+			return up.RegistryUser, token, err
+		}
+	}
 	if c.PasswordStdin {
 		if c.Username == "" {
 			return "", "", ErrUsage.New(nil, "--password-stdin needs --username")

@@ -11,23 +11,24 @@ import (
 	"strings"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/failure"
-	"github.com/xpkg-dev/xpkg/internal/runtime/process"
+	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox"
 	"github.com/xpkg-dev/xpkg/internal/up"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 // Failures of reading the log of a program.
 var (
-	ErrLogsElsewhere = failure.Register(failure.Code{
-		Name: "LogsElsewhere", Class: failure.Unsupported,
+	ErrLogsElsewhere = errcode.Code{
+		Name: "LogsElsewhere", Class: errcode.Unsupported,
 		Cause: "The program of the package does not run as a process of this machine, so its log is not here.",
 		Fix:   "Ask whoever runs the program for its log; in a cluster that is kubectl logs.",
-	})
-	ErrNoLogs = failure.Register(failure.Code{
-		Name: "NoLogs", Class: failure.NotFound,
+	}
+	ErrNoLogs = errcode.Code{
+		Name: "NoLogs", Class: errcode.NotFound,
 		Cause: "The package has no program, or its program has not been started yet.",
 		Fix:   "See whether the package is installed and healthy with `xpkg list`.",
-	})
+	}
 )
 
 // programsDir is where the control plane of this machine runs the programs of
@@ -64,8 +65,8 @@ func (c *logsCmd) open(ctx context.Context) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	log, err := process.OpenLog(ctx, programsDir(dir), c.Name, c.Follow, c.Tail)
-	if err == nil || !process.ErrNoProgramLog.Is(err) {
+	log, err := sandbox.OpenLog(ctx, programsDir(dir), c.Name, c.Follow, c.Tail)
+	if err == nil || !errors.Is(err, sandbox.ErrNoProgramLog) {
 		return log, err
 	}
 	revision, err := c.revision(ctx)
@@ -75,8 +76,8 @@ func (c *logsCmd) open(ctx context.Context) (io.ReadCloser, error) {
 	if !c.isLocal(dir) {
 		return nil, c.elsewhere(revision)
 	}
-	log, err = process.OpenLog(ctx, programsDir(dir), revision, c.Follow, c.Tail)
-	if process.ErrNoProgramLog.Is(err) {
+	log, err = sandbox.OpenLog(ctx, programsDir(dir), revision, c.Follow, c.Tail)
+	if errors.Is(err, sandbox.ErrNoProgramLog) {
 		return nil, ErrNoLogs.New(err, "there is no log of %s", c.Name)
 	}
 	return log, err
@@ -121,12 +122,12 @@ func (c *logsCmd) isLocal(dir string) bool {
 
 // elsewhere says what to type instead.
 func (c *logsCmd) elsewhere(revision string) error {
-	words := []string{"kubectl", "logs", "deployment/" + revision, "--namespace", quote(c.Namespace), "--container", "package-runtime"}
+	words := []string{"kubectl", "logs", "deployment/" + revision, "--namespace", wording.ShellWord(c.Namespace), "--container", "package-runtime"}
 	if c.Kubeconfig != "" {
-		words = append(words, "--kubeconfig", quote(c.Kubeconfig))
+		words = append(words, "--kubeconfig", wording.ShellWord(c.Kubeconfig))
 	}
 	if c.Context != "" {
-		words = append(words, "--context", quote(c.Context))
+		words = append(words, "--context", wording.ShellWord(c.Context))
 	}
 	if c.Follow {
 		words = append(words, "--follow")

@@ -15,18 +15,18 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/cache"
-	"github.com/xpkg-dev/xpkg/internal/closure"
-	"github.com/xpkg-dev/xpkg/internal/content"
-	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/leader"
-	"github.com/xpkg-dev/xpkg/internal/manager"
 	programs "github.com/xpkg-dev/xpkg/internal/runtime"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 // dependencyFlags say what is done about what packages need.
 type dependencyFlags struct {
-	DependencyUpgrades closure.Policy  `enum:"None,Upgrade,UpgradeOrDowngrade" default:"None" help:"What may become of packages that were installed because others need them, when a package needs another version: None, Upgrade or UpgradeOrDowngrade."`
-	DependencyRemoval  closure.Removal `enum:"None,Orphans" default:"None" help:"What becomes of packages that were installed because others needed them, and that nobody needs any more: None lets them stay, and Orphans removes them, unless there are custom resources of theirs."`
+	DependencyUpgrades graph.Policy        `enum:"None,Upgrade,UpgradeOrDowngrade" default:"None" help:"What may become of packages that were installed because others need them, when a package needs another version: None, Upgrade or UpgradeOrDowngrade."`
+	DependencyRemoval  graph.RemovalPolicy `enum:"None,Orphans" default:"None" help:"What becomes of packages that were installed because others needed them, and that nobody needs any more: None lets them stay, and Orphans removes them, unless there are custom resources of theirs."`
 }
 
 type managerCmd struct {
@@ -41,7 +41,7 @@ type managerCmd struct {
 	SyncInterval       time.Duration `default:"1h" help:"How often every package is looked at without any reason."`
 	MetricsAddress     string        `placeholder:"HOST:PORT" help:"Serve Prometheus metrics here."`
 	HealthAddress      string        `placeholder:"HOST:PORT" help:"Serve /healthz and /readyz here."`
-	ActivationDeadline time.Duration `default:"10m" help:"How long a new revision may take to become healthy before the last healthy one is brought back. Below zero, nothing is ever brought back."`
+	ActivationDeadline time.Duration `default:"10m" help:"How long after its activation a revision is rolled back when it does not become healthy, or when its program crashes. Below zero, no revision is ever rolled back."`
 	PackageRuntime     string        `placeholder:"RUNTIME" help:"Who runs the programs of packages: Deployment, Process, External or None, or pairs such as Provider=External;Function=Deployment. Default is Deployment."`
 	CertificateOverlap time.Duration `default:"24h" help:"How long a new authority of the programs' certificates is known everywhere before it signs, and an old one after nothing that it signed is left."`
 	dependencyFlags
@@ -84,10 +84,11 @@ func (c *managerCmd) Run(env *Env) error {
 	return runManager(env.Context, managerOptions{
 		config: cfg, cacheDir: dir, programsDir: filepath.Join(filepath.Dir(filepath.Clean(dir)), "runtime"), cacheLimit: c.CacheLimit, log: newLog(env.Stderr, c.LogFormat, c.Verbose), registries: c.registryFlags,
 		limits: c.limitFlags, dependencies: c.dependencyFlags,
-		options: manager.Options{
+		options: controller.Options{
 			Namespace: c.Namespace, Poll: c.PollInterval, Resync: c.SyncInterval, CrossplaneVersion: c.CrossplaneVersion,
 			ActivationDeadline: c.ActivationDeadline, Permissions: c.permissions(),
 			MetricsAddress: c.MetricsAddress, HealthAddress: c.HealthAddress, TakeOver: c.TakeOver, LeaderElection: election,
+			Remote:   os.Getenv("KUBERNETES_SERVICE_HOST") == "",
 			Runtimes: choice, MakeNamespace: choice.Uses(programs.Process), CertificateOverlap: c.CertificateOverlap,
 		},
 	})
@@ -134,7 +135,7 @@ type managerOptions struct {
 	registries   registryFlags
 	limits       limitFlags
 	dependencies dependencyFlags
-	options      manager.Options
+	options      controller.Options
 }
 
 // runManager runs a manager with a package cache in a folder of this machine.
@@ -149,12 +150,12 @@ func runManager(ctx context.Context, o managerOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	source := content.NewSource(content.Options{Remote: registries, Store: packages.Store(), Names: packages, Limits: o.limits.imageLimits(), FormatLimits: o.limits.streamLimits()})
+	source := fetch.NewSource(fetch.Options{Remote: registries, Store: packages.Store(), Names: packages, Limits: o.limits.imageLimits(), FormatLimits: o.limits.streamLimits()})
 	defer source.Close()
 	opts := o.options
 	opts.Config = rest.AddUserAgent(rest.CopyConfig(o.config), "xpkg/"+Version)
 	opts.Content, opts.Images = source, source
-	opts.Dependencies = &manager.Dependencies{Registry: source, Upgrades: o.dependencies.DependencyUpgrades, Removal: o.dependencies.DependencyRemoval}
+	opts.Dependencies = &controller.Dependencies{Registry: source, Upgrades: o.dependencies.DependencyUpgrades, Removal: o.dependencies.DependencyRemoval}
 	opts.InUse, opts.Log = packages.Use, o.log
 	if opts.Runtimes.Uses(programs.Process) {
 		processes, roots, all, err := startProcesses(o.programsDir, source, o.log)
@@ -164,9 +165,9 @@ func runManager(ctx context.Context, o managerOptions) (err error) {
 		defer closing(&err, all)
 		opts.Processes, opts.InUse = processes, alsoPrune(packages.Use, roots)
 	}
-	err = manager.Run(ctx, opts)
-	var known *failure.Error
-	if apply.ErrServer.Is(err) {
+	err = controller.Run(ctx, opts)
+	var known *errcode.Error
+	if errors.Is(err, apply.ErrServer) {
 		return ErrCluster.New(err, "the package manager cannot work with the cluster")
 	}
 	if err == nil || errors.As(err, &known) {

@@ -11,9 +11,9 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
-	"github.com/xpkg-dev/xpkg/internal/closure"
-	"github.com/xpkg-dev/xpkg/internal/content"
-	"github.com/xpkg-dev/xpkg/internal/manager"
+	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
@@ -30,8 +30,8 @@ func (e ended) says(t *testing.T, lines ...string) {
 // What the package manager moves with a package is in the plan, and is what then
 // happens. What it would break is told, and stops until somebody wants it.
 func TestPlanOfMoves(t *testing.T) {
-	b := benchWith(t, func(o *manager.Options, source *content.Source) {
-		o.Dependencies = &manager.Dependencies{Registry: source, Upgrades: closure.Upgrade}
+	b := benchWith(t, func(o *controller.Options, source *fetch.Source) {
+		o.Dependencies = &controller.Dependencies{Registry: source, Upgrades: graph.Upgrade}
 	})
 	leaf := b.registry + "/moves/leaf"
 	for _, tag := range []string{"v1.0.0", "v2.0.0", "v2.1.0"} {
@@ -50,7 +50,7 @@ func TestPlanOfMoves(t *testing.T) {
 	plan := b.must(t, 2, "plan", "update", "root", "v2.0.0", "--out", file)
 	plan.says(t, "^moved with it:$", "^  provider/moves-leaf  v1.0.0 → v2.0.0  for .*/moves/root$", "Objects are changed when these have arrived: .*/moves/leaf >=v2.0.0")
 	b.must(t, 2, "plan", "update", "root", "v2.0.0", "-o", "json").says(t, `"name": "moves-leaf"`, `"from": ".*/moves/leaf:v1.0.0"`)
-	b.must(t, 2, "plan", "update", "root", "v2.0.0", "--dependency-upgrades", "None").says(t, "^  unfit +.*moves/leaf >=v2.0.0 +installed is ", "Objects are changed only when these are installed")
+	b.must(t, 2, "plan", "update", "root", "v2.0.0", "--dependency-upgrades", "None").says(t, "^  incompatible +.*moves/leaf >=v2.0.0 +installed is ", "Objects are changed only when these are installed")
 
 	t.Run("what moves must be as it was", func(t *testing.T) {
 		b.patch(t, b.provider(t, "moves-leaf"), `{"spec":{"package":"`+leaf+`:v2.1.0"}}`)
@@ -100,7 +100,7 @@ func (b bench) locked(t *testing.T, names ...string) {
 		}
 		for _, name := range names {
 			p := b.provider(t, name)
-			if _, known := closure.Entry(p, lock.Packages); !known || p.Status.Activation == nil || !p.Status.Activation.Healthy || p.Status.ObservedGeneration != p.Generation {
+			if _, known := graph.LockEntry(p, lock.Packages); !known || p.Status.Activation == nil || !p.Status.Activation.Healthy || p.Status.ObservedGeneration != p.Generation {
 				return name, false
 			}
 		}

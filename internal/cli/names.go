@@ -6,7 +6,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
-	"github.com/xpkg-dev/xpkg/internal/closure"
+	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/origin"
 )
 
@@ -20,17 +20,17 @@ func loadNamed(ctx context.Context, c client.Client) (*installed, error) {
 	if all.place, err = (origin.Finder{Reader: c}).Places(ctx); err != nil {
 		return nil, classify(err, "read the image configs")
 	}
-	var nodes []closure.Node
+	var nodes []graph.Node
 	for _, p := range all.packages {
-		if n, ok := closure.Of(p, nil); ok {
+		if n, ok := graph.NodeFromPackage(p, nil); ok {
 			nodes = append(nodes, n)
 		}
 	}
-	graph := closure.NewGraph(nodes, all.place)
+	g := graph.New(nodes, all.place)
 	for _, entry := range all.lock.Packages {
 		for _, needs := range [][]v1beta1.Dependency{entry.Dependencies, entry.OptionalDependencies} {
 			for i := range needs {
-				needs[i].Package = graph.Name(needs[i].Package)
+				needs[i].Package = g.Name(needs[i].Package)
 			}
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
-	"github.com/xpkg-dev/xpkg/internal/closure"
+	"github.com/xpkg-dev/xpkg/internal/graph"
 )
 
 // What was installed for others under one name, and is needed under another, is needed.
@@ -24,7 +24,7 @@ func TestAutoremoveKnowsWhatImageConfigsSay(t *testing.T) {
 		MatchImages:  []v1beta1.ImageMatch{{Type: "Prefix", Prefix: "public.example.com/"}},
 		RewriteImage: &v1beta1.ImageRewrite{Prefix: "mirror.example.com/"},
 	}}
-	cable := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "cable", Labels: map[string]string{closure.LabelMade: "true"}}}
+	cable := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "cable", Labels: map[string]string{graph.LabelAutoInstalled: "true"}}}
 	cable.Spec.Package = "mirror.example.com/cable:v1.0.0"
 	base := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "base"}}
 	base.Spec.Package = "mirror.example.com/base:v1.0.0"
@@ -43,11 +43,11 @@ func TestAutoremoveKnowsWhatImageConfigsSay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		graph, err := all.graph()
+		g, err := all.graph()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := graph.Orphans(); len(got) != want {
+		if got := g.Orphans(); len(got) != want {
 			t.Errorf("%s: the orphans are %v", name, got)
 		}
 	}

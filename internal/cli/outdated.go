@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -12,12 +13,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/content"
-	"github.com/xpkg-dev/xpkg/internal/lockfile"
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/origin"
-	"github.com/xpkg-dev/xpkg/internal/solve"
 	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/solver"
 )
 
 type outdatedCmd struct {
@@ -42,6 +44,8 @@ type outdatedView struct {
 	// ListedBy is the repository that has listed the versions, where that is another one,
 	// such as a mirror, which can be behind.
 	ListedBy string `json:"listedBy,omitempty"`
+	// Tag reports that the locked tag was moved or deleted.
+	Tag string `json:"tag,omitempty"`
 	// Unknown says why there are no versions.
 	Unknown string `json:"unknown,omitempty"`
 }
@@ -69,6 +73,9 @@ func (c *outdatedCmd) Run(env *Env) (err error) {
 		if row.ListedBy != "" {
 			fmt.Fprintf(env.Stderr, "note: the versions of %s are those that %s lists\n", safe(row.Package), safe(row.ListedBy))
 		}
+		if row.Tag != "" {
+			fmt.Fprintf(env.Stderr, "note: %s\n", safe(row.Tag))
+		}
 		if c.All || row.behind() {
 			shown = append(shown, row)
 		}
@@ -87,7 +94,7 @@ func (c *outdatedCmd) Run(env *Env) (err error) {
 }
 
 // closure is what is compared, and where a cluster would look for newer versions.
-func (c *outdatedCmd) closure(env *Env) (lockfile.File, func(context.Context, oci.Reference) (content.Origin, error), error) {
+func (c *outdatedCmd) closure(env *Env) (lockfile.File, func(context.Context, oci.Reference) (fetch.Origin, error), error) {
 	if c.Lock != "" {
 		f, err := c.of(env, nil)
 		return f, nil, err
@@ -100,7 +107,7 @@ func (c *outdatedCmd) closure(env *Env) (lockfile.File, func(context.Context, oc
 	f.Roots = nil // What people have installed, they let move.
 	finder := origin.Finder{Reader: cluster, Namespace: c.Namespace}
 	secrets := pullSecrets(all.packages)
-	return f, func(ctx context.Context, ref oci.Reference) (content.Origin, error) {
+	return f, func(ctx context.Context, ref oci.Reference) (fetch.Origin, error) {
 		o, _, err := finder.Find(ctx, ref.String(), secrets[ref.Name()])
 		return o, err
 	}, nil
@@ -130,7 +137,7 @@ func repositoryOf(p v1.Package) string {
 const lookups = 16
 
 // outdated looks every package of a closure up. It fails when none can be looked up.
-func outdated(env *Env, r *resolver, f lockfile.File) ([]outdatedView, error) {
+func outdated(env *Env, r *rootResolver, f lockfile.File) ([]outdatedView, error) {
 	p := begin(env.Stderr, "looking for newer versions of %s", wording.Count(len(f.Packages), "package"))
 	defer p.end()
 	out, errs := make([]outdatedView, len(f.Packages)), make([]error, len(f.Packages))
@@ -138,11 +145,14 @@ func outdated(env *Env, r *resolver, f lockfile.File) ([]outdatedView, error) {
 	group.SetLimit(lookups)
 	for i, p := range f.Packages {
 		group.Go(func() error {
-			var list content.TagList
+			var list fetch.TagList
 			list, errs[i] = r.tags(env.Context, p)
 			out[i] = compareVersions(&f, p, list.Tags)
-			if from := list.From.Name(); errs[i] == nil && from != p.Package {
+			if from := list.From.Name(); errs[i] == nil && from != p.Repository {
 				out[i].ListedBy = from
+			}
+			if err := r.checkTag(env.Context, p); errs[i] == nil && errors.Is(err, ErrLockTag) {
+				out[i].Tag = errcode.From(err).What
 			}
 			if errs[i] != nil {
 				out[i].Unknown = errs[i].Error()
@@ -158,31 +168,31 @@ func outdated(env *Env, r *resolver, f lockfile.File) ([]outdatedView, error) {
 }
 
 // tags lists the tags of a package's repository.
-func (r *resolver) tags(ctx context.Context, p lockfile.Package) (content.TagList, error) {
-	ref := p.Repository()
+func (r *rootResolver) tags(ctx context.Context, p lockfile.Package) (fetch.TagList, error) {
+	ref := p.RepositoryReference()
 	ref.Tag = cmp.Or(p.Version, "latest") // Prefixes are compared with whole references.
 	o, err := r.Locate(ctx, ref)
 	if err != nil {
-		return content.TagList{}, err
+		return fetch.TagList{}, err
 	}
 	return r.content.Tags(ctx, o)
 }
 
 // compareVersions says which of the tags would do.
 func compareVersions(f *lockfile.File, p lockfile.Package, tags []string) outdatedView {
-	out := outdatedView{Package: p.Package, Installed: p.Name()}
-	releases := solve.ParseConstraint("*").Order(tags)
+	out := outdatedView{Package: p.Repository, Installed: p.ShortVersion()}
+	releases := solver.ParseConstraint("*").Filter(tags)
 	if len(releases) == 0 {
 		return out
 	}
 	out.Newest = releases[0]
-	for _, by := range binding(f, p.Package) {
-		if !solve.ParseConstraint(by.Constraint).Accepts(out.Newest) {
+	for _, by := range binding(f, p.Repository) {
+		if !solver.ParseConstraint(by.Constraint).Accepts(out.Newest) {
 			out.HeldBy = append(out.HeldBy, fmt.Sprintf("%s (%s)", cmp.Or(by.By, lastPart(by.Package)), by.Constraint))
 		}
 	}
 	for _, tag := range releases {
-		if acceptedByAll(f, p.Package, tag) {
+		if acceptedByAll(f, p.Repository, tag) {
 			out.Fits = tag
 			break
 		}
@@ -191,13 +201,13 @@ func compareVersions(f *lockfile.File, p lockfile.Package, tags []string) outdat
 }
 
 // binding are all who do not go with every version of a package.
-func binding(f *lockfile.File, repository string) []lockfile.Requirer {
-	return append(f.Requirers(repository), f.WorkWith(repository)...)
+func binding(f *lockfile.File, repository string) []lockfile.Dependent {
+	return append(f.Dependents(repository), f.OptionalDependents(repository)...)
 }
 
 func acceptedByAll(f *lockfile.File, repository, tag string) bool {
 	for _, by := range binding(f, repository) {
-		if !solve.ParseConstraint(by.Constraint).Accepts(tag) {
+		if !solver.ParseConstraint(by.Constraint).Accepts(tag) {
 			return false
 		}
 	}

@@ -3,7 +3,7 @@ package cli
 import (
 	"strings"
 
-	"github.com/xpkg-dev/xpkg/internal/manager"
+	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/permission"
 )
 
@@ -16,12 +16,12 @@ type permissionFlags struct {
 }
 
 // permissions are those of the manager, or nil when somebody else gives rights.
-func (f permissionFlags) permissions() *manager.Permissions {
+func (f permissionFlags) permissions() *controller.Permissions {
 	if f.PackagePermissions == "Ignore" {
 		return nil
 	}
-	return &manager.Permissions{
-		Ceiling: ceilingSource(f.PermissionCeiling), Increase: manager.IncreasePolicy(f.PermissionIncrease), Namespaced: f.Namespaced,
+	return &controller.Permissions{
+		Ceiling: ceilingSource(f.PermissionCeiling), Increase: controller.IncreasePolicy(f.PermissionIncrease), Namespaced: f.Namespaced,
 	}
 }
 

@@ -8,7 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
 // place is where a package is, or where it is to go. Which of the four it is, its
@@ -100,7 +102,7 @@ func (o *opened) Close() error { return o.close() }
 // mover opens and fills places.
 type mover struct {
 	env     *Env
-	remote  *oci.Remote
+	remote  *remote.Client
 	limits  oci.Limits
 	archive int64
 }
@@ -118,16 +120,16 @@ func (m mover) open(ctx context.Context, p place) (*opened, error) {
 		o.Artifact, err = m.remote.Artifact(ctx, o.ref)
 		return o, err
 	case inStream:
-		a, err := oci.ReadArchive(ctx, m.env.Stdin, "", m.archive, m.limits)
+		a, err := archive.Read(ctx, m.env.Stdin, "", m.archive, m.limits)
 		if err != nil {
 			return nil, err
 		}
 		o.Artifact, o.close = a, a.Close
 		return o, nil
 	}
-	a, err := oci.OpenArchive(ctx, p.path, m.limits)
-	if oci.ErrArchiveNotFound.Is(err) && p.kind == inFile && errors.Is(err, os.ErrNotExist) {
-		return nil, oci.ErrArchiveNotFound.New(nil, "there is no file %s", p.path).
+	a, err := archive.Open(ctx, p.path, m.limits)
+	if errors.Is(err, archive.ErrArchiveNotFound) && p.kind == inFile && errors.Is(err, os.ErrNotExist) {
+		return nil, archive.ErrArchiveNotFound.New(nil, "there is no file %s", p.path).
 			WithDo("Check the path. A reference needs a :tag or an @sha256 digest to be one.")
 	}
 	if err != nil {
@@ -145,18 +147,15 @@ func (m mover) write(ctx context.Context, p place, a oci.Artifact, tag string) (
 	case inRegistry:
 		return oci.Copy(ctx, m.remote.To(p.ref), a)
 	case inLayout:
-		return oci.Copy(ctx, oci.ToLayout(p.path, tag, m.limits), a)
+		return oci.Copy(ctx, archive.ToLayout(p.path, tag, m.limits), a)
 	case inStream:
-		if isTerminal(m.env.Stdout) {
-			return oci.Digest{}, ErrUsage.New(nil, "standard output is a terminal").WithDo("Name a file, or send the output to one.")
-		}
-		return a.Root().Digest, oci.WriteArchive(ctx, m.env.Stdout, a, oci.ArchiveOptions{}, m.limits)
+		return m.env.writeArchive(ctx, "-", a, m.limits)
 	}
 	if info, err := os.Stat(p.path); err == nil && info.IsDir() {
-		return oci.Digest{}, oci.ErrCannotWrite.New(nil, "%s is a folder", p.path).
+		return oci.Digest{}, archive.ErrCannotWrite.New(nil, "%s is a folder", p.path).
 			WithDo("Name a file, or write oci:%s for an OCI layout in that folder.", p.path)
 	}
-	return oci.Copy(ctx, oci.ToArchive(p.path, oci.ArchiveOptions{}, m.limits), a)
+	return m.env.writeArchive(ctx, p.path, a, m.limits)
 }
 
 // bare is an artifact without the platform beside its root: registries do not tell
@@ -168,6 +167,18 @@ func (b bare) Root() oci.Descriptor {
 	root := b.Artifact.Root()
 	root.Platform = nil
 	return root
+}
+
+// messages returns the stream for the messages of a command that writes to the place:
+// standard output, or standard error if the package itself goes there.
+func (p place) messages(env *Env) io.Writer {
+	switch p.kind {
+	case inStream:
+		return env.Stderr
+	case inFile:
+		return env.messages(p.path)
+	}
+	return env.Stdout
 }
 
 // at is a place with the digest of what is there now, for the line that a command

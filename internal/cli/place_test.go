@@ -1,9 +1,10 @@
 package cli
 
 import (
+	"errors"
 	"testing"
 
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 func TestParsePlace(t *testing.T) {
@@ -30,7 +31,7 @@ func TestParsePlace(t *testing.T) {
 		}
 	}
 	for text, code := range map[string]string{"oci:": ErrUsage.Name, "a b:c": oci.ErrInvalidReference.Name, "localhost:5000/a/b": oci.ErrInvalidReference.Name} {
-		if _, err := parsePlace(text); !ErrUsage.Is(err) && !oci.ErrInvalidReference.Is(err) {
+		if _, err := parsePlace(text); !errors.Is(err, ErrUsage) && !errors.Is(err, oci.ErrInvalidReference) {
 			t.Errorf("%q gives %v, want %s", text, err, code)
 		}
 	}

@@ -9,17 +9,18 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/xpkg-dev/xpkg/internal/cli/atomicfile"
-	"github.com/xpkg-dev/xpkg/internal/failure"
-	"github.com/xpkg-dev/xpkg/internal/preview"
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
+	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 // ErrPlanWrite is the failure of a plan that cannot be kept.
-var ErrPlanWrite = failure.Register(failure.Code{
-	Name: "PlanWrite", Class: failure.Usage,
+var ErrPlanWrite = errcode.Code{
+	Name: "PlanWrite", Class: errcode.Usage,
 	Cause: "The file of --out cannot be written.",
 	Fix:   "Name a file in a folder that exists and that you may write to.",
-})
+}
 
 type planCmd struct {
 	Install   planInstallCmd   `cmd:"" help:"Show what installing a package would change. Exit code 2 says that something would."`
@@ -32,14 +33,18 @@ const changesPending = exitCode(2)
 
 // planOutput says what becomes of a plan.
 type planOutput struct {
-	Out string `placeholder:"FILE" help:"Keep the plan in this file, or under a name made of its content in this folder, for xpkg apply."`
+	Out string `placeholder:"FILE" help:"Keep the plan for xpkg apply: in this file, under a name made of its content in this folder, or on standard output with -."`
 	clusterFlags
 	planFlags
 	outputFlag
 }
 
-// planner makes a planner for plans that can be kept.
-func (o planOutput) planner() (*planner, error) {
+// clusterPlanner makes a planner for plans that can be kept.
+func (o planOutput) planner() (*clusterPlanner, error) {
+	if o.Output != "" && fileutil.IsStdout(o.Out) {
+		return nil, ErrUsage.New(nil, "both --out %s and -o %s write to standard output", o.Out, o.Output).
+			WithDo("Leave -o out, or name a file with --out.")
+	}
 	pl, err := o.open(o.clusterFlags)
 	if err == nil {
 		pl.Pin = true
@@ -49,56 +54,56 @@ func (o planOutput) planner() (*planner, error) {
 
 // show keeps a plan, unless it is refused, and prints it. It ends with the exit code
 // for pending changes, or with the failure of a plan that is refused or breaks others.
-func (o planOutput) show(env *Env, p *preview.Plan) error {
-	raw, err := preview.Encode(p)
+func (o planOutput) show(env *Env, p *planner.Plan) error {
+	raw, err := planner.Encode(p)
 	if err != nil {
 		return err
 	}
-	refused := p.Refused()
+	refused := p.RefusalError()
 	if o.Out != "" && refused == nil {
 		if err := keepPlan(env, o.Out, p, raw); err != nil {
 			return err
 		}
 	}
-	err = o.print(env.Stdout, json.RawMessage(raw), func(w io.Writer) error { return writePlan(w, p) })
+	err = o.print(env.messages(o.Out), json.RawMessage(raw), func(w io.Writer) error { return writePlan(w, p) })
 	switch {
 	case err != nil:
 		return err
 	case refused != nil:
 		return refused
-	case p.Breaking() != nil:
-		return p.Breaking()
-	case p.Pending():
+	case p.BreakageError() != nil:
+		return p.BreakageError()
+	case p.HasChanges():
 		return changesPending
 	}
 	return nil
 }
 
 // keepPlan writes a plan to a file, or under a name made of its content to a folder.
-func keepPlan(env *Env, file string, p *preview.Plan, raw []byte) error {
+func keepPlan(env *Env, file string, p *planner.Plan, raw []byte) error {
 	info, err := os.Stat(file)
-	if err == nil && info.IsDir() || strings.HasSuffix(file, string(os.PathSeparator)) {
+	if err == nil && info.IsDir() && !fileutil.IsStdout(file) || strings.HasSuffix(file, string(os.PathSeparator)) {
 		file = filepath.Join(file, p.FileName())
 	}
-	err = atomicfile.Write(file, 0o644, func(w io.Writer) error {
+	err = env.writeOutput(file, ErrPlanWrite, func(w io.Writer) error {
 		_, err := w.Write(raw)
 		return err
 	})
-	if err != nil {
-		return ErrPlanWrite.New(err, "cannot keep the plan as %s", file)
+	if err != nil || fileutil.IsStdout(file) {
+		return err
 	}
-	_, err = fmt.Fprintf(env.Stderr, "kept as %s: apply it with xpkg apply %s\n", safe(file), safe(quote(file)))
+	_, err = fmt.Fprintf(env.Stderr, "kept as %s: apply it with xpkg apply %s\n", safe(file), safe(wording.ShellWord(file)))
 	return err
 }
 
 // run makes one plan and shows it.
-func (o planOutput) run(env *Env, what string, make func(*planner) (*preview.Plan, error)) (err error) {
+func (o planOutput) run(env *Env, what string, make func(*clusterPlanner) (*planner.Plan, error)) (err error) {
 	pl, err := o.planner()
 	if err != nil {
 		return err
 	}
 	defer func() { err = cmp.Or(err, pl.close()) }()
-	p, err := planWith(env, what, func() (*preview.Plan, error) { return make(pl) })
+	p, err := planWith(env, what, func() (*planner.Plan, error) { return make(pl) })
 	if err != nil {
 		return err
 	}
@@ -107,7 +112,7 @@ func (o planOutput) run(env *Env, what string, make func(*planner) (*preview.Pla
 
 // planWith makes a plan and says meanwhile that it does: content may have to be
 // pulled.
-func planWith(env *Env, what string, make func() (*preview.Plan, error)) (*preview.Plan, error) {
+func planWith(env *Env, what string, make func() (*planner.Plan, error)) (*planner.Plan, error) {
 	progress := newProgress(env.Stderr)
 	defer progress.end()
 	progress.say("planning %s", what)
@@ -125,9 +130,9 @@ func (c *planInstallCmd) Run(env *Env) error {
 	if err != nil {
 		return err
 	}
-	return c.run(env, "to install "+shortName(want), func(pl *planner) (*preview.Plan, error) {
+	return c.run(env, "to install "+shortName(want), func(pl *clusterPlanner) (*planner.Plan, error) {
 		pl.Upgrades = c.DependencyUpgrades
-		return planInstall(env.Context, pl, want)
+		return planInstall(env.Context, pl, want, c.AllowWebhooks)
 	})
 }
 
@@ -138,7 +143,7 @@ type planUpdateCmd struct {
 
 // Run shows what an update would do.
 func (c *planUpdateCmd) Run(env *Env) error {
-	return c.run(env, "to update "+c.Name, func(pl *planner) (*preview.Plan, error) {
+	return c.run(env, "to update "+c.Name, func(pl *clusterPlanner) (*planner.Plan, error) {
 		return c.plan(env.Context, pl)
 	})
 }
@@ -150,13 +155,13 @@ type planUninstallCmd struct {
 
 // Run shows what an uninstall would take away.
 func (c *planUninstallCmd) Run(env *Env) error {
-	return c.run(env, "to uninstall "+c.Kind+"/"+c.Name, func(pl *planner) (*preview.Plan, error) {
+	return c.run(env, "to uninstall "+c.Kind+"/"+c.Name, func(pl *clusterPlanner) (*planner.Plan, error) {
 		return c.plan(env.Context, pl)
 	})
 }
 
 // readPlan reads a kept plan.
-func readPlan(env *Env, file string) (*preview.Plan, error) {
+func readPlan(env *Env, file string) (*planner.Plan, error) {
 	in := io.Reader(env.Stdin)
 	if file != "-" {
 		f, err := os.Open(file)
@@ -166,11 +171,11 @@ func readPlan(env *Env, file string) (*preview.Plan, error) {
 		defer f.Close()
 		in = f
 	}
-	raw, err := io.ReadAll(io.LimitReader(in, preview.MaxSize+1))
+	raw, err := io.ReadAll(io.LimitReader(in, planner.MaxSize+1))
 	if err != nil {
 		return nil, ErrPlanRead.New(err, "cannot read the plan")
 	}
-	p, err := preview.Decode(raw)
+	p, err := planner.Decode(raw)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
@@ -178,8 +183,8 @@ func readPlan(env *Env, file string) (*preview.Plan, error) {
 }
 
 // ErrPlanRead is the failure of a file that cannot be read.
-var ErrPlanRead = failure.Register(failure.Code{
-	Name: "PlanNotFound", Class: failure.NotFound,
+var ErrPlanRead = errcode.Code{
+	Name: "PlanNotFound", Class: errcode.NotFound,
 	Cause: "The file of the plan does not exist or cannot be read.",
 	Fix:   "Make a plan with `xpkg plan … --out FILE`.",
-})
+}

@@ -7,8 +7,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/xpkg-dev/xpkg/internal/failure"
-	"github.com/xpkg-dev/xpkg/internal/preview"
+	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 // contentFlags say how packages are read through the package cache.
@@ -25,15 +25,15 @@ type planFlags struct {
 	PermissionCeiling string `placeholder:"FILE|configmap/NAME" help:"The most that packages may request, as the package manager was told: a file, or a ConfigMap of the namespace."`
 }
 
-// planner makes plans until it is closed.
-type planner struct {
-	*preview.Planner
+// clusterPlanner makes plans until it is closed.
+type clusterPlanner struct {
+	*planner.Planner
 	client client.Client
 	source *lateSource
 }
 
 // open makes a planner for a cluster.
-func (f planFlags) open(c clusterFlags) (*planner, error) {
+func (f planFlags) open(c clusterFlags) (*clusterPlanner, error) {
 	cfg, err := c.config()
 	if err != nil {
 		return nil, err
@@ -42,24 +42,24 @@ func (f planFlags) open(c clusterFlags) (*planner, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects, err := preview.NewCluster(rest.AddUserAgent(rest.CopyConfig(cfg), "xpkg/"+Version))
+	objects, err := planner.NewCluster(rest.AddUserAgent(rest.CopyConfig(cfg), "xpkg/"+Version))
 	if err != nil {
 		return nil, ErrKubeconfig.New(err, "cannot use the kubeconfig")
 	}
 	source := &lateSource{flags: f.contentFlags}
-	return &planner{
-		Planner: &preview.Planner{
+	return &clusterPlanner{
+		Planner: &planner.Planner{
 			Reader: cluster, Cluster: objects, Source: source, Registry: source, Namespace: f.Namespace, Ceiling: ceilingSource(f.PermissionCeiling),
 		},
 		client: cluster, source: source,
 	}, nil
 }
 
-func (p *planner) close() error { return p.source.close() }
+func (p *clusterPlanner) close() error { return p.source.close() }
 
 // planFailed turns what kept a plan from being made into a failure.
 func planFailed(err error, what string) error {
-	var known *failure.Error
+	var known *errcode.Error
 	if err == nil || errors.As(err, &known) {
 		return err
 	}
@@ -72,9 +72,9 @@ func unseen(err error) bool {
 	if err == nil {
 		return false
 	}
-	switch failure.From(err).Code.Class.Name {
-	case failure.Unavailable.Name, failure.Unauthorized.Name:
-		return !ErrCluster.Is(err)
+	switch errcode.From(err).Code.Class.Name {
+	case errcode.Unavailable.Name, errcode.Unauthorized.Name:
+		return !errors.Is(err, ErrCluster)
 	}
 	return false
 }

@@ -4,15 +4,16 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/xpkg-dev/xpkg/internal/plan"
-	"github.com/xpkg-dev/xpkg/internal/preview"
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // summary is the sum of a plan in one line.
-func summary(p *preview.Plan) string {
+func summary(p *planner.Plan) string {
 	unchanged := wording.Count(p.Objects.Unchanged, "object") + " unchanged"
-	if !p.Pending() {
+	if !p.HasChanges() {
 		return "Nothing to do: " + unchanged + "."
 	}
 	if p.Incompatible != "" {
@@ -26,13 +27,30 @@ func summary(p *preview.Plan) string {
 	}
 	parts := sums(p.Objects.Changes)
 	if len(parts) == 0 {
-		parts = []string{"no object changes"}
+		parts = []string{"no object of the package changes"}
+		if name := restarted(p); name != "" {
+			parts = []string{"the runtime is replaced by that of revision " + name + ", and no object of the package changes"}
+		}
 	}
 	text := strings.Join(parts, ", ") + "; " + unchanged + "."
-	if resources, uncounted := p.Lost(); resources > 0 || uncounted > 0 {
+	if resources, uncounted := p.CountCustomResources(); resources > 0 || uncounted > 0 {
 		text += " " + lost(resources, uncounted)
 	}
 	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+// restarted returns the revision that a plan activates when the package has a runtime, which
+// is replaced then, or nothing.
+func restarted(p *planner.Plan) string {
+	if p.Operation != planner.Update || p.Package.Kind == v1.ConfigurationKind {
+		return ""
+	}
+	for _, r := range p.Revisions {
+		if r.State == v1.RevisionActive && (r.Action == planner.CreateRevision || r.Action == planner.ActivateRevision) {
+			return r.Name
+		}
+	}
+	return ""
 }
 
 // actions are all actions in the order in which they are shown.

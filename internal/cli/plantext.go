@@ -8,9 +8,9 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/xpkg-dev/xpkg/internal/closure"
-	"github.com/xpkg-dev/xpkg/internal/plan"
-	"github.com/xpkg-dev/xpkg/internal/preview"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // fewOnTerminal is how many objects of one action are named on a terminal.
@@ -25,7 +25,7 @@ type planText struct {
 }
 
 // writePlan writes a plan. Long lists are cut where they would fill a terminal.
-func writePlan(w io.Writer, p *preview.Plan) error {
+func writePlan(w io.Writer, p *planner.Plan) error {
 	most := 0
 	if isTerminal(w) {
 		most = fewOnTerminal
@@ -33,7 +33,7 @@ func writePlan(w io.Writer, p *preview.Plan) error {
 	return writePlanText(w, p, most)
 }
 
-func writePlanText(w io.Writer, p *preview.Plan, most int) error {
+func writePlanText(w io.Writer, p *planner.Plan, most int) error {
 	t := planText{w: tabwriter.NewWriter(w, 0, 4, 2, ' ', 0), most: most}
 	t.line("%s %s/%s", p.Operation, strings.ToLower(p.Package.Kind), p.Package.Name)
 	t.version("from", p.Package.From)
@@ -44,11 +44,12 @@ func writePlanText(w io.Writer, p *preview.Plan, most int) error {
 		t.line("  %s", p.Incompatible)
 	}
 	t.permissions(p.Permissions)
+	t.webhooks(p.Webhooks)
 	t.objects(p.Objects)
 	t.resources(p)
 	t.dependencies(p.Dependencies)
-	t.brings(p.Brings)
-	t.moves(p.Brings)
+	t.brings(p.AddedPackages)
+	t.moves(p.AddedPackages)
 	t.breaks(p.Breaks)
 	t.orphans(p.Orphans)
 	t.notes(p.Warnings)
@@ -76,13 +77,13 @@ func (t planText) title(s string) {
 	t.line("%s:", s)
 }
 
-func (t planText) version(word string, v *preview.Version) {
+func (t planText) version(word string, v *planner.Version) {
 	if v != nil {
 		t.row(word, v.String())
 	}
 }
 
-func (t planText) revisions(all []preview.RevisionChange) {
+func (t planText) revisions(all []planner.RevisionChange) {
 	if len(all) == 0 {
 		return
 	}
@@ -122,6 +123,9 @@ func (t planText) changes(all []plan.Change) {
 		if rewrites(c) {
 			about = newContent
 		}
+		if len(c.PruneStored) > 0 {
+			about += "; no resources are stored as " + strings.Join(c.PruneStored, ", ") + ", which is dropped"
+		}
 		t.row(string(c.Action), c.Ref.Kind+" "+c.Ref.Name, about)
 		if rest := left(all[i+1:], c.Action); named[c.Action] == t.most && rest > 0 {
 			t.row(string(c.Action), more(rest))
@@ -150,12 +154,12 @@ func left(changes []plan.Change, a plan.Action) (n int) {
 	return n
 }
 
-func (t planText) resources(p *preview.Plan) {
-	if len(p.Resources) == 0 {
+func (t planText) resources(p *planner.Plan) {
+	if len(p.CustomResources) == 0 {
 		return
 	}
 	t.title("custom resources that go with their definitions")
-	for _, r := range p.Resources {
+	for _, r := range p.CustomResources {
 		if r.Unknown != "" {
 			t.row("?", r.Definition, r.Unknown)
 			continue
@@ -164,7 +168,7 @@ func (t planText) resources(p *preview.Plan) {
 	}
 }
 
-func (t planText) dependencies(all []preview.Dependency) {
+func (t planText) dependencies(all []planner.Dependency) {
 	if len(all) == 0 {
 		return
 	}
@@ -172,40 +176,40 @@ func (t planText) dependencies(all []preview.Dependency) {
 	for _, d := range all {
 		about := ""
 		switch d.State {
-		case closure.Unfit:
+		case graph.Incompatible:
 			about = "installed is " + d.Installed
-		case closure.Off:
+		case graph.Absent:
 			about = fmt.Sprintf("optional; xpkg install %s %s:TAG turns it on", cmp.Or(strings.ToLower(string(d.Kind)), "KIND"), d.Package)
-		case closure.Coming:
+		case graph.Progressing:
 			about = "asked for is " + d.Installed
 		}
 		t.row(string(d.State), strings.TrimSpace(d.Package+" "+d.Constraint), about)
 	}
 }
 
-func (t planText) brings(all []preview.Brought) {
-	all = slices.DeleteFunc(slices.Clone(all), func(b preview.Brought) bool { return b.From != "" })
+func (t planText) brings(all []planner.AddedPackage) {
+	all = slices.DeleteFunc(slices.Clone(all), func(b planner.AddedPackage) bool { return b.From != "" })
 	if len(all) == 0 {
 		return
 	}
 	t.title("installed with it")
 	for _, b := range all {
-		t.row(strings.ToLower(b.Kind), b.Reference, "for "+strings.Join(b.For, ", "))
+		t.row(strings.ToLower(b.Kind), b.Reference, "for "+strings.Join(b.RequiredBy, ", "))
 	}
 }
 
-func (t planText) moves(all []preview.Brought) {
-	all = slices.DeleteFunc(slices.Clone(all), func(b preview.Brought) bool { return b.From == "" })
+func (t planText) moves(all []planner.AddedPackage) {
+	all = slices.DeleteFunc(slices.Clone(all), func(b planner.AddedPackage) bool { return b.From == "" })
 	if len(all) == 0 {
 		return
 	}
 	t.title("moved with it")
 	for _, b := range all {
-		t.row(strings.ToLower(b.Kind)+"/"+b.Name, version(b.From)+" → "+version(b.Reference), "for "+strings.Join(b.For, ", "))
+		t.row(strings.ToLower(b.Kind)+"/"+b.Name, version(b.From)+" → "+version(b.Reference), "for "+strings.Join(b.RequiredBy, ", "))
 	}
 }
 
-func (t planText) breaks(all []preview.Broken) {
+func (t planText) breaks(all []planner.Broken) {
 	if len(all) == 0 {
 		return
 	}
@@ -215,11 +219,11 @@ func (t planText) breaks(all []preview.Broken) {
 		if b.Gets != "" {
 			gets = "would be at " + b.Gets
 		}
-		t.row(strings.ToLower(b.Kind)+"/"+b.Name, strings.TrimSpace("needs "+b.Needs+" "+b.Constraint), gets)
+		t.row(strings.ToLower(b.Kind)+"/"+b.Name, strings.TrimSpace("needs "+b.Requires+" "+b.Constraint), gets)
 	}
 }
 
-func (t planText) orphans(all []preview.Orphan) {
+func (t planText) orphans(all []planner.Orphan) {
 	if len(all) == 0 {
 		return
 	}

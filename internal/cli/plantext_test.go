@@ -13,8 +13,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/plan"
-	"github.com/xpkg-dev/xpkg/internal/preview"
+	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 var updateGolden = flag.Bool("update", false, "write the golden files")
@@ -40,89 +40,89 @@ func owned(all []plan.Change, content int) []plan.Change {
 }
 
 // plans are one of each sort of plan.
-func plans() map[string]*preview.Plan {
-	one := &preview.Version{Reference: "registry.example.com/boats:v1", Digest: "sha256:11"}
-	two := &preview.Version{Reference: "registry.example.com/boats:v2@sha256:22", Digest: "sha256:22"}
-	return map[string]*preview.Plan{
+func plans() map[string]*planner.Plan {
+	one := &planner.Version{Reference: "registry.example.com/boats:v1", Digest: "sha256:11"}
+	two := &planner.Version{Reference: "registry.example.com/boats:v2@sha256:22", Digest: "sha256:22"}
+	return map[string]*planner.Plan{
 		"install": {
-			Operation: preview.Install, Package: preview.Package{Kind: "Provider", Name: "boats", To: one},
-			Revisions: []preview.RevisionChange{{Action: preview.CreateRevision, Name: "boats-1", Number: 1, State: v1.RevisionActive}},
+			Operation: planner.Install, Package: planner.Package{Kind: "Provider", Name: "boats", To: one},
+			Revisions: []planner.RevisionChange{{Action: planner.CreateRevision, Name: "boats-1", Number: 1, State: v1.RevisionActive}},
 			Objects:   plan.Plan{Changes: append(changes(plan.Create, 13, "boat"), changes(plan.Adopt, 2, "raft")...), Unchanged: 1},
-			Dependencies: []preview.Dependency{
+			Dependencies: []planner.Dependency{
 				{Package: "registry.example.com/water", Constraint: ">=v1", State: "satisfied", Installed: "registry.example.com/water:v1.1.0"},
-				{Package: "registry.example.com/wind", Constraint: ">=v2", State: "unfit", Installed: "registry.example.com/wind:v1.0.0"},
+				{Package: "registry.example.com/wind", Constraint: ">=v2", State: "incompatible", Installed: "registry.example.com/wind:v1.0.0"},
 				{Package: "registry.example.com/harbor", State: "missing"},
-				{Package: "registry.example.com/radio", Constraint: ">=v1", State: "off", Optional: true, Kind: "Function"},
+				{Package: "registry.example.com/radio", Constraint: ">=v1", State: "absent", Optional: true, Kind: "Function"},
 			},
 			Warnings: []string{"Objects are changed only when these are installed: registry.example.com/harbor."},
 		},
 		"update": {
-			Operation: preview.Update, Package: preview.Package{Kind: "Provider", Name: "boats", From: one, To: two, Object: []byte(`{"spec":{"a":1}}`)},
-			Revisions: []preview.RevisionChange{
-				{Action: preview.DeactivateRevision, Name: "boats-1", Number: 1, State: v1.RevisionInactive},
-				{Action: preview.CreateRevision, Name: "boats-2", Number: 2, State: v1.RevisionActive},
-				{Action: preview.CollectRevision, Name: "boats-0", State: v1.RevisionInactive},
+			Operation: planner.Update, Package: planner.Package{Kind: "Provider", Name: "boats", From: one, To: two, Object: []byte(`{"spec":{"a":1}}`)},
+			Revisions: []planner.RevisionChange{
+				{Action: planner.DeactivateRevision, Name: "boats-1", Number: 1, State: v1.RevisionInactive},
+				{Action: planner.CreateRevision, Name: "boats-2", Number: 2, State: v1.RevisionActive},
+				{Action: planner.CollectRevision, Name: "boats-0", State: v1.RevisionInactive},
 			},
 			Objects: plan.Plan{Changes: append(append(owned(changes(plan.TakeOver, 11, "boat"), 3), changes(plan.Correct, 1, "raft")...), changes(plan.Release, 1, "canoe")...)},
 		},
 		"moves": {
-			Operation: preview.Update, Package: preview.Package{Kind: "Provider", Name: "boats", From: one, To: two, Object: []byte(`{"spec":{"a":1}}`)},
+			Operation: planner.Update, Package: planner.Package{Kind: "Provider", Name: "boats", From: one, To: two, Object: []byte(`{"spec":{"a":1}}`)},
 			Objects: plan.Plan{Changes: changes(plan.TakeOver, 1, "boat")},
-			Dependencies: []preview.Dependency{
-				{Package: "registry.example.com/water", Constraint: ">=v2", State: "unfit", Installed: "registry.example.com/water:v1.0.0"},
-				{Package: "registry.example.com/wind", Constraint: ">=v2", State: "coming", Installed: "registry.example.com/wind:v2.0.0"},
+			Dependencies: []planner.Dependency{
+				{Package: "registry.example.com/water", Constraint: ">=v2", State: "incompatible", Installed: "registry.example.com/water:v1.0.0"},
+				{Package: "registry.example.com/wind", Constraint: ">=v2", State: "progressing", Installed: "registry.example.com/wind:v2.0.0"},
 				{Package: "registry.example.com/harbor", State: "missing"},
 			},
-			Brings: []preview.Brought{
-				{Kind: "Provider", Name: "acme-water", From: "registry.example.com/water:v1.0.0", Reference: "registry.example.com/water:v2.0.0", For: []string{"registry.example.com/boats", "registry.example.com/harbor"}},
-				{Kind: "Configuration", Reference: "registry.example.com/harbor:v1.0.0", For: []string{"registry.example.com/boats"}},
+			AddedPackages: []planner.AddedPackage{
+				{Kind: "Provider", Name: "acme-water", From: "registry.example.com/water:v1.0.0", Reference: "registry.example.com/water:v2.0.0", RequiredBy: []string{"registry.example.com/boats", "registry.example.com/harbor"}},
+				{Kind: "Configuration", Reference: "registry.example.com/harbor:v1.0.0", RequiredBy: []string{"registry.example.com/boats"}},
 			},
-			Breaks: []preview.Broken{
-				{Kind: "Configuration", Name: "fleet", Needs: "registry.example.com/boats", Constraint: "<v2", Gets: "v2"},
-				{Kind: "Provider", Name: "rowing", Needs: "registry.example.com/boats"},
+			Breaks: []planner.Broken{
+				{Kind: "Configuration", Name: "fleet", Requires: "registry.example.com/boats", Constraint: "<v2", Gets: "v2"},
+				{Kind: "Provider", Name: "rowing", Requires: "registry.example.com/boats"},
 			},
 		},
 		"refused": {
-			Operation: preview.Install, Package: preview.Package{Kind: "Configuration", Name: "boats", To: one},
+			Operation: planner.Install, Package: planner.Package{Kind: "Configuration", Name: "boats", To: one},
 			Objects: plan.Plan{Changes: changes(plan.Create, 1, "boat"), Refusals: []plan.Refusal{
 				{Ref: definitionRef("rafts.example.com"), Holder: "ProviderRevision/other", Reason: "CustomResourceDefinition rafts.example.com belongs to ProviderRevision/other"},
 			}},
 		},
 		"incompatible": {
-			Operation: preview.Install, Package: preview.Package{Kind: "Function", Name: "row", To: one}, Incompatible: "it is made for \">=v3\"",
+			Operation: planner.Install, Package: planner.Package{Kind: "Function", Name: "row", To: one}, Incompatible: "it requires \">=v3\"",
 		},
 		"permissions": {
-			Operation: preview.Update, Package: preview.Package{Kind: "Provider", Name: "boats", From: one, To: two, Object: []byte(`{"spec":{"a":1}}`)},
-			Permissions: &preview.Permissions{
+			Operation: planner.Update, Package: planner.Package{Kind: "Provider", Name: "boats", From: one, To: two, Object: []byte(`{"spec":{"a":1}}`)},
+			Permissions: &planner.Permissions{
 				Added:   []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list"}}},
 				Removed: []rbacv1.PolicyRule{{APIGroups: []string{"example.com"}, Resources: []string{"rafts"}, Verbs: []string{"delete"}}},
 			},
 			Objects: plan.Plan{Changes: changes(plan.TakeOver, 1, "boat")},
 		},
 		"denied": {
-			Operation: preview.Install, Package: preview.Package{Kind: "Provider", Name: "boats", To: one},
-			Permissions: &preview.Permissions{
+			Operation: planner.Install, Package: planner.Package{Kind: "Provider", Name: "boats", To: one},
+			Permissions: &planner.Permissions{
 				Added:  []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}},
 				Denied: "get pods in the core group (denied by the rule \"no-pods\")",
 			},
 			Objects: plan.Plan{Changes: changes(plan.Create, 1, "boat")},
 		},
 		"nothing": {
-			Operation: preview.Update, Package: preview.Package{Kind: "Provider", Name: "boats", From: one, To: one, Object: []byte(`{"spec":{}}`)},
-			Preconditions: preview.Preconditions{Spec: []byte(`{}`)}, Objects: plan.Plan{Unchanged: 3},
+			Operation: planner.Update, Package: planner.Package{Kind: "Provider", Name: "boats", From: one, To: one, Object: []byte(`{"spec":{}}`)},
+			Preconditions: planner.Preconditions{Spec: []byte(`{}`)}, Objects: plan.Plan{Unchanged: 3},
 		},
 		"uninstall": {
-			Operation: preview.Uninstall, Package: preview.Package{Kind: "Provider", Name: "boats", From: one},
-			Revisions: []preview.RevisionChange{{Action: preview.CollectRevision, Name: "boats-1", Number: 1, State: v1.RevisionActive}},
-			Orphans: []preview.Orphan{
+			Operation: planner.Uninstall, Package: planner.Package{Kind: "Provider", Name: "boats", From: one},
+			Revisions: []planner.RevisionChange{{Action: planner.CollectRevision, Name: "boats-1", Number: 1, State: v1.RevisionActive}},
+			Orphans: []planner.Orphan{
 				{Kind: "Provider", Name: "oar", Reference: "registry.example.com/oar:v1.0.0"},
 				{Kind: "Function", Name: "row", Reference: "registry.example.com/row:v2.1.0", Removed: true},
 			},
-			Objects:   plan.Plan{Changes: append(changes(plan.Delete, 2, "boat"), changes(plan.Leave, 1, "raft")...), Unchanged: 1},
-			Resources: []preview.Resources{{Definition: "boat00s.example.com", Count: 412}, {Definition: "boat01s.example.com", Unknown: "they may not be listed"}},
+			Objects:         plan.Plan{Changes: append(changes(plan.Delete, 2, "boat"), changes(plan.Leave, 1, "raft")...), Unchanged: 1},
+			CustomResources: []planner.CustomResources{{Definition: "boat00s.example.com", Count: 412}, {Definition: "boat01s.example.com", Unknown: "they may not be listed"}},
 		},
 		"hostile": {
-			Operation: preview.Install, Package: preview.Package{Kind: "Provider", Name: "a\x1b[2Jb", To: &preview.Version{Reference: "x\ny\u202ez"}},
+			Operation: planner.Install, Package: planner.Package{Kind: "Provider", Name: "a\x1b[2Jb", To: &planner.Version{Reference: "x\ny\u202ez"}},
 			Objects:  plan.Plan{Changes: []plan.Change{{Action: plan.Create, Ref: definitionRef("c\td\r\ne")}}},
 			Warnings: []string{"f\n\x07g"},
 		},

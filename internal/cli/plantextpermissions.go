@@ -1,14 +1,16 @@
 package cli
 
 import (
+	"slices"
+
 	rbacv1 "k8s.io/api/rbac/v1"
 
-	"github.com/xpkg-dev/xpkg/internal/preview"
-	"github.com/xpkg-dev/xpkg/internal/rights"
+	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
 // permissions tell what a package's program may do besides, and what not any more.
-func (t planText) permissions(p *preview.Permissions) {
+func (t planText) permissions(p *planner.Permissions) {
 	if p == nil {
 		return
 	}
@@ -26,6 +28,21 @@ func (t planText) rules(sign string, all []rbacv1.PolicyRule) {
 			t.row(sign, more(len(all)-i))
 			return
 		}
-		t.row(sign, rights.Describe(rule))
+		t.row(sign, rbac.Describe(rule))
+	}
+}
+
+// webhooks lists the rules of webhooks outside of the package's own API groups.
+func (t planText) webhooks(w *planner.Webhooks) {
+	if w == nil {
+		return
+	}
+	t.title("webhooks outside of the package's API groups")
+	for _, rule := range w.Outside {
+		sign := "+"
+		if slices.Contains(w.Unallowed, rule) {
+			sign = "refuse"
+		}
+		t.row(sign, rule)
 	}
 }

@@ -28,6 +28,9 @@ func newProgress(w io.Writer) *progress {
 }
 
 func isTerminal(w io.Writer) bool {
+	if checked, ok := w.(*checkedWriter); ok {
+		w = checked.Writer
+	}
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
 }

@@ -4,8 +4,9 @@ import (
 	"context"
 
 	"github.com/xpkg-dev/xpkg/internal/cache"
-	"github.com/xpkg-dev/xpkg/internal/format"
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/store"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // proofs remember, in the package cache, which index layers said what their
@@ -27,8 +28,8 @@ func openProofs(dir string) proofs {
 	return proofs{packages}
 }
 
-func proofKey(manifest oci.Digest) oci.DerivedKey {
-	return oci.DerivedKey{Digest: manifest, Name: "index-proof", Version: format.IndexVersion}
+func proofKey(manifest oci.Digest) store.DerivedKey {
+	return store.DerivedKey{Digest: manifest, Name: "index-proof", Version: xpkg.IndexVersion}
 }
 
 // has says whether the index layer of a manifest was compared with its package.

@@ -3,7 +3,7 @@ package cli
 import (
 	"path"
 
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 type pullCmd struct {
@@ -19,9 +19,6 @@ func (c *pullCmd) Run(env *Env) error {
 		return err
 	}
 	to := place{kind: inFile, path: c.PackageFile}
-	if c.PackageFile == "-" {
-		to = place{kind: inStream}
-	}
 	if c.PackageFile == "" {
 		if ref, err = c.resolve(env, ref); err != nil {
 			return err

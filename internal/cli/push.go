@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/xpkg-dev/xpkg/internal/format"
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
+	"github.com/xpkg-dev/xpkg/pkg/oci/image"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 type pushCmd struct {
@@ -15,6 +17,7 @@ type pushCmd struct {
 	PackageFiles  []string          `short:"f" name:"package-files" aliases:"package-file" placeholder:"FILE" help:"Package to push. Several, one for each platform, are pushed as one index. Default is the only .xpkg file in this folder."`
 	OCIAnnotation map[string]string `short:"a" name:"oci-annotation" placeholder:"KEY=VALUE" help:"Annotation to add to the manifest and, of several platforms, to the index. The digest becomes another one."`
 	transferFlags
+	dataDirFlag
 }
 
 // Run pushes a package and says which digest it has there.
@@ -39,18 +42,18 @@ func (c *pushCmd) Run(env *Env) error {
 		}
 		files = []string{file}
 	}
-	return c.push(env, files, ref, format.Kind(kind))
+	return c.push(env, files, ref, xpkg.Kind(kind))
 }
 
-func (c *pushCmd) push(env *Env, files []string, ref oci.Reference, kind format.Kind) (err error) {
-	var archives []*oci.Archive
+func (c *pushCmd) push(env *Env, files []string, ref oci.Reference, kind xpkg.Kind) (err error) {
+	var archives []*archive.Archive
 	defer func() {
 		for _, a := range archives {
 			err = errors.Join(err, a.Close())
 		}
 	}()
 	for _, file := range files {
-		a, err := oci.OpenArchive(env.Context, file, c.imageLimits())
+		a, err := archive.Open(env.Context, file, c.imageLimits())
 		if err != nil {
 			return err
 		}
@@ -66,6 +69,7 @@ func (c *pushCmd) push(env *Env, files []string, ref oci.Reference, kind format.
 	to := place{kind: inRegistry, ref: ref}
 	p := begin(env.Stderr, "pushing to %s", ref)
 	defer p.end()
+	c.keychain = c.writeKeychain()
 	m, err := c.mover(env, p, to)
 	if err != nil {
 		return err
@@ -81,7 +85,7 @@ func (c *pushCmd) push(env *Env, files []string, ref oci.Reference, kind format.
 }
 
 // checkKind makes sure that a package is what the command line says it is.
-func (c *pushCmd) checkKind(env *Env, a oci.Artifact, kind format.Kind, file string) error {
+func (c *pushCmd) checkKind(env *Env, a oci.Artifact, kind xpkg.Kind, file string) error {
 	if kind == "" {
 		return nil
 	}
@@ -94,7 +98,7 @@ func (c *pushCmd) checkKind(env *Env, a oci.Artifact, kind format.Kind, file str
 		return err
 	}
 	if pkg.Meta.Kind != kind {
-		return format.ErrWrongKind.New(nil, "%s is a %s and not a %s", file, pkg.Meta.Kind, kind).
+		return xpkg.ErrWrongKind.New(nil, "%s is a %s and not a %s", file, pkg.Meta.Kind, kind).
 			WithDo("Push it as the kind that it is, or name another file with -f.")
 	}
 	return nil
@@ -102,27 +106,27 @@ func (c *pushCmd) checkKind(env *Env, a oci.Artifact, kind format.Kind, file str
 
 // join makes one artifact of all files: an index when there are several, with the
 // platform that the configuration of each image names.
-func (c *pushCmd) join(env *Env, archives []*oci.Archive) (oci.Artifact, error) {
+func (c *pushCmd) join(env *Env, archives []*archive.Archive) (oci.Artifact, error) {
 	if len(archives) == 1 {
 		return annotate(env.Context, archives[0], c.OCIAnnotation, c.imageLimits())
 	}
-	var images []*oci.Image
+	var images []*image.Image
 	for i, archive := range archives {
 		if archive.Root().MediaType.IsIndex() {
-			return nil, oci.ErrInvalidImageInput.New(nil, "file %d of %d is an index of several platforms already", i+1, len(archives)).
+			return nil, image.ErrInvalidImageInput.New(nil, "file %d of %d is an index of several platforms already", i+1, len(archives)).
 				WithDo("Push it alone.")
 		}
 		a, err := annotate(env.Context, archive, c.OCIAnnotation, c.imageLimits())
 		if err != nil {
 			return nil, err
 		}
-		image, err := oci.LoadImage(env.Context, a, oci.Platform{}, c.imageLimits())
+		image, err := image.Load(env.Context, a, oci.Platform{}, c.imageLimits())
 		if err != nil {
 			return nil, err
 		}
 		images = append(images, image)
 	}
-	index, err := oci.NewIndex(images...)
+	index, err := image.NewIndex(images...)
 	if err != nil {
 		return nil, err
 	}

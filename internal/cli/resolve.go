@@ -7,24 +7,26 @@ import (
 	"io"
 	"strings"
 
-	"github.com/xpkg-dev/xpkg/internal/failure"
-	"github.com/xpkg-dev/xpkg/internal/lockfile"
-	"github.com/xpkg-dev/xpkg/internal/resolve"
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
+	"github.com/xpkg-dev/xpkg/internal/resolver"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 )
 
 // ErrLockStale is the failure of a lock file that may not change, and has to.
-var ErrLockStale = failure.Register(failure.Code{
-	Name: "LockStale", Class: failure.Invalid,
+var ErrLockStale = errcode.Code{
+	Name: "LockStale", Class: errcode.Invalid,
 	Cause: "The lock file is not the closure of what is asked for: something was added, removed or changed since it was written.",
 	Fix:   "Run xpkg resolve --lock FILE without --frozen, look at what has changed, and commit the file.",
-})
+}
 
 type resolveCmd struct {
 	whatArgs
-	Lock           string   `placeholder:"FILE" help:"Lock file to write. What is locked in it stays as long as it fits."`
+	Lock           string   `placeholder:"FILE" help:"Lock file to write, or - for standard output. Packages that it locks keep their versions as long as these fit."`
 	Frozen         bool     `help:"Change nothing, and fail when the lock file does not fit. No registry is asked."`
 	Upgrade        bool     `help:"Let everything move to the highest version that fits."`
 	UpgradePackage []string `placeholder:"NAME" help:"Let this package move to the highest version that fits: a repository, or the end of one."`
+	AllowDowngrade bool     `help:"Allow --upgrade and --upgrade-package to lock older versions, for example if the registry no longer lists a locked one."`
 	Manifests      bool     `help:"Print the objects that install everything, for a GitOps repository."`
 	resolverFlags
 	outputFlag
@@ -57,7 +59,11 @@ func (c *resolveCmd) Run(env *Env) (err error) {
 	if c.Frozen && (c.Lock == "" || c.Upgrade || c.UpgradePackage != nil) {
 		return ErrUsage.New(nil, "--frozen is for a lock file that stays as it is").WithDo("Name it with --lock, and do not upgrade.")
 	}
-	before, err := readLock(c.Lock, !c.Frozen)
+	if !c.Frozen && fileutil.IsStdout(c.Lock) && (c.Output != "" || c.Manifests) {
+		return ErrUsage.New(nil, "the lock file and the objects are both to be written to standard output").
+			WithDo("Name a file with --lock, or leave out -o and --manifests.")
+	}
+	before, err := c.readLock(env)
 	if err != nil {
 		return err
 	}
@@ -74,8 +80,8 @@ func (c *resolveCmd) Run(env *Env) (err error) {
 	if c.Frozen {
 		return c.frozen(env, before, roots)
 	}
-	q := resolve.Request{Roots: roots}
-	if q.Kept, err = c.kept(before); err != nil {
+	q := resolver.Request{Roots: roots}
+	if q.Locked, err = c.kept(before); err != nil {
 		return err
 	}
 	r, err := c.resolverFlags.open(nil)
@@ -87,12 +93,26 @@ func (c *resolveCmd) Run(env *Env) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := c.checkDowngrades(before, got); err != nil {
+		return err
+	}
+	for _, note := range c.heldBack(before, got) {
+		fmt.Fprintf(env.Stderr, "note: %s\n", safe(note))
+	}
 	if c.Lock != "" {
-		if err := writeLock(c.Lock, got.File); err != nil {
+		if err := writeLock(env, c.Lock, got.File); err != nil {
 			return err
 		}
 	}
 	return c.show(env, before, got)
+}
+
+// readLock reads the lock file, which may be missing unless it is frozen.
+func (c *resolveCmd) readLock(env *Env) (lockfile.File, error) {
+	if c.Frozen {
+		return readLock(env, c.Lock)
+	}
+	return readPreviousLock(c.Lock)
 }
 
 // frozen checks the lock file.
@@ -100,7 +120,7 @@ func (c *resolveCmd) frozen(env *Env, f lockfile.File, roots []lockfile.Root) er
 	if problems := f.Check(roots); len(problems) > 0 {
 		return ErrLockStale.New(errors.New(strings.Join(problems, "; ")), "%s does not fit", c.Lock)
 	}
-	return c.show(env, f, resolve.Result{File: f})
+	return c.show(env, f, resolver.Result{File: f})
 }
 
 // kept are the packages that stay.
@@ -111,11 +131,11 @@ func (c *resolveCmd) kept(f lockfile.File) ([]lockfile.Package, error) {
 		if err != nil {
 			return nil, err
 		}
-		moving[p.Package] = true
+		moving[p.Repository] = true
 	}
 	var out []lockfile.Package
 	for _, p := range f.Packages {
-		if !c.Upgrade && !moving[p.Package] {
+		if !c.Upgrade && !moving[p.Repository] {
 			out = append(out, p)
 		}
 	}
@@ -124,7 +144,7 @@ func (c *resolveCmd) kept(f lockfile.File) ([]lockfile.Package, error) {
 
 // show prints what was found: a table, or with a lock file what has changed in it, or
 // objects.
-func (c *resolveCmd) show(env *Env, before lockfile.File, got resolve.Result) error {
+func (c *resolveCmd) show(env *Env, before lockfile.File, got resolver.Result) error {
 	if c.Manifests {
 		objects, err := lockObjects(got.File)
 		if err != nil {
@@ -132,7 +152,7 @@ func (c *resolveCmd) show(env *Env, before lockfile.File, got resolve.Result) er
 		}
 		return printManifests(env.Stdout, c.Output, objects)
 	}
-	return c.print(env.Stdout, viewOf(got), func(w io.Writer) error {
+	return c.print(c.messages(env), viewOf(got), func(w io.Writer) error {
 		if c.Lock == "" {
 			return writeClosure(w, got.File)
 		}
@@ -140,11 +160,19 @@ func (c *resolveCmd) show(env *Env, before lockfile.File, got resolve.Result) er
 	})
 }
 
-func viewOf(got resolve.Result) resolution {
+// messages returns the stream for the result. A frozen lock file is only read.
+func (c *resolveCmd) messages(env *Env) io.Writer {
+	if c.Frozen {
+		return env.Stdout
+	}
+	return env.messages(c.Lock)
+}
+
+func viewOf(got resolver.Result) resolution {
 	out := resolution{Roots: got.Roots, Notes: got.Notes, Packages: []resolvedPackage{}}
 	for _, p := range got.Packages {
-		view := resolvedPackage{Package: p, Why: got.Why[p.Package], ListedBy: got.ListedBy[p.Package]}
-		for _, s := range got.SetAside[p.Package] {
+		view := resolvedPackage{Package: p, Why: got.Why[p.Repository], ListedBy: got.ListedBy[p.Repository]}
+		for _, s := range got.SetAside[p.Repository] {
 			view.SetAside = append(view.SetAside, setAside(s))
 		}
 		out.Packages = append(out.Packages, view)
@@ -159,7 +187,7 @@ func writeClosure(w io.Writer, f lockfile.File) error {
 	}
 	var rows [][]string
 	for _, p := range f.Packages {
-		rows = append(rows, []string{string(p.Kind), p.Package, p.Name(), p.Digest.Short(), neededBy(&f, p.Package)})
+		rows = append(rows, []string{string(p.Kind), p.Repository, p.ShortVersion(), p.Digest.Short(), neededBy(&f, p.Repository)})
 	}
 	return writeTable(w, []string{"KIND", "PACKAGE", "VERSION", "DIGEST", "NEEDED BY"}, rows)
 }
@@ -167,7 +195,7 @@ func writeClosure(w io.Writer, f lockfile.File) error {
 // neededBy names those who ask for a package.
 func neededBy(f *lockfile.File, repository string) string {
 	var out []string
-	for _, by := range f.Requirers(repository) {
+	for _, by := range f.Dependents(repository) {
 		out = append(out, fmt.Sprintf("%s (%s)", cmp.Or(by.By, lastPart(by.Package)), by.Constraint))
 	}
 	return strings.Join(out, ", ")

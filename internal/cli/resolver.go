@@ -12,13 +12,13 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
-	"github.com/xpkg-dev/xpkg/internal/content"
-	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/imageconfig"
-	"github.com/xpkg-dev/xpkg/internal/oci"
 	"github.com/xpkg-dev/xpkg/internal/origin"
-	"github.com/xpkg-dev/xpkg/internal/resolve"
-	"github.com/xpkg-dev/xpkg/internal/solve"
+	"github.com/xpkg-dev/xpkg/internal/resolver"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/solver"
 )
 
 // resolverFlags say how dependencies are looked up.
@@ -31,21 +31,21 @@ type resolverFlags struct {
 // throttle is how long a registry can make a person wait between two requests.
 const throttle = 20 * time.Second
 
-// resolver looks packages up until it is closed.
-type resolver struct {
-	*resolve.Resolver
-	content *content.Source
+// rootResolver looks packages up until it is closed.
+type rootResolver struct {
+	*resolver.Resolver
+	content *fetch.Source
 	source  *lateSource
 }
 
 // open makes a resolver. Locate says where packages are; the flags do when it is nil.
-func (f resolverFlags) open(locate func(context.Context, oci.Reference) (content.Origin, error)) (*resolver, error) {
+func (f resolverFlags) open(locate func(context.Context, oci.Reference) (fetch.Origin, error)) (*rootResolver, error) {
 	configs, err := readImageConfigs(f.ImageConfig)
 	if err != nil {
 		return nil, err
 	}
 	if locate == nil || len(configs) > 0 {
-		locate = func(_ context.Context, ref oci.Reference) (content.Origin, error) {
+		locate = func(_ context.Context, ref oci.Reference) (fetch.Origin, error) {
 			return origin.Without(configs, ref)
 		}
 	}
@@ -59,16 +59,16 @@ func (f resolverFlags) open(locate func(context.Context, oci.Reference) (content
 	if err != nil {
 		return nil, err
 	}
-	r := &resolve.Resolver{Registry: source, Locate: locate, DefaultRegistry: f.DefaultRegistry}
-	return &resolver{Resolver: r, content: source, source: late}, nil
+	r := &resolver.Resolver{Registry: source, Locate: locate, DefaultRegistry: f.DefaultRegistry}
+	return &rootResolver{Resolver: r, content: source, source: late}, nil
 }
 
 // Close implements io.Closer.
-func (r *resolver) Close() error { return r.source.close() }
+func (r *rootResolver) Close() error { return r.source.close() }
 
 // resolve finds a closure, and says meanwhile that it does. The explanation of a
 // conflict is printed as it is.
-func (r *resolver) resolve(env *Env, q resolve.Request) (resolve.Result, error) {
+func (r *rootResolver) resolve(env *Env, q resolver.Request) (resolver.Result, error) {
 	p := begin(env.Stderr, "resolving dependencies")
 	defer p.end()
 	got, err := r.Resolve(env.Context, q)
@@ -76,14 +76,14 @@ func (r *resolver) resolve(env *Env, q resolve.Request) (resolve.Result, error) 
 	for _, note := range got.Notes {
 		fmt.Fprintf(env.Stderr, "note: %s\n", safe(note))
 	}
-	var conflict *solve.Conflict
+	var conflict *solver.Conflict
 	if !errors.As(err, &conflict) {
 		return got, err
 	}
 	fmt.Fprintf(env.Stderr, "%s\n", safe(conflict.Explanation.String()))
-	f := failure.From(err)
-	if len(conflict.Explanation.Edits) > 0 {
-		f.Do = "Make one of the changes above; each of them has been tried."
+	f := errcode.From(err)
+	if len(conflict.Explanation.Suggestions) > 0 {
+		f.Do = "Make one of the changes above. Each was tried and resolves the conflict."
 	}
 	return got, f.Code.New(nil, "%s", f.What).WithDo("%s", f.Do)
 }

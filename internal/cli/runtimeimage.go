@@ -6,16 +6,18 @@ import (
 	"fmt"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/daemon"
-	"github.com/xpkg-dev/xpkg/internal/failure"
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
+	"github.com/xpkg-dev/xpkg/pkg/oci/image"
 )
 
 // ErrRuntimeImage is the failure of a runtime image that is nowhere to be found.
-var ErrRuntimeImage = failure.Register(failure.Code{
-	Name: "RuntimeImageNotFound", Class: failure.NotFound,
+var ErrRuntimeImage = errcode.Code{
+	Name: "RuntimeImageNotFound", Class: errcode.NotFound,
 	Cause: "The image of the program is not in the Docker daemon of this machine, and its name does not say in which registry it is.",
 	Fix:   "Build the image first, or save it with `docker save` and name the file with --embed-runtime-image-tarball.",
-})
+}
 
 // runtimeFlags name the program that is put into a package.
 type runtimeFlags struct {
@@ -34,7 +36,7 @@ func parsePlatform(s string) (oci.Platform, error) {
 
 // runtime gives the image of the program, or nothing. Its layers are read until done
 // is called, which is the caller's business when there is no error.
-func (f runtimeFlags) runtime(env *Env, t transferFlags) (_ *oci.Image, done func() error, err error) {
+func (f runtimeFlags) runtime(env *Env, t transferFlags) (_ *image.Image, done func() error, err error) {
 	done = func() error { return nil }
 	if f.EmbedRuntimeImage == "" && f.EmbedRuntimeImageTarball == "" {
 		return nil, done, nil
@@ -47,7 +49,7 @@ func (f runtimeFlags) runtime(env *Env, t transferFlags) (_ *oci.Image, done fun
 	if err != nil {
 		return nil, done, err
 	}
-	image, err := oci.LoadImage(env.Context, a, platform, t.imageLimits())
+	image, err := image.Load(env.Context, a, platform, t.imageLimits())
 	if err != nil {
 		return nil, done, errors.Join(err, done())
 	}
@@ -56,7 +58,7 @@ func (f runtimeFlags) runtime(env *Env, t transferFlags) (_ *oci.Image, done fun
 
 func (f runtimeFlags) source(env *Env, t transferFlags) (oci.Artifact, func() error, error) {
 	if file := f.EmbedRuntimeImageTarball; file != "" {
-		a, err := oci.OpenArchive(env.Context, file, t.imageLimits())
+		a, err := archive.Open(env.Context, file, t.imageLimits())
 		if err != nil {
 			return nil, func() error { return nil }, err
 		}
@@ -73,13 +75,13 @@ func (f runtimeFlags) source(env *Env, t transferFlags) (oci.Artifact, func() er
 	return f.fromRegistry(env, t, err)
 }
 
-func fromDaemon(ctx context.Context, name string, t transferFlags) (*oci.Archive, error) {
+func fromDaemon(ctx context.Context, name string, t transferFlags) (*archive.Archive, error) {
 	saved, err := daemon.Default().Save(ctx, name)
 	if err != nil {
 		return nil, err
 	}
 	defer saved.Close()
-	return oci.ReadArchive(ctx, saved, "", t.archiveLimit(), t.imageLimits())
+	return archive.Read(ctx, saved, "", t.archiveLimit(), t.imageLimits())
 }
 
 // fromRegistry takes an image from the registry in its name. A name without one is

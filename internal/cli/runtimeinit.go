@@ -1,6 +1,6 @@
 package cli
 
-import "github.com/xpkg-dev/xpkg/internal/runtime/process"
+import "github.com/xpkg-dev/xpkg/internal/runtime/sandbox"
 
 // runtimeInitCmd is the step between the control plane of this machine and the
 // program of a package. It is run by xpkg itself, under the name
@@ -9,8 +9,8 @@ type runtimeInitCmd struct{}
 
 // Run becomes the program, or guards it.
 func (*runtimeInitCmd) Run(*Env) error {
-	if err := process.Init(); err != nil {
-		return process.ErrProgramStart.New(err, "cannot start a program")
+	if err := sandbox.Init(); err != nil {
+		return sandbox.ErrProgramStart.New(err, "cannot start a program")
 	}
 	return nil
 }

@@ -64,6 +64,7 @@ func TestScripts(t *testing.T) {
 			"pushruntime": pushRuntime,
 			"daemon":      startDaemon,
 		},
+		Condition:          condition,
 		RequireUniqueNames: true,
 	})
 }
@@ -97,6 +98,24 @@ func setUp(env *testscript.Env) error {
 	env.Setenv("KUBECONFIG", config)
 	env.Setenv("DOCKER_HOST", "unix://"+filepath.Join(home, "docker.sock"))
 	return nil
+}
+
+// condition reports whether a script can create devices: "[devices]".
+func condition(name string) (bool, error) {
+	if name != "devices" {
+		return false, fmt.Errorf("unknown condition %s", name)
+	}
+	dir, err := os.MkdirTemp("", "devices-")
+	if err != nil {
+		return false, err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "null")
+	if exec.Command("mknod", path, "c", "1", "3").Run() != nil {
+		return false, nil
+	}
+	// The file system may be mounted without devices.
+	return os.WriteFile(path, nil, 0) == nil, nil
 }
 
 // private is a registry that lets alice in, whose password is "secret".

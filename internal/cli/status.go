@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/up"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 type statusCmd struct {
@@ -31,11 +31,11 @@ func (c *statusCmd) Run(env *Env) error {
 		return err
 	}
 	if !report.Running {
-		return exitCode(failure.NotFound.Exit)
+		return exitCode(errcode.NotFound.Exit)
 	}
 	for _, check := range report.Checks {
 		if !check.Healthy {
-			return exitCode(failure.Unhealthy.Exit)
+			return exitCode(errcode.Unhealthy.Exit)
 		}
 	}
 	return nil
@@ -57,6 +57,10 @@ func writeReport(w io.Writer, r up.Report) error {
 	}
 	if err := writeTable(w, []string{"PART", "ADDRESS", "STATE", "ANSWERED IN"}, rows); err != nil {
 		return err
+	}
+	if r.Ready {
+		fmt.Fprintf(w, "\nPushes to %s need a token, which xpkg finds in the data directory. For docker, crane or skopeo:\n  %s\n",
+			r.State.Registry, up.LoginCommand(r.State))
 	}
 	fmt.Fprintln(w)
 	rows = nil

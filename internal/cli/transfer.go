@@ -5,7 +5,8 @@ import (
 	"io"
 	"time"
 
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
 // transferFlags are the flags of commands that read or write packages in
@@ -48,15 +49,24 @@ func (t *task) end() {
 	t.progress.end()
 }
 
+// warn writes a warning of a registry above the progress.
+func (t *task) warn(registry, message string) {
+	fmt.Fprintf(t, "warning from registry %s: %s\n", registry, message)
+}
+
 // mover makes the means to move packages between places.
 func (f transferFlags) mover(env *Env, t *task, places ...place) (mover, error) {
-	remote, err := f.remote(f.imageLimits(), f.tell(t), registries(places...)...)
-	return mover{env: env, remote: remote, limits: f.imageLimits(), archive: f.archiveLimit()}, err
+	opts, err := f.options(f.imageLimits(), f.tell(t), registries(places...)...)
+	if err != nil {
+		return mover{}, err
+	}
+	opts.Warn = t.warn
+	return mover{env: env, remote: remote.New(opts), limits: f.imageLimits(), archive: f.archiveLimit()}, nil
 }
 
 // tell says how far content has moved.
-func (f transferFlags) tell(task *task) func(oci.Transfer) {
-	return func(t oci.Transfer) {
+func (f transferFlags) tell(task *task) func(remote.Transfer) {
+	return func(t remote.Transfer) {
 		if task.tty {
 			task.say("%s: %s of %s", task.what, size(t.Done), size(t.Total))
 		}

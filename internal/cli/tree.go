@@ -12,9 +12,9 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
-	"github.com/xpkg-dev/xpkg/internal/closure"
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 type treeCmd struct {
@@ -101,7 +101,7 @@ func (c *treeCmd) runClosure(env *Env) error {
 		if err != nil {
 			return err
 		}
-		nodes = []*closureNode{growClosure(f, p.Package, "", map[string]bool{})}
+		nodes = []*closureNode{growClosure(f, p.Repository, "", map[string]bool{})}
 	}
 	return c.print(env.Stdout, nodes, func(w io.Writer) error {
 		writeClosureTree(w, f, nodes)
@@ -256,7 +256,7 @@ func (t *forest) alone(p v1.Package) *node {
 	}
 	return &node{
 		Kind: p.PackageKind(), Name: p.GetName(), Version: version(image), Healthy: status(p, v1.TypeHealthy),
-		Reason: reasonOf(p), InstalledFor: closure.For(p),
+		Reason: reasonOf(p), InstalledFor: graph.RequiredBy(p),
 	}
 }
 

@@ -5,8 +5,8 @@ import (
 	"io"
 	"strings"
 
-	"github.com/xpkg-dev/xpkg/internal/format"
-	"github.com/xpkg-dev/xpkg/internal/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // closureNode is a package of a closure in a tree.
@@ -14,8 +14,8 @@ type closureNode struct {
 	Package string `json:"package"`
 	Version string `json:"version,omitempty"`
 	// Digest and Kind are empty for what is optional and not there.
-	Digest string      `json:"digest,omitempty"`
-	Kind   format.Kind `json:"kind,omitempty"`
+	Digest string    `json:"digest,omitempty"`
+	Kind   xpkg.Kind `json:"kind,omitempty"`
 	// Constraint is that of whoever is above in the tree.
 	Constraint string `json:"constraint,omitempty"`
 	// By names the package of a folder that asks for a root.
@@ -81,7 +81,7 @@ func writeClosureTree(w io.Writer, f lockfile.File, nodes []*closureNode) {
 
 func (n *closureNode) write(w io.Writer, f lockfile.File, first, rest string) {
 	p, there := f.Find(n.Package)
-	line := strings.TrimSpace(fmt.Sprintf("%s/%s  %s  %s", strings.ToLower(string(n.Kind)), n.Package, p.Name(), n.Constraint))
+	line := strings.TrimSpace(fmt.Sprintf("%s/%s  %s  %s", strings.ToLower(string(n.Kind)), n.Package, p.ShortVersion(), n.Constraint))
 	switch {
 	case n.Optional && !there:
 		line = n.Package + "  " + n.Constraint + "  (optional, not installed)"

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -14,18 +15,18 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
-	"github.com/xpkg-dev/xpkg/internal/failure"
-	"github.com/xpkg-dev/xpkg/internal/plan"
-	"github.com/xpkg-dev/xpkg/internal/preview"
+	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // ErrStillGoing is the failure of an uninstall that is not done in time.
-var ErrStillGoing = failure.Register(failure.Code{
-	Name: "NotRemovedInTime", Class: failure.Timeout,
+var ErrStillGoing = errcode.Code{
+	Name: "NotRemovedInTime", Class: errcode.Timeout,
 	Cause: "The package or its objects were not gone in the time given with --wait.",
 	Fix:   "The removal goes on. An object that stays has a finalizer that somebody must remove: look at it with kubectl.",
-})
+}
 
 // uninstallArgs say what is uninstalled.
 type uninstallArgs struct {
@@ -47,7 +48,7 @@ func (c *uninstallArgs) live(ctx context.Context, cluster client.Client) (v1.Pac
 }
 
 // plan plans the uninstall.
-func (c *uninstallArgs) plan(ctx context.Context, pl *planner) (*preview.Plan, error) {
+func (c *uninstallArgs) plan(ctx context.Context, pl *clusterPlanner) (*planner.Plan, error) {
 	p, err := c.live(ctx, pl.client)
 	if err != nil {
 		return nil, err
@@ -121,7 +122,7 @@ func (c *uninstallCmd) remove(env *Env, cluster client.Client, p v1.Package) err
 // ask shows a person what goes and asks for consent to it. Where there is nobody to
 // ask, custom resources that would go are a reason to stop, and so are packages that
 // need this one.
-func (c *uninstallCmd) ask(env *Env) (p *preview.Plan, err error) {
+func (c *uninstallCmd) ask(env *Env) (p *planner.Plan, err error) {
 	pl, err := c.open(c.clusterFlags)
 	if err != nil {
 		return nil, err
@@ -137,10 +138,10 @@ func (c *uninstallCmd) ask(env *Env) (p *preview.Plan, err error) {
 		}
 		return p, env.confirm()
 	}
-	if err := p.Breaking(); err != nil {
+	if err := p.BreakageError(); err != nil {
 		return nil, err
 	}
-	if resources, uncounted := p.Lost(); resources > 0 || uncounted > 0 {
+	if resources, uncounted := p.CountCustomResources(); resources > 0 || uncounted > 0 {
 		return nil, c.consent(env, fmt.Sprintf("uninstall %s/%s: %s", c.Kind, c.Name, strings.TrimSuffix(lost(resources, uncounted), ".")))
 	}
 	return p, nil
@@ -231,7 +232,7 @@ func remains(ctx context.Context, cluster client.Client, objects *apply.Cluster,
 		}
 	}
 	live, err := objects.Metadata(ctx, with.objects)
-	if err != nil && !apply.ErrKindNotServed.Is(err) {
+	if err != nil && !errors.Is(err, apply.ErrKindNotServed) {
 		return false, classify(err, "read what %s brought", shortName(p))
 	}
 	for _, o := range live {

@@ -6,12 +6,13 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
-	"strings"
 	"time"
 
-	"github.com/xpkg-dev/xpkg/internal/manager"
+	"github.com/xpkg-dev/xpkg/internal/controller"
 	programs "github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/up"
+	"github.com/xpkg-dev/xpkg/internal/webhooks"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
 // dataDirFlag names the data directory of a control plane.
@@ -21,7 +22,13 @@ type dataDirFlag struct {
 
 func (f dataDirFlag) dir() (string, error) {
 	if f.DataDir != "" {
-		return f.DataDir, nil
+		// Runtimes do not start in this process's folder, so no relative path may
+		// reach them.
+		dir, err := filepath.Abs(f.DataDir)
+		if err != nil {
+			return "", ErrUsage.New(err, "cannot find the data directory %s", f.DataDir)
+		}
+		return dir, nil
 	}
 	if dir := up.DefaultDataDir(); dir != "" {
 		return dir, nil
@@ -34,11 +41,13 @@ type upCmd struct {
 	cacheLimitFlag
 	permissionFlags
 	dependencyFlags
-	Port           int    `default:"16443" help:"Port of the API server. 0 takes a free one, and the same again next time."`
-	RegistryPort   int    `default:"15000" help:"Port of the registry. 0 takes a free one, and the same again next time."`
-	CRDOpenAPI     bool   `name:"crd-openapi" help:"Publish the schemas of custom resources for kubectl explain, which costs memory."`
-	PackageRuntime string `placeholder:"RUNTIME" help:"Who runs the programs of packages: Process, External or None, or pairs such as Provider=Process;Function=External. Default is Process on Linux, and External elsewhere."`
-	Detach         bool   `short:"d" help:"Run in the background, and return when it is ready."`
+	Port           *int          `placeholder:"PORT" help:"Port of the API server; 0 picks a free one. Default is the port of the last start, or 16443."`
+	RegistryPort   *int          `placeholder:"PORT" help:"Port of the registry; 0 picks a free one. Default is the port of the last start, or 15000."`
+	StartTimeout   time.Duration `default:"3m" help:"Time until the control plane must be ready."`
+	CRDOpenAPI     bool          `name:"crd-openapi" help:"Publish the schemas of custom resources for kubectl explain, which costs memory."`
+	PackageRuntime string        `placeholder:"RUNTIME" help:"Who runs the programs of packages: Process, External or None, or pairs such as Provider=Process;Function=External. Default is Process on Linux, and External elsewhere."`
+	MaxUploadSize  amount        `default:"4GiB" placeholder:"N" help:"Largest blob that the registry accepts."`
+	Detach         bool          `short:"d" help:"Run in the background, and return when it is ready."`
 }
 
 // Run starts a control plane.
@@ -57,12 +66,21 @@ func (c *upCmd) Run(env *Env) error {
 	progress := newProgress(env.Stderr)
 	defer progress.end()
 	return up.Run(env.Context, up.Options{
-		Dir: dir, Port: c.Port, RegistryPort: c.RegistryPort, CRDOpenAPI: c.CRDOpenAPI, Version: Version,
+		Dir: dir, Port: portOrLast(c.Port), RegistryPort: portOrLast(c.RegistryPort), StartTimeout: c.StartTimeout, MaxUpload: int64(c.MaxUploadSize), CRDOpenAPI: c.CRDOpenAPI, Version: Version,
+		Unblock: webhooks.Unblock,
 		Manager: localManager(progress, c, programsDir(dir), choice),
 		Progress: func(e up.Event) {
 			c.tell(env, progress, e)
 		},
 	})
+}
+
+// portOrLast returns the port of a flag, or up.LastPort without the flag.
+func portOrLast(flag *int) int {
+	if flag == nil {
+		return up.LastPort
+	}
+	return *flag
 }
 
 // localManager is the package manager of a control plane on this machine. What
@@ -73,7 +91,7 @@ func localManager(progress *progress, c *upCmd, programsDir string, choice progr
 			config: e.Config, cacheDir: filepath.Join(e.CacheDir, packagesDir), cacheLimit: c.CacheLimit, programsDir: programsDir,
 			dependencies: c.dependencyFlags,
 			log:          slog.New(slog.NewTextHandler(progress, nil)),
-			options:      manager.Options{Ready: e.Ready, MakeNamespace: true, Runtimes: choice, Permissions: c.permissions()},
+			options:      controller.Options{Ready: e.Ready, MakeNamespace: true, Runtimes: choice, Permissions: c.permissions()},
 		})
 	}
 }
@@ -103,6 +121,9 @@ func (c *upCmd) tell(env *Env, progress *progress, e up.Event) {
 	case e.Err != nil:
 		progress.end()
 		fmt.Fprintf(env.Stderr, "the package manager ended and is started again: %s\n", safe(e.Err.Error()))
+	case e.Warning != "":
+		progress.end()
+		fmt.Fprintf(env.Stderr, "warning: %s\n", safe(e.Warning))
 	case e.Stage == up.StageReady && e.State != nil:
 		progress.end()
 		printReady(env.Stdout, *e.State, fmt.Sprintf(" after %s", e.Took.Round(100*time.Millisecond)))
@@ -127,18 +148,13 @@ func printReady(w io.Writer, s up.State, after string) {
 
 Next:
   export KUBECONFIG=%s
-  xpkg build -f FOLDER -o my.xpkg
+  xpkg build -f FOLDER --embed-runtime-image IMAGE -o my.xpkg
   xpkg push -f my.xpkg %s/my/package:v0.1.0
   xpkg install provider %s/my/package:v0.1.0 --wait 2m
-`, after, s.Server, s.Kubernetes, s.Registry, s.Kubeconfig, s.DataDir, quote(s.Kubeconfig), s.Registry, s.Registry)
-}
 
-// quote makes a path fit for a shell.
-func quote(s string) string {
-	if strings.ContainsAny(s, " '\"$\\`") {
-		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-	}
-	return s
+Pushes to the registry need a token, which xpkg finds in the data directory. For docker, crane or skopeo:
+  %s
+`, after, s.Server, s.Kubernetes, s.Registry, s.Kubeconfig, s.DataDir, wording.ShellWord(s.Kubeconfig), s.Registry, s.Registry, up.LoginCommand(s))
 }
 
 type downCmd struct {

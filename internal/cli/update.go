@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/oci"
-	"github.com/xpkg-dev/xpkg/internal/plan"
-	"github.com/xpkg-dev/xpkg/internal/preview"
+	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // updateArgs say what is changed of a package that is installed.
@@ -29,6 +29,7 @@ type updateArgs struct {
 	PackagePullPolicy        string   `enum:",IfNotPresent,Always,Never" default:"" placeholder:"POLICY" help:"When content is downloaded: IfNotPresent, Always or Never."`
 	RuntimeConfig            string   `placeholder:"NAME" help:"DeploymentRuntimeConfig of the package's program."`
 	SkipDependencyResolution *bool    `negatable:"" help:"Install without the packages that this one depends on, or no longer so."`
+	AllowWebhooks            bool     `help:"Allow webhooks of the package to cover resources outside of its own API groups: exactly those that the plan shows."`
 	foreseenUpgradesFlag
 }
 
@@ -46,12 +47,12 @@ func (c *updateArgs) wanted(ctx context.Context, cluster client.Client) (v1.Pack
 }
 
 // plan plans the update.
-func (c *updateArgs) plan(ctx context.Context, pl *planner) (*preview.Plan, error) {
+func (c *updateArgs) plan(ctx context.Context, pl *clusterPlanner) (*planner.Plan, error) {
 	p, err := c.wanted(ctx, pl.client)
 	if err != nil {
 		return nil, err
 	}
-	pl.Upgrades = c.DependencyUpgrades
+	pl.Upgrades, pl.AllowWebhooks = c.DependencyUpgrades, c.AllowWebhooks
 	out, err := pl.Install(ctx, p)
 	return out, planFailed(err, "update "+shortName(p))
 }
@@ -96,7 +97,7 @@ func (c *updateArgs) change(p v1.Package) error {
 // named fails when the arguments name nothing to change.
 func (c *updateArgs) named() error {
 	if c.Ref == "" && c.Version == "" && c.ManualActivation == nil && c.RevisionHistoryLimit == nil && c.PackagePullSecrets == nil &&
-		c.PackagePullPolicy == "" && c.RuntimeConfig == "" && c.SkipDependencyResolution == nil {
+		c.PackagePullPolicy == "" && c.RuntimeConfig == "" && !c.AllowWebhooks && c.SkipDependencyResolution == nil {
 		return ErrUsage.New(nil, "nothing to change of %s is named", c.Name).WithDo("Name a tag or a reference after the name, or a flag that changes the package.")
 	}
 	return nil
@@ -146,20 +147,20 @@ func (c *updateCmd) Run(env *Env) (err error) {
 		return err
 	}
 	defer func() { err = cmp.Or(err, pl.close()) }()
-	p, err := planWith(env, "to update "+c.Name, func() (*preview.Plan, error) { return c.plan(env.Context, pl) })
+	p, err := planWith(env, "to update "+c.Name, func() (*planner.Plan, error) { return c.plan(env.Context, pl) })
 	if unseen(err) {
 		return c.blind(env, pl, err)
 	}
 	if err != nil {
 		return err
 	}
-	if err := p.Refused(); err != nil {
+	if err := p.RefusalError(); err != nil {
 		return err
 	}
-	if !p.Writes() {
+	if !p.WritesPackage() {
 		live, err := readPackageObject(env.Context, pl.client, p.Package.Kind, p.Package.Name)
 		if err == nil {
-			err = preview.Refuse(p, p.Holds(live))
+			err = planner.MovedError(p, p.CheckPackage(live))
 		}
 		if err != nil {
 			return err
@@ -180,7 +181,7 @@ func (c *updateCmd) Run(env *Env) (err error) {
 }
 
 // blind updates without a plan, when this command cannot see the content.
-func (c *updateCmd) blind(env *Env, pl *planner, why error) error {
+func (c *updateCmd) blind(env *Env, pl *clusterPlanner, why error) error {
 	env.noPlan(why)
 	if err := c.consent(env, "update "+c.Name+" without a plan"); err != nil {
 		return err

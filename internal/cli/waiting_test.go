@@ -1,12 +1,15 @@
 package cli_test
 
 import (
+	"bytes"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
-	"github.com/xpkg-dev/xpkg/internal/content"
-	"github.com/xpkg-dev/xpkg/internal/manager"
+	"github.com/xpkg-dev/xpkg/internal/cli"
+	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
 )
 
 // says fails unless a text matches.
@@ -49,13 +52,20 @@ func TestWaitForAPausedPackage(t *testing.T) {
 
 // A version that was given up is not waited for any longer.
 func TestWaitForWhatIsRolledBack(t *testing.T) {
-	b := benchWith(t, func(o *manager.Options, _ *content.Source) { o.ActivationDeadline = 2 * time.Second })
-	b.must(t, 0, "install", "provider", b.push(t, "needy", "v1", "Ferry"), "needy", "--wait", "1m")
+	b := benchWith(t, func(o *controller.Options, _ *fetch.Source) { o.ActivationDeadline = 2 * time.Second })
+	first := b.push(t, "needy", "v1", "Ferry")
+	b.must(t, 0, "install", "provider", first, "needy", "--wait", "1m")
 	// The command would foresee that v2 has no solution. Whoever changes the object does not.
 	second := b.pushNeedy(t, "needy", "v2", b.registry+"/nowhere", "Ferry")
 	b.patch(t, b.provider(t, "needy"), `{"spec":{"package":"`+second+`"}}`)
 	got := b.must(t, 12, "install", "provider", second, "needy", "--wait", "1m")
-	says(t, got.errors, `^error: RolledBack: provider/needy does not run what it asks for: revision needy-[0-9a-f]{12} was not healthy in 2s, and needy-[0-9a-f]{12} was brought back: DependencyMissing: `)
+	says(t, got.errors, `^error: RolledBack: provider/needy does not run what it asks for: rolled back to needy-[0-9a-f]{12}: needy-[0-9a-f]{12} did not become healthy and stay so within 2s: DependencyMissing: `)
+	var out, errs bytes.Buffer
+	env := &cli.Env{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs}
+	if code := cli.Main(t.Context(), []string{"xpkg", "list", "--kubeconfig", b.kubeconfig}, env); code != 0 {
+		t.Errorf("exit code %d: %s", code, errs.String())
+	}
+	says(t, out.String(), regexp.QuoteMeta(first)+` \(rolled back: the update to `+regexp.QuoteMeta(second)+` failed\)`)
 	says(t, b.must(t, 0, "tree", "needy").out, `^provider/needy  v1  Healthy=False  RolledBack: `)
 	b.must(t, 0, "uninstall", "provider", "needy", "--yes", "--wait", "1m")
 }

@@ -6,9 +6,9 @@ import (
 	"io"
 	"strings"
 
-	"github.com/xpkg-dev/xpkg/internal/closure"
-	"github.com/xpkg-dev/xpkg/internal/format"
-	"github.com/xpkg-dev/xpkg/internal/lockfile"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 type whyCmd struct {
@@ -21,10 +21,10 @@ type whyCmd struct {
 
 // reasonView is why a package is there.
 type reasonView struct {
-	Package string      `json:"package"`
-	Version string      `json:"version,omitempty"`
-	Digest  string      `json:"digest"`
-	Kind    format.Kind `json:"kind"`
+	Package string    `json:"package"`
+	Version string    `json:"version,omitempty"`
+	Digest  string    `json:"digest"`
+	Kind    xpkg.Kind `json:"kind"`
 	// Paths lead from somebody who asks for a package to this one.
 	Paths [][]askView `json:"paths"`
 	// Reason is why it is in a cluster, and InstalledFor are the repositories of those
@@ -54,17 +54,17 @@ func (c *whyCmd) Run(env *Env) error {
 	if err != nil {
 		return err
 	}
-	view := reasonView{Package: p.Package, Version: p.Version, Digest: p.Digest.String(), Kind: p.Kind, Paths: [][]askView{}}
-	for _, path := range f.Paths(p.Package) {
+	view := reasonView{Package: p.Repository, Version: p.Version, Digest: p.Digest.String(), Kind: p.Kind, Paths: [][]askView{}}
+	for _, path := range f.Paths(p.Repository) {
 		view.Paths = append(view.Paths, asksAlong(f, path)...)
 	}
-	for _, by := range f.WorkWith(p.Package) {
+	for _, by := range f.OptionalDependents(p.Repository) {
 		from, _ := f.Find(by.Package)
-		view.WorkWith = append(view.WorkWith, askView{By: cmp.Or(by.By, by.Package), ByVersion: from.Version, Package: p.Package, Constraint: by.Constraint})
+		view.WorkWith = append(view.WorkWith, askView{By: cmp.Or(by.By, by.Package), ByVersion: from.Version, Package: p.Repository, Constraint: by.Constraint})
 	}
 	view.installed(all)
 	return c.print(env.Stdout, view, func(w io.Writer) error {
-		fmt.Fprintf(w, "%s/%s  %s\n", strings.ToLower(string(p.Kind)), safe(p.Package), safe(p.Name()))
+		fmt.Fprintf(w, "%s/%s  %s\n", strings.ToLower(string(p.Kind)), safe(p.Repository), safe(p.ShortVersion()))
 		if line := view.story(); line != "" {
 			fmt.Fprintln(w, safe(line))
 		}
@@ -88,7 +88,7 @@ func (v *reasonView) installed(all *installed) {
 	}
 	for _, p := range all.packages {
 		if repositoryOf(p) == v.Package && v.Reason != explicit {
-			v.Reason, v.InstalledFor = reasonOf(p), closure.For(p)
+			v.Reason, v.InstalledFor = reasonOf(p), graph.RequiredBy(p)
 		}
 	}
 }
@@ -132,7 +132,7 @@ func asksAlong(f lockfile.File, path []string) [][]askView {
 		from, _ := f.Find(path[i-1])
 		for _, d := range from.Dependencies {
 			if d.Package == path[i] && !d.Optional {
-				between = append(between, askView{By: from.Package, ByVersion: from.Version, Package: d.Package, Constraint: d.Constraint})
+				between = append(between, askView{By: from.Repository, ByVersion: from.Version, Package: d.Package, Constraint: d.Constraint})
 			}
 		}
 	}

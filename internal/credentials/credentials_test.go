@@ -3,6 +3,7 @@ package credentials
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -11,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 // secretOf is a pull secret with a user named like its password for each key.
@@ -34,13 +35,14 @@ func typed(name string, t corev1.SecretType, key, data string) corev1.Secret {
 	}
 }
 
-// resource is what a client asks credentials for: host/repository.
+// resource is the target for which a client requests credentials: host/repository.
 type resource string
 
 func (r resource) String() string      { return string(r) }
 func (r resource) RegistryStr() string { host, _, _ := strings.Cut(string(r), "/"); return host }
 
-// userFor is who a keychain says we are; empty for nobody.
+// userFor returns the user that a keychain selects for a resource, and "" for anonymous
+// access.
 func userFor(t testing.TB, k *Keychain, r resource) string {
 	t.Helper()
 	auth, err := k.Resolve(r)
@@ -142,7 +144,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// A malformed secret is named, and nothing of it is told.
+// A malformed secret is named, and its content is not disclosed.
 func TestMalformed(t *testing.T) {
 	for name, s := range map[string]corev1.Secret{
 		"Type":      typed("bad", corev1.SecretTypeOpaque, ".dockerconfigjson", `{"auths":{}}`),
@@ -154,12 +156,12 @@ func TestMalformed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := New(secretOf("good", map[string]string{"r.test": "x"}), s)
-			if !ErrPullSecretInvalid.Is(err) || !strings.Contains(err.Error(), "the pull secret bad in the namespace crossplane-system") {
+			if !errors.Is(err, ErrPullSecretInvalid) || !strings.Contains(err.Error(), "the pull secret bad in the namespace crossplane-system") {
 				t.Fatalf("got %v", err)
 			}
 			for _, leak := range []string{"hunter2", "aHVudGVyMg", "r.test"} {
-				if strings.Contains(failure.Message(err), leak) {
-					t.Errorf("%q is in %q", leak, failure.Message(err))
+				if strings.Contains(errcode.Message(err), leak) {
+					t.Errorf("%q is in %q", leak, errcode.Message(err))
 				}
 			}
 		})
@@ -208,7 +210,7 @@ func FuzzSecret(f *testing.F) {
 		} {
 			k, err := New(s)
 			if err != nil {
-				if !ErrPullSecretInvalid.Is(err) {
+				if !errors.Is(err, ErrPullSecretInvalid) {
 					t.Fatalf("unclassified: %v", err)
 				}
 				continue
@@ -220,14 +222,14 @@ func FuzzSecret(f *testing.F) {
 			if auth == authn.Anonymous {
 				continue
 			}
-			// Whoever gets credentials is named in the secret by its own host.
+			// Credentials are only sent to hosts that the secret names.
 			host := canonical(resource(target).RegistryStr())
 			for _, e := range k.entries {
 				if e.host == host {
 					return
 				}
 			}
-			t.Fatalf("%q got credentials for somebody else", target)
+			t.Fatalf("%q got the credentials of another host", target)
 		}
 	})
 }

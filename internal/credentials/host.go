@@ -4,11 +4,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// dockerHub are the names of Docker Hub: whoever has credentials for one of them
-// has them for all.
+// dockerHub lists the names of Docker Hub. Credentials for one of them are valid for all.
 var dockerHub = []string{"docker.io", "index.docker.io", "registry-1.docker.io"}
 
 // place reads the key of an entry: a host, perhaps with a port, a path, and what
@@ -26,8 +25,8 @@ func place(key string) (host, path string) {
 	return canonical(name), path
 }
 
-// canonical gives the one spelling of a host, the same that references have;
-// empty for what is no host.
+// canonical returns the canonical spelling of a host, as in references, and "" if the
+// argument is not a host.
 func canonical(host string) string {
 	ref, err := oci.ParseReference(host+"/any", oci.ParseOptions{AllowUntagged: true})
 	if err != nil || ref.Repository != "any" {

@@ -1,5 +1,5 @@
-// Package credentials gives registries the credentials of Kubernetes pull secrets,
-// and each registry only its own.
+// Package credentials turns Kubernetes pull secrets into registry credentials, each of
+// which is only sent to its own registry.
 package credentials
 
 import (
@@ -14,19 +14,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Keychain holds the credentials of pull secrets. The zero value and nil hold
-// none. It never changes, and can be used by many goroutines.
+// Keychain holds the credentials of pull secrets. The zero value and nil are empty. A
+// Keychain is immutable and safe for concurrent use.
 //
-// An entry is for one host with one port, exactly as they are written: what is
-// for registry.example.com is not for registry.example.com:5000. An entry with a
-// path is for the repositories whose names begin with it, and the longest such
-// path decides, as it does where nodes pull images. Of two entries that match
-// alike, the one of the secret that was named first wins. Shell patterns in hosts,
-// which nodes know as well, match nothing here: a pattern sends credentials to
-// hosts that nobody named.
+// An entry is for one host with one port, exactly as written: an entry for
+// registry.example.com does not match registry.example.com:5000. An entry with a path
+// matches the repositories whose names begin with it. The longest such path wins, as it
+// does in the kubelet. Of two entries that match equally, the entry of the secret that
+// was named first wins. Wildcards in hosts, which the kubelet supports, match nothing
+// here: a wildcard sends credentials to hosts that the secret does not name.
 type Keychain struct {
-	// entries are in the order in which they are asked: by host, then the longest
-	// path first, then the order of the secrets.
+	// entries are in match order: by host, then the longest path first, then the order of
+	// the secrets.
 	entries []entry
 }
 
@@ -36,9 +35,8 @@ type entry struct {
 	auth       authn.AuthConfig
 }
 
-// New makes a keychain of pull secrets, of the types
-// kubernetes.io/dockerconfigjson and kubernetes.io/dockercfg. It fails with
-// PullSecretInvalid.
+// New returns a keychain of pull secrets of the types kubernetes.io/dockerconfigjson and
+// kubernetes.io/dockercfg. It fails with PullSecretInvalid.
 func New(secrets ...corev1.Secret) (*Keychain, error) {
 	k := &Keychain{}
 	for i := range secrets {
@@ -70,10 +68,8 @@ func (k *Keychain) Resolve(r authn.Resource) (authn.Authenticator, error) {
 	return authn.Anonymous, nil
 }
 
-// Fingerprint is the same for keychains that give the same credentials to
-// everybody, and differs otherwise. It is empty for a keychain without any. It is
-// a hash; still, guesses of a weak password could be checked against it, so it is
-// for comparing and not for showing.
+// Fingerprint returns a hash that is equal for keychains with the same credentials, and
+// "" for an empty keychain. Do not display it: a weak password could be guessed from it.
 func (k *Keychain) Fingerprint() string {
 	if k == nil || len(k.entries) == 0 {
 		return ""

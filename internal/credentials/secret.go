@@ -11,23 +11,23 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// ErrPullSecretInvalid is the failure of a secret that is no pull secret. It
-// names the secret and says nothing of what is in it.
-var ErrPullSecretInvalid = failure.Register(failure.Code{
-	Name: "PullSecretInvalid", Class: failure.Unauthorized,
-	Cause: "A secret that is named as a pull secret has another type, or its content is not what its type asks for.",
-	Fix:   "Make the secret again, for example with kubectl create secret docker-registry.",
-})
+// ErrPullSecretInvalid is the code for a secret that is not a valid pull secret. The
+// error names the secret and does not disclose its content.
+var ErrPullSecretInvalid = errcode.Code{
+	Name: "PullSecretInvalid", Class: errcode.Unauthorized,
+	Cause: "A secret that is referenced as a pull secret has the wrong type or malformed content.",
+	Fix:   "Recreate the secret, for example with `kubectl create secret docker-registry`.",
+}
 
 // ErrPullSecretNotFound is the failure of a pull secret that does not exist.
-var ErrPullSecretNotFound = failure.Register(failure.Code{
-	Name: "PullSecretNotFound", Class: failure.NotFound,
-	Cause: "A package or an ImageConfig names a pull secret that is not in the namespace of the package manager.",
+var ErrPullSecretNotFound = errcode.Code{
+	Name: "PullSecretNotFound", Class: errcode.NotFound,
+	Cause: "A package or an ImageConfig references a pull secret that does not exist in the namespace of the package manager.",
 	Fix:   "Create the secret in that namespace, or correct its name.",
-})
+}
 
 // entryJSON is one entry of a pull secret (Docker's config.json, "auths").
 type entryJSON struct {
@@ -38,7 +38,7 @@ type entryJSON struct {
 	RegistryToken string `json:"registrytoken"`
 }
 
-// readSecret gives the entries of a secret, in the order of their keys.
+// readSecret returns the entries of a secret, ordered by key.
 func readSecret(s *corev1.Secret) ([]entry, error) {
 	auths, err := authsOf(s)
 	if err != nil {
@@ -62,9 +62,9 @@ func readSecret(s *corev1.Secret) ([]entry, error) {
 	return entries, nil
 }
 
-// authsOf reads the content of a secret by its type (Kubernetes documentation,
-// "Docker config Secrets"). Errors say nothing of the content: those of the JSON
-// reader quote it.
+// authsOf parses the content of a secret by its type (Kubernetes documentation, "Docker
+// config Secrets"). It does not wrap errors of the JSON decoder, because they quote the
+// content.
 func authsOf(s *corev1.Secret) (map[string]entryJSON, error) {
 	var config struct {
 		Auths map[string]entryJSON `json:"auths"`
@@ -89,8 +89,8 @@ func authsOf(s *corev1.Secret) (map[string]entryJSON, error) {
 	return config.Auths, nil
 }
 
-// credentials are those of an entry; the encoded form wins over the plain one, as
-// it does for Docker.
+// credentials returns the credentials of an entry. The encoded form takes precedence over
+// the plain one, as in Docker.
 func (e entryJSON) credentials() (authn.AuthConfig, error) {
 	auth := authn.AuthConfig{
 		Username: e.Username, Password: e.Password, IdentityToken: e.IdentityToken, RegistryToken: e.RegistryToken,

@@ -10,17 +10,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/xpkg-dev/xpkg/internal/failure"
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// ErrVersion is the failure of a cluster that does not say which version of
-// Crossplane it runs.
-var ErrVersion = failure.Register(failure.Code{
-	Name: "CrossplaneVersion", Class: failure.Unavailable,
-	Cause: "The package is made for certain versions of Crossplane, and the cluster cannot be asked which one runs.",
+// ErrVersion is the code for a cluster whose version of Crossplane cannot be determined.
+var ErrVersion = errcode.Code{
+	Name: "CrossplaneVersion", Class: errcode.Unavailable,
+	Cause: "The package constrains the version of Crossplane, and the version that runs in the cluster cannot be determined.",
 	Fix:   "Allow the package manager to read Deployments in its namespace, or start it with --crossplane-version.",
-})
+}
 
 const (
 	// deployment is the name of Crossplane's Deployment, and versionLabel the label
@@ -29,8 +28,8 @@ const (
 	versionLabel = "app.kubernetes.io/version"
 )
 
-// Version is that of the Crossplane in a namespace. It is empty where none runs,
-// and fails with CrossplaneVersion where nobody may ask.
+// Version returns the version of Crossplane in a namespace, and "" if Crossplane does not
+// run there. It fails with CrossplaneVersion if the Deployments cannot be read.
 func Version(ctx context.Context, reader client.Reader, namespace string) (string, error) {
 	var d appsv1.Deployment
 	err := reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: deployment}, &d)
@@ -38,13 +37,13 @@ func Version(ctx context.Context, reader client.Reader, namespace string) (strin
 	case apierrors.IsNotFound(err):
 		return "", nil
 	case err != nil:
-		return "", ErrVersion.New(err, "cannot tell which version of Crossplane runs")
+		return "", ErrVersion.New(err, "cannot determine the version of Crossplane")
 	}
 	return versionOf(d), nil
 }
 
-// versionOf reads the version of Crossplane off its Deployment: its label, or else
-// the tag of its image.
+// versionOf returns the version of Crossplane from its Deployment: its label, or else the
+// tag of its image.
 func versionOf(d appsv1.Deployment) string {
 	if v := d.Labels[versionLabel]; v != "" {
 		return v

@@ -55,7 +55,7 @@ func TestVersion(t *testing.T) {
 			return errors.New("forbidden")
 		},
 	}).Build()
-	if _, err := Version(t.Context(), forbidden, namespace); !ErrVersion.Is(err) {
+	if _, err := Version(t.Context(), forbidden, namespace); !errors.Is(err, ErrVersion) {
 		t.Errorf("got %v, want %s", err, ErrVersion.Name)
 	}
 }

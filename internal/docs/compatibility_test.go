@@ -12,7 +12,7 @@ import (
 var (
 	numbered = regexp.MustCompile(`(?m)^\| (\d+) \|[^|]*\|([^|]*)\|`)
 	// proof is a test, as folder.Name, or the path of a script.
-	proof = regexp.MustCompile("`((?:internal|test)/[a-z/]+)(?:\\.(Test[A-Za-z0-9]+)|(/[a-z-]+\\.txtar))`")
+	proof = regexp.MustCompile("`((?:internal|pkg|test)/[a-z/]+)(?:\\.(Test[A-Za-z0-9]+)|(/[a-z-]+\\.txtar))`")
 )
 
 // The page about compatibility has a line for every edge case that it is about, each
@@ -48,8 +48,8 @@ func TestCompatibilityIsProven(t *testing.T) {
 			t.Errorf("there is no test %s in %s", m[2], m[1])
 		}
 	}
-	// What is in backquotes and begins like a folder is a proof.
-	if all, good := strings.Count(string(page), "`internal/")+strings.Count(string(page), "`test/"), len(proof.FindAllString(string(page), -1)); all != good {
+	// Every path in backquotes must have the form of a proof.
+	if all, good := strings.Count(string(page), "`internal/")+strings.Count(string(page), "`pkg/")+strings.Count(string(page), "`test/"), len(proof.FindAllString(string(page), -1)); all != good {
 		t.Errorf("%d of %d proofs are spelled as such", good, all)
 	}
 }

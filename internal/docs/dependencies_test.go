@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// Every module that is required directly, and every tool, has a line that says
-// what it is for.
+// Every direct dependency and every tool has a line that states its purpose.
 func TestDependenciesAreDocumented(t *testing.T) {
 	root := filepath.Join("..", "..")
 	page, err := os.ReadFile(filepath.Join(root, "docs", "dependencies.md"))

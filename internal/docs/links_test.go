@@ -82,13 +82,13 @@ func checkLink(t *testing.T, from, target string) {
 // notAnchor are the characters that an anchor drops from a heading.
 var notAnchor = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 
-// anchorOf is the anchor that code hosts give a heading.
+// anchorOf returns the anchor that code hosts generate for a heading.
 func anchorOf(title string) string {
 	plain := notAnchor.ReplaceAllString(strings.ToLower(strings.TrimSpace(title)), "")
 	return strings.ReplaceAll(plain, " ", "-")
 }
 
-// A guide that the README does not name is found by nobody.
+// The README links every guide.
 func TestReadmeNamesEveryPage(t *testing.T) {
 	root := filepath.Join("..", "..")
 	readme, err := os.ReadFile(filepath.Join(root, "README.md"))

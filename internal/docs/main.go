@@ -9,18 +9,20 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
 	"github.com/xpkg-dev/xpkg/internal/cli"
-	"github.com/xpkg-dev/xpkg/internal/failure"
-	"github.com/xpkg-dev/xpkg/internal/manager"
+	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/internal/errcodes"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 func main() {
 	if len(os.Args) != 2 {
 		fmt.Fprintln(os.Stderr, "usage: docs FOLDER")
-		os.Exit(failure.Usage.Exit)
+		os.Exit(errcode.Usage.Exit)
 	}
 	for name, write := range pages() {
 		var page bytes.Buffer
@@ -30,7 +32,7 @@ func main() {
 		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
-			os.Exit(failure.Internal.Exit)
+			os.Exit(errcode.Internal.Exit)
 		}
 	}
 }
@@ -51,11 +53,11 @@ func errorsPage(w io.Writer) error {
 		"code of the command, and decides whether the manager tries again by itself. A command prints the code, what\n",
 		"failed and why, and what to do; a condition in the cluster has the same words as its message.\n\n",
 		"| class | exit code | tried again | meaning |\n|---|--:|---|---|\n")
-	for _, c := range failure.Classes() {
+	for _, c := range errcode.Classes() {
 		fmt.Fprintf(w, "| %s | %d | %s | %s |\n", c.Name, c.Exit, yesNo(c.Retry), c.Meaning)
 	}
 	fmt.Fprint(w, "\nExit code 0 is success; 2 is kept for commands that compare and found changes.\n")
-	for _, c := range failure.Codes() {
+	for _, c := range allCodes() {
 		fmt.Fprintf(w, "\n## %s\n\nClass %s.\n%s\n\nWhat to do: %s\n", c.Name, c.Class.Name, c.Cause, c.Fix)
 	}
 	return nil
@@ -67,18 +69,25 @@ func metricsPage(w io.Writer) error {
 		"`xpkg manager --metrics-address HOST:PORT` serves these for Prometheus, and with them those of the controller\n",
 		"library: queues, reconciliations and calls to the API server.\n\n",
 		"| metric | type | labels | meaning |\n|---|---|---|---|\n")
-	for _, m := range manager.Metrics() {
+	for _, m := range controller.Metrics() {
 		fmt.Fprintf(w, "| `%s` | %s | %s | %s |\n", m.Name, m.Type, strings.Join(m.Labels, ", "), m.Help)
 	}
 	return nil
 }
 
-// managerRightsPage writes the rights of the manager in a cluster.
+// managerRightsPage writes the permissions of the manager in a cluster.
 func managerRightsPage(w io.Writer) error {
 	if _, err := fmt.Fprint(w, generated); err != nil {
 		return err
 	}
 	return bootstrap.Reference(w)
+}
+
+// allCodes returns the codes of all packages, ordered by name.
+func allCodes() []errcode.Code {
+	all := append(errcodes.All(), cli.Codes()...)
+	slices.SortFunc(all, func(a, b errcode.Code) int { return strings.Compare(a.Name, b.Name) })
+	return all
 }
 
 func yesNo(b bool) string {

@@ -8,19 +8,18 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// Every code says what causes it and what to do, in sentences, and is of a class
-// of the table.
+// Every code has a cause and a remedy, in sentences, and a class from the table.
 func TestEveryCodeIsDocumented(t *testing.T) {
 	sentence := regexp.MustCompile(`^[A-Z"].*[.]$`)
 	name := regexp.MustCompile(`^[A-Z][A-Za-z0-9]+$`)
-	for _, c := range failure.Codes() {
+	for _, c := range allCodes() {
 		if !name.MatchString(c.Name) || !sentence.MatchString(c.Cause) || !sentence.MatchString(c.Fix) {
 			t.Errorf("code %q: cause %q, fix %q", c.Name, c.Cause, c.Fix)
 		}
-		if !slices.Contains(failure.Classes(), c.Class) {
+		if !slices.Contains(errcode.Classes(), c.Class) {
 			t.Errorf("code %s is of the class %q, which is not in the table", c.Name, c.Class.Name)
 		}
 	}

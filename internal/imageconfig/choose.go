@@ -1,6 +1,5 @@
-// Package imageconfig decides what the ImageConfigs of a cluster mean for an image:
-// under which name it is pulled, from where, and with which secrets. It computes
-// with strings alone.
+// Package imageconfig evaluates the ImageConfigs of a cluster for an image: its name
+// after rewriting, its sources, and their pull secrets. It works on strings alone.
 package imageconfig
 
 import (
@@ -9,39 +8,40 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
-	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// ErrImageConfigInvalid is the failure of an ImageConfig that matches an image and
-// does not say what to do with it.
-var ErrImageConfigInvalid = failure.Register(failure.Code{
-	Name: "ImageConfigInvalid", Class: failure.Invalid,
-	Cause: "An ImageConfig that matches the image is not complete, or gives a reference that is none.",
-	Fix:   "Correct the ImageConfig that is named. It takes effect at once.",
-})
+// ErrImageConfigInvalid is the code for an ImageConfig that matches an image and is
+// incomplete.
+var ErrImageConfigInvalid = errcode.Code{
+	Name: "ImageConfigInvalid", Class: errcode.Invalid,
+	Cause: "An ImageConfig that matches the image is incomplete or contains an invalid reference.",
+	Fix:   "Correct the named ImageConfig. The change takes effect at once.",
+}
 
-// ErrVerificationUnsupported is the failure of an ImageConfig that wants more than is
-// done.
-var ErrVerificationUnsupported = failure.Register(failure.Code{
-	Name: "VerificationUnsupported", Class: failure.Unsupported,
-	Cause: "An ImageConfig wants the signatures of the image to be verified, which this version of xpkg does not do. Nothing is installed without it.",
-	Fix:   "Take the verification out of the ImageConfig for this image, or verify the image elsewhere and mirror it.",
-})
+// ErrVerificationUnsupported is the code for an ImageConfig that requires signature
+// verification, which is not supported.
+var ErrVerificationUnsupported = errcode.Code{
+	Name: "VerificationUnsupported", Class: errcode.Unsupported,
+	Cause: "An ImageConfig requires signature verification of the image, which this version of xpkg does not support. The image is not installed without it.",
+	Fix:   "Remove the verification from the ImageConfig for this image, or verify the image elsewhere and mirror it.",
+}
 
 // Source is a reference that an image can be pulled by, and how.
 type Source struct {
 	Image string
-	// PullSecrets are the names of the secrets with credentials, in the order in
-	// which they are tried: those of the package before that of an ImageConfig.
+	// PullSecrets are the names of the secrets with credentials, in the order in which
+	// they are tried: first the secrets of the package, then the secret of the
+	// ImageConfig.
 	PullSecrets []string
 	// CABundle (PEM) is trusted instead of the system's authorities; empty for
 	// those.
 	CABundle string
-	// PlainHTTP speaks HTTP without TLS.
+	// PlainHTTP uses HTTP without TLS.
 	PlainHTTP bool
 }
 
-// Route is everything that ImageConfigs say about an image.
+// Route is the result of evaluating the ImageConfigs for an image.
 type Route struct {
 	// Image is the reference after rewriting; without that, the one that was given.
 	Image string
@@ -55,7 +55,7 @@ type Route struct {
 	Runtime *v1.RuntimeConfigReference
 }
 
-// Images are all references of a route: what [Concerns] is asked about.
+// Images returns all references of a route, for [Concerns].
 func (r Route) Images() []string {
 	out := []string{r.Image}
 	for _, s := range r.Sources {
@@ -82,10 +82,10 @@ func transports(s *v1beta1.ImageConfigSpec) bool {
 	return s.Registry != nil && (s.Registry.CABundle != "" || s.Registry.PlainHTTP)
 }
 
-// Choose decides what the configs mean for an image with these pull secrets of
-// its package. The reference is rewritten once; everything else goes by the
-// rewritten one, and for a mirror by the mirror's. It fails with
-// ImageConfigInvalid when a config that was chosen is not complete.
+// Choose evaluates the configs for an image of a package with these pull secrets. The
+// reference is rewritten once. All other purposes match the rewritten reference and, for
+// a mirror, the reference of the mirror. It fails with ImageConfigInvalid if a selected
+// config is incomplete.
 func Choose(image string, packagePullSecrets []string, configs []v1beta1.ImageConfig) (Route, error) {
 	c := chooser{secrets: packagePullSecrets, configs: configs, route: Route{Image: image}}
 	for _, step := range []func() error{c.rewrite, c.verification, c.mirrors} {
@@ -104,16 +104,16 @@ func Choose(image string, packagePullSecrets []string, configs []v1beta1.ImageCo
 	return c.route, nil
 }
 
-// chooser makes a route, purpose by purpose.
+// chooser builds a route, purpose by purpose.
 type chooser struct {
 	secrets []string
 	configs []v1beta1.ImageConfig
 	route   Route
 }
 
-// best chooses for a purpose and records what was chosen.
-func (c *chooser) best(image string, speaks func(*v1beta1.ImageConfigSpec) bool, reason v1.ImageConfigRefReason) (matched, bool) {
-	m, ok := best(image, c.configs, speaks)
+// best selects the config for a purpose and records it.
+func (c *chooser) best(image string, configures func(*v1beta1.ImageConfigSpec) bool, reason v1.ImageConfigRefReason) (matched, bool) {
+	m, ok := best(image, c.configs, configures)
 	if ok {
 		c.route.Applied = append(c.route.Applied, v1.ImageConfigRef{Name: m.config.Name, Reason: reason})
 	}
@@ -127,23 +127,23 @@ func (c *chooser) rewrite() error {
 	}
 	prefix := m.config.Spec.RewriteImage.Prefix
 	if prefix == "" {
-		return ErrImageConfigInvalid.New(nil, "the ImageConfig %s rewrites images and names no prefix for that", m.config.Name)
+		return ErrImageConfigInvalid.New(nil, "the ImageConfig %s rewrites images to an empty prefix", m.config.Name)
 	}
 	c.route.Image = m.with(c.route.Image, prefix)
 	return nil
 }
 
-// verification refuses what is to be verified: signatures are not looked at, and to
-// install without that would be less than what was asked for.
+// verification rejects images that require verification. Installing them without it would
+// be weaker than the configured policy.
 func (c *chooser) verification() error {
 	m, ok := best(c.route.Image, c.configs, verifies)
 	switch {
 	case !ok:
 		return nil
 	case m.config.Spec.Verification.Cosign == nil:
-		return ErrImageConfigInvalid.New(nil, "the ImageConfig %s wants images to be verified and has no cosign configuration", m.config.Name)
+		return ErrImageConfigInvalid.New(nil, "the ImageConfig %s requires verification but has no cosign configuration", m.config.Name)
 	}
-	return ErrVerificationUnsupported.New(nil, "the ImageConfig %s wants the signature of %s to be verified", m.config.Name, c.route.Image)
+	return ErrVerificationUnsupported.New(nil, "the ImageConfig %s requires verification of the signature of %s", m.config.Name, c.route.Image)
 }
 
 func (c *chooser) mirrors() error {
@@ -162,7 +162,7 @@ func (c *chooser) mirrors() error {
 	return nil
 }
 
-// source adds a reference to those that the image can be pulled by.
+// source adds a reference to the sources of the image.
 func (c *chooser) source(image string) {
 	s := Source{Image: image, PullSecrets: slices.Clone(c.secrets)}
 	if m, ok := c.best(image, authenticates, v1.ImageConfigReasonPullSecret); ok {
@@ -175,7 +175,7 @@ func (c *chooser) source(image string) {
 	c.route.Sources = append(c.route.Sources, s)
 }
 
-// unique leaves out what was there before, and names that are empty.
+// unique removes duplicates and empty names.
 func unique(names []string) []string {
 	var out []string
 	for _, n := range names {

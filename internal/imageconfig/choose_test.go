@@ -1,6 +1,7 @@
 package imageconfig
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -172,7 +173,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// Edge cases 43 and 44. What is incomplete and not chosen does no harm.
+// An incomplete config that is not selected has no effect.
 func TestChooseRefuses(t *testing.T) {
 	for name, c := range map[string]v1beta1.ImageConfig{
 		"EmptyRewrite": config("bad", "xpkg.io/acme", rewrite("")),
@@ -181,11 +182,11 @@ func TestChooseRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Choose(image, nil, []v1beta1.ImageConfig{c})
-			if !ErrImageConfigInvalid.Is(err) || !strings.Contains(err.Error(), "the ImageConfig bad ") {
+			if !errors.Is(err, ErrImageConfigInvalid) || !strings.Contains(err.Error(), "the ImageConfig bad ") {
 				t.Errorf("got %v", err)
 			}
 			better := config("good", image, rewrite("y.io"), mirror("m.io"), verify(&v1beta1.CosignVerification{}))
-			if _, err := Choose(image, nil, []v1beta1.ImageConfig{c, better}); ErrImageConfigInvalid.Is(err) {
+			if _, err := Choose(image, nil, []v1beta1.ImageConfig{c, better}); errors.Is(err, ErrImageConfigInvalid) {
 				t.Errorf("with a better one: %v", err)
 			}
 			if _, err := Choose("other.io/acme/x:v1", nil, []v1beta1.ImageConfig{c}); err != nil {
@@ -203,7 +204,7 @@ func TestChooseRefusesToVerify(t *testing.T) {
 		t.Errorf("for another image: %v", err)
 	}
 	_, err := Choose(image, nil, []v1beta1.ImageConfig{signed, config("moved", image, rewrite("y.io"))})
-	if !ErrVerificationUnsupported.Is(err) || !strings.Contains(err.Error(), "the ImageConfig signed ") {
+	if !errors.Is(err, ErrVerificationUnsupported) || !strings.Contains(err.Error(), "the ImageConfig signed ") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -12,14 +12,14 @@ type matched struct {
 	prefix string
 }
 
-// best chooses the config for one purpose: the one with the longest matching
-// prefix among those that say something about it, and of several the first by
-// name. Nothing depends on the order of the configs.
-func best(image string, configs []v1beta1.ImageConfig, speaks func(*v1beta1.ImageConfigSpec) bool) (matched, bool) {
+// best selects the config for one purpose: among the configs that configure the purpose,
+// the one with the longest matching prefix, and the first by name of several. The order
+// of the configs has no effect.
+func best(image string, configs []v1beta1.ImageConfig, configures func(*v1beta1.ImageConfigSpec) bool) (matched, bool) {
 	var found matched
 	for i := range configs {
 		c := &configs[i]
-		if !speaks(&c.Spec) {
+		if !configures(&c.Spec) {
 			continue
 		}
 		prefix := longest(image, c)
@@ -32,7 +32,7 @@ func best(image string, configs []v1beta1.ImageConfig, speaks func(*v1beta1.Imag
 	return found, found.config != nil
 }
 
-// longest gives the longest prefix of a config that matches; empty when none does.
+// longest returns the longest matching prefix of a config, and "" if none matches.
 func longest(image string, c *v1beta1.ImageConfig) string {
 	found := ""
 	for _, m := range c.Spec.MatchImages {
@@ -43,10 +43,10 @@ func longest(image string, c *v1beta1.ImageConfig) string {
 	return found
 }
 
-// matches says whether an image has a prefix. Prefixes are plain strings, as they
-// are upstream, except that one without a slash, which is a host or less, has to
-// end where a part of the reference ends: what is meant for registry.example.com
-// must not reach registry.example.com.evil.test.
+// matches reports whether an image has a prefix. Prefixes are plain strings, as they are
+// upstream, with one exception: a prefix without a slash (a host or part of one) has to
+// end at a boundary of the reference, so that a prefix for registry.example.com does not
+// match registry.example.com.evil.test.
 func matches(image, prefix string) bool {
 	rest, ok := strings.CutPrefix(image, prefix)
 	if !ok || prefix == "" {
@@ -64,8 +64,8 @@ func (m matched) with(image, prefix string) string {
 	return prefix + strings.TrimPrefix(image, m.prefix)
 }
 
-// Concerns says whether a config can have to do with any of the images: the
-// references of a package as they are written, and as they were rewritten.
+// Concerns reports whether a config can apply to any of the images: the references of a
+// package as written, and after rewriting.
 func Concerns(c *v1beta1.ImageConfig, images ...string) bool {
 	for _, image := range images {
 		if longest(image, c) != "" {

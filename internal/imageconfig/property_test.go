@@ -68,8 +68,8 @@ func TestConfigWithoutPurposeChangesNothing(t *testing.T) {
 	})
 }
 
-// Whatever is configured, there is a source, the last one is the image itself, and
-// no source is there twice.
+// For any configuration there is at least one source, the last source is the image
+// itself, and sources are unique.
 func TestSources(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		route, err := Choose(image, nil, anyConfigs(t))

@@ -18,16 +18,16 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/client-go/transport"
 
-	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 // Election lets several managers stand by while one works. The one that works renews a
 // Lease.
 type Election struct {
-	// Namespace and Name are those of the Lease. An empty name means DefaultLease.
+	// Namespace and Name identify the Lease. An empty name means DefaultLease.
 	Namespace, Name string
-	// Identity tells this manager from all others. It must be another one each time
-	// that a manager is started.
+	// Identity identifies this manager process. It must differ each time a manager is
+	// started.
 	Identity string
 	// Duration is for how long a Lease that is not renewed keeps the others waiting.
 	// Zero means DefaultLeaseDuration. A manager that cannot renew it writes nothing
@@ -51,11 +51,11 @@ const (
 )
 
 // ErrDeposed is the failure of a call of a manager that does not lead any more.
-var ErrDeposed = failure.Register(failure.Code{
-	Name: "Deposed", Class: failure.Conflict,
-	Cause: "The manager could not renew its Lease in time, so that another manager may be at work.",
-	Fix:   "Nothing needs to be done: the manager that holds the Lease does the work, and this one stands by.",
-})
+var ErrDeposed = errcode.Code{
+	Name: "Deposed", Class: errcode.Conflict,
+	Cause: "The manager could not renew its Lease in time, so another manager may be active.",
+	Fix:   "No action needed: the manager that holds the Lease is active, and this one is a standby.",
+}
 
 // A candidate works whenever it leads.
 type candidate struct {
@@ -66,8 +66,8 @@ type candidate struct {
 	work   Work
 }
 
-// Work does the work of a leader until its context ends. Every call that it makes goes
-// through the fence, which goes around the transport of its clients.
+// Work runs the work of a leader until its context ends. All its clients must use the
+// fence, which wraps their transport.
 type Work func(ctx context.Context, fence transport.WrapperFunc) error
 
 // Run stands by, and works whenever this manager leads, until ctx ends or the work fails.
@@ -97,8 +97,8 @@ func (c *candidate) run(ctx context.Context) error {
 	return nil
 }
 
-// term waits for the Lease, works while it is renewed, and gives it back once
-// everything has ended.
+// term waits for the Lease, runs the work while the Lease is renewed, and releases the
+// Lease after the work has ended.
 func (c *candidate) term(ctx context.Context) error {
 	f := newFence(c.renewDeadline(), time.Now)
 	lock := &fencedLock{fence: f, Interface: &resourcelock.LeaseLock{
@@ -143,7 +143,7 @@ func (c *candidate) term(ctx context.Context) error {
 		c.log.Warn("does not lead any more", "lease", c.Namespace+"/"+c.Name, "identity", c.Identity)
 		return nil
 	}
-	c.giveBack(lock)
+	c.releaseLease(lock)
 	return err
 }
 
@@ -159,9 +159,9 @@ func (c *candidate) lead(ctx context.Context, f *fence) error {
 	return err
 }
 
-// giveBack frees the Lease, so that nobody has to wait until it runs out. Nothing
-// goes through the fence any more.
-func (c *candidate) giveBack(lock resourcelock.Interface) {
+// releaseLease releases the Lease, so that the next leader does not have to wait until it
+// expires. The fence is closed by then.
+func (c *candidate) releaseLease(lock resourcelock.Interface) {
 	ctx, cancel := context.WithTimeout(context.Background(), releaseLimit)
 	defer cancel()
 	record, _, err := lock.Get(ctx)

@@ -46,20 +46,20 @@ func (f *fence) led() bool {
 	return !f.renewed.IsZero()
 }
 
-// check fails once the Lease may be somebody else's.
+// check fails once another manager may hold the Lease.
 func (f *fence) check() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.term.Err() != nil || f.renewed.IsZero() || passed(f.renewed, f.now()) > f.limit {
+	if f.term.Err() != nil || f.renewed.IsZero() || elapsed(f.renewed, f.now()) > f.limit {
 		return ErrDeposed.New(nil, "the lease of the manager was not renewed in time")
 	}
 	return nil
 }
 
-// passed is the time between two moments, by the clock that has gone further: the
-// monotonic one stands still while a machine is suspended, and the other one can be
-// put back.
-func passed(from, to time.Time) time.Duration {
+// elapsed returns the time between two moments by the clock that advanced further: the
+// monotonic clock stands still while a machine is suspended, and the wall clock can be
+// set back.
+func elapsed(from, to time.Time) time.Duration {
 	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
 }
 
@@ -82,8 +82,8 @@ func (t fenced) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	// A call that is under way ends with the term, also one that is to be finished
-	// when a manager stops.
+	// A call in flight ends with the term, even a call that the manager would finish when
+	// it stops.
 	ctx, cancel := context.WithCancel(r.Context())
 	stop := context.AfterFunc(t.fence.term, cancel)
 	end := func() { stop(); cancel() }
@@ -97,7 +97,7 @@ func (t fenced) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// guard makes every byte of what a request sends pass the fence.
+// guard makes every byte of a request pass the fence.
 func (t fenced) guard(r *http.Request) *http.Request {
 	if r.Body == nil || r.Body == http.NoBody {
 		return r
@@ -112,8 +112,7 @@ func (t fenced) guard(r *http.Request) *http.Request {
 	return r
 }
 
-// fencedBody stops in the middle of what is sent: a server does nothing with the
-// half of a call.
+// fencedBody stops in the middle of the body: a server ignores a truncated request.
 type fencedBody struct {
 	fence *fence
 	io.ReadCloser
@@ -126,7 +125,7 @@ func (b fencedBody) Read(p []byte) (int, error) {
 	return b.ReadCloser.Read(p)
 }
 
-// ended tells when nobody reads an answer any more.
+// ended is a body that reports when the response is no longer read.
 type ended struct {
 	io.ReadCloser
 	end func()
@@ -137,13 +136,13 @@ func (e *ended) Close() error {
 	return e.ReadCloser.Close()
 }
 
-// fencedLock tells a fence about the renewals of a Lease.
+// fencedLock reports the renewals of a Lease to a fence.
 type fencedLock struct {
 	resourcelock.Interface
 	fence *fence
 }
 
-// Get reads the Lease. Once somebody else holds it, the term is over.
+// Get reads the Lease. If another manager holds it, the term is over.
 func (l *fencedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
 	if err == nil && l.fence.led() && record.HolderIdentity != l.Identity() {

@@ -68,14 +68,14 @@ func TestFence(t *testing.T) {
 				}
 				return
 			}
-			if !ErrDeposed.Is(err) || sent.n != 0 || res != nil {
+			if !errors.Is(err, ErrDeposed) || sent.n != 0 || res != nil {
 				t.Errorf("got %v, %d calls; want Deposed and none", err, sent.n)
 			}
 		})
 	}
 }
 
-// A process can be halted in the middle of what it sends.
+// A process can be halted in the middle of a request.
 func TestFenceStopsWithinABody(t *testing.T) {
 	c, sent := &clock{time.Now()}, &calls{}
 	f := newFence(time.Second, c.now)
@@ -85,7 +85,7 @@ func TestFenceStopsWithinABody(t *testing.T) {
 		c.advance(time.Minute)
 		return 0, nil
 	}), strings.NewReader("second half"))
-	if _, err := f.wrap(sent).RoundTrip(call(t, http.MethodPut, body)); !ErrDeposed.Is(err) || sent.n != 0 {
+	if _, err := f.wrap(sent).RoundTrip(call(t, http.MethodPut, body)); !errors.Is(err, ErrDeposed) || sent.n != 0 {
 		t.Errorf("got %v, %d calls; want Deposed and none", err, sent.n)
 	}
 }
@@ -94,9 +94,9 @@ type readFunc func([]byte) (int, error)
 
 func (f readFunc) Read(p []byte) (int, error) { return f(p) }
 
-// The end of a term ends calls that are under way, also those that are to be
-// finished when a manager stops.
-func TestTheEndOfATermEndsItsCalls(t *testing.T) {
+// The end of a term ends calls in flight, even calls that a stopping manager would
+// finish.
+func TestEndOfTermCancelsCalls(t *testing.T) {
 	f := newFence(time.Minute, time.Now)
 	f.renew(time.Now())
 	under := make(chan struct{})
@@ -119,7 +119,7 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// lease is a Lease that somebody may take.
+// lease is a Lease in memory.
 type lease struct {
 	resourcelock.Interface
 	holder string
@@ -154,18 +154,18 @@ func TestTheLeaseMovesTheFence(t *testing.T) {
 	}
 	l.holder = "them"
 	if _, _, err := lock.Get(t.Context()); err != nil || f.term.Err() == nil {
-		t.Error("somebody else holds the lease, and the term goes on")
+		t.Error("another manager holds the lease, but the term has not ended")
 	}
 }
 
-// Time goes on while a machine is suspended, and when its clock is put back.
-func TestPassed(t *testing.T) {
+// Time advances while a machine is suspended, and when its clock is set back.
+func TestElapsedUsesTheFasterClock(t *testing.T) {
 	from := time.Now()
-	if got := passed(from, from.Add(time.Minute)); got != time.Minute {
+	if got := elapsed(from, from.Add(time.Minute)); got != time.Minute {
 		t.Errorf("a minute took %s", got)
 	}
 	wall := from.Round(0)
-	if got := passed(wall, wall.Add(time.Hour)); got != time.Hour {
+	if got := elapsed(wall, wall.Add(time.Hour)); got != time.Hour {
 		t.Errorf("an hour by the wall clock took %s", got)
 	}
 }

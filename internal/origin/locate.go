@@ -5,18 +5,18 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/xpkg-dev/xpkg/internal/content"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/imageconfig"
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// Locate gives the origin of what a package or a revision asks for. A package
-// that is never pulled can have any name, that of a file in the package cache
-// (packages guide, "Pre-Populating the Package Cache"); its origin has no place.
-func (f Finder) Locate(ctx context.Context, image string, secrets []corev1.LocalObjectReference, policy corev1.PullPolicy) (content.Origin, imageconfig.Route, error) {
+// Locate returns the origin of the image of a package or a revision. A package that is
+// never pulled can have any name: the name of a file in the package cache (packages
+// guide, "Pre-Populating the Package Cache"). Its origin has no places.
+func (f Finder) Locate(ctx context.Context, image string, secrets []corev1.LocalObjectReference, policy corev1.PullPolicy) (fetch.Origin, imageconfig.Route, error) {
 	if policy == corev1.PullNever {
 		if _, err := oci.ParseReference(image, oci.ParseOptions{}); err != nil {
-			return content.Origin{Ref: oci.Reference{Repository: image}}, imageconfig.Route{Image: image}, nil
+			return fetch.Origin{Ref: oci.Reference{Repository: image}}, imageconfig.Route{Image: image}, nil
 		}
 	}
 	names := make([]string, len(secrets))

@@ -2,6 +2,8 @@ package origin
 
 import (
 	"context"
+	"errors"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"strings"
 	"testing"
 
@@ -18,10 +20,10 @@ import (
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/credentials"
 	"github.com/xpkg-dev/xpkg/internal/imageconfig"
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// resource is what credentials are asked for.
+// resource is the target for which credentials are requested.
 type resource struct{ ref oci.Reference }
 
 func (r resource) String() string      { return r.ref.Name() }
@@ -29,7 +31,7 @@ func (r resource) RegistryStr() string { return r.ref.Registry }
 
 const namespace = "crossplane-system"
 
-// counted is a reader that counts what is asked of it.
+// counted is a reader that counts its calls.
 type counted struct {
 	client.Reader
 	lists, gets int
@@ -142,12 +144,12 @@ func TestFind(t *testing.T) {
 func TestSecretsThatFail(t *testing.T) {
 	r := reader(t, pullSecret("bad", "hunter2"))
 	f := Finder{Reader: r, Namespace: namespace}
-	for name, want := range map[string]interface{ Is(error) bool }{"bad": credentials.ErrPullSecretInvalid, "absent": credentials.ErrPullSecretNotFound} {
+	for name, want := range map[string]errcode.Code{"bad": credentials.ErrPullSecretInvalid, "absent": credentials.ErrPullSecretNotFound} {
 		o, _, err := f.Find(t.Context(), "a.test/acme/x:v1", []string{name})
 		if err != nil {
 			t.Fatalf("%s: the secret is not needed yet: %v", name, err)
 		}
-		if _, err := o.Places[0].Secrets(t.Context()); !want.Is(err) || !strings.Contains(err.Error(), name) {
+		if _, err := o.Places[0].Secrets(t.Context()); !errors.Is(err, want) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
@@ -160,7 +162,7 @@ func TestFindRefuses(t *testing.T) {
 	for name, tc := range map[string]struct {
 		image  string
 		config *v1beta1.ImageConfig
-		want   interface{ Is(error) bool }
+		want   error
 	}{
 		"NoReference":  {"a.test/UPPER:v1", nil, oci.ErrInvalidReference},
 		"NoRegistry":   {"mycoolpkg", nil, oci.ErrInvalidReference},
@@ -178,14 +180,14 @@ func TestFindRefuses(t *testing.T) {
 				r = reader(t, tc.config)
 			}
 			_, _, err := Finder{Reader: r, Namespace: namespace}.Find(t.Context(), tc.image, nil)
-			if tc.want == nil && err != nil || tc.want != nil && !tc.want.Is(err) {
+			if tc.want == nil && err != nil || tc.want != nil && !errors.Is(err, tc.want) {
 				t.Errorf("got %v", err)
 			}
 		})
 	}
 }
 
-// A cluster without our definitions has no ImageConfigs.
+// A cluster without the package CRDs has no ImageConfigs.
 func TestKindIsNotKnown(t *testing.T) {
 	r := reader(t)
 	absent := interceptor.NewClient(r.Reader.(client.WithWatch), interceptor.Funcs{

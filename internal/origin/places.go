@@ -7,8 +7,8 @@ import (
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 )
 
-// Places lists the ImageConfigs once, and gives where each repository is really read.
-// One of which that cannot be said is where its name says.
+// Places lists the ImageConfigs once and returns a function that maps a repository to the
+// repository from which it is pulled. A repository that cannot be mapped maps to itself.
 func (f Finder) Places(ctx context.Context) (func(repository string) string, error) {
 	configs, err := f.configs(ctx)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/xpkg-dev/xpkg/internal/rights"
+	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
 // CeilingSource is a file or a ConfigMap with a ceiling over permissions, or neither.
@@ -18,30 +18,30 @@ type CeilingSource struct {
 	ConfigMap string
 }
 
-// Read gives the ceiling as it is now. The failure is CeilingUnreadable: nobody is
-// given anything then.
-func (s CeilingSource) Read(ctx context.Context, reader client.Reader, namespace string) (rights.Ceiling, error) {
+// Read returns the current policy. It fails with CeilingUnreadable; no permissions are
+// granted then.
+func (s CeilingSource) Read(ctx context.Context, reader client.Reader, namespace string) (rbac.Ceiling, error) {
 	ceiling, err := s.parse(ctx, reader, namespace)
 	if err != nil {
-		return rights.Ceiling{}, rights.ErrCeilingUnreadable.New(err, "the ceiling over permissions is not known")
+		return rbac.Ceiling{}, rbac.ErrCeilingUnreadable.New(err, "the permission ceiling cannot be read")
 	}
 	return ceiling, nil
 }
 
-func (s CeilingSource) parse(ctx context.Context, reader client.Reader, namespace string) (rights.Ceiling, error) {
+func (s CeilingSource) parse(ctx context.Context, reader client.Reader, namespace string) (rbac.Ceiling, error) {
 	switch {
 	case s.ConfigMap != "":
 		var found corev1.ConfigMap
 		if err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: s.ConfigMap}, &found); err != nil {
-			return rights.Ceiling{}, err
+			return rbac.Ceiling{}, err
 		}
-		return rights.ParseData(found.Data)
+		return rbac.ParseData(found.Data)
 	case s.File != "":
 		raw, err := os.ReadFile(s.File)
 		if err != nil {
-			return rights.Ceiling{}, err
+			return rbac.Ceiling{}, err
 		}
-		return rights.Parse(raw)
+		return rbac.Parse(raw)
 	}
-	return rights.Ceiling{}, nil
+	return rbac.Ceiling{}, nil
 }

@@ -12,23 +12,23 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/xpkg-dev/xpkg/internal/rights"
+	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
-// Held knows what the manager may give to others: what it holds itself, unless it may
-// give anything.
+// Held determines which permissions the manager can grant: the permissions that it holds,
+// unless it may escalate.
 type Held struct {
 	Client client.Client
 	Log    *slog.Logger
 
 	mu sync.Mutex
-	// identity is who the manager is to the API server, once that was asked.
+	// identity is the manager's subject, as reported by the API server.
 	identity *rbacv1.Subject
 }
 
-// Check fails with PermissionMissing when the manager may not give the rights of a
-// revision, whose roles are in the whole cluster and in a namespace.
-func (h *Held) Check(ctx context.Context, set rights.Set, namespace string) error {
+// Check fails with PermissionMissing if the manager cannot grant the permissions of a
+// revision, cluster-wide and in a namespace.
+func (h *Held) Check(ctx context.Context, set rbac.Set, namespace string) error {
 	lack, err := h.lacks(ctx, set, namespace)
 	if err != nil {
 		return err
@@ -36,16 +36,16 @@ func (h *Held) Check(ctx context.Context, set rights.Set, namespace string) erro
 	return h.missing(ctx, lack)
 }
 
-// Explain turns the refusal of a role into PermissionMissing, where that is what it
-// is: the manager may have lost a right since it was checked.
-func (h *Held) Explain(ctx context.Context, set rights.Set, namespace string, refusal error) error {
+// Explain converts the denial of a role to PermissionMissing if the manager has lost a
+// permission since it was checked.
+func (h *Held) Explain(ctx context.Context, set rbac.Set, namespace string, refusal error) error {
 	if err := h.Check(ctx, set, namespace); err != nil {
 		return err
 	}
 	return refusal
 }
 
-func (h *Held) missing(ctx context.Context, lack rights.Lack) error {
+func (h *Held) missing(ctx context.Context, lack rbac.Lack) error {
 	if len(lack.Rules()) == 0 {
 		return nil
 	}
@@ -59,9 +59,9 @@ func (h *Held) missing(ctx context.Context, lack rights.Lack) error {
 	return lack.Err(who)
 }
 
-// lacks compares what a set gives with what the manager holds.
-func (h *Held) lacks(ctx context.Context, set rights.Set, namespace string) (rights.Lack, error) {
-	lack := rights.Lack{Namespace: namespace}
+// lacks compares the permissions of a set with the permissions of the manager.
+func (h *Held) lacks(ctx context.Context, set rbac.Set, namespace string) (rbac.Lack, error) {
+	lack := rbac.Lack{Namespace: namespace}
 	var err error
 	if want := set.Everywhere(); len(want) > 0 {
 		if lack.Everywhere, err = h.lacksIn(ctx, "", "clusterroles", want); err != nil {
@@ -74,9 +74,10 @@ func (h *Held) lacks(ctx context.Context, set rights.Set, namespace string) (rig
 	return lack, err
 }
 
-// lacksIn gives the rules that the manager may not give in a namespace, or in the
-// whole cluster. Who may escalate and bind may give anything, also where an authorizer
-// other than RBAC says so; otherwise the API server compares rules, and so does this.
+// lacksIn returns the rules that the manager cannot grant in a namespace, or
+// cluster-wide. A manager with the verbs escalate and bind can grant any rule, also if an
+// authorizer other than RBAC allows them; otherwise rules are compared as the API server
+// does.
 func (h *Held) lacksIn(ctx context.Context, namespace, roles string, want []rbacv1.PolicyRule) ([]rbacv1.PolicyRule, error) {
 	anything := true
 	for _, verb := range []string{"escalate", "bind"} {
@@ -90,7 +91,7 @@ func (h *Held) lacksIn(ctx context.Context, namespace, roles string, want []rbac
 		return nil, nil
 	}
 	have, err := h.rules(ctx, namespace)
-	return rights.Missing(have, want), err
+	return rbac.Missing(have, want), err
 }
 
 func (h *Held) may(ctx context.Context, namespace, resource, verb string) (bool, error) {
@@ -103,13 +104,13 @@ func (h *Held) may(ctx context.Context, namespace, resource, verb string) (bool,
 	return review.Status.Allowed, nil
 }
 
-// nowhere is no namespace: none has such a name, and nobody is given anything in it.
-// What somebody may do there they may do in the whole cluster.
+// nowhere is an impossible namespace; a rules review for it returns only cluster-wide
+// rules.
 const nowhere = "*"
 
-// rules are those of the manager. An API server calls them incomplete as soon as one
-// of its authorizers cannot list any, such as that of nodes; those of RBAC are all
-// there, and no others count for who may give what.
+// rules returns the rules of the manager. An API server reports them as incomplete if one
+// of its authorizers, such as the node authorizer, cannot list rules. The rules of RBAC
+// are complete, and only these count for granting.
 func (h *Held) rules(ctx context.Context, namespace string) ([]rbacv1.PolicyRule, error) {
 	if namespace == "" {
 		namespace = nowhere

@@ -1,6 +1,6 @@
-// Package permission tells what the program of a revision may do in its cluster: the
-// rights that follow from what the revision defines, from its family, and from how
-// the package manager is set up. The manager and its previews both ask here.
+// Package permission derives the permissions of a revision's runtime in its cluster from
+// the CRDs of the revision, its provider family, and the configuration of the package
+// manager. The manager and its plans both use it.
 package permission
 
 import (
@@ -10,16 +10,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/desired"
-	"github.com/xpkg-dev/xpkg/internal/format"
-	"github.com/xpkg-dev/xpkg/internal/oci"
 	"github.com/xpkg-dev/xpkg/internal/revision"
-	"github.com/xpkg-dev/xpkg/internal/rights"
+	"github.com/xpkg-dev/xpkg/pkg/desired"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/rbac"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// Mode is how a package manager gives rights.
+// Mode is the configuration of permissions of a package manager.
 type Mode struct {
-	// Namespace is where the programs of packages run.
+	// Namespace of the runtimes.
 	Namespace string
 	// Namespaced confines them to it, for everything that lies in a namespace.
 	Namespaced bool
@@ -28,24 +28,24 @@ type Mode struct {
 	ClusterScoped map[schema.GroupResource]bool
 }
 
-// Input gives what the rights of a revision follow from, but for whom its program
-// runs as. Objects are those of the package, and all are the revisions of its kind in
-// the cluster. The failure is InvalidPermissions.
-func Input(rev v1.PackageRevision, pkg *format.Package, objects *desired.Objects, all []v1.PackageRevision, mode Mode) (rights.Input, error) {
-	needs, err := rights.ParseNeeds(pkg.Meta.Annotations[rights.AnnotationPermissions])
+// Input returns the input for deriving the permissions of a revision, without its
+// ServiceAccounts. Objects are the objects of the package, and all are the revisions of
+// its kind in the cluster. It fails with InvalidPermissions.
+func Input(rev v1.PackageRevision, pkg *xpkg.Package, objects *desired.Objects, all []v1.PackageRevision, mode Mode) (rbac.Input, error) {
+	needs, err := rbac.ParseNeeds(pkg.Meta.Annotations[rbac.AnnotationPermissions])
 	if err != nil {
-		return rights.Input{}, err
+		return rbac.Input{}, err
 	}
-	in := rights.Input{
+	in := rbac.Input{
 		Kind: rev.PackageKind(), Package: rev.GetLabels()[v1.LabelPackage], Revision: rev.GetName(),
 		Defined: objects.Defined(), Family: Family(rev, pkg.Meta.Labels[v1.LabelProviderFamily], all), Requests: pkg.Meta.PermissionRequests,
-		SafeStart: pkg.Meta.HasCapability(format.CapabilitySafeStart), Needs: needs,
+		SafeStart: pkg.Meta.HasCapability(xpkg.CapabilitySafeStart), Needs: needs,
 		Namespace: mode.Namespace, Namespaced: mode.Namespaced,
 	}
 	if mode.Namespaced {
 		own, err := objects.ClusterScoped()
 		if err != nil {
-			return rights.Input{}, err
+			return rbac.Input{}, err
 		}
 		in.ClusterScoped = maps.Clone(mode.ClusterScoped)
 		maps.Copy(in.ClusterScoped, own)
@@ -53,9 +53,9 @@ func Input(rev v1.PackageRevision, pkg *format.Package, objects *desired.Objects
 	return in, nil
 }
 
-// Family are the resources that the other packages of a family have defined, as far
-// as they come from the same registry and organization: anybody can write the name
-// of a family on a package. Only what is active counts.
+// Family returns the resources that the other packages of a provider family define, if
+// they come from the same registry and organization: any package can declare any family.
+// Only active revisions count.
 func Family(rev v1.PackageRevision, family string, all []v1.PackageRevision) []schema.GroupResource {
 	if family == "" {
 		return nil

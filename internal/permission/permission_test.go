@@ -1,6 +1,7 @@
 package permission
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -9,14 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/desired"
-	"github.com/xpkg-dev/xpkg/internal/format"
-	"github.com/xpkg-dev/xpkg/internal/rights"
+	"github.com/xpkg-dev/xpkg/pkg/desired"
+	"github.com/xpkg-dev/xpkg/pkg/rbac"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 const family = "provider-family-x"
 
-// member is an active revision of a package of the family, with one definition.
+// member returns an active revision of a package of the family, with one CRD.
 func member(pkg, image string) *v1.ProviderRevision {
 	rev := &v1.ProviderRevision{}
 	rev.SetName(pkg + "-1")
@@ -29,7 +30,7 @@ func member(pkg, image string) *v1.ProviderRevision {
 	return rev
 }
 
-// Only what is active, of another package and of the same publisher is family.
+// Only active revisions of other packages of the same publisher belong to a family.
 func TestFamily(t *testing.T) {
 	me := member("me", "registry.example.org/acme/me:v1")
 	for name, tc := range map[string]struct {
@@ -84,7 +85,7 @@ spec: {group: example.org, scope: Cluster, names: {kind: Whole, plural: wholes}}
 `
 
 func TestInput(t *testing.T) {
-	pkg, err := format.Read([]byte(stream), format.ReadOptions{})
+	pkg, err := xpkg.Read([]byte(stream), xpkg.ReadOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,32 +101,32 @@ func TestInput(t *testing.T) {
 		t.Fatal(err)
 	}
 	bits, wholes := schema.GroupResource{Group: "example.org", Resource: "bits"}, schema.GroupResource{Group: "example.org", Resource: "wholes"}
-	want := rights.Input{
+	want := rbac.Input{
 		Kind: v1.ProviderKind, Package: "me", Revision: "me-1", Defined: []schema.GroupResource{bits, wholes},
 		Requests: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}}, SafeStart: true,
-		Needs:     rights.Needs{Secrets: rights.Nothing, ConfigMaps: rights.Nothing, Events: rights.Recording, Leases: rights.OwnNamespace},
+		Needs:     rbac.Needs{Secrets: rbac.Nothing, ConfigMaps: rbac.Nothing, Events: rbac.Recording, Leases: rbac.OwnNamespace},
 		Namespace: "here", Namespaced: true, ClusterScoped: map[schema.GroupResource]bool{pods: false, bits: false, wholes: true},
 	}
 	if diff := cmp.Diff(want, in); diff != "" {
 		t.Errorf("input (-want +got):\n%s", diff)
 	}
-	pkg.Meta.Annotations[rights.AnnotationPermissions] = "little"
-	if _, err := Input(member("me", "x"), pkg, objects, nil, Mode{}); !rights.ErrInvalidPermissions.Is(err) {
+	pkg.Meta.Annotations[rbac.AnnotationPermissions] = "little"
+	if _, err := Input(member("me", "x"), pkg, objects, nil, Mode{}); !errors.Is(err, rbac.ErrInvalidPermissions) {
 		t.Errorf("an annotation that means nothing: %v", err)
 	}
 }
 
-// An approval is for exactly these rights, however they are written.
+// An approval is valid for exactly these permissions, however they are written.
 func TestApproval(t *testing.T) {
 	get := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}
 	list := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}}
 	rev := member("me", "registry.example.org/acme/me:v1")
 	both := []rbacv1.PolicyRule{get, list}
 	err := Unapproved(rev, both)
-	if !rights.ErrPermissionIncrease.Is(err) {
+	if !errors.Is(err, rbac.ErrPermissionIncrease) {
 		t.Fatalf("more rights: %v", err)
 	}
-	rev.SetAnnotations(map[string]string{AnnotationApproved: rights.Fingerprint([]rbacv1.PolicyRule{list, get})})
+	rev.SetAnnotations(map[string]string{AnnotationApproved: rbac.Fingerprint([]rbacv1.PolicyRule{list, get})})
 	if err := Unapproved(rev, both); err != nil {
 		t.Errorf("what was approved: %v", err)
 	}

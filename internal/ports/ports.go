@@ -1,4 +1,4 @@
-// Package ports chooses ports for what is to be found at the same one again.
+// Package ports allocates TCP ports that a restarted server can bind again.
 package ports
 
 import (
@@ -10,10 +10,9 @@ import (
 	"syscall"
 )
 
-// Lowest and Highest bound the ports that are chosen. They are below those that systems
-// give to whoever listens on port 0, or connects (from 32768 on with Linux), and below
-// those of a cluster's Services (from 30000 on): a port that is let go for a moment is
-// given to nobody by chance, who would answer there or be in the way.
+// Lowest and Highest bound the allocated ports. They are below the ephemeral ports (from
+// 32768 on with Linux) and the node ports of Services (from 30000 on): while the server
+// restarts, the system does not assign the port to another process.
 const (
 	Lowest  = 20000
 	Highest = 29999

@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/desired"
-	"github.com/xpkg-dev/xpkg/internal/failure"
-	"github.com/xpkg-dev/xpkg/internal/format"
-	"github.com/xpkg-dev/xpkg/internal/plan"
+	"github.com/xpkg-dev/xpkg/pkg/desired"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // PolicyOf is the policy that a package asks for, with the defaults of the
@@ -28,6 +28,10 @@ func PolicyOf(p v1.Package) Policy {
 	if spec.RevisionHistoryLimit != nil {
 		out.HistoryLimit = *spec.RevisionHistoryLimit
 	}
+	out.Keep = []string{p.PackageStatus().LastHealthyRevision}
+	if a := p.PackageStatus().Activation; a != nil {
+		out.Keep = append(out.Keep, a.Previous)
+	}
 	if b := p.PackageStatus().Rollback; b != nil && b.Generation == p.GetGeneration() {
 		out.Refused, out.Back = b.From, b.To
 	}
@@ -37,11 +41,15 @@ func PolicyOf(p v1.Package) Policy {
 // MayPull reports whether a policy lets content be fetched from a registry.
 func MayPull(p corev1.PullPolicy) bool { return p != corev1.PullNever }
 
-// Back is the revision that is brought back when another one does not become healthy:
-// the one that was healthy last, whatever was tried since. Where none is known it is
-// the one that was active before, and nothing for the one that was healthy last itself.
+// Back returns the revision that a rollback of another one activates: the one that was
+// healthy last before it, whatever was tried since. Where none is known it is the one that
+// was active before, and nothing for the one that was healthy last itself.
 func Back(p v1.Package, name string, revisions []v1.PackageRevision) string {
-	last := p.PackageStatus().LastHealthyRevision
+	status := p.PackageStatus()
+	last := status.LastHealthyRevision
+	if a := status.Activation; a != nil && a.Healthy && a.Revision == name {
+		last = a.Previous
+	}
 	if last == name {
 		return ""
 	}
@@ -70,7 +78,7 @@ func States(revisions []v1.PackageRevision, current string) []State {
 
 // Current is the revision of the content with a digest as it has to be: a new one
 // when there is none of that name yet, and otherwise a copy of the one that exists.
-func Current(p v1.Package, meta format.Meta, digest, name string, existing v1.PackageRevision, d Decision) v1.PackageRevision {
+func Current(p v1.Package, meta xpkg.Meta, digest, name string, existing v1.PackageRevision, d Decision) v1.PackageRevision {
 	var rev v1.PackageRevision
 	if existing == nil {
 		rev = p.NewRevision()
@@ -88,7 +96,7 @@ func Current(p v1.Package, meta format.Meta, digest, name string, existing v1.Pa
 
 // mirror copies to the revision of the content with a digest what its package
 // says. Which state it has and which number, Decide says.
-func mirror(p v1.Package, meta format.Meta, digest string, rev v1.PackageRevision) {
+func mirror(p v1.Package, meta xpkg.Meta, digest string, rev v1.PackageRevision) {
 	from, to := p.PackageSpec(), rev.RevisionSpec()
 	to.Image, to.Digest = from.Package, digest
 	to.PackagePullPolicy, to.PackagePullSecrets = from.PackagePullPolicy, from.PackagePullSecrets
@@ -220,21 +228,21 @@ func Written(revisions []v1.PackageRevision) map[plan.Ref]plan.Written {
 }
 
 // ErrNameTooLong is the failure of a package that cannot have revisions.
-var ErrNameTooLong = failure.Register(failure.Code{
-	Name: "PackageNameTooLong", Class: failure.Invalid,
+var ErrNameTooLong = errcode.Code{
+	Name: "PackageNameTooLong", Class: errcode.Invalid,
 	Cause: "The name of a package is the value of a label on its revisions, and a label has at most 63 characters.",
 	Fix:   "Install the package under a shorter name.",
-})
+}
 
 // Installable fails when a package cannot be installed with the content that it asks
 // for: with WrongKind when that is of another kind, and with PackageNameTooLong.
-func Installable(p v1.Package, meta format.Meta) error {
+func Installable(p v1.Package, meta xpkg.Meta) error {
 	if n := len(p.GetName()); n > validation.LabelValueMaxLength {
 		return ErrNameTooLong.New(nil, "the name of the %s %s has %d characters", strings.ToLower(p.PackageKind()), p.GetName(), n)
 	}
 	if string(meta.Kind) == p.PackageKind() {
 		return nil
 	}
-	return format.ErrWrongKind.New(nil, "%s is a %s and not a %s", p.PackageSpec().Package, meta.Kind, p.PackageKind()).
+	return xpkg.ErrWrongKind.New(nil, "%s is a %s and not a %s", p.PackageSpec().Package, meta.Kind, p.PackageKind()).
 		WithDo("Install it as a %s instead, with `xpkg install %s %s`.", meta.Kind, strings.ToLower(string(meta.Kind)), p.PackageSpec().Package)
 }

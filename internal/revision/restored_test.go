@@ -1,6 +1,7 @@
 package revision
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -8,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/plan"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 func provider(uid types.UID, ref string) *v1.Provider {
@@ -116,5 +117,25 @@ func TestWritten(t *testing.T) {
 		if diff := cmp.Diff(want, Written(revisions)); diff != "" {
 			t.Errorf("written (-want +got):\n%s", diff)
 		}
+	}
+}
+
+// A revision that was healthy and failed makes place for the one that was healthy before
+// it, and not for itself or for one that failed in between.
+func TestBackFromAHealthyRevision(t *testing.T) {
+	var all []v1.PackageRevision
+	for i, name := range []string{"a", "b", "c"} {
+		r := rev(int64(i+1), "", "")
+		r.Name = name
+		all = append(all, r)
+	}
+	p := provider("", "")
+	p.Status.LastHealthyRevision = "c"
+	p.Status.Activation = &v1.Activation{Revision: "c", Healthy: true, Previous: "a"}
+	if got := Back(p, "c", all); got != "a" {
+		t.Errorf("back to %q, want a", got)
+	}
+	if got := collect("c", "c", States(all, "c"), PolicyOf(p)); !slices.Equal(got, []string{"b"}) {
+		t.Errorf("collected %v, want b: a rollback activates a", got)
 	}
 }

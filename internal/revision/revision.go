@@ -27,6 +27,9 @@ type Policy struct {
 	// that is active in its place. Both are empty when there is none. A decision
 	// that activates any other revision than Back ends this.
 	Refused, Back string
+	// Keep are revisions that a rollback may activate. They are collected after all
+	// others.
+	Keep []string
 }
 
 // Decision is what has to change. Its steps are carried out in the order of the
@@ -58,7 +61,7 @@ func Decide(current string, all []State, p Policy) Decision {
 	}
 	slices.Sort(d.Deactivate)
 	d.Number = number(d.Activate, all)
-	d.Collect = collect(current, d.Activate, all, p.HistoryLimit)
+	d.Collect = collect(current, d.Activate, all, p)
 	return d
 }
 
@@ -138,8 +141,8 @@ func number(name string, all []State) int64 {
 	return highest + 1
 }
 
-func collect(current, active string, all []State, limit int64) []string {
-	if limit <= 0 {
+func collect(current, active string, all []State, p Policy) []string {
+	if p.HistoryLimit <= 0 {
 		return nil
 	}
 	var old []State
@@ -148,13 +151,25 @@ func collect(current, active string, all []State, limit int64) []string {
 			old = append(old, s)
 		}
 	}
-	slices.SortFunc(old, compare)
+	slices.SortFunc(old, func(a, b State) int {
+		return cmp.Or(rank(p.keeps(a))-rank(p.keeps(b)), compare(a, b))
+	})
 	var names []string
-	for excess := int64(len(old)) - limit; excess > 0; excess-- {
+	for excess := int64(len(old)) - p.HistoryLimit; excess > 0; excess-- {
 		names = append(names, old[0].Name)
 		old = old[1:]
 	}
 	return names
+}
+
+func (p Policy) keeps(s State) bool { return slices.Contains(p.Keep, s.Name) }
+
+// rank orders false before true.
+func rank(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // compare orders revisions by age: lowest number first.

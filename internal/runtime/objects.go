@@ -1,12 +1,12 @@
 package runtime
 
-import "github.com/xpkg-dev/xpkg/internal/runtime/shape"
+import "github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 
 // Shape is what the program looks like in a cluster.
-func Shape(p Program) (shape.Objects, error) {
-	return shape.Build(shape.Input{
+func Shape(p Program) (manifests.Objects, error) {
+	return manifests.Build(manifests.Input{
 		Owner: p.Owner, Namespace: p.Namespace, Image: p.Image(), PullPolicy: p.PullPolicy, PullSecrets: p.PullSecrets,
-		TLSServerSecret: p.ServerSecret, TLSClientSecret: p.ClientSecret, Certificates: p.Certificates, AwaitingActivation: p.AwaitingActivation, Config: p.Config,
+		TLSServerSecret: p.ServerSecret, TLSClientSecret: p.ClientSecret, Certificates: p.Certificates, AwaitingActivation: p.AwaitingActivation, Settle: p.Settle, Config: p.Config,
 	})
 }
 

@@ -12,9 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
-	"github.com/xpkg-dev/xpkg/internal/content"
-	"github.com/xpkg-dev/xpkg/internal/oci"
-	"github.com/xpkg-dev/xpkg/internal/plan"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // Program is the program of one package revision.
@@ -25,7 +25,7 @@ type Program struct {
 	Namespace string
 	// Origin is where its image is: that of the package, or the one that the metadata
 	// names in spec.controller.image.
-	Origin content.Origin
+	Origin fetch.Origin
 	// Digest is the image. It was resolved before; a tag never decides what runs.
 	Digest oci.Digest
 	// OfPackage says that the image is that of the package, whose content was fetched
@@ -41,6 +41,10 @@ type Program struct {
 	// Certificates stands for what is in the server's secret. Programs that read it
 	// once are started anew when it changes; empty, they never are for that.
 	Certificates string
+	// Settle is how long the program has to run without a restart before it is available.
+	// Zero means the default of the runtime. The configuration overrides it with
+	// minReadySeconds.
+	Settle time.Duration
 	// Config is what the administrator wants to be different, or nil.
 	Config *v1beta1.DeploymentRuntimeConfig
 	// AwaitingActivation says that nothing needs the program yet: it is made ready,
@@ -53,7 +57,8 @@ func (p Program) Image() string { return p.Origin.Ref.WithDigest(p.Digest).Strin
 
 // State is how a program does.
 type State struct {
-	// Available says that it runs and answers, as far as can be told.
+	// Available reports that the program answers, and has run for its settle time without
+	// a restart.
 	Available bool
 	// Reason is a CamelCase word for why it is not available, and Message says it to a
 	// person. Neither changes with every attempt.
@@ -76,7 +81,35 @@ const (
 	ReasonNotReported = "NotReported"
 	// ReasonWaiting is that of a program that waits for another one to end.
 	ReasonWaiting = "WaitingForPredecessor"
+	// ReasonStarting is the reason of a program that has not run for its settle time.
+	ReasonStarting = "Starting"
+	// ReasonCrashed is the reason of a program that exited and is being restarted.
+	ReasonCrashed = "Crashed"
+	// ReasonCrashLoop is the reason of a program that was restarted at least
+	// crashLoopRestarts times, and exited again or has not run for its settle time since.
+	ReasonCrashLoop = "CrashLoop"
+	// ReasonNotAnswering is the reason of a program that runs and is not ready.
+	ReasonNotAnswering = "NotAnswering"
 )
+
+// crashLoopRestarts is the number of restarts that makes a crash loop. A program that
+// exits once, for example when a connection breaks, is not in one.
+const crashLoopRestarts = 3
+
+// CrashReason returns the reason of a program that exited after a number of restarts.
+func CrashReason(restarts int) string {
+	if restarts >= crashLoopRestarts {
+		return ReasonCrashLoop
+	}
+	return ReasonCrashed
+}
+
+// IsProgramFailure reports whether a reason describes the behavior of the program itself,
+// so that another version may do better. A program that is not available for any other
+// reason, such as a lost node, would not be available in another version either.
+func IsProgramFailure(reason string) bool {
+	return reason == ReasonCrashed || reason == ReasonCrashLoop || reason == ReasonNotAnswering
+}
 
 // A Runtime runs programs. It can be used by many goroutines, for the revisions of
 // one package by one at a time.

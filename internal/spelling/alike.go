@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Alike gives those of the words that are spelled so much like one that they may have
-// been meant: three at most, the likeliest first. Upper and lower case are the same.
+// Alike returns the words whose spelling is similar to word: at most three, the most
+// similar first. It ignores case.
 func Alike(word string, words []string) []string {
 	const most, farthest = 3, 2
 	distance := func(s string) int { return Distance(strings.ToLower(s), strings.ToLower(word)) }

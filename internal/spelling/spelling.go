@@ -1,4 +1,4 @@
-// Package spelling compares words, to suggest what somebody may have meant.
+// Package spelling compares words, to suggest corrections.
 package spelling
 
 // Distance is the number of bytes to insert, remove or replace to make b of a

@@ -5,6 +5,7 @@ package up_test
 import (
 	"testing"
 
+	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/random"
@@ -41,6 +42,16 @@ func tag(t *testing.T, s up.State) name.Tag {
 	return tag
 }
 
+// credentials returns the credentials that writes to the registry need.
+func credentials(t *testing.T, s up.State) remote.Option {
+	t.Helper()
+	token, err := up.RegistryToken(s.DataDir, s.Registry)
+	if err != nil || token == "" {
+		t.Fatalf("no token for the registry: %v", err)
+	}
+	return remote.WithAuth(&authn.Basic{Username: up.RegistryUser, Password: token})
+}
+
 // put makes an object in the API server and an image in the registry.
 func put(t *testing.T, s up.State) v1.Hash {
 	t.Helper()
@@ -53,7 +64,7 @@ func put(t *testing.T, s up.State) v1.Hash {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := remote.Write(tag(t, s), image); err != nil {
+	if err := remote.Write(tag(t, s), image, credentials(t, s)); err != nil {
 		t.Fatal(err)
 	}
 	digest, err := image.Digest()
@@ -100,7 +111,7 @@ func wantNothing(t *testing.T, s up.State) {
 // wantDeletable proves that the registry lets an image go.
 func wantDeletable(t *testing.T, s up.State, digest v1.Hash) {
 	t.Helper()
-	if err := remote.Delete(tag(t, s).Digest(digest.String())); err != nil {
+	if err := remote.Delete(tag(t, s).Digest(digest.String()), credentials(t, s)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := remote.Get(tag(t, s)); err == nil {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/gofrs/flock"
 
-	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/up/child"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 const controlPlaneLog = "controlplane.log"
@@ -40,9 +40,17 @@ func startControlPlane(ctx context.Context, o Options, dir *directory, program s
 	if err != nil {
 		return nil, err
 	}
+	starting, started := context.WithCancel(ctx)
+	unblocked := make(chan struct{})
+	go func() {
+		defer close(unblocked)
+		retryUnblock(starting, dir, o.Unblock, log)
+	}()
 	process, err := child.Start(ctx, child.Options{
 		Program: program, DataDir: dir.path, Port: o.Port, CRDOpenAPI: o.CRDOpenAPI, Log: log,
 	})
+	started()
+	<-unblocked
 	if err != nil {
 		return nil, errors.Join(withLog(err, log.Name()), log.Close())
 	}
@@ -52,11 +60,11 @@ func startControlPlane(ctx context.Context, o Options, dir *directory, program s
 
 // withLog adds the end of the log to a failure that only the log explains.
 func withLog(err error, log string) error {
-	if !ErrControlPlaneFailed.Is(err) {
+	if !errors.Is(err, ErrControlPlaneFailed) {
 		return err
 	}
 	said := errors.New("the log ends with:\n" + lastLines(log, 0))
-	f := failure.From(err)
+	f := errcode.From(err)
 	if f.Why != nil {
 		said = fmt.Errorf("%w; %w", f.Why, said)
 	}

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 const (
@@ -98,7 +98,10 @@ func (b *background) await(ctx context.Context, dir string) (State, error) {
 		case <-b.ended:
 			return State{}, b.failure()
 		case <-ctx.Done():
-			err := terminate(b.process.Pid)
+			err := terminate(b.process)
+			if errors.Is(err, os.ErrProcessDone) {
+				err = nil
+			}
 			<-b.ended
 			return State{}, errors.Join(context.Cause(ctx), err)
 		case <-tick.C:
@@ -123,9 +126,10 @@ func (b *background) failure() error {
 
 // report is the content of the file that reportVariable names.
 type report struct {
-	Code string `json:"code"`
-	What string `json:"what"`
-	Do   string `json:"do"`
+	Code  string `json:"code"`
+	Class string `json:"class"`
+	What  string `json:"what"`
+	Do    string `json:"do"`
 }
 
 // tellStarter writes why this process could not start, when Detach started it.
@@ -134,12 +138,12 @@ func tellStarter(err error) error {
 	if path == "" {
 		return nil
 	}
-	f := failure.From(err)
-	return writeJSON(path, report{Code: f.Code.Name, What: f.Error(), Do: f.Do})
+	f := errcode.From(err)
+	return writeJSON(path, report{Code: f.Code.Name, Class: f.Code.Class.Name, What: f.Error(), Do: f.Do})
 }
 
 // readReport gives the failure in a report; nil when there is none that can be read.
-func readReport(path string) *failure.Error {
+func readReport(path string) *errcode.Error {
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return nil
@@ -148,10 +152,6 @@ func readReport(path string) *failure.Error {
 	if err := json.Unmarshal(content, &r); err != nil {
 		return nil
 	}
-	for _, code := range failure.Codes() {
-		if code.Name == r.Code {
-			return code.New(nil, "%s", r.What).WithDo("%s", r.Do)
-		}
-	}
-	return nil
+	code := errcode.Code{Name: r.Code, Class: errcode.ClassNamed(r.Class)}
+	return code.New(nil, "%s", r.What).WithDo("%s", r.Do)
 }

@@ -40,7 +40,7 @@ func TestDetachAndStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantNothingLeft(t, dir, state)
-	if err := up.Stop(limited(t), dir); !up.ErrNotRunning.Is(err) {
+	if err := up.Stop(limited(t), dir); !errors.Is(err, up.ErrNotRunning) {
 		t.Errorf("second stop: got %v, want ControlPlaneNotRunning", err)
 	}
 }
@@ -54,7 +54,7 @@ func TestDetachPassesTheFailureOn(t *testing.T) {
 	defer taken.Close()
 	dir := t.TempDir()
 	_, err = up.Detach(limited(t), dir, arguments(dir, 0, taken.Addr().(*net.TCPAddr).Port))
-	if !up.ErrPortInUse.Is(err) {
+	if !errors.Is(err, up.ErrPortInUse) {
 		t.Fatalf("got %v, want PortInUse", err)
 	}
 	wantNotRunning(t, dir)
@@ -64,7 +64,7 @@ func TestDetachShowsOutputOfProcessThatNeverRan(t *testing.T) {
 	dir := t.TempDir()
 	// An unknown flag ends a test binary before it runs anything.
 	_, err := up.Detach(limited(t), dir, []string{"-no-such-flag"})
-	if !up.ErrNotReady.Is(err) {
+	if !errors.Is(err, up.ErrNotReady) {
 		t.Fatalf("got %v, want ControlPlaneNotReady", err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "logs", "up.log")); err != nil {

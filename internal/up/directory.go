@@ -33,6 +33,8 @@ const (
 type directory struct {
 	path string
 	lock *flock.Flock
+	// disown releases the lock that identifies this process as the holder.
+	disown func() error
 }
 
 // DefaultDataDir is the data directory of a user who names none:
@@ -64,11 +66,19 @@ func openDirectory(path string, now time.Time) (*directory, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, ErrDataDirUnusable.New(err, "cannot make data directory %s", path)
 	}
+	// Another user may have created the directory since the first check.
+	if err := checkPrivate(path); err != nil {
+		return nil, err
+	}
 	lock, err := lockDirectory(path)
 	if err != nil {
 		return nil, err
 	}
-	d := &directory{path: path, lock: lock}
+	disown, err := lockOwner(path)
+	if err != nil {
+		return nil, errors.Join(ErrDataDirUnusable.New(err, "cannot lock data directory %s", path), lock.Unlock())
+	}
+	d := &directory{path: path, lock: lock, disown: disown}
 	if err := d.prepare(now); err != nil {
 		return nil, errors.Join(ErrDataDirUnusable.New(err, "cannot write to data directory %s", path), d.close())
 	}
@@ -100,9 +110,12 @@ func lockDirectory(path string) (*flock.Flock, error) {
 	return nil, ErrDataDirInUse.New(nil, "data directory %s is in use by process %s", path, holder(path))
 }
 
-// prepare writes who holds the directory, and its layout when it is new. What the
-// last process left behind is wrong now.
+// prepare closes the directory to other users, and writes who holds it, and its
+// layout when it is new. It removes the state of the last process.
 func (d *directory) prepare(now time.Time) error {
+	if err := os.Chmod(d.path, 0o700); err != nil { //nolint:gosec // A folder needs the right to enter it.
+		return err
+	}
 	if err := errors.Join(remove(d.file(pidName)), remove(d.file(stateName))); err != nil {
 		return err
 	}
@@ -122,7 +135,7 @@ func (d *directory) prepare(now time.Time) error {
 
 // close gives the directory back.
 func (d *directory) close() error {
-	return errors.Join(remove(d.file(stateName)), remove(d.file(pidName)), d.lock.Unlock())
+	return errors.Join(remove(d.file(stateName)), remove(d.file(pidName)), d.disown(), d.lock.Unlock())
 }
 
 func (d *directory) file(name string) string { return filepath.Join(d.path, name) }
@@ -145,7 +158,8 @@ func held(path, name string) bool {
 	return !ours && err == nil
 }
 
-// holderPID is the process that holds the directory; 0 when it is not known.
+// holderPID returns the recorded process id of the holder, and 0 if there is none. It
+// is for messages: the process may have ended, and another one may have its id.
 func holderPID(path string) int {
 	content, err := os.ReadFile(filepath.Join(path, pidName))
 	if err != nil {
@@ -158,8 +172,13 @@ func holderPID(path string) int {
 	return pid
 }
 
+// holder returns the process that holds a directory, for messages.
 func holder(path string) string {
-	if pid := holderPID(path); pid != 0 {
+	pid, err := ownerPID(path)
+	if err != nil || pid == 0 {
+		pid = holderPID(path)
+	}
+	if pid != 0 {
 		return strconv.Itoa(pid)
 	}
 	return "unknown"

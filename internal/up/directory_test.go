@@ -3,18 +3,20 @@
 package up_test
 
 import (
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/up"
 	"github.com/xpkg-dev/xpkg/internal/up/child"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 // withoutControlPlane lets a test run up to the point where the program would be
@@ -52,7 +54,7 @@ func TestDirectoryThatIsNotTaken(t *testing.T) {
 	withoutControlPlane(t)
 	tests := map[string]struct {
 		files map[string]string
-		want  failure.Code
+		want  errcode.Code
 	}{
 		"of somebody else":       {map[string]string{"thesis.txt": "years of work"}, up.ErrDataDirForeign},
 		"version of something":   {map[string]string{"version.json": `{"version":"1.2.3"}`}, up.ErrDataDirForeign},
@@ -66,14 +68,14 @@ func TestDirectoryThatIsNotTaken(t *testing.T) {
 			for file, content := range test.files {
 				write(t, filepath.Join(dir, file), content)
 			}
-			_, detached := up.Detach(t.Context(), dir, nil)
+			_, detached := up.Detach(t.Context(), dir, noTests)
 			_, status := up.Status(dir)
 			for command, err := range map[string]error{
 				"run":    up.Run(t.Context(), up.Options{Dir: dir}),
 				"detach": detached,
 				"status": status,
 			} {
-				if !test.want.Is(err) {
+				if !errors.Is(err, test.want) {
 					t.Errorf("%s: got %v, want %s", command, err, test.want.Name)
 				}
 			}
@@ -89,7 +91,7 @@ func TestDirectoryUnusable(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	write(t, file, "")
 	for name, dir := range map[string]string{"no name": "", "a file": file, "in a file": filepath.Join(file, "dir")} {
-		if err := up.Run(t.Context(), up.Options{Dir: dir}); !up.ErrDataDirUnusable.Is(err) {
+		if err := up.Run(t.Context(), up.Options{Dir: dir}); !errors.Is(err, up.ErrDataDirUnusable) {
 			t.Errorf("%s: got %v, want DataDirUnusable", name, err)
 		}
 	}
@@ -104,7 +106,7 @@ func TestStatusOfNothing(t *testing.T) {
 	if _, err := os.Stat(dir); err == nil {
 		t.Error("looking made the directory")
 	}
-	if err := up.Stop(t.Context(), dir); !up.ErrNotRunning.Is(err) {
+	if err := up.Stop(t.Context(), dir); !errors.Is(err, up.ErrNotRunning) {
 		t.Errorf("stop: got %v, want ControlPlaneNotRunning", err)
 	}
 }
@@ -130,16 +132,93 @@ func TestPortInUse(t *testing.T) {
 			test.options.Dir = t.TempDir()
 			test.options.Progress = func(e up.Event) { t.Errorf("started %s", e.Stage) }
 			err := up.Run(t.Context(), test.options)
-			if !up.ErrPortInUse.Is(err) {
+			if !errors.Is(err, up.ErrPortInUse) {
 				t.Fatalf("got %v, want PortInUse", err)
 			}
-			said := failure.Message(err)
+			said := errcode.Message(err)
 			for _, word := range []string{strconv.Itoa(port), test.who, test.flag} {
 				if !strings.Contains(said, word) {
 					t.Errorf("%q does not name %s", said, word)
 				}
 			}
 		})
+	}
+}
+
+// A control plane that never answers, as with a damaged write-ahead log, does not
+// block a start for ever.
+func TestStartHasADeadline(t *testing.T) {
+	silent := filepath.Join(t.TempDir(), "silent")
+	if err := os.WriteFile(silent, []byte("#!/bin/sh\necho the log of etcd >&2\ncat >/dev/null\n"), 0o700); err != nil { //nolint:gosec // It is a program.
+		t.Fatal(err)
+	}
+	t.Setenv(child.Variable, silent)
+	dir := t.TempDir()
+	err := up.Run(t.Context(), up.Options{Dir: dir, StartTimeout: time.Second})
+	if !errors.Is(err, up.ErrNotReady) {
+		t.Fatalf("got %v, want ControlPlaneNotReady", err)
+	}
+	for _, word := range []string{dir, "within 1s", "the log of etcd", "controlplane.log", "--start-timeout", "mv " + dir + "/etcd"} {
+		if said := errcode.Message(err); !strings.Contains(said, word) {
+			t.Errorf("%q does not name %s", said, word)
+		}
+	}
+	wantNotRunning(t, dir)
+	t.Setenv(timeoutVariable, "1s")
+	if _, err := up.Detach(limited(t), dir, arguments(dir, 0, 0)); !errors.Is(err, up.ErrNotReady) || !strings.Contains(err.Error(), "within 1s") {
+		t.Errorf("detached: got %v, want ControlPlaneNotReady with its reason", err)
+	}
+	wantNotRunning(t, dir)
+}
+
+// Installed packages name the port of the registry, so it stays the same once it was
+// chosen, whatever the next start asks for, unless that names another port.
+func TestPortsAreKept(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	port := taken.Addr().(*net.TCPAddr).Port
+	withoutControlPlane(t)
+	for file, who := range map[string]string{"registry.port": "installed packages", "apiserver.port": "kubeconfigs"} {
+		for _, asked := range []int{0, up.LastPort} {
+			dir := t.TempDir()
+			write(t, filepath.Join(dir, "version.json"), `{"kind":"xpkg control plane","layout":1}`)
+			write(t, filepath.Join(dir, file), strconv.Itoa(port)+"\n")
+			err := up.Run(t.Context(), up.Options{Dir: dir, Port: asked, RegistryPort: asked})
+			if !errors.Is(err, up.ErrPortInUse) {
+				t.Fatalf("%s, %d: got %v, want PortInUse", file, asked, err)
+			}
+			said := errcode.Message(err)
+			for _, word := range []string{taken.Addr().String(), who + " name this address", "port"} {
+				if !strings.Contains(said, word) {
+					t.Errorf("%q does not name %s", said, word)
+				}
+			}
+		}
+	}
+}
+
+func TestMovedRegistryIsReported(t *testing.T) {
+	t.Setenv(child.Variable, "/bin/false")
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "version.json"), `{"kind":"xpkg control plane","layout":1}`)
+	write(t, filepath.Join(dir, "registry.port"), "1\n")
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	l.Close()
+	var warnings []string
+	_ = up.Run(t.Context(), up.Options{Dir: dir, RegistryPort: port, Progress: func(e up.Event) {
+		if e.Warning != "" {
+			warnings = append(warnings, e.Warning)
+		}
+	}})
+	if len(warnings) != 1 || !strings.Contains(warnings[0], "--registry-port 1 ") || !strings.Contains(warnings[0], strconv.Itoa(port)) {
+		t.Errorf("got %q", warnings)
 	}
 }
 
@@ -152,7 +231,7 @@ func TestProgramMissing(t *testing.T) {
 		"a folder, still": t.TempDir(),
 	} {
 		t.Setenv(child.Variable, program)
-		if err := up.Run(t.Context(), up.Options{Dir: dir}); !up.ErrControlPlaneMissing.Is(err) {
+		if err := up.Run(t.Context(), up.Options{Dir: dir}); !errors.Is(err, up.ErrControlPlaneMissing) {
 			t.Errorf("%s: got %v, want ControlPlaneMissing", name, err)
 		}
 	}
@@ -166,7 +245,7 @@ func TestProgramSaysNothing(t *testing.T) {
 	t.Setenv(child.Variable, "/bin/false")
 	dir := t.TempDir()
 	err := up.Run(t.Context(), up.Options{Dir: dir})
-	if !up.ErrControlPlaneFailed.Is(err) {
+	if !errors.Is(err, up.ErrControlPlaneFailed) {
 		t.Fatalf("got %v, want ControlPlaneFailed", err)
 	}
 	wantNotRunning(t, dir)

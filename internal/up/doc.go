@@ -8,6 +8,7 @@
 //	DIR/kubeconfig         for clients of the API server
 //	DIR/pki, DIR/etcd      keys and the database, of the child process
 //	DIR/registry           the images
+//	DIR/registry.token     the secret that pushes to the registry need
 //	DIR/cache              what can be fetched again
 //	DIR/logs               the logs
 //

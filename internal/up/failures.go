@@ -1,8 +1,8 @@
 package up
 
 import (
-	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/up/child"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 // Failures of a start that the child process reports too.
@@ -17,34 +17,39 @@ var (
 // Failures of the data directory, of the parts in this process, and of a control
 // plane that runs in the background.
 var (
-	ErrDataDirForeign = failure.Register(failure.Code{
-		Name: "DataDirForeign", Class: failure.Conflict,
+	ErrDataDirForeign = errcode.Code{
+		Name: "DataDirForeign", Class: errcode.Conflict,
 		Cause: "The directory has files in it that xpkg did not make.",
 		Fix:   "Choose an empty directory, or one that does not exist yet, with --data-dir.",
-	})
-	ErrDataDirVersion = failure.Register(failure.Code{
-		Name: "DataDirVersion", Class: failure.Unsupported,
+	}
+	ErrDataDirUnsafe = errcode.Code{
+		Name: "DataDirUnsafe", Class: errcode.Usage,
+		Cause: "The data directory belongs to another user, or other users can write to it or replace it.",
+		Fix:   "Choose a directory of your own with --data-dir, or correct the owner and the mode of this one.",
+	}
+	ErrDataDirVersion = errcode.Code{
+		Name: "DataDirVersion", Class: errcode.Unsupported,
 		Cause: "Another version of xpkg made the data directory, with a layout that this one does not know.",
 		Fix:   "Use the version of xpkg that made it, or choose another directory with --data-dir.",
-	})
-	ErrRegistryFailed = failure.Register(failure.Code{
-		Name: "RegistryFailed", Class: failure.Unavailable,
+	}
+	ErrRegistryFailed = errcode.Code{
+		Name: "RegistryFailed", Class: errcode.Unavailable,
 		Cause: "The registry of the control plane did not start, or ended by itself.",
 		Fix:   "Read logs/registry.log in the data directory.",
-	})
-	ErrNotRunning = failure.Register(failure.Code{
-		Name: "ControlPlaneNotRunning", Class: failure.NotFound,
+	}
+	ErrNotRunning = errcode.Code{
+		Name: "ControlPlaneNotRunning", Class: errcode.NotFound,
 		Cause: "No control plane runs with this data directory.",
 		Fix:   "Start one with \"xpkg up\", or name its directory with --data-dir.",
-	})
-	ErrNotStopped = failure.Register(failure.Code{
-		Name: "ControlPlaneNotStopped", Class: failure.Timeout,
+	}
+	ErrNotStopped = errcode.Code{
+		Name: "ControlPlaneNotStopped", Class: errcode.Timeout,
 		Cause: "The process of the control plane did not end when it was told to.",
 		Fix:   "Read logs/up.log in the data directory, and end the process by its id.",
-	})
-	ErrNotReady = failure.Register(failure.Code{
-		Name: "ControlPlaneNotReady", Class: failure.Unavailable,
-		Cause: "The control plane in the background ended before it was ready.",
-		Fix:   "Read logs/up.log in the data directory.",
-	})
+	}
+	ErrNotReady = errcode.Code{
+		Name: "ControlPlaneNotReady", Class: errcode.Unavailable,
+		Cause: "The control plane ended before it was ready, or was not ready in time: the machine is busy, the database is damaged, or the manager fails.",
+		Fix:   "Read logs/controlplane.log and logs/up.log in the data directory. Allow more time with --start-timeout, or repair the database as the message describes.",
+	}
 )

@@ -65,7 +65,8 @@ func get(ctx context.Context, client *http.Client, url string) error {
 		return err
 	}
 	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
+	// A registry answers 401 to a ping without credentials; reads need none.
+	if response.StatusCode != http.StatusOK && response.StatusCode != http.StatusUnauthorized {
 		return errors.New(response.Status)
 	}
 	return nil

@@ -27,7 +27,7 @@ type Env struct {
 	Ready func()
 }
 
-func newEnv(plane *controlPlane, images *registry, dir *directory, ready func()) (Env, error) {
+func newEnv(plane *controlPlane, images *registryServer, dir *directory, ready func()) (Env, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", plane.Kubeconfig)
 	if err != nil {
 		return Env{}, ErrControlPlaneFailed.New(err, "cannot read the kubeconfig of the control plane")

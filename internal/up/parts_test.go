@@ -3,8 +3,6 @@ package up
 import (
 	"context"
 	"errors"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -47,36 +45,6 @@ func TestBackoff(t *testing.T) {
 			t.Errorf("reported %q", reported)
 		}
 	})
-}
-
-func TestGuard(t *testing.T) {
-	handler := guard(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	tests := map[string]struct {
-		host, origin string
-		want         int
-	}{
-		"address":      {"127.0.0.1:15000", "", http.StatusOK},
-		"name":         {"localhost:15000", "", http.StatusOK},
-		"IPv6":         {"[::1]:15000", "", http.StatusOK},
-		"without port": {"localhost", "", http.StatusOK},
-		"rebinding":    {"evil.example:15000", "", http.StatusForbidden},
-		"other site":   {"127.0.0.1:15000", "https://evil.example", http.StatusForbidden},
-		"other host":   {"192.168.1.1:15000", "", http.StatusForbidden},
-	}
-	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			request := httptest.NewRequest(http.MethodGet, "/v2/", nil)
-			request.Host = test.host
-			if test.origin != "" {
-				request.Header.Set("Origin", test.origin)
-			}
-			response := httptest.NewRecorder()
-			handler.ServeHTTP(response, request)
-			if response.Code != test.want {
-				t.Errorf("got %d, want %d", response.Code, test.want)
-			}
-		})
-	}
 }
 
 func TestLastLines(t *testing.T) {

@@ -2,6 +2,7 @@ package up
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"strconv"
@@ -9,12 +10,16 @@ import (
 	"syscall"
 
 	"github.com/xpkg-dev/xpkg/internal/ports"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 // The ports that "xpkg up" uses unless it is told otherwise.
 const (
 	DefaultPort         = 16443
 	DefaultRegistryPort = 15000
+	// LastPort stands for the port of the last start, or for the default port in a
+	// new data directory.
+	LastPort = -1
 )
 
 const (
@@ -24,20 +29,56 @@ const (
 	loopback         = "127.0.0.1"
 )
 
-// openPorts proves that the ports are free before anything is started, and opens
-// that of the registry. Port 0 stands for the port of the last start, or for a free
-// one.
-func openPorts(d *directory, port, registryPort int) (net.Listener, error) {
-	if port = orLast(d, port, apiPortName); port != 0 {
+// openPorts proves that the ports are free before anything is started, opens the
+// port of the registry, and returns the port of the API server; 0 lets the child
+// choose a free one. A port that clients know from an earlier start is never replaced
+// by another one: kubeconfigs and installed packages name it.
+func openPorts(o Options, d *directory) (net.Listener, int, error) {
+	port, known := chosenPort(d, o.Port, apiPortName, DefaultPort)
+	if port != 0 {
 		probe, err := listen(port, "the API server", "--port")
 		if err != nil {
-			return nil, err
+			return nil, 0, keptPort(err, known, "kubeconfigs", "--port")
 		}
 		if err := probe.Close(); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 	}
-	return openRegistryPort(d, orLast(d, registryPort, registryPortName))
+	registryPort, known := chosenPort(d, o.RegistryPort, registryPortName, DefaultRegistryPort)
+	if known != 0 && known != registryPort {
+		o.Progress(Event{Stage: StageRegistry, Warning: fmt.Sprintf(
+			"the registry moves from %[1]s:%[2]d to %[1]s:%[3]d; packages that were installed from %[1]s:%[2]d cannot be fetched there any more. "+
+				"Start with --registry-port %[2]d to keep the address", loopback, known, registryPort)})
+	}
+	listener, err := openRegistryPort(d, registryPort)
+	return listener, port, keptPort(err, known, "installed packages", "--registry-port")
+}
+
+// chosenPort returns the port for a start, and the port of the last one; 0 where
+// there is none.
+func chosenPort(d *directory, asked int, name string, standard int) (port, known int) {
+	known = lastPort(d, name)
+	switch {
+	case asked > 0:
+		return asked, known
+	case known != 0:
+		return known, known
+	case asked == LastPort:
+		return standard, 0
+	}
+	return 0, 0
+}
+
+// keptPort adds to the failure of a port that it was kept from an earlier start.
+func keptPort(err error, known int, who, flag string) error {
+	if err == nil || known == 0 {
+		return err
+	}
+	f := errcode.From(err)
+	address := net.JoinHostPort(loopback, strconv.Itoa(known))
+	return f.Code.New(f.Why, "%s", f.What).WithDo(
+		"Stop the program that listens on %s and run the same command again: %s name this address since an earlier start. "+
+			"To give it up, choose another port with %s.", address, who, flag)
 }
 
 func openRegistryPort(d *directory, port int) (net.Listener, error) {
@@ -80,12 +121,9 @@ func anyPort(who, flag string) (net.Listener, error) {
 	return listener, nil
 }
 
-// orLast is the port, or for 0 the one that a file of the directory remembers. A
-// missing or damaged file counts as 0.
-func orLast(d *directory, port int, name string) int {
-	if port != 0 {
-		return port
-	}
+// lastPort returns the port that a file of the directory keeps. A missing or damaged
+// file counts as 0.
+func lastPort(d *directory, name string) int {
 	content, err := os.ReadFile(d.file(name))
 	if err != nil {
 		return 0

@@ -15,15 +15,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 	"github.com/xpkg-dev/xpkg/internal/up"
 	"github.com/xpkg-dev/xpkg/internal/up/child"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 // asProcess is the first argument of this test binary when a test runs it as the
 // process of a control plane: asProcess DIR PORT REGISTRYPORT.
 const asProcess = "control-plane-of-a-test"
+
+// timeoutVariable bounds the start of such a process.
+const timeoutVariable = "XPKG_TEST_START_TIMEOUT"
 
 func TestMain(m *testing.M) {
 	if len(os.Args) == 5 && os.Args[1] == asProcess {
@@ -39,6 +42,7 @@ func runProcess(dir, port, registryPort string) int {
 	o := up.Options{Dir: dir, Version: "test"}
 	o.Port, _ = strconv.Atoi(port)
 	o.RegistryPort, _ = strconv.Atoi(registryPort)
+	o.StartTimeout, _ = time.ParseDuration(os.Getenv(timeoutVariable))
 	o.Progress = func(e up.Event) {
 		if e.State != nil {
 			_ = json.NewEncoder(os.Stdout).Encode(e.State)
@@ -46,10 +50,14 @@ func runProcess(dir, port, registryPort string) int {
 	}
 	if err := up.Run(ctx, o); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
-		return failure.From(err).Code.Class.Exit
+		return errcode.From(err).Code.Class.Exit
 	}
 	return 0
 }
+
+// noTests are arguments with which this test binary runs no test. Without them, a
+// Detach that should have failed would run all tests again, and so on.
+var noTests = []string{"-test.run=^$"}
 
 func arguments(dir string, port, registryPort int) []string {
 	return []string{asProcess, dir, strconv.Itoa(port), strconv.Itoa(registryPort)}

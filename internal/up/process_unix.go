@@ -10,6 +10,3 @@ import (
 // ownSession takes the process away from the terminal, so that it stays when the
 // terminal is closed.
 func ownSession(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
-
-// terminate asks a process to stop.
-func terminate(pid int) error { return syscall.Kill(pid, syscall.SIGTERM) }

@@ -1,7 +1,6 @@
 package up
 
 import (
-	"os"
 	"os/exec"
 	"syscall"
 )
@@ -13,14 +12,4 @@ const detachedProcess = 0x00000008
 // console is closed.
 func ownSession(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP | detachedProcess}
-}
-
-// terminate ends a process. Windows has no way to ask one without a console; its
-// child notices and stops in order, and that has everything that must be kept.
-func terminate(pid int) error {
-	process, err := os.FindProcess(pid)
-	if err != nil {
-		return err
-	}
-	return process.Kill()
 }

@@ -26,6 +26,9 @@ type Event struct {
 	// Err is an end of the manager that it recovers from by itself: it is started
 	// again after a pause.
 	Err error
+	// Warning is a message about the registry that the user should see, such as a
+	// push that moves the tag of an installed package.
+	Warning string
 	// State is set with StageReady.
 	State *State
 }

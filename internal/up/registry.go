@@ -3,22 +3,33 @@ package up
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/olareg/olareg"
 	"github.com/olareg/olareg/config"
 	"github.com/olareg/olareg/types"
+
+	"github.com/xpkg-dev/xpkg/internal/up/registry"
 )
 
 // registryGrace is how long a stop waits for requests to the registry.
 const registryGrace = time.Second
 
-// A registry serves the images of the data directory.
-type registry struct {
+// The folders of a repository that hold unfinished uploads and blobs. No component
+// of a repository's name can be "_uploads", and olareg reserves "blobs".
+const (
+	uploadsFolder = "_uploads"
+	blobsFolder   = "blobs"
+)
+
+// A registryServer serves the images of the data directory.
+type registryServer struct {
 	server  *http.Server
 	images  *olareg.Server
 	log     *os.File
@@ -27,26 +38,43 @@ type registry struct {
 	err     error // to be read after done is closed
 }
 
-// startRegistry serves on a port that is open already.
-func startRegistry(d *directory, listener net.Listener) (*registry, error) {
+// startRegistry serves on a port that is open already. It removes the parts of
+// uploads that a killed process has left.
+func startRegistry(o Options, d *directory, listener net.Listener, uses registry.Uses) (*registryServer, error) {
+	token, err := ensureToken(d)
+	if err != nil {
+		return nil, err
+	}
+	if err := removeUploads(d.registry()); err != nil {
+		return nil, ErrDataDirUnusable.New(err, "cannot remove unfinished uploads from %s", d.registry())
+	}
 	log, err := openLog(d.logs(), "registry.log")
 	if err != nil {
 		return nil, err
 	}
 	yes := true
+	logger := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	images := olareg.New(config.Config{
 		Storage: config.ConfigStorage{StoreType: config.StoreDir, RootDir: d.registry()},
 		API: config.ConfigAPI{
 			DeleteEnabled: &yes,
 			Blob:          config.ConfigAPIBlob{DeleteEnabled: &yes},
 		},
-		Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelInfo})),
+		Log: logger,
 	})
-	r := &registry{
-		server:  &http.Server{Handler: guard(images), ReadHeaderTimeout: 5 * time.Second},
+	address := listener.Addr().String()
+	handler := registry.Handler(images, registry.Options{
+		Token: token, Login: LoginCommand(State{DataDir: d.path, Registry: address}), MaxUpload: o.MaxUpload, Uses: uses,
+		Report: func(message string) {
+			logger.Warn(message)
+			o.Progress(Event{Stage: StageRegistry, Warning: message})
+		},
+	})
+	r := &registryServer{
+		server:  &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second},
 		images:  images,
 		log:     log,
-		address: listener.Addr().String(),
+		address: address,
 		done:    make(chan struct{}),
 	}
 	go func() {
@@ -58,7 +86,7 @@ func startRegistry(d *directory, listener net.Listener) (*registry, error) {
 
 // stop ends the registry. Requests that take longer than the grace are cut off: an
 // upload that did not end is no image.
-func (r *registry) stop() error {
+func (r *registryServer) stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), registryGrace)
 	defer cancel()
 	err := r.server.Shutdown(ctx)
@@ -67,6 +95,28 @@ func (r *registry) stop() error {
 	}
 	<-r.done
 	return errors.Join(err, found(r.images.Close()), r.log.Close())
+}
+
+// removeUploads removes the parts of uploads from the folder of the images.
+func removeUploads(images string) error {
+	var folders []string
+	err := filepath.WalkDir(images, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		switch name := entry.Name(); {
+		case entry.IsDir() && name == uploadsFolder:
+			folders = append(folders, path)
+			return filepath.SkipDir
+		case entry.IsDir() && name == blobsFolder:
+			return filepath.SkipDir
+		}
+		return nil
+	})
+	for _, folder := range folders {
+		err = errors.Join(err, os.RemoveAll(folder))
+	}
+	return err
 }
 
 // found leaves out of what went wrong that a repository is not there: the library looks

@@ -31,7 +31,7 @@ type Report struct {
 
 // Status looks at a data directory. It asks nobody, so it takes no time. A
 // directory that does not exist has no control plane; one that is not ours is a
-// failure: ErrDataDirForeign, ErrDataDirVersion or ErrDataDirUnusable.
+// failure: ErrDataDirForeign, ErrDataDirUnsafe, ErrDataDirVersion or ErrDataDirUnusable.
 func Status(dataDir string) (Report, error) {
 	path, err := absolute(dataDir)
 	if err != nil {
@@ -47,7 +47,9 @@ func Status(dataDir string) (Report, error) {
 	if !r.Running {
 		return r, nil
 	}
-	r.PID = holderPID(path)
+	if r.PID, err = ownerPID(path); err != nil || r.PID == 0 {
+		r.PID = holderPID(path)
+	}
 	// A state of another process was left behind by one that was killed.
 	if state, err := readState(path); err == nil && state.PID == r.PID {
 		r.State, r.Ready = state, true

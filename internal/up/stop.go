@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"time"
+
+	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
 // stopGrace is how long Stop waits for each of the two processes: for the one that
@@ -19,8 +22,6 @@ func Stop(ctx context.Context, dataDir string) error {
 	if err != nil {
 		return err
 	}
-	// The lock proves that the process id is not the one of a process long gone,
-	// which may be anybody's by now.
 	if held(path, lockName) {
 		err = stopHolder(ctx, path)
 	} else if !held(path, childLockName) {
@@ -34,26 +35,48 @@ func Stop(ctx context.Context, dataDir string) error {
 
 // stopHolder stops the process that holds the directory.
 func stopHolder(ctx context.Context, path string) error {
-	pid := holderPID(path)
-	if pid == 0 {
-		return ErrNotStopped.New(nil, "cannot tell which process uses %s", path).
-			WithDo("Wait until it has started, and try again.")
+	process, err := findHolder(path)
+	if err != nil {
+		return err
 	}
-	if err := terminate(pid); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return ErrNotStopped.New(err, "cannot tell process %d to stop", pid)
+	defer process.Release() //nolint:errcheck // It only closes the handle.
+	if err := terminate(process); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return ErrNotStopped.New(err, "cannot signal process %d to stop", process.Pid)
 	}
-	err := waitFree(ctx, path, lockName, stopGrace)
+	err = waitFree(ctx, path, lockName, stopGrace)
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	process, err := os.FindProcess(pid)
-	if err == nil {
-		err = process.Kill()
-	}
-	if err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return ErrNotStopped.New(err, "cannot kill process %d", pid)
+	if err := process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return ErrNotStopped.New(err, "cannot kill process %d", process.Pid)
 	}
 	return waitFree(ctx, path, lockName, stopGrace)
+}
+
+// findHolder returns the process that holds the directory, as the kernel knows it. The
+// recorded process id is not used: another process may have that id by now, and other
+// users may have changed the record. The process is opened before its lock is read again,
+// so the handle never stands for a later process with the same id.
+func findHolder(path string) (*os.Process, error) {
+	pid, err := ownerPID(path)
+	if err != nil {
+		return nil, ErrNotStopped.New(err, "cannot determine which process holds %s", path)
+	}
+	if pid == 0 {
+		return nil, ErrNotStopped.New(nil, "a process holds %s, but it is not a running control plane of this PID namespace", path).
+			WithDo("If it is starting, wait and try again. Otherwise run `fuser %s` to find the process, and stop it where it was started.",
+				wording.ShellWord(filepath.Join(path, lockName)))
+	}
+	process, err := os.FindProcess(pid)
+	if err != nil {
+		return nil, ErrNotStopped.New(err, "cannot open process %d", pid)
+	}
+	if again, err := ownerPID(path); err != nil || again != pid {
+		return nil, errors.Join(
+			ErrNotStopped.New(err, "another process has started to hold %s, or process %d is stopping", path, pid).WithDo("Try again."),
+			process.Release())
+	}
+	return process, nil
 }
 
 // waitFree waits until no process holds a lock of the directory.

@@ -14,11 +14,20 @@ type Options struct {
 	// Dir is the data directory; see DefaultDataDir.
 	Dir string
 	// Port and RegistryPort are ports of the loopback interface; see DefaultPort and
-	// DefaultRegistryPort. 0 takes the port of the last start, or a free one.
+	// DefaultRegistryPort. 0 takes the port of the last start, or a free one, and
+	// LastPort that of the last start, or the default.
 	Port, RegistryPort int
 	// CRDOpenAPI publishes the schemas of custom resources in OpenAPI, which costs
 	// memory; without it "kubectl explain" does not know custom resources.
 	CRDOpenAPI bool
+	// MaxUpload bounds the bytes of one blob that is pushed to the registry; 0 means
+	// DefaultMaxUpload.
+	MaxUpload int64
+	// StartTimeout bounds the time until everything is ready; 0 means
+	// DefaultStartTimeout.
+	StartTimeout time.Duration
+	// Unblock is called while the API server starts. It may be nil.
+	Unblock Unblock
 	// Manager is the package manager. Without one the control plane has none.
 	Manager Manager
 	// Progress gets the steps of the start and of the stop. It may be nil, and must
@@ -33,6 +42,12 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	if o.Now == nil {
 		o.Now = time.Now
+	}
+	if o.StartTimeout == 0 {
+		o.StartTimeout = DefaultStartTimeout
+	}
+	if o.MaxUpload == 0 {
+		o.MaxUpload = DefaultMaxUpload
 	}
 	if o.Progress == nil {
 		o.Progress = func(Event) {}
@@ -76,27 +91,33 @@ func run(ctx context.Context, o Options) (err error) {
 	if err := waitForPrevious(ctx, o, dir); err != nil {
 		return err
 	}
-	listener, err := openPorts(dir, o.Port, o.RegistryPort)
+	listener, port, err := openPorts(o, dir)
 	if err != nil {
 		return err
 	}
 	defer listener.Close()
-	plane, err := startControlPlane(ctx, o, dir, program)
+	o.Port = port
+	deadline := newDeadline(ctx, o, dir)
+	defer deadline.stop()
+	plane, err := startControlPlane(deadline.ctx, o, dir, program)
 	if err != nil {
-		return err
+		return deadline.explain(err, "the API server did not answer")
 	}
-	return serve(ctx, o, dir, plane, listener, begin)
+	o.Progress = deadline.observe(o.Progress)
+	return serve(ctx, o, dir, plane, listener, deadline, begin)
 }
 
 // serve runs the parts of this process until the context ends, and then stops them
 // and the child.
-func serve(ctx context.Context, o Options, dir *directory, plane *controlPlane, listener net.Listener, begin time.Time) (err error) {
+func serve(
+	ctx context.Context, o Options, dir *directory, plane *controlPlane, listener net.Listener, deadline *deadline, begin time.Time,
+) (err error) {
 	stopped := func() {}
 	defer func() { stopped() }()
 	defer join(&err, plane.stop)
 
 	done := o.stage(StageRegistry)
-	images, err := startRegistry(dir, listener)
+	images, err := startRegistry(o, dir, listener, installedUses(plane.Kubeconfig))
 	if err != nil {
 		return err
 	}
@@ -111,9 +132,10 @@ func serve(ctx context.Context, o Options, dir *directory, plane *controlPlane, 
 	}
 	defer startManager(ctx, o, env)()
 	defer func() { stopped = o.stage(StageStopping) }()
-	if err := watch(ctx, plane, images, ready); err != nil {
-		return err
+	if err := watch(deadline.ctx, plane, images, ready); err != nil {
+		return deadline.explain(err, "the package manager did not become ready")
 	}
+	deadline.stop()
 	done()
 	if err := announce(o, dir, plane, images, begin); err != nil {
 		return err
@@ -126,7 +148,7 @@ func serve(ctx context.Context, o Options, dir *directory, plane *controlPlane, 
 
 // watch waits until a part ends, the context ends, or the channel is closed; only
 // the last is no error.
-func watch(ctx context.Context, plane *controlPlane, images *registry, until <-chan struct{}) error {
+func watch(ctx context.Context, plane *controlPlane, images *registryServer, until <-chan struct{}) error {
 	select {
 	case <-until:
 		return nil
@@ -140,7 +162,7 @@ func watch(ctx context.Context, plane *controlPlane, images *registry, until <-c
 }
 
 // announce writes the state for other commands, and tells that all is ready.
-func announce(o Options, dir *directory, plane *controlPlane, images *registry, begin time.Time) error {
+func announce(o Options, dir *directory, plane *controlPlane, images *registryServer, begin time.Time) error {
 	state := State{
 		DataDir:         dir.path,
 		PID:             os.Getpid(),

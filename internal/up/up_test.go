@@ -83,13 +83,13 @@ func TestDirectoryInUse(t *testing.T) {
 	dir := t.TempDir()
 	start(t, up.Options{Dir: dir})
 	err := up.Run(t.Context(), up.Options{Dir: dir})
-	if !up.ErrDataDirInUse.Is(err) {
+	if !errors.Is(err, up.ErrDataDirInUse) {
 		t.Fatalf("got %v, want DataDirInUse", err)
 	}
 	if !strings.Contains(err.Error(), strconv.Itoa(os.Getpid())) {
 		t.Errorf("%q does not name the process", err)
 	}
-	if _, err := up.Detach(t.Context(), dir, nil); !up.ErrDataDirInUse.Is(err) {
+	if _, err := up.Detach(t.Context(), dir, noTests); !errors.Is(err, up.ErrDataDirInUse) {
 		t.Errorf("detached: got %v, want DataDirInUse", err)
 	}
 }
@@ -101,7 +101,7 @@ func TestPortOfControlPlaneInUseByAnother(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := up.Run(t.Context(), up.Options{Dir: t.TempDir(), Port: port}); !up.ErrPortInUse.Is(err) {
+	if err := up.Run(t.Context(), up.Options{Dir: t.TempDir(), Port: port}); !errors.Is(err, up.ErrPortInUse) {
 		t.Errorf("got %v, want PortInUse", err)
 	}
 }
@@ -154,7 +154,7 @@ func TestControlPlaneDies(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := <-ended
-	if !up.ErrControlPlaneFailed.Is(err) {
+	if !errors.Is(err, up.ErrControlPlaneFailed) {
 		t.Fatalf("got %v, want ControlPlaneFailed", err)
 	}
 	for _, word := range []string{"killed", "the log ends with:\n"} {

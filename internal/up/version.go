@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/google/renameio/v2/maybe"
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
 )
 
 const (
@@ -26,9 +26,12 @@ type version struct {
 	Created time.Time `json:"created"`
 }
 
-// checkDirectory refuses a directory that is not ours or has another layout, and
-// writes nothing.
+// checkDirectory refuses a directory that another user can change, that xpkg did not
+// create, or that has another layout. It writes nothing.
 func checkDirectory(path string) error {
+	if err := checkPrivate(path); err != nil {
+		return err
+	}
 	v, err := readVersion(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return checkNew(path)
@@ -56,7 +59,7 @@ func checkNew(path string) error {
 		return ErrDataDirUnusable.New(err, "cannot read data directory %s", path)
 	}
 	for _, entry := range entries {
-		if name := entry.Name(); name != lockName && name != pidName {
+		if name := entry.Name(); name != lockName && name != pidName && name != ownerName {
 			return ErrDataDirForeign.New(nil, "%s is not a data directory of xpkg: it has %s in it", path, name)
 		}
 	}
@@ -91,5 +94,7 @@ func writeJSON(path string, value any) error {
 	return replace(path, append(content, '\n'))
 }
 
-// replace writes a file for its owner only, whole or not at all.
-func replace(path string, content []byte) error { return maybe.WriteFile(path, content, 0o600) }
+// replace writes a file atomically, readable only by its owner.
+func replace(path string, content []byte) error {
+	return fileutil.ReplaceFile(path, fileutil.PrivateMode, content)
+}

@@ -1,4 +1,4 @@
-// Package wording puts numbers and lists into messages.
+// Package wording puts numbers, lists and words for a shell into messages.
 package wording
 
 import (
@@ -17,8 +17,8 @@ func Count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// Few joins the first of many words, and says how many it leaves out: "a, b and 3
-// more", or "a; b; and 3 more" with another separator than a comma.
+// Few joins the first words of a list and counts the rest: "a, b and 3 more", or "a; b;
+// and 3 more" with another separator than a comma.
 func Few(words []string, most int, separator string) string {
 	if len(words) <= most {
 		return strings.Join(words, separator)
@@ -28,4 +28,12 @@ func Few(words []string, most int, separator string) string {
 		and = separator + "and"
 	}
 	return fmt.Sprintf("%s%s %d more", strings.Join(words[:most], separator), and, len(words)-most)
+}
+
+// ShellWord returns a string as one word of a POSIX shell.
+func ShellWord(s string) string {
+	if s == "" || strings.ContainsAny(s, " \t\n'\"$\\`&|;<>()*?[]#~!{}") {
+		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	}
+	return s
 }

@@ -27,3 +27,13 @@ func TestFew(t *testing.T) {
 		}
 	}
 }
+
+func TestShellWord(t *testing.T) {
+	for word, want := range map[string]string{
+		"/home/ann/data": "/home/ann/data", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "$HOME": "'$HOME'", "a;b": "'a;b'", "a&b": "'a&b'",
+	} {
+		if got := ShellWord(word); got != want {
+			t.Errorf("ShellWord(%q) = %s, want %s", word, got, want)
+		}
+	}
+}

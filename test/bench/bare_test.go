@@ -17,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
-	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // A bare client is the floor: it creates definitions, and does nothing else. It
@@ -179,7 +179,7 @@ func (c bare) untilGone(t testing.TB, b bundle) {
 // bodies are the definitions of a package as JSON, and the kinds that they define.
 func bodies(t testing.TB, stream []byte) (raw [][]byte, kinds []schema.GroupResource) {
 	t.Helper()
-	pkg, err := format.Read(stream, format.ReadOptions{})
+	pkg, err := xpkg.Read(stream, xpkg.ReadOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

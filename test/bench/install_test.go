@@ -8,18 +8,21 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xpkg-dev/xpkg/pkg/oci/store"
+
 	corev1 "k8s.io/api/core/v1"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/content"
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/testing/program"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 // An install is one bundle and the manager that installs it.
@@ -61,12 +64,12 @@ func (i *install) meter() meter {
 // and into an empty store.
 func (i *install) coldRead(b *testing.B) row {
 	b.Helper()
-	store, err := oci.OpenStore(filepath.Join(b.TempDir(), "store"), oci.StoreOptions{})
+	store, err := store.Open(filepath.Join(b.TempDir(), "store"), store.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
-	source := content.NewSource(content.Options{Store: store})
-	origin := content.Plain(i.first)
+	source := fetch.NewSource(fetch.Options{Store: store})
+	origin := fetch.Plain(i.first)
 	m := i.meter()
 	m.quiet(b)
 	before, own := m.read(b), usageOf(b, os.Getpid())

@@ -27,11 +27,11 @@ import (
 
 	"github.com/xpkg-dev/xpkg/apis"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/format"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 	"github.com/xpkg-dev/xpkg/internal/testing/program"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 const (
@@ -48,11 +48,11 @@ func TestTheManagerOfTheManifests(t *testing.T) {
 		t.Skip("builds the program: skipped with -short")
 	}
 	s := newStand(t)
-	xpkg := program.Build(t)
-	s.bootstrap(t, xpkg, "--package-group", "hello.xpkg.dev")
+	binary := program.Build(t)
+	s.bootstrap(t, binary, "--package-group", "hello.xpkg.dev")
 	deployment := &appsv1.Deployment{}
 	s.get(t, "xpkg", deployment)
-	m := program.Start(t, xpkg, s.identity(t, deployment), t.TempDir(), arguments(t, deployment)...)
+	m := program.Start(t, binary, s.identity(t, deployment), t.TempDir(), arguments(t, deployment)...)
 
 	provider, function := s.installs(t, v1.ProviderKind, "provider-hello"), s.installs(t, v1.FunctionKind, "function-greet")
 	s.untilHealthy(t, m, provider)
@@ -93,9 +93,9 @@ func newStand(t *testing.T) *stand {
 
 // bootstrap applies the manifests as an administrator does. Nothing runs their
 // Deployment: its pods have no node.
-func (s *stand) bootstrap(t *testing.T, xpkg string, args ...string) {
+func (s *stand) bootstrap(t *testing.T, program string, args ...string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), xpkg, append([]string{"bootstrap", "--apply", "--kubeconfig", cluster.Kubeconfig(t)}, args...)...)
+	cmd := exec.CommandContext(t.Context(), program, append([]string{"bootstrap", "--apply", "--kubeconfig", cluster.Kubeconfig(t)}, args...)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -144,7 +144,7 @@ func arguments(t *testing.T, d *appsv1.Deployment) []string {
 // installs installs an example of the repository.
 func (s *stand) installs(t *testing.T, kind, name string) v1.Package {
 	t.Helper()
-	files, err := format.ReadFolder(os.DirFS(filepath.Join("..", "..", "examples", name, "package")), format.FolderOptions{})
+	files, err := xpkg.ReadFolder(os.DirFS(filepath.Join("..", "..", "examples", name, "package")), xpkg.FolderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func (s *stand) runPods(ctx context.Context) {
 	for i := range pods.Items {
 		pod := &pods.Items[i]
 		pod.Status.Phase = corev1.PodRunning
-		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Minute))}}
 		_ = s.client.Status().Update(ctx, pod)
 	}
 }

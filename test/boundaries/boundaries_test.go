@@ -1,26 +1,27 @@
-// Package boundaries_test keeps the rooms of the house apart: what is pure stays
-// pure, and what is heavy stays out.
+// Package boundaries_test enforces the layers that ARCHITECTURE.md describes.
 package boundaries_test
 
 import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
 
 const module = "github.com/xpkg-dev/xpkg/"
 
-// pure packages compute: values in, values out. They may not reach for a network,
-// a cluster, a process or a clock of their own.
-var pure = []string{"internal/bootstrap", "internal/desired", "internal/failure", "internal/format", "internal/imageconfig", "internal/plan", "internal/revision", "internal/rights", "internal/runtime/shape", "internal/solve", "internal/spelling", "internal/wording"}
+// pure lists packages that map values to values. They must not use a network, a
+// cluster, a process or a clock.
+var pure = []string{"internal/bootstrap", "pkg/desired", "pkg/errcode", "pkg/xpkg", "internal/imageconfig", "pkg/plan", "internal/revision", "pkg/rbac", "internal/runtime/manifests", "pkg/solver", "internal/spelling", "internal/wording"}
 
-// worldly are what pure packages may not import.
-var worldly = []string{
+// impure lists packages that pure packages must not import.
+var impure = []string{
 	"net", "net/http", "os/exec", "k8s.io/client-go", "sigs.k8s.io/controller-runtime",
-	"github.com/google/go-containerregistry", module + "internal/oci", module + "internal/apply",
-	module + "internal/content", module + "internal/manager", module + "internal/up", module + "internal/cli",
+	"github.com/google/go-containerregistry", module + "pkg/oci/archive", module + "pkg/oci/remote",
+	module + "pkg/oci/store", module + "pkg/oci/unpack", module + "internal/apply",
+	module + "internal/fetch", module + "internal/controller", module + "internal/up", module + "internal/cli",
 }
 
 // imports lists the direct imports of a package, without those of its tests.
@@ -49,17 +50,60 @@ func within(path, pkg string) bool { return path == pkg || strings.HasPrefix(pat
 func TestPurePackages(t *testing.T) {
 	for _, pkg := range pure {
 		for _, imported := range imports(t, pkg) {
-			for _, w := range worldly {
+			for _, w := range impure {
 				if within(imported, w) && imported != "net/netip" && imported != "net/url" {
-					t.Errorf("%s computes, and may not import %s", pkg, imported)
+					t.Errorf("%s is pure and must not import %s", pkg, imported)
 				}
 			}
 		}
 	}
 }
 
+// TestPublicPackagesHaveNoClient proves that a program can import every package below
+// pkg/ without the Kubernetes clients and without the internals of the manager, the
+// command and the control plane.
+func TestPublicPackagesHaveNoClient(t *testing.T) {
+	cmd := exec.Command("go", "list", "-f", `{{.ImportPath}}{{range .Deps}} {{.}}{{end}}`, "./pkg/...")
+	cmd.Dir = root(t)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list ./pkg/...: %v", err)
+	}
+	forbidden := []string{
+		"k8s.io/client-go", "sigs.k8s.io/controller-runtime", module + "internal/controller", module + "internal/up",
+		module + "internal/cli", module + "internal/apply", module + "internal/fetch",
+	}
+	for line := range strings.Lines(string(out)) {
+		pkg, deps, _ := strings.Cut(strings.TrimSpace(line), " ")
+		for _, dep := range strings.Fields(deps) {
+			for _, f := range forbidden {
+				if within(dep, f) {
+					t.Errorf("%s depends on %s", strings.TrimPrefix(pkg, module), dep)
+				}
+			}
+		}
+	}
+}
+
+// TestPublicPackagesAreSmall keeps the packages below pkg/oci readable.
+func TestPublicPackagesAreSmall(t *testing.T) {
+	const most = 25
+	cmd := exec.Command("go", "list", "-f", `{{.ImportPath}} {{len .GoFiles}}`, "./pkg/oci/...")
+	cmd.Dir = root(t)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list ./pkg/oci/...: %v", err)
+	}
+	for line := range strings.Lines(string(out)) {
+		pkg, count, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if n, err := strconv.Atoi(count); err != nil || n > most {
+			t.Errorf("%s has %s files, and may have %d", pkg, count, most)
+		}
+	}
+}
+
 func TestOnlyTheManagerAndCommandsKnowControllers(t *testing.T) {
-	for _, pkg := range []string{"internal/apply", "internal/oci", "internal/content", "internal/up", "apis/pkg/v1"} {
+	for _, pkg := range []string{"internal/apply", "pkg/oci", "internal/fetch", "internal/up", "apis/pkg/v1"} {
 		for _, imported := range imports(t, pkg) {
 			if within(imported, "sigs.k8s.io/controller-runtime") {
 				t.Errorf("%s imports %s, which belongs to the manager and the commands", pkg, imported)

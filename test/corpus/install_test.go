@@ -11,19 +11,25 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xpkg-dev/xpkg/pkg/oci/image"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+	"github.com/xpkg-dev/xpkg/pkg/oci/store"
+
 	corev1 "k8s.io/api/core/v1"
+
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/content"
-	"github.com/xpkg-dev/xpkg/internal/format"
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 	"github.com/xpkg-dev/xpkg/internal/testing/corpus"
 	"github.com/xpkg-dev/xpkg/internal/testing/plane"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // spread is what is installed one after the other, each removed before the next.
@@ -49,9 +55,9 @@ const limit = 3 * time.Minute
 func TestInstallCorpus(t *testing.T) {
 	dir := corpus.Dir(t)
 	registry := cluster.Registry(t)
-	remote := oci.NewRemote(oci.RemoteOptions{})
+	remote := remote.New(remote.Options{})
 	t.Cleanup(remote.Close)
-	store, err := oci.OpenStore(filepath.Join(t.TempDir(), "store"), oci.StoreOptions{})
+	store, err := store.Open(filepath.Join(t.TempDir(), "store"), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +66,7 @@ func TestInstallCorpus(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	source := content.NewSource(content.Options{Store: store})
+	source := fetch.NewSource(fetch.Options{Store: store})
 	t.Cleanup(source.Close)
 	c := plane.Start(t, source)
 	for _, tc := range spread {
@@ -73,17 +79,17 @@ func TestInstallCorpus(t *testing.T) {
 }
 
 // publish builds a package and pushes it.
-func publish(t *testing.T, remote *oci.Remote, registry, item string) (*format.Package, oci.Reference) {
+func publish(t *testing.T, remote *remote.Client, registry, item string) (*xpkg.Package, oci.Reference) {
 	t.Helper()
-	folder, err := format.ReadFolder(os.DirFS(packageRoot(t, item)), format.FolderOptions{ExamplesRoot: "examples"})
+	folder, err := xpkg.ReadFolder(os.DirFS(packageRoot(t, item)), xpkg.FolderOptions{ExamplesRoot: "examples"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	pkg, err := folder.Package(format.ReadOptions{})
+	pkg, err := folder.Package(xpkg.ReadOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	image, err := oci.BuildImage(t.Context(), oci.ImageInput{PackageYAML: folder.Stream()})
+	image, err := image.Build(t.Context(), image.Input{PackageYAML: folder.Stream()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +122,7 @@ func packageRoot(t *testing.T, item string) string {
 
 // install installs a package, checks that every definition is established, and
 // removes it again.
-func install(t *testing.T, c client.Client, pkg *format.Package, ref oci.Reference) {
+func install(t *testing.T, c client.Client, pkg *xpkg.Package, ref oci.Reference) {
 	t.Helper()
 	p := v1.NewPackage(string(pkg.Meta.Kind))
 	p.SetName(oci.ToDNSLabel(ref.Repository))
@@ -139,7 +145,7 @@ func install(t *testing.T, c client.Client, pkg *format.Package, ref oci.Referen
 	t.Logf("%d objects, healthy after %s", len(pkg.Objects), time.Since(started).Round(time.Millisecond))
 	var crds []string
 	for _, o := range pkg.Objects {
-		if o.GVK.Kind == "CustomResourceDefinition" && pkg.Meta.Kind != format.Function {
+		if o.GVK.Kind == "CustomResourceDefinition" && pkg.Meta.Kind != xpkg.Function {
 			crds = append(crds, o.Name)
 		}
 	}

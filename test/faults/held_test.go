@@ -3,18 +3,23 @@ package faults_test
 import (
 	"testing"
 
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
-// hold installs the package that holds what others want in vain.
+// hold installs the package that owns a CRD that other packages also contain. The package stays in the
+// cluster, which the tests share: a later test moves it to its own registry.
 func (s *stand) hold(t testing.TB) {
 	t.Helper()
 	ref := s.registry + "/faults/holder:v1.0.0"
 	push(t, ref, stream(t, v1.ProviderKind, "holder", []thing{definition(heldGroup, "held", "v1")}))
 	p := v1.NewPackage(v1.ProviderKind)
 	p.SetName("holder")
-	p.PackageSpec().Package = ref
-	if err := s.client.Create(t.Context(), p); err != nil {
+	if _, err := controllerutil.CreateOrUpdate(t.Context(), s.client, p, func() error {
+		p.PackageSpec().Package = ref
+		return nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 }

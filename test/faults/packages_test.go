@@ -8,8 +8,11 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/xpkg-dev/xpkg/pkg/oci/image"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 // thing is one object of a package. Its name says what becomes of it: what is kept
@@ -110,7 +113,7 @@ func stream(t testing.TB, kind, name string, all []thing) []byte {
 func push(t testing.TB, ref string, packageYAML []byte) {
 	t.Helper()
 	ctx := context.Background()
-	image, err := oci.BuildImage(ctx, oci.ImageInput{PackageYAML: packageYAML})
+	image, err := image.Build(ctx, image.Input{PackageYAML: packageYAML})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +121,7 @@ func push(t testing.TB, ref string, packageYAML []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	remote := oci.NewRemote(oci.RemoteOptions{})
+	remote := remote.New(remote.Options{})
 	defer remote.Close()
 	if _, err := remote.Push(ctx, to, image); err != nil {
 		t.Fatal(err)

@@ -14,10 +14,11 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/xpkg-dev/xpkg/internal/content"
-	"github.com/xpkg-dev/xpkg/internal/manager"
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/testing/fault"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 )
 
 // This file is all that knows how a package manager is made.
@@ -99,16 +100,16 @@ func pause(ctx context.Context) {
 }
 
 func runOnce(ctx context.Context, cfg *rest.Config, n *fault.Network, registry, storeDir string, log slog.Handler, ready func()) error {
-	store, err := oci.OpenStore(storeDir, oci.StoreOptions{})
+	store, err := store.Open(storeDir, store.Options{})
 	if err != nil {
 		return err
 	}
 	defer store.Close() //nolint:errcheck // The next one to open it says what is wrong.
-	source := content.NewSource(content.Options{Store: store, Remote: oci.RemoteOptions{
+	source := fetch.NewSource(fetch.Options{Store: store, Remote: remote.Options{
 		Transport: patient{n.Transport(fault.Registry, alias{registry})}, Patience: patience, Attempts: 2, MinRate: fastEnough,
 	}})
 	defer source.Close()
-	return manager.Run(ctx, manager.Options{Config: cfg, Content: source, Log: slog.New(log), Ready: ready})
+	return controller.Run(ctx, controller.Options{Config: cfg, Content: source, Log: slog.New(log), Ready: ready})
 }
 
 // patient waits for answers as long as the transport does that the client of

@@ -10,14 +10,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/xpkg-dev/xpkg/internal/manager"
+	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/permission"
-	"github.com/xpkg-dev/xpkg/internal/rights"
+	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
 func ceilingOf(t *testing.T, s *stand, name, text string) *corev1.ConfigMap {
 	t.Helper()
-	c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: name}, Data: map[string]string{rights.CeilingKey: text}}
+	c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: name}, Data: map[string]string{rbac.CeilingKey: text}}
 	s.put(t, c)
 	return c
 }
@@ -30,9 +30,9 @@ const readsPods = `{apiGroups: [""], resources: [pods], verbs: [get, list]}`
 func TestCeiling(t *testing.T) {
 	s := newStand(t)
 	ceiling := ceilingOf(t, s, "ceiling", "allow: [{name: deployments-only, apiGroups: [apps]}]")
-	s.run(t, s.config, manager.Permissions{Ceiling: permission.CeilingSource{ConfigMap: "ceiling"}})
+	s.run(t, s.config, controller.Permissions{Ceiling: permission.CeilingSource{ConfigMap: "ceiling"}})
 	p := s.install(t, "ceiling", provider("ceiling", "", requests(readsPods), crd("things.ceiling.example.org", "Namespaced")))
-	if message := s.waits(t, p, rights.ErrPermissionDenied.Name); !strings.Contains(message, "get, list pods in the core group") {
+	if message := s.waits(t, p, rbac.ErrPermissionDenied.Name); !strings.Contains(message, "get, list pods in the core group") {
 		t.Errorf("the refusal does not name the request: %s", message)
 	}
 	s.absent(t, &apiextensionsv1.CustomResourceDefinition{}, "things.ceiling.example.org")
@@ -46,36 +46,36 @@ func TestCeiling(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	change(map[string]string{rights.CeilingKey: "allow: [{name: pods, resources: [pods], verbs: [get, list]}]"})
+	change(map[string]string{rbac.CeilingKey: "allow: [{name: pods, resources: [pods], verbs: [get, list]}]"})
 	s.healthy(t, p)
 	var role rbacv1.ClusterRole
 	if err := s.client.Get(t.Context(), client.ObjectKey{Name: system}, &role); err != nil {
 		t.Fatal(err)
 	}
 	asked := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list"}}}
-	if missing := rights.Missing(role.Rules, asked); missing != nil {
+	if missing := rbac.Missing(role.Rules, asked); missing != nil {
 		t.Errorf("the role lacks %v", missing)
 	}
 
-	change(map[string]string{rights.CeilingKey: "deny: [{name: no-pods, resources: [pods]}]"})
-	if message := s.waits(t, p, rights.ErrPermissionDenied.Name); !strings.Contains(message, "no-pods") {
+	change(map[string]string{rbac.CeilingKey: "deny: [{name: no-pods, resources: [pods]}]"})
+	if message := s.waits(t, p, rbac.ErrPermissionDenied.Name); !strings.Contains(message, "no-pods") {
 		t.Errorf("the refusal does not name the rule: %s", message)
 	}
 	if err := s.client.Get(t.Context(), client.ObjectKey{Name: system}, &role); err != nil {
 		t.Fatal(err)
 	}
-	if rights.Missing(role.Rules, asked) == nil {
+	if rbac.Missing(role.Rules, asked) == nil {
 		t.Error("the role still has what the ceiling denies")
 	}
 
 	change(map[string]string{"another": "key"})
-	if message := s.waits(t, p, rights.ErrCeilingUnreadable.Name); !strings.Contains(message, rights.CeilingKey) {
+	if message := s.waits(t, p, rbac.ErrCeilingUnreadable.Name); !strings.Contains(message, rbac.CeilingKey) {
 		t.Errorf("the failure does not say what is wrong: %s", message)
 	}
 	if err := s.client.Delete(t.Context(), ceiling); err != nil {
 		t.Fatal(err)
 	}
 	other := s.install(t, "ceiling-none", provider("ceiling-none", "", requests(readsPods), crd("others.ceiling.example.org", "Namespaced")))
-	s.waits(t, other, rights.ErrCeilingUnreadable.Name)
+	s.waits(t, other, rbac.ErrCeilingUnreadable.Name)
 	s.absent(t, &apiextensionsv1.CustomResourceDefinition{}, "others.ceiling.example.org")
 }

@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/manager"
-	"github.com/xpkg-dev/xpkg/internal/rights"
+	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
 const xrds = `apiVersion: meta.pkg.crossplane.io/v1
@@ -36,7 +36,7 @@ spec:
 // it.
 func TestRolesOfComposites(t *testing.T) {
 	s := newStand(t)
-	s.run(t, s.config, manager.Permissions{})
+	s.run(t, s.config, controller.Permissions{})
 	p := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "composites"}}
 	p.Spec.Package = s.publish(t, "permissions/composites", "v1", xrds)
 	wait.Until(t, patience, "the package is created", func() (string, bool) {
@@ -57,9 +57,17 @@ func TestRolesOfComposites(t *testing.T) {
 		t.Fatal(err)
 	}
 	claims := []rbacv1.PolicyRule{{APIGroups: []string{"composites.example.org"}, Resources: []string{"xthings", "things"}, Verbs: []string{"*"}}}
-	if missing := rights.Missing(edit.Rules, claims); missing != nil || metav1.GetControllerOf(&edit).Kind != "CompositeResourceDefinition" {
+	if missing := rbac.Missing(edit.Rules, claims); missing != nil || metav1.GetControllerOf(&edit).Kind != "CompositeResourceDefinition" {
 		t.Errorf("the role lacks %v, and belongs to %v", missing, edit.OwnerReferences)
 	}
+	// A role that is deleted returns at once, and not with the next full resync.
+	if err := s.client.Delete(t.Context(), &edit); err != nil {
+		t.Fatal(err)
+	}
+	wait.Until(t, patience, "the deleted role exists again", func() (string, bool) {
+		err := s.client.Get(t.Context(), client.ObjectKey{Name: name + "edit"}, &rbacv1.ClusterRole{})
+		return "it does not", err == nil
+	})
 	if err := s.client.Delete(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}

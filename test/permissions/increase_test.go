@@ -9,9 +9,9 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/manager"
+	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/permission"
-	"github.com/xpkg-dev/xpkg/internal/rights"
+	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
 // approve approves what a package waits for, as a person does.
@@ -29,7 +29,7 @@ func approve(t *testing.T, p *v1.Provider) string {
 // version that asks for others waits again, and one that asks for less does not.
 func TestMoreRightsWaitForApproval(t *testing.T) {
 	s := newStand(t)
-	s.run(t, s.config, manager.Permissions{Increase: manager.ApproveIncrease})
+	s.run(t, s.config, controller.Permissions{Increase: controller.ApproveIncrease})
 	of := func(spec string, definitions ...string) string {
 		return provider("increase", "", spec, append(definitions, crd("things.increase.example.org", "Namespaced"))...)
 	}
@@ -37,7 +37,7 @@ func TestMoreRightsWaitForApproval(t *testing.T) {
 	first := s.healthy(t, p)
 
 	s.upgrade(t, p, "v2", of(requests(readsPods, `{apiGroups: [""], resources: [nodes], verbs: [get]}`), crd("mores.increase.example.org", "Namespaced")))
-	message := s.waits(t, p, rights.ErrPermissionIncrease.Name)
+	message := s.waits(t, p, rbac.ErrPermissionIncrease.Name)
 	if !strings.Contains(message, "get nodes in the core group") || !strings.Contains(message, "mores") || strings.Contains(message, "pods") {
 		t.Errorf("the message does not name exactly what is added: %s", message)
 	}
@@ -64,16 +64,16 @@ func TestMoreRightsWaitForApproval(t *testing.T) {
 	s.allowed(t, second, "get /nodes", "get increase.example.org/mores@"+elsewhere)
 
 	s.upgrade(t, p, "v3", of(requests(readsPods, `{apiGroups: [""], resources: [nodes], verbs: [get, list]}`), crd("mores.increase.example.org", "Namespaced")))
-	if message := s.waits(t, p, rights.ErrPermissionIncrease.Name); !strings.Contains(message, "list nodes") {
+	if message := s.waits(t, p, rbac.ErrPermissionIncrease.Name); !strings.Contains(message, "list nodes") {
 		t.Errorf("the message does not name what is added: %s", message)
 	}
 	// That it was asked for once is no approval, and nor is what the package says itself.
-	fingerprint := permission.AnnotationApproved + ": " + rights.Fingerprint([]rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list"}}})
+	fingerprint := permission.AnnotationApproved + ": " + rbac.Fingerprint([]rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list"}}})
 	s.upgrade(t, p, "v3-again", provider("increase", "  annotations: {\""+strings.Replace(fingerprint, ": ", "\": \"", 1)+"\"}\n",
 		requests(readsPods, `{apiGroups: [""], resources: [nodes], verbs: [get, list]}`), crd("mores.increase.example.org", "Namespaced"), crd("things.increase.example.org", "Namespaced")))
 	third := p.Status.CurrentRevision
 	s.until(t, p, func(ready v1.Condition) bool {
-		return p.Status.CurrentRevision != third && string(ready.Reason) == rights.ErrPermissionIncrease.Name && strings.Contains(ready.Message, fingerprint)
+		return p.Status.CurrentRevision != third && string(ready.Reason) == rbac.ErrPermissionIncrease.Name && strings.Contains(ready.Message, fingerprint)
 	})
 	s.upgrade(t, p, "v4", of("", crd("mores.increase.example.org", "Namespaced")))
 	fourth := s.healthy(t, p)
@@ -83,13 +83,13 @@ func TestMoreRightsWaitForApproval(t *testing.T) {
 // The owner of a package can ask for approval, and cannot do without it.
 func TestAPackageCanAskForApproval(t *testing.T) {
 	s := newStand(t)
-	s.run(t, s.config, manager.Permissions{})
+	s.run(t, s.config, controller.Permissions{})
 	p := s.install(t, "cautious", provider("cautious", "", "", crd("things.cautious.example.org", "Namespaced")))
 	s.healthy(t, p)
-	p.Annotations = map[string]string{permission.AnnotationIncrease: string(manager.ApproveIncrease)}
+	p.Annotations = map[string]string{permission.AnnotationIncrease: string(controller.ApproveIncrease)}
 	if err := s.client.Update(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
 	s.upgrade(t, p, "v2", provider("cautious", "", requests(readsPods), crd("things.cautious.example.org", "Namespaced")))
-	s.waits(t, p, rights.ErrPermissionIncrease.Name)
+	s.waits(t, p, rbac.ErrPermissionIncrease.Name)
 }

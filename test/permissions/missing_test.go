@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
-	"github.com/xpkg-dev/xpkg/internal/manager"
-	"github.com/xpkg-dev/xpkg/internal/rights"
+	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
 // bootstrapped gives the manager the rights that the manifests give it, and its
@@ -34,7 +34,7 @@ func (s *stand) bootstrapped(t *testing.T, o bootstrap.Options) {
 			s.put(t, object)
 		}
 	}
-	permissions := manager.Permissions{Namespaced: o.Namespaced}
+	permissions := controller.Permissions{Namespaced: o.Namespaced}
 	if o.PermissionCeiling != "" {
 		permissions.Ceiling.ConfigMap = o.PermissionCeiling
 	}
@@ -62,7 +62,7 @@ func TestTheManagerGivesOnlyWhatItHolds(t *testing.T) {
 	s.allowed(t, program, onTypes("held.example.org/things", "@"+elsewhere)...)
 
 	lacking := s.install(t, "lacking", provider("lacking", "", requests(readsPods), crd("things.lacking.example.org", "Namespaced")))
-	message := s.waits(t, lacking, rights.ErrPermissionMissing.Name)
+	message := s.waits(t, lacking, rbac.ErrPermissionMissing.Name)
 	s.absent(t, &apiextensionsv1.CustomResourceDefinition{}, "things.lacking.example.org")
 	s.absent(t, &rbacv1.ClusterRole{}, "crossplane:provider:"+lacking.Status.CurrentRevision+":aggregate-to-edit")
 	text := toApply(t, message)
@@ -101,7 +101,7 @@ func TestNamespacedMode(t *testing.T) {
 	s.denied(t, bootstrap.Name, "get /secrets@"+elsewhere, "list /secrets", "get narrow.example.org/things@"+elsewhere, "create rbac.authorization.k8s.io/roles@"+elsewhere)
 
 	wide := s.install(t, "wide", provider("wide", "", "", crd("bits.narrow.example.org", "Namespaced"), crd("wides.narrow.example.org", "Cluster")))
-	text := toApply(t, s.waits(t, wide, rights.ErrPermissionMissing.Name))
+	text := toApply(t, s.waits(t, wide, rbac.ErrPermissionMissing.Name))
 	if strings.Contains(text, "bits") {
 		t.Errorf("what is to be applied has to do with types of the namespace:\n%s", text)
 	}

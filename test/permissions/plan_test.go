@@ -3,19 +3,24 @@ package permissions_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli"
-	"github.com/xpkg-dev/xpkg/internal/failure"
-	"github.com/xpkg-dev/xpkg/internal/manager"
-	"github.com/xpkg-dev/xpkg/internal/preview"
-	"github.com/xpkg-dev/xpkg/internal/rights"
+	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
+	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
 // xpkg runs a command against the cluster of the tests.
@@ -31,7 +36,7 @@ func xpkg(t *testing.T, args ...string) (code int, stdout, stderr string) {
 // asks about; over the ceiling it is refused.
 func TestPlanShowsRights(t *testing.T) {
 	s := newStand(t)
-	s.run(t, s.config, manager.Permissions{Increase: manager.ApproveIncrease})
+	s.run(t, s.config, controller.Permissions{Increase: controller.ApproveIncrease})
 	ceiling := filepath.Join(t.TempDir(), "ceiling.yaml")
 	if err := os.WriteFile(ceiling, []byte("deny: [{name: no-nodes, resources: [nodes]}]"), 0o600); err != nil {
 		t.Fatal(err)
@@ -45,32 +50,94 @@ func TestPlanShowsRights(t *testing.T) {
 		t.Errorf("exit code %d\n%s%s", code, text, stderr)
 	}
 	_, raw, _ := xpkg(t, "plan", "update", "planned", second, "--cache-dir", t.TempDir(), "-o", "json")
-	var plan preview.Plan
+	var plan planner.Plan
 	if err := json.Unmarshal([]byte(raw), &plan); err != nil || plan.Permissions == nil {
 		t.Fatalf("%v: %s", err, raw)
 	}
 	s.upgrade(t, p, "v2", provider("planned", "", requests(`{apiGroups: [""], resources: [pods], verbs: [get, watch]}`), crd("things.planned.example.org", "Namespaced")))
-	if message := s.waits(t, p, rights.ErrPermissionIncrease.Name); !strings.Contains(message, rights.Fingerprint(plan.Permissions.Added)) {
+	if message := s.waits(t, p, rbac.ErrPermissionIncrease.Name); !strings.Contains(message, rbac.Fingerprint(plan.Permissions.Added)) {
 		t.Errorf("the manager asks for something else than was planned: %s", message)
 	}
 
 	third := s.publish(t, "permissions/planned", "v3", provider("planned", "", requests(`{apiGroups: [""], resources: [nodes], verbs: [get]}`)))
 	code, text, stderr = xpkg(t, "plan", "update", "planned", third, "--cache-dir", t.TempDir(), "--permission-ceiling", ceiling)
-	if code != failure.Invalid.Exit || !strings.Contains(text, "no-nodes") || !strings.Contains(stderr, rights.ErrPermissionDenied.Name) {
+	if code != errcode.Invalid.Exit || !strings.Contains(text, "no-nodes") || !strings.Contains(stderr, rbac.ErrPermissionDenied.Name) {
 		t.Errorf("over the ceiling: exit code %d\n%s%s", code, text, stderr)
 	}
 }
 
-// Neither the plan nor the manager takes a definition of what belongs to Kubernetes.
+// Neither the plan nor the manager takes a CRD of Kubernetes, of Crossplane or of xpkg, of
+// which the cluster already has some.
 func TestReservedDefinitions(t *testing.T) {
 	s := newStand(t)
-	s.run(t, s.config, manager.Permissions{})
-	stream := provider("reserved", "", "", strings.Replace(crd("csidrivers.storage.k8s.io", "Cluster"),
-		"metadata: {", "metadata: {annotations: {api-approved.kubernetes.io: \"https://example.org\"}, ", 1))
-	p := s.install(t, "reserved", stream)
-	s.waits(t, p, rights.ErrReservedDefinition.Name)
-	s.absent(t, &apiextensionsv1.CustomResourceDefinition{}, "csidrivers.storage.k8s.io")
-	if code, _, stderr := xpkg(t, "plan", "install", "provider", p.Spec.Package, "reserved-2", "--cache-dir", t.TempDir()); code != failure.Invalid.Exit || !strings.Contains(stderr, rights.ErrReservedDefinition.Name) {
+	s.run(t, s.config, controller.Permissions{})
+	defined := []string{"compositions.apiextensions.crossplane.io", "providers.pkg.crossplane.io", "csidrivers.storage.k8s.io"}
+	for _, group := range rbac.ReservedGroups() {
+		if !strings.HasSuffix(group, ".k8s.io") {
+			defined = append(defined, "things."+group)
+		}
+	}
+	wait.Until(t, patience, "the manager has installed its CRDs", func() (string, bool) {
+		err := s.client.Get(t.Context(), client.ObjectKey{Name: "compositions.apiextensions.crossplane.io"}, &apiextensionsv1.CustomResourceDefinition{})
+		return fmt.Sprint(err), err == nil
+	})
+	for _, name := range defined {
+		t.Run(name, func(t *testing.T) {
+			ref := client.ObjectKey{Name: name}
+			var before, after apiextensionsv1.CustomResourceDefinition
+			err := s.client.Get(t.Context(), ref, &before)
+			if client.IgnoreNotFound(err) != nil {
+				t.Fatal(err)
+			}
+			existed := err == nil
+			stream := provider("reserved", "", "", strings.Replace(crd(name, "Cluster"),
+				"metadata: {", "metadata: {annotations: {api-approved.kubernetes.io: \"https://example.org\"}, ", 1))
+			p := s.install(t, "reserved-"+strings.ReplaceAll(name, ".", "-"), stream)
+			s.waits(t, p, rbac.ErrReservedDefinition.Name)
+			if !existed {
+				s.absent(t, &apiextensionsv1.CustomResourceDefinition{}, name)
+			} else if err := s.client.Get(t.Context(), ref, &after); err != nil || after.Generation != before.Generation || len(after.OwnerReferences) > 0 {
+				t.Errorf("%s was written: %v %v", name, err, after.OwnerReferences)
+			}
+			code, _, stderr := xpkg(t, "plan", "install", "provider", p.Spec.Package, "reserved-2", "--cache-dir", t.TempDir())
+			if code != errcode.Invalid.Exit || !strings.Contains(stderr, rbac.ErrReservedDefinition.Name) || !strings.Contains(stderr, name) {
+				t.Errorf("exit code %d: %s", code, stderr)
+			}
+		})
+	}
+}
+
+// A Configuration cannot make Crossplane create a CRD in a reserved group either.
+func TestReservedCompositeResourceDefinitions(t *testing.T) {
+	s := newStand(t)
+	s.run(t, s.config, controller.Permissions{})
+	stream := `apiVersion: meta.pkg.crossplane.io/v1
+kind: Configuration
+metadata:
+  name: reserved
+spec: {}
+---
+apiVersion: apiextensions.crossplane.io/v2
+kind: CompositeResourceDefinition
+metadata: {name: compositions.apiextensions.crossplane.io}
+spec:
+  group: apiextensions.crossplane.io
+  names: {kind: Composition, plural: compositions}
+  versions:
+  - {name: v1, served: true, referenceable: true, schema: {openAPIV3Schema: {type: object}}}
+`
+	ref := s.publish(t, "permissions/reserved-xrd", "v1", stream)
+	code, _, stderr := xpkg(t, "plan", "install", "configuration", ref, "reserved-xrd", "--cache-dir", t.TempDir())
+	if code != errcode.Invalid.Exit || !strings.Contains(stderr, rbac.ErrReservedDefinition.Name) {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
+	p := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "reserved-xrd"}, Spec: v1.ConfigurationSpec{PackageSpec: v1.PackageSpec{Package: ref}}}
+	s.put(t, p)
+	wait.Until(t, patience, "the Configuration is refused", func() (string, bool) {
+		if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
+			return err.Error(), false
+		}
+		ready := p.GetCondition(v1.TypeReady)
+		return string(ready.Reason) + " " + ready.Message, string(ready.Reason) == rbac.ErrReservedDefinition.Name
+	})
 }

@@ -8,9 +8,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/xpkg-dev/xpkg/internal/manager"
-	"github.com/xpkg-dev/xpkg/internal/rights"
+	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
 // escapes are ways to take more rights than one was given, and what belongs to others.
@@ -37,7 +37,7 @@ func onTypes(resource, at string) []string {
 // nothing else.
 func TestAProgramMayWhatItNeedsAndNothingElse(t *testing.T) {
 	s := newStand(t)
-	s.run(t, s.config, manager.Permissions{})
+	s.run(t, s.config, controller.Permissions{})
 	other := s.install(t, "sar-other", provider("sar-other", "", "", crd("others.sar-other.example.org", "Namespaced")))
 	p := s.install(t, "sar", provider("sar", "", requests(readsPods), crd("things.sar.example.org", "Namespaced"), crd("configs.sar.example.org", "Cluster")))
 	minimal := s.install(t, "sar-minimal", provider("sar-minimal", "  annotations: {meta.xpkg.dev/permissions: \"minimal, secrets=namespace\"}\n", "", crd("leasts.sar-minimal.example.org", "Namespaced")))
@@ -76,7 +76,7 @@ func TestAProgramMayWhatItNeedsAndNothingElse(t *testing.T) {
 // The rights of a version go with it, and those of a package with the package.
 func TestRightsGoWithTheirVersion(t *testing.T) {
 	s := newStand(t)
-	s.run(t, s.config, manager.Permissions{})
+	s.run(t, s.config, controller.Permissions{})
 	p := s.install(t, "goes", provider("goes", "", requests(readsPods), crd("things.goes.example.org", "Namespaced")))
 	first := s.healthy(t, p)
 	s.allowed(t, first, "get /pods@"+elsewhere, "get goes.example.org/things@"+elsewhere)
@@ -104,7 +104,7 @@ func TestRightsGoWithTheirVersion(t *testing.T) {
 // whichever is installed first, and nobody else has.
 func TestAFamilySharesItsTypes(t *testing.T) {
 	s := newStand(t)
-	s.run(t, s.config, manager.Permissions{})
+	s.run(t, s.config, controller.Permissions{})
 	family := "  labels: {pkg.crossplane.io/provider-family: provider-family-x}\n"
 	a := s.install(t, "family-a", provider("family-a", family, "", crd("as.family.example.org", "Namespaced")))
 	programA := s.healthy(t, a)
@@ -124,7 +124,7 @@ func TestAFamilySharesItsTypes(t *testing.T) {
 // A role that somebody changes or deletes is brought back.
 func TestRolesAreBroughtBack(t *testing.T) {
 	s := newStand(t)
-	s.run(t, s.config, manager.Permissions{})
+	s.run(t, s.config, controller.Permissions{})
 	p := s.install(t, "drift", provider("drift", "", "", crd("things.drift.example.org", "Namespaced")))
 	program := s.healthy(t, p)
 	name := "crossplane:provider:" + program + ":system"
@@ -142,7 +142,7 @@ func TestRolesAreBroughtBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.allowed(t, program, "get drift.example.org/things@"+elsewhere)
-	if err := s.client.Get(t.Context(), client.ObjectKey{Name: name}, &role); err != nil || rights.Missing(was, role.Rules) != nil {
+	if err := s.client.Get(t.Context(), client.ObjectKey{Name: name}, &role); err != nil || rbac.Missing(was, role.Rules) != nil {
 		t.Errorf("%v: the role has %v, and had %v", err, role.Rules, was)
 	}
 }

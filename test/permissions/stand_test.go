@@ -13,12 +13,21 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+
 	authenticationv1 "k8s.io/api/authentication/v1"
+
 	authorizationv1 "k8s.io/api/authorization/v1"
+
 	corev1 "k8s.io/api/core/v1"
+
 	rbacv1 "k8s.io/api/rbac/v1"
+
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
@@ -27,11 +36,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/xpkg-dev/xpkg/apis"
+
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cache"
-	"github.com/xpkg-dev/xpkg/internal/content"
-	"github.com/xpkg-dev/xpkg/internal/manager"
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
@@ -42,7 +51,7 @@ import (
 const patience = 2 * time.Minute
 
 const (
-	home      = manager.DefaultNamespace
+	home      = controller.DefaultNamespace
 	elsewhere = "elsewhere"
 )
 
@@ -78,17 +87,17 @@ func newStand(t *testing.T) *stand {
 
 // run runs a manager with an identity until the test ends. It does not wait until
 // that works: without its rights it never does.
-func (s *stand) run(t *testing.T, cfg *rest.Config, permissions manager.Permissions) {
+func (s *stand) run(t *testing.T, cfg *rest.Config, permissions controller.Permissions) {
 	t.Helper()
 	packages, err := cache.Open(filepath.Join(t.TempDir(), "cache"), cache.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	source := content.NewSource(content.Options{Store: packages.Store(), Names: packages, Remote: oci.RemoteOptions{}})
+	source := fetch.NewSource(fetch.Options{Store: packages.Store(), Names: packages, Remote: remote.Options{}})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- manager.Run(ctx, manager.Options{
+		ended <- controller.Run(ctx, controller.Options{
 			Config: cfg, Content: source, Log: slog.New(slog.DiscardHandler), InUse: packages.Use, Permissions: &permissions,
 			// The tests play those who run the programs.
 			Runtimes: runtime.Everywhere(runtime.External),

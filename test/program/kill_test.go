@@ -136,13 +136,19 @@ func (f *foreground) plane() plane { return plane{f.workshop, f.State} }
 // before.
 func (w workshop) foreground(t *testing.T, dir string) *foreground {
 	t.Helper()
+	return w.foregroundWith(t, dir)
+}
+
+// foregroundWith starts a control plane that inherits open files.
+func (w workshop) foregroundWith(t *testing.T, dir string, files ...*os.File) *foreground {
+	t.Helper()
 	f := &foreground{workshop: w, cmd: exec.Command(w.program(), upArgs(dir)...)}
 	output, err := os.CreateTemp(w.dir, "up-*.log")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer output.Close()
-	f.cmd.Env, f.cmd.Stdout, f.cmd.Stderr = w.env, output, output
+	f.cmd.Env, f.cmd.Stdout, f.cmd.Stderr, f.cmd.ExtraFiles = w.env, output, output, files
 	if err := f.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

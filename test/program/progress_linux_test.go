@@ -94,7 +94,7 @@ func TestUpOnTerminal(t *testing.T) {
 		}
 	}
 	// All else is what the manager has to say of its first start: one line.
-	if logged := strings.Count(text, "level="); logged > 1 || len(lines) > 16 {
+	if logged := strings.Count(text, "level="); logged > 1 || len(lines) > 19 {
 		t.Errorf("too much on the screen:\n%s", text)
 	}
 	wantMoving(t, term.screen.moving, "starting the control plane")

@@ -3,6 +3,7 @@
 package program_test
 
 import (
+	"github.com/xpkg-dev/xpkg/internal/testing/prerequisite"
 	"net"
 	"os"
 	"path/filepath"
@@ -21,17 +22,17 @@ import (
 //	$FIRST        another registry, that closeregistry closes
 //	hello/        a copy of the examples whose dependencies name $REGISTRY
 //
-// and the commands of scriptcommands_test.go. They share the control plane, and follow each
-// other: what is installed by one is in the way of another that asks for everything.
+// and the commands of scriptcommands_test.go. They share the control plane and run one
+// after the other, because some commands concern all installed packages.
 func TestScripts(t *testing.T) {
 	p := shared(t)
+	if !isFile(filepath.Join(p.dir, "kubectl")) {
+		prerequisite.Missing(t, "bin/kubectl is not built: make build-kubectl")
+	}
 	testscript.RunT(inTurn{t}, testscript.Params{
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
 		Cmds:                scriptCommands,
-		Condition: func(word string) (bool, error) {
-			return word == "kubectl" && isFile(filepath.Join(p.dir, "kubectl")), nil
-		},
 		Setup: func(e *testscript.Env) error {
 			_, apiPort, err := net.SplitHostPort(strings.TrimPrefix(p.Server, "https://"))
 			if err != nil {

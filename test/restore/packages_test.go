@@ -5,10 +5,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xpkg-dev/xpkg/pkg/oci/image"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 // world names what one test installs: a group, and packages whose names begin with it.
@@ -68,7 +71,7 @@ spec:
 // push pushes a package and gives its reference.
 func (w world) push(t *testing.T, s *stand, pkg, tag, stream string) string {
 	t.Helper()
-	image, err := oci.BuildImage(t.Context(), oci.ImageInput{PackageYAML: []byte(stream)})
+	image, err := image.Build(t.Context(), image.Input{PackageYAML: []byte(stream)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +80,7 @@ func (w world) push(t *testing.T, s *stand, pkg, tag, stream string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	remote := oci.NewRemote(oci.RemoteOptions{})
+	remote := remote.New(remote.Options{})
 	defer remote.Close()
 	if _, err := remote.Push(t.Context(), to, image); err != nil {
 		t.Fatal(err)

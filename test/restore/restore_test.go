@@ -150,7 +150,7 @@ func check(t *testing.T, s *stand, w world, packages []v1.Package, saved []*unst
 		if err != nil {
 			t.Fatal(err)
 		}
-		if plan.Pending() {
+		if plan.HasChanges() {
 			t.Errorf("of %s something is left to do: %+v", p.GetName(), plan)
 		}
 	}

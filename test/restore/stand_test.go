@@ -8,17 +8,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xpkg-dev/xpkg/pkg/oci/store"
+
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+
 	corev1 "k8s.io/api/core/v1"
+
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/apis"
-	"github.com/xpkg-dev/xpkg/internal/content"
-	"github.com/xpkg-dev/xpkg/internal/manager"
-	"github.com/xpkg-dev/xpkg/internal/oci"
-	"github.com/xpkg-dev/xpkg/internal/preview"
+	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
@@ -33,8 +36,8 @@ type stand struct {
 	// client is that of whoever backs up and restores.
 	client   client.WithWatch
 	registry string
-	store    *oci.Store
-	source   *content.Source
+	store    *store.Store
+	source   *fetch.Source
 }
 
 const (
@@ -56,10 +59,10 @@ func newStand(t *testing.T) *stand {
 		t.Fatal(err)
 	}
 	// A new machine has an empty package cache.
-	if s.store, err = oci.OpenStore(t.TempDir()+"/store", oci.StoreOptions{}); err != nil {
+	if s.store, err = store.Open(t.TempDir()+"/store", store.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	s.source = content.NewSource(content.Options{Store: s.store})
+	s.source = fetch.NewSource(fetch.Options{Store: s.store})
 	t.Cleanup(func() {
 		s.source.Close()
 		if err := s.store.Close(); err != nil {
@@ -82,7 +85,7 @@ func (s *stand) start(t *testing.T) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
-		ended <- manager.Run(ctx, manager.Options{
+		ended <- controller.Run(ctx, controller.Options{
 			Config: s.as(packageManager), Content: s.source, Log: slog.New(slog.DiscardHandler), Ready: func() { close(ready) },
 		})
 	}()
@@ -103,13 +106,13 @@ func (s *stand) start(t *testing.T) (stop func()) {
 }
 
 // planner makes plans of what an install would change.
-func (s *stand) planner(t *testing.T) *preview.Planner {
+func (s *stand) planner(t *testing.T) *planner.Planner {
 	t.Helper()
-	c, err := preview.NewCluster(s.cfg)
+	c, err := planner.NewCluster(s.cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &preview.Planner{Reader: s.client, Cluster: c, Source: s.source, Namespace: manager.DefaultNamespace}
+	return &planner.Planner{Reader: s.client, Cluster: c, Source: s.source, Namespace: controller.DefaultNamespace}
 }
 
 func until(t *testing.T, what string, holds func() (string, bool)) {

@@ -5,14 +5,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+
 	corev1 "k8s.io/api/core/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/cache"
-	"github.com/xpkg-dev/xpkg/internal/failure"
-	"github.com/xpkg-dev/xpkg/internal/oci"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 // domain ends the names of all objects that the packages bring.
@@ -35,7 +37,7 @@ const (
 type expected struct {
 	pkg v1.Package
 	// fails is why it cannot be installed; nil when it can.
-	fails *failure.Code
+	fails *errcode.Code
 	// rival is the name of the package that brings the same object.
 	rival string
 }
@@ -51,7 +53,7 @@ var conflict = apply.ErrRefused
 func everything(t *testing.T, registry string) []expected {
 	t.Helper()
 	var out []expected
-	fail := func(n int, sort, image string, policy corev1.PullPolicy, why failure.Code) {
+	fail := func(n int, sort, image string, policy corev1.PullPolicy, why errcode.Code) {
 		for i := range n {
 			p := named(v1.ProviderKind, fmt.Sprintf("%s-%d", sort, i), strings.ReplaceAll(image, "#", fmt.Sprint(i)))
 			p.PackageSpec().PackagePullPolicy = policy
@@ -60,8 +62,8 @@ func everything(t *testing.T, registry string) []expected {
 	}
 	fail(misspelt, "misspelt", registry+"/-wrong-#:v1", corev1.PullIfNotPresent, oci.ErrInvalidReference)
 	fail(notCached, "not-cached", "never-put-there-#", corev1.PullNever, cache.ErrNotInCache)
-	fail(withoutTag, "without-tag", registry+"/scale/without-#:v1", corev1.PullIfNotPresent, oci.ErrTagNotFound)
-	fail(unreachable, "unreachable", nobody+"/scale/unreachable-#:v1", corev1.PullIfNotPresent, oci.ErrRegistryUnavailable)
+	fail(withoutTag, "without-tag", registry+"/scale/without-#:v1", corev1.PullIfNotPresent, remote.ErrTagNotFound)
+	fail(unreachable, "unreachable", nobody+"/scale/unreachable-#:v1", corev1.PullIfNotPresent, remote.ErrRegistryUnavailable)
 	good := func(kind, name, stream string) *expected {
 		ref := publish.Stream(t, registry, "scale/"+name, "v1.0.0", []byte(stream))
 		out = append(out, expected{pkg: named(kind, name, ref.String())})

@@ -21,13 +21,13 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
-	"github.com/xpkg-dev/xpkg/internal/failure"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 	"github.com/xpkg-dev/xpkg/internal/testing/plane"
 	"github.com/xpkg-dev/xpkg/internal/testing/program"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/internal/testing/usage"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 func TestMain(m *testing.M) {
@@ -200,16 +200,16 @@ func isNot(p v1.Package) string {
 
 // failsNot says whether a package does not tell why it fails. What may mend itself
 // is tried again; anything else waits for a person, and says that it is stalled.
-func failsNot(p v1.Package, why failure.Code) string {
+func failsNot(p v1.Package, why errcode.Code) string {
 	ready, stalled := p.GetCondition(v1.TypeReady), p.GetCondition(v1.TypeStalled)
 	switch {
 	case isHealthy(p):
 		return "healthy, and ought to fail with " + why.Name
 	case ready.Status != corev1.ConditionFalse || ready.Reason != v1.ConditionReason(why.Name) || ready.Message == "":
 		return fmt.Sprintf("does not fail with %s: %s %s", why.Name, ready.Reason, ready.Message)
-	case why.Class.Name != failure.Unavailable.Name && stalled.Status != corev1.ConditionTrue:
+	case why.Class.Name != errcode.Unavailable.Name && stalled.Status != corev1.ConditionTrue:
 		return "does not say that it is stalled"
-	case why.Class.Name == failure.Unavailable.Name && stalled.Status == corev1.ConditionTrue:
+	case why.Class.Name == errcode.Unavailable.Name && stalled.Status == corev1.ConditionTrue:
 		return "says that it is stalled"
 	}
 	return ""

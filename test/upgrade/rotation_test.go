@@ -14,7 +14,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/certificates"
-	"github.com/xpkg-dev/xpkg/internal/manager"
+	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/testing/hook"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
@@ -65,11 +65,11 @@ func startRotation(s *stand) (r *rotation, stop func()) {
 // installHooked installs the other provider, and waits until its program is asked.
 func (s *stand) installHooked() {
 	s.Helper()
-	home := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: manager.DefaultNamespace}}
+	home := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: controller.DefaultNamespace}}
 	if err := s.client.Create(s.Context(), home); err != nil && !apierrors.IsAlreadyExists(err) {
 		s.Fatal(err)
 	}
-	program := hook.Start(s.T, s.client, manager.DefaultNamespace, hooked)
+	program := hook.Start(s.T, s.client, controller.DefaultNamespace, hooked)
 	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: hooked}}
 	p.Spec.Package = publish.Stream(s, s.registry, "upgrade/"+hooked, "v1", []byte(hook.Stream(hooked, hookedGroup, "v1"))).String()
 	if err := s.client.Create(s.Context(), p); err != nil {
@@ -116,7 +116,7 @@ func (r *rotation) count(ctx context.Context, err error) {
 
 // rotate asks for a new authority, and waits until it is the only one.
 func (r *rotation) rotate(ctx context.Context) {
-	root := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: manager.DefaultNamespace, Name: certificates.RootSecret}}
+	root := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: controller.DefaultNamespace, Name: certificates.RootSecret}}
 	var was string
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		if err := r.stand.client.Get(ctx, client.ObjectKeyFromObject(root), root); err != nil {

@@ -21,11 +21,11 @@ import (
 
 	"github.com/xpkg-dev/xpkg/apis"
 	"github.com/xpkg-dev/xpkg/internal/cache"
-	"github.com/xpkg-dev/xpkg/internal/content"
-	"github.com/xpkg-dev/xpkg/internal/manager"
+	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
-	"github.com/xpkg-dev/xpkg/internal/runtime/local"
-	"github.com/xpkg-dev/xpkg/internal/runtime/process"
+	"github.com/xpkg-dev/xpkg/internal/runtime/processruntime"
+	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 	"github.com/xpkg-dev/xpkg/internal/testing/port"
 	"github.com/xpkg-dev/xpkg/internal/testing/scratch"
@@ -33,8 +33,8 @@ import (
 
 // TestMain lets the test binary be the step between a supervisor and a program.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == process.InitCommand {
-		if err := process.Init(); err != nil {
+	if len(os.Args) > 1 && os.Args[1] == sandbox.InitCommand {
+		if err := sandbox.Init(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -52,7 +52,7 @@ type stand struct {
 	client     client.Client
 	registry   string
 	executable []byte
-	supervisor *process.Supervisor
+	supervisor *sandbox.Supervisor
 	// address is that by which the API server reaches programs.
 	address string
 	witness *witness
@@ -78,7 +78,7 @@ func newStand(t *testing.T) *stand {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &stand{T: t, client: c, registry: cluster.Registry(t), executable: executable, witness: newWitness(t), address: local.MachineAddress()}
+	s := &stand{T: t, client: c, registry: cluster.Registry(t), executable: executable, witness: newWitness(t), address: processruntime.MachineAddress()}
 	s.start(cfg)
 	return s
 }
@@ -91,12 +91,12 @@ func (s *stand) start(cfg *rest.Config) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	source := content.NewSource(content.Options{Store: packages.Store(), Names: packages})
-	roots, err := process.NewRoots(process.RootsOptions{Dir: filepath.Join(dir, "images"), Source: source})
+	source := fetch.NewSource(fetch.Options{Store: packages.Store(), Names: packages})
+	roots, err := sandbox.NewRoots(sandbox.RootsOptions{Dir: filepath.Join(dir, "images"), Source: source})
 	if err != nil {
 		s.Fatal(err)
 	}
-	s.supervisor, err = process.New(process.Options{Dir: filepath.Join(dir, "runtime"), Images: roots, Log: slog.New(slog.DiscardHandler)})
+	s.supervisor, err = sandbox.New(sandbox.Options{Dir: filepath.Join(dir, "runtime"), Images: roots, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -112,10 +112,10 @@ func (s *stand) start(cfg *rest.Config) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
-		ended <- manager.Run(ctx, manager.Options{
+		ended <- controller.Run(ctx, controller.Options{
 			Config: cfg, MakeNamespace: true, Content: source, Images: source, InUse: packages.Use, Log: slog.New(slog.DiscardHandler), Ready: func() { close(ready) },
-			Runtimes: choice, CertificateOverlap: overlap, Processes: &manager.Processes{Supervisor: s.supervisor, Images: roots, Address: s.address},
-			Permissions: &manager.Permissions{}, ActivationDeadline: activation,
+			Runtimes: choice, CertificateOverlap: overlap, Processes: &controller.Processes{Supervisor: s.supervisor, Images: roots, Address: s.address},
+			Permissions: &controller.Permissions{}, ActivationDeadline: activation,
 		})
 	}()
 	s.stop = sync.OnceFunc(func() {

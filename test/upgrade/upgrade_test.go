@@ -14,7 +14,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
-	"github.com/xpkg-dev/xpkg/internal/runtime/shape"
+	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
@@ -77,7 +77,7 @@ func (s *stand) configure() {
 	config := &v1beta1.DeploymentRuntimeConfig{ObjectMeta: metav1.ObjectMeta{Name: "upgrade"}}
 	config.Spec.DeploymentTemplate = &v1beta1.DeploymentTemplate{Spec: &appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{}, Template: corev1.PodTemplateSpec{
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{
-			Name: shape.Container, Env: []corev1.EnvVar{{Name: "HOLD", Value: s.witness.hold}, {Name: "TELL", Value: s.witness.tell}},
+			Name: manifests.Container, Env: []corev1.EnvVar{{Name: "HOLD", Value: s.witness.hold}, {Name: "TELL", Value: s.witness.tell}},
 		}}},
 	}}}
 	s.create(config)

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// entrypoint is where the program is.
+	// entrypoint is the path of the xpkg binary.
 	entrypoint = "/usr/local/bin/xpkg"
-	// user is who it runs as: nobody whom a node knows.
+	// user is the numeric user of the image. It has no account on a node.
 	user = "65532:65532"
 
 	passwd = "root:x:0:0:root:/:/sbin/nologin\nnonroot:x:65532:65532:nonroot:/:/sbin/nologin\n"
@@ -30,8 +30,8 @@ type file struct {
 	data []byte
 }
 
-// assemble makes the image of a program. What changes seldom is in a layer of its
-// own, so that an update does not carry it again.
+// assemble builds the image of a binary. Files that change seldom are in a separate
+// layer, which an update does not download again.
 func assemble(program []byte, version, arch string) (v1.Image, error) {
 	certificates, err := authorities()
 	if err != nil {
@@ -77,7 +77,7 @@ func configure(image v1.Image, version, arch string) (v1.Image, error) {
 	return mutate.ConfigFile(image, config)
 }
 
-// pack makes a layer. Its files belong to root and are as old as the epoch.
+// pack builds a layer. Its files belong to root and have the timestamp of the epoch.
 func pack(files []file) (v1.Layer, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)

@@ -8,10 +8,10 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// authorities are the certificates of public authorities that Mozilla trusts, as one
-// file. They come from a module and not from the machine, so that it is known which
-// ones they are. Those that are trusted within limits only are left out: the file
-// could not say so.
+// authorities returns the certificates of public authorities that Mozilla trusts, as one
+// file. They come from a module instead of the machine, so that the result is
+// reproducible. Authorities with constraints are omitted, because the file cannot express
+// them.
 func authorities() ([]byte, error) {
 	var out bytes.Buffer
 	for root := range bundle.Roots() {

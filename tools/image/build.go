@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// build makes an image for each architecture and joins them.
+// build builds an image for each architecture and an index of them.
 func build(ctx context.Context, root, version string, architectures []string) (v1.ImageIndex, error) {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, arch := range architectures {
@@ -32,8 +32,8 @@ func build(ctx context.Context, root, version string, architectures []string) (v
 	return index, nil
 }
 
-// compile builds the program for an architecture. Nothing of the machine gets into
-// it: no paths, no identity of the build, no state of the sources' repository.
+// compile builds the binary for an architecture, independent of the machine: without
+// paths, build ID, or repository state.
 func compile(ctx context.Context, root, version, arch string) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "xpkg-image-")
 	if err != nil {

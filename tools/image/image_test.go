@@ -37,8 +37,8 @@ func digestOf(t *testing.T, i interface{ Digest() (v1.Hash, error) }) string {
 	return d.String()
 }
 
-// The same sources give the same image, wherever they are and however often it is
-// built, for both architectures.
+// The same sources give the same image, in any folder and with any number of builds, for
+// both architectures.
 func TestTheSameDigestTwice(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the program: skipped with -short")
@@ -63,7 +63,7 @@ func TestTheSameDigestTwice(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "layout")
 	for range 2 {
-		if err := write(dir, first); err != nil {
+		if err := write(dir, first, version); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -81,8 +81,8 @@ func TestTheSameDigestTwice(t *testing.T) {
 	runs(t, first)
 }
 
-// isFor checks that a manifest of an index says which architecture it is for, that the
-// image behind it is, and that it runs as nobody.
+// isFor checks that a manifest of an index and its image have the architecture, and that
+// the image runs as an unprivileged user.
 func isFor(t *testing.T, index v1.ImageIndex, at int, arch string) {
 	t.Helper()
 	m, err := index.IndexManifest()
@@ -103,7 +103,30 @@ func isFor(t *testing.T, index v1.ImageIndex, at int, arch string) {
 	}
 }
 
-// What is pushed is what the layout holds.
+// The layout names its image by the version.
+func TestLayoutNamesItsImage(t *testing.T) {
+	image, err := assemble([]byte("the program"), version, "amd64")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "layout")
+	if err := write(dir, mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: image}), version); err != nil {
+		t.Fatal(err)
+	}
+	index, err := layout.ImageIndexFromPath(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := manifest.Manifests[0].Annotations["org.opencontainers.image.ref.name"]; got != version {
+		t.Errorf("the image is named %q, want %q", got, version)
+	}
+}
+
+// The pushed image equals the layout.
 func TestPush(t *testing.T) {
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	defer server.Close()
@@ -132,8 +155,7 @@ func TestPush(t *testing.T) {
 	}
 }
 
-// runs unpacks the program for this machine, and runs it with nothing in its
-// environment.
+// runs unpacks the binary for this machine, and runs it with an empty environment.
 func runs(t *testing.T, index v1.ImageIndex) {
 	t.Helper()
 	m, err := index.IndexManifest()
@@ -160,8 +182,8 @@ func runs(t *testing.T, index v1.ImageIndex) {
 	}
 }
 
-// copySources copies what git knows of the sources, with changes that are not
-// committed.
+// copySources copies the files of the sources that git tracks, including uncommitted
+// changes.
 func copySources(t *testing.T, from, to string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "git", "ls-files", "--", "*.go", "go.mod", "go.sum", "apis", "internal")
@@ -215,7 +237,8 @@ func contents(t *testing.T, image v1.Image) map[string]entry {
 	}
 }
 
-// The image holds the program and what it needs, belongs to root, and runs as nobody.
+// The image contains the binary and its prerequisites, belongs to root, and runs as an
+// unprivileged user.
 func TestWhatIsInTheImage(t *testing.T) {
 	program := []byte("the program")
 	image, err := assemble(program, version, "arm64")

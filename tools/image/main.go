@@ -1,8 +1,8 @@
-// Command image builds the image of the package manager without a container engine:
-// the program, the certificates of public authorities, and a user who is nobody. The
-// same sources give the same digest on every machine.
+// Command image builds the image of the package manager without a container engine: the
+// binary, the certificates of public authorities, and an unprivileged user. The same
+// sources give the same digest on every machine.
 //
-// It writes an OCI layout, and pushes the image when it is told where to.
+// It writes an OCI layout, and optionally pushes the image.
 package main
 
 import (
@@ -42,7 +42,7 @@ func run(ctx context.Context, root, out, push, version string, architectures []s
 		return err
 	}
 	if out != "" {
-		if err := write(out, index); err != nil {
+		if err := write(out, index, version); err != nil {
 			return err
 		}
 	}
@@ -68,8 +68,12 @@ func pushTo(ctx context.Context, reference string, index v1.ImageIndex) error {
 	return remote.WriteIndex(ref, index, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain))
 }
 
-// write makes a layout of one image, in the place of a former one.
-func write(dir string, index v1.ImageIndex) error {
+// referenceName is the annotation that names an image in an OCI layout.
+const referenceName = "org.opencontainers.image.ref.name"
+
+// write replaces the folder with an OCI layout of one image, which has the version as its
+// reference name: `skopeo copy oci:DIR:VERSION …` finds it.
+func write(dir string, index v1.ImageIndex, version string) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
@@ -77,5 +81,5 @@ func write(dir string, index v1.ImageIndex) error {
 	if err != nil {
 		return err
 	}
-	return path.AppendIndex(index)
+	return path.AppendIndex(index, layout.WithAnnotations(map[string]string{referenceName: version}))
 }

@@ -8,9 +8,9 @@ import (
 
 // The types of condition of these kinds.
 const (
-	// TypeEstablished on a definition: its CustomResourceDefinition is served.
+	// TypeEstablished on an MRD: its CustomResourceDefinition is served.
 	TypeEstablished v1.ConditionType = "Established"
-	// TypeHealthy on a policy: the definitions that it names are active.
+	// TypeHealthy on a policy: the MRDs that it names are active.
 	TypeHealthy v1.ConditionType = "Healthy"
 )
 
@@ -27,42 +27,42 @@ const (
 	ReasonTerminatingPolicy v1.ConditionReason = "TerminatingManagedResourceActivationPolicy"
 )
 
-// InactiveManagedResource says of a definition that nobody has activated it.
+// InactiveManagedResource returns the condition of an MRD that is not activated.
 func InactiveManagedResource() v1.Condition {
 	return condition(TypeEstablished, corev1.ConditionFalse, ReasonInactive, "")
 }
 
-// PendingManagedResource says of a definition what it waits for.
+// PendingManagedResource returns the condition of an MRD that waits for the given reason.
 func PendingManagedResource(message string) v1.Condition {
 	return condition(TypeEstablished, corev1.ConditionFalse, ReasonPending, message)
 }
 
-// EstablishedManagedResource says of a definition that its resource is served.
+// EstablishedManagedResource returns the condition of an MRD whose CRD is served.
 func EstablishedManagedResource() v1.Condition {
 	return condition(TypeEstablished, corev1.ConditionTrue, ReasonEstablished, "")
 }
 
-// TerminatingManagedResource says of a definition that it is being deleted.
+// TerminatingManagedResource returns the condition of an MRD that is being deleted.
 func TerminatingManagedResource() v1.Condition {
 	return condition(TypeEstablished, corev1.ConditionFalse, ReasonTerminating, "")
 }
 
-// RunningPolicy says of a policy that it has activated what it names.
+// RunningPolicy returns the condition of a policy that has activated its MRDs.
 func RunningPolicy() v1.Condition {
 	return condition(TypeHealthy, corev1.ConditionTrue, ReasonRunning, "")
 }
 
-// FailedPolicy says of a policy what it could not activate.
+// FailedPolicy returns the condition of a policy that could not activate an MRD.
 func FailedPolicy(message string) v1.Condition {
 	return condition(TypeHealthy, corev1.ConditionFalse, ReasonEncounteredErrors, message)
 }
 
-// BlockedPolicy says of a policy what stops it.
+// BlockedPolicy returns the condition of a policy that is blocked.
 func BlockedPolicy(message string) v1.Condition {
 	return condition(TypeHealthy, corev1.ConditionFalse, ReasonBlockedPolicy, message)
 }
 
-// TerminatingPolicy says of a policy that it is being deleted.
+// TerminatingPolicy returns the condition of a policy that is being deleted.
 func TerminatingPolicy() v1.Condition {
 	return condition(TypeHealthy, corev1.ConditionFalse, ReasonTerminatingPolicy, "")
 }

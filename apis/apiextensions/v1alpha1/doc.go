@@ -1,4 +1,4 @@
-// Package v1alpha1 names what the package manager needs to know of version
+// Package v1alpha1 names the kinds and conditions that the package manager uses of version
 // v1alpha1 of the API group apiextensions.crossplane.io: the kinds that switch
 // managed resources on and off, and their conditions. The objects themselves are
 // handled without Go types.
@@ -14,9 +14,9 @@ var GroupVersion = schema.GroupVersion{Group: Group, Version: "v1alpha1"}
 
 // The kinds of this version.
 const (
-	// ManagedResourceDefinitionKind is a definition of a managed resource that
+	// ManagedResourceDefinitionKind is the kind of an MRD, which defines a managed resource and
 	// becomes a CustomResourceDefinition when it is activated.
 	ManagedResourceDefinitionKind = "ManagedResourceDefinition"
-	// ManagedResourceActivationPolicyKind activates definitions by their names.
+	// ManagedResourceActivationPolicyKind is the kind of a policy that activates MRDs by name.
 	ManagedResourceActivationPolicyKind = "ManagedResourceActivationPolicy"
 )

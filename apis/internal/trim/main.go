@@ -1,7 +1,7 @@
 // Command trim shortens generated CustomResourceDefinitions. Types that contain
 // whole pod templates repeat Kubernetes' own documentation of them, which is
 // two thirds of the bytes that every API server would keep in memory. trim
-// keeps the descriptions of our own fields and drops those of Kubernetes'.
+// keeps the descriptions of the fields of xpkg and drops the descriptions of Kubernetes types.
 //
 //	trim DEPTH FILE [FILE]...
 //

@@ -57,7 +57,7 @@ func TestCorpus(t *testing.T) {
 // most, are left unread.
 var interesting = regexp.MustCompile(`^crossplane[.]yaml$|_(crossplane|meta|package)[_a-z0-9]*[.]yaml$`)
 
-// documents gives every document of every interesting file under the folder.
+// documents returns every document of every interesting file under the folder.
 func documents(t *testing.T, dir string) func(func(string, []byte) bool) {
 	return func(yield func(string, []byte) bool) {
 		err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {

@@ -10,7 +10,7 @@ import (
 // ConditionType names one aspect of an object's state.
 type ConditionType string
 
-// ConditionReason says in one CamelCase word why a condition has its status.
+// ConditionReason is one CamelCase word that explains the status of a condition.
 type ConditionReason string
 
 // Condition is one aspect of the state of an object.
@@ -23,11 +23,11 @@ type Condition struct {
 	LastTransitionTime metav1.Time `json:"lastTransitionTime"`
 	// Reason of this status, as one CamelCase word.
 	Reason ConditionReason `json:"reason"`
-	// Message for people: what is so, why, and what to do about it.
+	// Message explains the condition: the state, the cause, and the remedy.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// ObservedGeneration is the metadata.generation that this condition speaks
-	// about. The condition is out of date when it is lower than the present one.
+	// ObservedGeneration is the metadata.generation that this condition refers
+	// to. The condition is out of date if it is lower than the current one.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 }
@@ -41,7 +41,7 @@ type ConditionedStatus struct {
 	Conditions []Condition `json:"conditions,omitempty"`
 }
 
-// GetCondition gives the condition of the type, or one of the status Unknown
+// GetCondition returns the condition of the type, or one with the status Unknown
 // when there is none.
 func (s *ConditionedStatus) GetCondition(t ConditionType) Condition {
 	for _, c := range s.Conditions {
@@ -52,10 +52,9 @@ func (s *ConditionedStatus) GetCondition(t ConditionType) Condition {
 	return Condition{Type: t, Status: corev1.ConditionUnknown}
 }
 
-// SetConditions replaces the conditions of the same types and appends the
-// others. A condition whose ObservedGeneration is zero gets the generation that
-// is given. LastTransitionTime becomes now where the status changes, and stays
-// what it was where only the reason or the message does.
+// SetConditions replaces the conditions of the same types and appends the others. A
+// condition whose ObservedGeneration is zero gets the given generation.
+// LastTransitionTime changes to now only if the status changes.
 func (s *ConditionedStatus) SetConditions(generation int64, now metav1.Time, conditions ...Condition) {
 	for _, c := range conditions {
 		if c.ObservedGeneration == 0 {

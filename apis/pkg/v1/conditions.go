@@ -10,22 +10,22 @@ const (
 	TypeHealthy ConditionType = "Healthy"
 	// TypeRevisionHealthy on a revision: its objects are in place.
 	TypeRevisionHealthy ConditionType = "RevisionHealthy"
-	// TypeRuntimeHealthy on a revision with a runtime: its program is available.
+	// TypeRuntimeHealthy on a revision with a runtime: its runtime is available.
 	TypeRuntimeHealthy ConditionType = "RuntimeHealthy"
-	// TypeRuntimeActive on a revision with a runtime: its program should run.
+	// TypeRuntimeActive on a revision with a runtime: its runtime should run.
 	TypeRuntimeActive ConditionType = "RuntimeActive"
-	// TypeSynced on any object: False while it is paused, or while a package with
-	// the policy Always cannot be looked up.
+	// TypeSynced on any object: False while it is paused, or while the tag of a package
+	// with the policy Always cannot be resolved.
 	TypeSynced ConditionType = "Synced"
 
-	// TypeReady on a package or revision: what its spec asks for is in place and
+	// TypeReady on a package or revision: the desired state is in place and
 	// healthy.
 	TypeReady ConditionType = "Ready"
 	// TypeReconciling on a package or revision, only while it is True: work is
 	// under way or is tried again.
 	TypeReconciling ConditionType = "Reconciling"
-	// TypeStalled on a package or revision, only while it is True: nothing more
-	// happens until somebody mends what the message names.
+	// TypeStalled on a package or revision, only while it is True: no further
+	// progress happens until a user fixes the cause that the message names.
 	TypeStalled ConditionType = "Stalled"
 )
 
@@ -38,8 +38,8 @@ const (
 	ReasonUnhealthy     ConditionReason = "UnhealthyPackageRevision"
 	ReasonUnknownHealth ConditionReason = "UnknownPackageRevisionHealth"
 
-	// ReasonRolledBack: a revision did not become healthy in time, and the one
-	// before it was brought back.
+	// ReasonRolledBack: a revision did not become healthy in time, and the
+	// previous one was activated again.
 	ReasonRolledBack ConditionReason = "RolledBack"
 
 	// ReasonAwaitingActivation: the runtime waits for the first active managed
@@ -49,8 +49,8 @@ const (
 
 	// ReasonProgressing: the objects of a revision are being established.
 	ReasonProgressing ConditionReason = "Progressing"
-	// ReasonLookupFailed: a registry could not be asked whether a tag has moved.
-	// What is installed stays as it is.
+	// ReasonLookupFailed: a registry could not be queried for the current digest of a tag.
+	// The installed content stays unchanged.
 	ReasonLookupFailed ConditionReason = "LookupFailed"
 	// ReasonSynced: nothing stands in the way of the controller any more.
 	ReasonSynced ConditionReason = "ReconcileSuccess"
@@ -59,114 +59,114 @@ const (
 	ReasonPaused ConditionReason = "ReconcilePaused"
 )
 
-// Unpacking says of a package that its content is not there yet, and why.
+// Unpacking returns the condition of a package whose content is not available yet.
 func Unpacking(message string) Condition {
 	return condition(TypeInstalled, corev1.ConditionFalse, ReasonUnpacking, message)
 }
 
-// Inactive says of a package that its newest revision is not the active one.
+// Inactive returns the condition of a package whose newest revision is inactive.
 func Inactive(message string) Condition {
 	return condition(TypeInstalled, corev1.ConditionFalse, ReasonInactive, message)
 }
 
-// Active says of a package that its revision is active.
+// Active returns the condition of a package whose revision is active.
 func Active() Condition {
 	return condition(TypeInstalled, corev1.ConditionTrue, ReasonActive, "")
 }
 
-// Healthy says of a package that its revision and its runtime are healthy.
+// Healthy returns the condition of a package whose revision and runtime are healthy.
 func Healthy() Condition {
 	return condition(TypeHealthy, corev1.ConditionTrue, ReasonHealthy, "")
 }
 
-// HealthyAwaitingActivation says of a package that it is healthy and that its
+// HealthyAwaitingActivation returns the condition of a healthy package whose
 // runtime starts with the first resource that needs it.
 func HealthyAwaitingActivation() Condition {
 	return condition(TypeHealthy, corev1.ConditionTrue, ReasonAwaitingActivation, "")
 }
 
-// Unhealthy says of a package why it does not work.
+// Unhealthy returns the condition of a package that does not work.
 func Unhealthy(message string) Condition {
 	return condition(TypeHealthy, corev1.ConditionFalse, ReasonUnhealthy, message)
 }
 
-// RolledBack says of a package which revision was brought back, and why.
+// RolledBack returns the condition of a package that was rolled back.
 func RolledBack(message string) Condition {
 	return condition(TypeHealthy, corev1.ConditionFalse, ReasonRolledBack, message)
 }
 
-// UnknownHealth says of a package that its health is not known yet.
+// UnknownHealth returns the condition of a package whose health is not known yet.
 func UnknownHealth(message string) Condition {
 	return condition(TypeHealthy, corev1.ConditionUnknown, ReasonUnknownHealth, message)
 }
 
-// RevisionHealthy says of a revision that its objects are in place.
+// RevisionHealthy returns the condition of a revision whose objects are in place.
 func RevisionHealthy() Condition {
 	return condition(TypeRevisionHealthy, corev1.ConditionTrue, ReasonHealthy, "")
 }
 
-// RevisionUnhealthy says of a revision why its objects are not in place.
+// RevisionUnhealthy returns the condition of a revision whose objects are not in place.
 func RevisionUnhealthy(message string) Condition {
 	return condition(TypeRevisionHealthy, corev1.ConditionFalse, ReasonUnhealthy, message)
 }
 
-// RevisionUnknownHealth says of a revision that its health is not known yet.
+// RevisionUnknownHealth returns the condition of a revision whose health is not known yet.
 func RevisionUnknownHealth(message string) Condition {
 	return condition(TypeRevisionHealthy, corev1.ConditionUnknown, ReasonUnknownHealth, message)
 }
 
-// RuntimeHealthy says of a revision that its program is available.
+// RuntimeHealthy returns the condition of a revision whose runtime is available.
 func RuntimeHealthy() Condition {
 	return condition(TypeRuntimeHealthy, corev1.ConditionTrue, ReasonHealthy, "")
 }
 
-// RuntimeUnhealthy says of a revision why its program is not available.
+// RuntimeUnhealthy returns the condition of a revision whose runtime is not available.
 func RuntimeUnhealthy(message string) Condition {
 	return condition(TypeRuntimeHealthy, corev1.ConditionFalse, ReasonUnhealthy, message)
 }
 
-// RuntimeUnknownHealth says of a revision that nothing is known of its program.
+// RuntimeUnknownHealth returns the condition of a revision whose runtime has not reported its health.
 func RuntimeUnknownHealth(message string) Condition {
 	return condition(TypeRuntimeHealthy, corev1.ConditionUnknown, ReasonUnknownHealth, message)
 }
 
-// RuntimeActive says of a revision that its program should run.
+// RuntimeActive returns the condition of a revision whose runtime should run.
 func RuntimeActive() Condition {
 	return condition(TypeRuntimeActive, corev1.ConditionTrue, ReasonActiveRuntime, "")
 }
 
-// RuntimeAwaitingActivation says of a revision that its program starts with the
+// RuntimeAwaitingActivation returns the condition of a revision whose runtime starts with the
 // first resource that needs it.
 func RuntimeAwaitingActivation() Condition {
 	return condition(TypeRuntimeActive, corev1.ConditionFalse, ReasonAwaitingActivation, "")
 }
 
-// Paused says of an object that its controller leaves it alone.
+// Paused returns the condition of an object that is not reconciled.
 func Paused(message string) Condition {
 	return condition(TypeSynced, corev1.ConditionFalse, ReasonPaused, message)
 }
 
-// LookupFailed says of a package that it could not be looked up, and why.
+// LookupFailed returns the condition of a package whose tag could not be resolved again.
 func LookupFailed(message string) Condition {
 	return condition(TypeSynced, corev1.ConditionFalse, ReasonLookupFailed, message)
 }
 
-// Synced says of an object that nothing stands in the way of its controller.
+// Synced returns the condition of an object that is reconciled normally.
 func Synced() Condition {
 	return condition(TypeSynced, corev1.ConditionTrue, ReasonSynced, "")
 }
 
-// Ready says of an object whether what its spec asks for is in place.
+// Ready returns the condition that reports whether the desired state is in place.
 func Ready(s corev1.ConditionStatus, r ConditionReason, message string) Condition {
 	return condition(TypeReady, s, r, message)
 }
 
-// Reconciling says of an object that work on it is under way.
+// Reconciling returns the condition of an object that is being reconciled.
 func Reconciling(r ConditionReason, message string) Condition {
 	return condition(TypeReconciling, corev1.ConditionTrue, r, message)
 }
 
-// Stalled says of an object that it waits for a person.
+// Stalled returns the condition of an object that needs a user to act.
 func Stalled(r ConditionReason, message string) Condition {
 	return condition(TypeStalled, corev1.ConditionTrue, r, message)
 }

@@ -11,26 +11,26 @@ func (c *Configuration) PackageSpec() *PackageSpec { return &c.Spec.PackageSpec 
 // PackageStatus is the part of the status that all packages have.
 func (c *Configuration) PackageStatus() *PackageStatus { return &c.Status.PackageStatus }
 
-// RuntimeSpec is nil: a Configuration has no program.
+// RuntimeSpec returns nil: a Configuration has no runtime.
 func (*Configuration) RuntimeSpec() *PackageRuntimeSpec { return nil }
 
-// GetCondition gives the condition of the type, or one of the status Unknown.
+// GetCondition returns the condition of the type, or one with the status Unknown.
 func (c *Configuration) GetCondition(t ConditionType) Condition { return c.Status.GetCondition(t) }
 
-// SetConditions sets conditions that speak about this generation of the object.
+// SetConditions sets conditions for the current generation of the object.
 func (c *Configuration) SetConditions(now metav1.Time, conditions ...Condition) {
 	c.Status.SetConditions(c.Generation, now, conditions...)
 }
 
-// NewRevision makes an empty ConfigurationRevision.
+// NewRevision returns an empty ConfigurationRevision.
 func (*Configuration) NewRevision() PackageRevision {
 	return &ConfigurationRevision{TypeMeta: typeMeta(ConfigurationRevisionKind)}
 }
 
-// NewRevisionList makes an empty list of ConfigurationRevisions.
+// NewRevisionList returns an empty list of ConfigurationRevisions.
 func (*Configuration) NewRevisionList() PackageRevisionList { return &ConfigurationRevisionList{} }
 
-// Packages gives the items of the list. They are not copies.
+// Packages returns the items of the list. They are not copies.
 func (l *ConfigurationList) Packages() []Package {
 	out := make([]Package, len(l.Items))
 	for i := range l.Items {

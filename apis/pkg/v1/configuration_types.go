@@ -3,7 +3,7 @@ package v1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // A Configuration is a request to install a configuration package: new kinds of
-// composite resources, and the compositions that make them.
+// composite resources and the compositions that implement them.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -20,7 +20,7 @@ type Configuration struct {
 	Status ConfigurationStatus `json:"status,omitempty"`
 }
 
-// ConfigurationSpec is what a Configuration asks for.
+// ConfigurationSpec is the desired state of a Configuration.
 type ConfigurationSpec struct {
 	PackageSpec `json:",inline"`
 }

@@ -15,23 +15,23 @@ func (r *ConfigurationRevision) RevisionStatus() *PackageRevisionStatus {
 	return &r.Status.PackageRevisionStatus
 }
 
-// RuntimeSpec is nil: a Configuration has no program.
+// RuntimeSpec returns nil: a Configuration has no runtime.
 func (*ConfigurationRevision) RuntimeSpec() *PackageRevisionRuntimeSpec { return nil }
 
-// RuntimeStatus is nil: a Configuration has no program.
+// RuntimeStatus returns nil: a Configuration has no runtime.
 func (*ConfigurationRevision) RuntimeStatus() *PackageRevisionRuntimeStatus { return nil }
 
-// GetCondition gives the condition of the type, or one of the status Unknown.
+// GetCondition returns the condition of the type, or one with the status Unknown.
 func (r *ConfigurationRevision) GetCondition(t ConditionType) Condition {
 	return r.Status.GetCondition(t)
 }
 
-// SetConditions sets conditions that speak about this generation of the object.
+// SetConditions sets conditions for the current generation of the object.
 func (r *ConfigurationRevision) SetConditions(now metav1.Time, conditions ...Condition) {
 	r.Status.SetConditions(r.Generation, now, conditions...)
 }
 
-// Revisions gives the items of the list. They are not copies.
+// Revisions returns the items of the list. They are not copies.
 func (l *ConfigurationRevisionList) Revisions() []PackageRevision {
 	out := make([]PackageRevision, len(l.Items))
 	for i := range l.Items {

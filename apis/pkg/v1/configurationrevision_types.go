@@ -3,8 +3,8 @@ package v1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // A ConfigurationRevision is the content of one digest of a Configuration, with the settings
-// that the Configuration had when the revision was made. The package manager makes and
-// keeps revisions; of their specs, only desiredState is for people to change.
+// that the Configuration had when the revision was created. The package manager creates and
+// maintains revisions; users only change desiredState.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -24,7 +24,7 @@ type ConfigurationRevision struct {
 	Status ConfigurationRevisionStatus `json:"status,omitempty"`
 }
 
-// ConfigurationRevisionSpec is what a ConfigurationRevision should be.
+// ConfigurationRevisionSpec is the desired state of a ConfigurationRevision.
 type ConfigurationRevisionSpec struct {
 	PackageRevisionSpec `json:",inline"`
 }

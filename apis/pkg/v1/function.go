@@ -11,26 +11,26 @@ func (f *Function) PackageSpec() *PackageSpec { return &f.Spec.PackageSpec }
 // PackageStatus is the part of the status that all packages have.
 func (f *Function) PackageStatus() *PackageStatus { return &f.Status.PackageStatus }
 
-// RuntimeSpec is the part of the spec about the function's program.
+// RuntimeSpec returns the runtime fields of the spec.
 func (f *Function) RuntimeSpec() *PackageRuntimeSpec { return &f.Spec.PackageRuntimeSpec }
 
-// GetCondition gives the condition of the type, or one of the status Unknown.
+// GetCondition returns the condition of the type, or one with the status Unknown.
 func (f *Function) GetCondition(t ConditionType) Condition { return f.Status.GetCondition(t) }
 
-// SetConditions sets conditions that speak about this generation of the object.
+// SetConditions sets conditions for the current generation of the object.
 func (f *Function) SetConditions(now metav1.Time, conditions ...Condition) {
 	f.Status.SetConditions(f.Generation, now, conditions...)
 }
 
-// NewRevision makes an empty FunctionRevision.
+// NewRevision returns an empty FunctionRevision.
 func (*Function) NewRevision() PackageRevision {
 	return &FunctionRevision{TypeMeta: typeMeta(FunctionRevisionKind)}
 }
 
-// NewRevisionList makes an empty list of FunctionRevisions.
+// NewRevisionList returns an empty list of FunctionRevisions.
 func (*Function) NewRevisionList() PackageRevisionList { return &FunctionRevisionList{} }
 
-// Packages gives the items of the list. They are not copies.
+// Packages returns the items of the list. They are not copies.
 func (l *FunctionList) Packages() []Package {
 	out := make([]Package, len(l.Items))
 	for i := range l.Items {

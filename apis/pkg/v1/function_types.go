@@ -2,8 +2,8 @@ package v1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// A Function is a request to install a function package: a program that takes
-// part in the making of composite resources.
+// A Function is a request to install a function package: a runtime that takes
+// part in composing resources.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -21,7 +21,7 @@ type Function struct {
 	Status FunctionStatus `json:"status,omitempty"`
 }
 
-// FunctionSpec is what a Function asks for.
+// FunctionSpec is the desired state of a Function.
 type FunctionSpec struct {
 	PackageSpec        `json:",inline"`
 	PackageRuntimeSpec `json:",inline"`

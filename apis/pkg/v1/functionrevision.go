@@ -13,25 +13,25 @@ func (r *FunctionRevision) RevisionStatus() *PackageRevisionStatus {
 	return &r.Status.PackageRevisionStatus
 }
 
-// RuntimeSpec is the part of the spec about the function's program.
+// RuntimeSpec returns the runtime fields of the spec.
 func (r *FunctionRevision) RuntimeSpec() *PackageRevisionRuntimeSpec {
 	return &r.Spec.PackageRevisionRuntimeSpec
 }
 
-// RuntimeStatus is the part of the status about the function's program.
+// RuntimeStatus returns the runtime fields of the status.
 func (r *FunctionRevision) RuntimeStatus() *PackageRevisionRuntimeStatus {
 	return &r.Status.PackageRevisionRuntimeStatus
 }
 
-// GetCondition gives the condition of the type, or one of the status Unknown.
+// GetCondition returns the condition of the type, or one with the status Unknown.
 func (r *FunctionRevision) GetCondition(t ConditionType) Condition { return r.Status.GetCondition(t) }
 
-// SetConditions sets conditions that speak about this generation of the object.
+// SetConditions sets conditions for the current generation of the object.
 func (r *FunctionRevision) SetConditions(now metav1.Time, conditions ...Condition) {
 	r.Status.SetConditions(r.Generation, now, conditions...)
 }
 
-// Revisions gives the items of the list. They are not copies.
+// Revisions returns the items of the list. They are not copies.
 func (l *FunctionRevisionList) Revisions() []PackageRevision {
 	out := make([]PackageRevision, len(l.Items))
 	for i := range l.Items {

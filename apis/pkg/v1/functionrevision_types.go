@@ -3,8 +3,8 @@ package v1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // A FunctionRevision is the content of one digest of a Function, with the settings
-// that the Function had when the revision was made. The package manager makes and
-// keeps revisions; of their specs, only desiredState is for people to change.
+// that the Function had when the revision was created. The package manager creates and
+// maintains revisions; users only change desiredState.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -27,7 +27,7 @@ type FunctionRevision struct {
 	Status FunctionRevisionStatus `json:"status,omitempty"`
 }
 
-// FunctionRevisionSpec is what a FunctionRevision should be.
+// FunctionRevisionSpec is the desired state of a FunctionRevision.
 type FunctionRevisionSpec struct {
 	PackageRevisionSpec        `json:",inline"`
 	PackageRevisionRuntimeSpec `json:",inline"`

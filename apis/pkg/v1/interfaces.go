@@ -9,17 +9,17 @@ import (
 //
 // +kubebuilder:object:generate=false
 type Conditioned interface {
-	// GetCondition gives the condition of the type, or one of the status Unknown
+	// GetCondition returns the condition of the type, or one with the status Unknown
 	// when there is none.
 	GetCondition(t ConditionType) Condition
 	// SetConditions replaces the conditions of the same types. A condition whose
-	// ObservedGeneration is zero speaks about the object's own generation. The
-	// time of the last transition becomes now where the status changes.
+	// ObservedGeneration is zero gets the generation of the object. The time of the last
+	// transition changes to now only if the status changes.
 	SetConditions(now metav1.Time, conditions ...Condition)
 }
 
-// Package is what Provider, Configuration and Function have in common. The
-// pointers that it gives are into the object: writing through them changes it.
+// Package is the interface common to Provider, Configuration and Function. The returned
+// pointers point into the object: writing through them changes it.
 //
 // +kubebuilder:object:generate=false
 type Package interface {
@@ -34,20 +34,20 @@ type Package interface {
 	PackageSpec() *PackageSpec
 	// PackageStatus is the common part of the status.
 	PackageStatus() *PackageStatus
-	// RuntimeSpec is the part of the spec about the package's program. It is nil
-	// for a Configuration, which has none.
+	// RuntimeSpec returns the runtime fields of the spec. It returns nil for a
+	// Configuration, which has no runtime.
 	RuntimeSpec() *PackageRuntimeSpec
 
-	// NewRevision makes an empty revision of the kind that belongs to this kind
+	// NewRevision returns an empty revision of the kind that belongs to this kind
 	// of package, with its type set.
 	NewRevision() PackageRevision
-	// NewRevisionList makes an empty list of such revisions.
+	// NewRevisionList returns an empty list of such revisions.
 	NewRevisionList() PackageRevisionList
 }
 
-// PackageRevision is what ProviderRevision, ConfigurationRevision and
-// FunctionRevision have in common. The pointers that it gives are into the
-// object: writing through them changes it.
+// PackageRevision is the interface common to ProviderRevision, ConfigurationRevision and
+// FunctionRevision. The returned pointers point into the object: writing through them
+// changes it.
 //
 // +kubebuilder:object:generate=false
 type PackageRevision interface {
@@ -62,11 +62,11 @@ type PackageRevision interface {
 	RevisionSpec() *PackageRevisionSpec
 	// RevisionStatus is the common part of the status.
 	RevisionStatus() *PackageRevisionStatus
-	// RuntimeSpec is the part of the spec about the package's program. It is nil
-	// for a ConfigurationRevision, which has none.
+	// RuntimeSpec returns the runtime fields of the spec. It returns nil for a
+	// ConfigurationRevision, which has no runtime.
 	RuntimeSpec() *PackageRevisionRuntimeSpec
-	// RuntimeStatus is the part of the status about the package's program. It is
-	// nil exactly where RuntimeSpec is.
+	// RuntimeStatus returns the runtime fields of the status. It returns nil if
+	// RuntimeSpec does.
 	RuntimeStatus() *PackageRevisionRuntimeStatus
 }
 
@@ -77,7 +77,7 @@ type PackageList interface {
 	metav1.ListInterface
 	runtime.Object
 
-	// Packages gives the items. They are not copies.
+	// Packages returns the items. They are not copies.
 	Packages() []Package
 }
 
@@ -88,7 +88,7 @@ type PackageRevisionList interface {
 	metav1.ListInterface
 	runtime.Object
 
-	// Revisions gives the items. They are not copies.
+	// Revisions returns the items. They are not copies.
 	Revisions() []PackageRevision
 }
 

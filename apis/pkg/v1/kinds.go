@@ -13,14 +13,13 @@ const (
 	FunctionRevisionKind      = "FunctionRevision"
 )
 
-// PackageKinds lists the kinds of package in the order in which they are shown
-// to people.
+// PackageKinds returns the kinds of package in display order.
 func PackageKinds() []string {
 	return []string{ProviderKind, ConfigurationKind, FunctionKind}
 }
 
-// NewPackage makes an empty package of the kind, with its type set. It gives nil
-// for a kind that is not one of PackageKinds.
+// NewPackage returns an empty package of the kind, with its type set. It returns nil for
+// a kind that is not one of PackageKinds.
 func NewPackage(kind string) Package {
 	switch kind {
 	case ProviderKind:
@@ -33,7 +32,7 @@ func NewPackage(kind string) Package {
 	return nil
 }
 
-// NewPackageList makes an empty list of packages of the kind, or nil for a kind
+// NewPackageList returns an empty list of packages of the kind, or nil for a kind
 // that is not one of PackageKinds.
 func NewPackageList(kind string) PackageList {
 	switch kind {
@@ -51,7 +50,7 @@ func NewPackageList(kind string) PackageList {
 // ProviderRevision for Provider.
 func RevisionKind(packageKind string) string { return packageKind + "Revision" }
 
-// typeMeta is what an object of the kind says of its own type.
+// typeMeta returns the type of objects of the kind.
 func typeMeta(kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: GroupVersion.String(), Kind: kind}
 }

@@ -10,8 +10,8 @@ import (
 const (
 	// LabelPackage on a revision is the name of its package.
 	LabelPackage = "pkg.crossplane.io/package"
-	// LabelProviderFamily on a provider revision is the family that its package
-	// says it belongs to. Members of a family from one publisher share rights.
+	// LabelProviderFamily on a provider revision is the family that its package declares.
+	// Members of a family from one publisher share permissions.
 	LabelProviderFamily = "pkg.crossplane.io/provider-family"
 	// LabelProvider and LabelFunction select the pods of a package.
 	LabelProvider = "pkg.crossplane.io/provider"
@@ -20,8 +20,8 @@ const (
 	LabelRevision = "pkg.crossplane.io/revision"
 )
 
-// AnnotationPaused with the value "true" makes every controller leave an object
-// alone until the annotation goes away, or the object is deleted.
+// AnnotationPaused with the value "true" pauses the reconciliation of an object until the
+// annotation is removed or the object is deleted.
 const AnnotationPaused = "crossplane.io/paused"
 
 // IsPaused reports whether an object has that annotation.
@@ -30,9 +30,9 @@ func IsPaused(o metav1.Object) bool { return o.GetAnnotations()[AnnotationPaused
 // FinalizerRevision keeps a revision until it has left the Lock.
 const FinalizerRevision = "revision.pkg.crossplane.io"
 
-// FinalizerProgram keeps a Provider whose program the package manager runs until its
-// definitions are gone: the program has a part in that.
-const FinalizerProgram = "xpkg.dev/program"
+// FinalizerRuntimeProtection keeps a deleted Provider, and its runtime, until its CRDs are gone:
+// the runtime removes the finalizers of custom resources and converts them.
+const FinalizerRuntimeProtection = "xpkg.dev/runtime-protection"
 
 // DefaultRuntimeConfigName is the name of the DeploymentRuntimeConfig that a
 // package uses when it names none.
@@ -41,12 +41,12 @@ const DefaultRuntimeConfigName = "default"
 // maxSecretName is the longest name of a Secret.
 const maxSecretName = 253
 
-// TLSServerSecretName is the name of the Secret with the certificate that the program
-// of a package serves with. Crossplane uses the same.
+// TLSServerSecretName returns the name of the Secret with the server certificate of the
+// runtime of a package. Crossplane uses the same name.
 func TLSServerSecretName(pkg string) string { return secretName(pkg, "-tls-server") }
 
-// TLSClientSecretName is the name of the Secret with the certificate that the program
-// of a package calls others with. Programs of Functions call nobody.
+// TLSClientSecretName returns the name of the Secret with the client certificate of the
+// runtime of a package. Runtimes of Functions make no calls of their own.
 func TLSClientSecretName(pkg string) string { return secretName(pkg, "-tls-client") }
 
 func secretName(pkg, suffix string) string {

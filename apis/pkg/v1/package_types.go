@@ -5,37 +5,37 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// RevisionActivationPolicy says who activates a new revision.
+// RevisionActivationPolicy controls how a new revision is activated.
 type RevisionActivationPolicy string
 
 // The policies of activation.
 const (
-	// AutomaticActivation activates each new revision as soon as it is there.
+	// AutomaticActivation activates each new revision as soon as it exists.
 	AutomaticActivation RevisionActivationPolicy = "Automatic"
-	// ManualActivation leaves the active revision alone until a person marks
+	// ManualActivation keeps the active revision until a user marks
 	// another one as Active.
 	ManualActivation RevisionActivationPolicy = "Manual"
 )
 
-// PackageSpec is what the specs of all kinds of package have in common.
+// PackageSpec holds the spec fields common to all kinds of package.
 //
-// A reference names its registry, because a name without one means something
-// else on each machine. Only a package that is never pulled may have any name:
+// A reference names its registry, because a name without one has a different
+// meaning on each machine. Only a package that is never pulled may have any name:
 // it is found in the package cache under that name. (In the rule, __package__ is
 // the field package, whose name is a reserved word of the Common Expression
 // Language.)
 //
 // +kubebuilder:validation:XValidation:message="must be a fully qualified image reference: a registry (with a dot in its name, or localhost) and a repository, followed by a tag, a digest or both, for example registry.example.com/repo/package:tag or registry.example.com/repo/package@sha256:<64 hexadecimal digits>; any other name needs packagePullPolicy: Never",rule="has(self.packagePullPolicy) && self.packagePullPolicy == 'Never' ? self.__package__.size() > 0 : self.__package__.matches('^(localhost|[A-Za-z0-9_-]+([.][A-Za-z0-9_-]+)+)(:[0-9]+)?(/[a-z0-9._-]+)+(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}(@sha256:[a-f0-9]{64})?|@sha256:[a-f0-9]{64})$')",fieldPath=".package"
 type PackageSpec struct {
-	// Package is the reference of the package that is asked for: a fully
+	// Package is the reference of the package: a fully
 	// qualified image name with registry, repository and a tag, a digest or
 	// both, for example "registry.example.com/repo/package:tag". With the
 	// packagePullPolicy Never it may also be the name of a package in the cache.
 	// +kubebuilder:validation:MaxLength=1024
 	Package string `json:"package"`
 
-	// RevisionActivationPolicy says who activates a new revision: Automatic
-	// does it at once, Manual leaves it to a person. Default is Automatic.
+	// RevisionActivationPolicy controls how a new revision is activated: Automatic
+	// activates it at once, Manual waits for a user to do so. Default is Automatic.
 	// +optional
 	// +kubebuilder:default=Automatic
 	RevisionActivationPolicy RevisionActivationPolicy `json:"revisionActivationPolicy,omitempty"`
@@ -47,19 +47,19 @@ type PackageSpec struct {
 	RevisionHistoryLimit *int64 `json:"revisionHistoryLimit,omitempty"`
 
 	// PackagePullSecrets are names of secrets, in the namespace of the package
-	// manager, with credentials for the registry. They are handed to the runtime
+	// manager, with credentials for the registry. They are passed to the runtime
 	// of the package, and not to its dependencies.
 	// +optional
 	PackagePullSecrets []corev1.LocalObjectReference `json:"packagePullSecrets,omitempty"`
 
-	// PackagePullPolicy says when content is downloaded. IfNotPresent downloads
-	// it once. Always looks every minute whether the tag has moved. Never takes
+	// PackagePullPolicy controls when content is downloaded. IfNotPresent downloads
+	// it once. Always checks every minute whether the tag has moved. Never takes
 	// it from the package cache only. Default is IfNotPresent.
 	// +optional
 	// +kubebuilder:default=IfNotPresent
 	PackagePullPolicy corev1.PullPolicy `json:"packagePullPolicy,omitempty"`
 
-	// IgnoreCrossplaneConstraints installs the package without asking whether it
+	// IgnoreCrossplaneConstraints installs the package without checking whether it
 	// fits the version of Crossplane that is installed. Default is false.
 	// +optional
 	// +kubebuilder:default=false
@@ -71,22 +71,22 @@ type PackageSpec struct {
 	// +kubebuilder:default=false
 	SkipDependencyResolution bool `json:"skipDependencyResolution,omitempty"`
 
-	// CommonLabels are put on every object that the package installs.
+	// CommonLabels are added to every object that the package installs.
 	// +optional
 	CommonLabels map[string]string `json:"commonLabels,omitempty"`
 
-	// CommonAnnotations are put on every object that the package installs.
+	// CommonAnnotations are added to every object that the package installs.
 	// +optional
 	CommonAnnotations map[string]string `json:"commonAnnotations,omitempty"`
 }
 
-// PackageStatus is what the statuses of all kinds of package have in common.
+// PackageStatus holds the status fields common to all kinds of package.
 type PackageStatus struct {
 	ConditionedStatus `json:",inline"`
 
-	// ObservedGeneration is the metadata.generation that this status speaks
-	// about. While it is lower than the present one, the package manager has not
-	// yet looked at the last change of the spec.
+	// ObservedGeneration is the metadata.generation that this status refers
+	// to. While it is lower than the current one, the package manager has not yet
+	// reconciled the last change of the spec.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -94,9 +94,9 @@ type PackageStatus struct {
 	// +optional
 	CurrentRevision string `json:"currentRevision,omitempty"`
 
-	// CurrentIdentifier is the reference, as it was asked for, that the current
-	// revision was made from. Removing it makes the package manager resolve the
-	// reference again, whatever the packagePullPolicy.
+	// CurrentIdentifier is the value of spec.package that the current revision was
+	// created from. Removing it makes the package manager resolve the reference again,
+	// regardless of the packagePullPolicy.
 	// +optional
 	CurrentIdentifier string `json:"currentIdentifier,omitempty"`
 
@@ -105,7 +105,7 @@ type PackageStatus struct {
 	// +optional
 	AppliedImageConfigRefs []ImageConfigRef `json:"appliedImageConfigRefs,omitempty"`
 
-	// ResolvedPackage is the reference that was asked of a registry. It differs
+	// ResolvedPackage is the reference that was requested from a registry. It differs
 	// from spec.package where an image config rewrote it.
 	// +optional
 	ResolvedPackage string `json:"resolvedPackage,omitempty"`
@@ -121,19 +121,20 @@ type PackageStatus struct {
 	// +optional
 	Activation *Activation `json:"activation,omitempty"`
 
-	// LastHealthyRevision is the revision that was healthy last. It is the one that
-	// is brought back when another one does not become healthy.
+	// LastHealthyRevision is the last revision that was healthy and stayed so for the
+	// settle time of its runtime. A rollback activates it when another revision does
+	// not become healthy.
 	// +optional
 	LastHealthyRevision string `json:"lastHealthyRevision,omitempty"`
 
-	// Rollback says that a revision did not become healthy in time, and that the
-	// one that was healthy last was brought back. It holds until the spec changes,
-	// or other content appears.
+	// Rollback records that a revision did not become healthy in time, and that the last
+	// healthy revision was activated again. It is removed when the spec or the content
+	// changes.
 	// +optional
 	Rollback *Rollback `json:"rollback,omitempty"`
 }
 
-// Activation is that of one revision.
+// Activation records the activation of one revision.
 type Activation struct {
 	// Revision that was activated.
 	Revision string `json:"revision"`
@@ -141,28 +142,33 @@ type Activation struct {
 	Number int64 `json:"number"`
 	// Since when it is active.
 	Since metav1.Time `json:"since"`
-	// Healthy is set as soon as the revision has been healthy. From then on
-	// nothing is brought back.
+	// Healthy is set when the revision is healthy and its runtime has run for its
+	// settle time without a restart. A runtime that crashes later is still rolled back
+	// until the activation deadline has passed.
 	// +optional
 	Healthy bool `json:"healthy,omitempty"`
+	// Previous is the revision that was healthy last when this one was activated. A
+	// rollback activates it again.
+	// +optional
+	Previous string `json:"previous,omitempty"`
 }
 
 // Rollback is the return from one revision to one before it.
 type Rollback struct {
 	// From is the revision that did not become healthy.
 	From string `json:"from"`
-	// To is the revision that was brought back.
+	// To is the revision that was activated again.
 	To string `json:"to"`
 	// Generation of the package for which it holds.
 	Generation int64 `json:"generation"`
 	// Time when it was decided.
 	Time metav1.Time `json:"time"`
-	// Message is what the revision last said of itself.
+	// Message is the last condition message of the revision.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
-// ImageConfigRefReason says what an image config was used for.
+// ImageConfigRefReason is the purpose that an image config was used for.
 type ImageConfigRefReason string
 
 // What image configs are used for.
@@ -177,10 +183,10 @@ const (
 	ImageConfigReasonMirror   ImageConfigRefReason = "UseMirror"
 )
 
-// ImageConfigRef names an image config and what it was used for.
+// ImageConfigRef names an image config and its purpose.
 type ImageConfigRef struct {
 	// Name of the image config.
 	Name string `json:"name"`
-	// Reason is what the image config was used for.
+	// Reason is the purpose that the image config was used for.
 	Reason ImageConfigRefReason `json:"reason"`
 }

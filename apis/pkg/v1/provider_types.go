@@ -3,7 +3,7 @@ package v1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // A Provider is a request to install a provider package: new kinds of managed
-// resources, and the program that reconciles them.
+// resources and the runtime that reconciles them.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -20,7 +20,7 @@ type Provider struct {
 	Status ProviderStatus `json:"status,omitempty"`
 }
 
-// ProviderSpec is what a Provider asks for.
+// ProviderSpec is the desired state of a Provider.
 type ProviderSpec struct {
 	PackageSpec        `json:",inline"`
 	PackageRuntimeSpec `json:",inline"`

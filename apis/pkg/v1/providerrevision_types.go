@@ -3,8 +3,8 @@ package v1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // A ProviderRevision is the content of one digest of a Provider, with the settings
-// that the Provider had when the revision was made. The package manager makes and
-// keeps revisions; of their specs, only desiredState is for people to change.
+// that the Provider had when the revision was created. The package manager creates and
+// maintains revisions; users only change desiredState.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -26,7 +26,7 @@ type ProviderRevision struct {
 	Status ProviderRevisionStatus `json:"status,omitempty"`
 }
 
-// ProviderRevisionSpec is what a ProviderRevision should be.
+// ProviderRevisionSpec is the desired state of a ProviderRevision.
 type ProviderRevisionSpec struct {
 	PackageRevisionSpec        `json:",inline"`
 	PackageRevisionRuntimeSpec `json:",inline"`

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// RevisionState is what a revision should be.
+// RevisionState is the desired state of a revision.
 type RevisionState string
 
 // The states of a revision.
@@ -14,34 +14,34 @@ const (
 	// RevisionActive makes the revision the controller of its objects. A package
 	// has at most one active revision.
 	RevisionActive RevisionState = "Active"
-	// RevisionInactive makes the revision a mere owner of its objects.
+	// RevisionInactive makes the revision an owner of its objects, but not their controller.
 	RevisionInactive RevisionState = "Inactive"
 )
 
-// PackageRevisionSpec is what the specs of all kinds of revision have in common.
+// PackageRevisionSpec holds the spec fields common to all kinds of revision.
 type PackageRevisionSpec struct {
 	// DesiredState of the revision: Active or Inactive.
 	DesiredState RevisionState `json:"desiredState"`
 
-	// Image is the reference of the package, as the package asked for it.
+	// Image is the reference of the package, as in spec.package of the package.
 	Image string `json:"image"`
 
-	// Digest is the content of this revision: what the reference was resolved
-	// to, once, when the revision was made. It stays the same for as long as the
-	// revision lives. A revision without it was made by another package manager,
-	// and is resolved when it is next looked at.
+	// Digest identifies the content of this revision. The reference was resolved
+	// to it once, when the revision was created. It never changes. A revision
+	// without it was created by another package manager
+	// and is resolved with its next reconciliation.
 	// +optional
 	// +kubebuilder:validation:MaxLength=71
 	// +kubebuilder:validation:Pattern=`^sha256:[a-f0-9]{64}$`
 	Digest string `json:"digest,omitempty"`
 
 	// PackagePullSecrets are names of secrets, in the namespace of the package
-	// manager, with credentials for the registry. They are handed to the runtime
+	// manager, with credentials for the registry. They are passed to the runtime
 	// of the package, and not to its dependencies.
 	// +optional
 	PackagePullSecrets []corev1.LocalObjectReference `json:"packagePullSecrets,omitempty"`
 
-	// PackagePullPolicy says when content is downloaded. It also holds for the
+	// PackagePullPolicy controls when content is downloaded. It also holds for the
 	// image of the runtime. Default is IfNotPresent.
 	// +optional
 	// +kubebuilder:default=IfNotPresent
@@ -52,7 +52,7 @@ type PackageRevisionSpec struct {
 	// garbage collected.
 	Revision int64 `json:"revision"`
 
-	// IgnoreCrossplaneConstraints installs the package without asking whether it
+	// IgnoreCrossplaneConstraints installs the package without checking whether it
 	// fits the version of Crossplane that is installed. Default is false.
 	// +optional
 	// +kubebuilder:default=false
@@ -64,23 +64,23 @@ type PackageRevisionSpec struct {
 	// +kubebuilder:default=false
 	SkipDependencyResolution bool `json:"skipDependencyResolution,omitempty"`
 
-	// CommonLabels are put on every object that the package installs.
+	// CommonLabels are added to every object that the package installs.
 	// +optional
 	CommonLabels map[string]string `json:"commonLabels,omitempty"`
 
-	// CommonAnnotations are put on every object that the package installs.
+	// CommonAnnotations are added to every object that the package installs.
 	// +optional
 	CommonAnnotations map[string]string `json:"commonAnnotations,omitempty"`
 }
 
-// PackageRevisionStatus is what the statuses of all kinds of revision have in
-// common.
+// PackageRevisionStatus holds the status fields common to all kinds of
+// revision.
 type PackageRevisionStatus struct {
 	ConditionedStatus `json:",inline"`
 
-	// ObservedGeneration is the metadata.generation that this status speaks
-	// about. While it is lower than the present one, the package manager has not
-	// yet looked at the last change of the spec.
+	// ObservedGeneration is the metadata.generation that this status refers
+	// to. While it is lower than the current one, the package manager has not yet
+	// reconciled the last change of the spec.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -98,8 +98,8 @@ type PackageRevisionStatus struct {
 	// package does not accept.
 	// +optional
 	InvalidDependencies int64 `json:"invalidDependencies,omitempty"`
-	// AbsentOptionalDependencies are packages that this one would work with, each
-	// with the versions that it accepts, and that are not installed. Nothing waits
+	// AbsentOptionalDependencies are optional dependencies that are not installed, each
+	// with the accepted versions. The revision does not wait
 	// for them.
 	// +optional
 	AbsentOptionalDependencies []string `json:"absentOptionalDependencies,omitempty"`
@@ -109,25 +109,30 @@ type PackageRevisionStatus struct {
 	// +optional
 	AppliedImageConfigRefs []ImageConfigRef `json:"appliedImageConfigRefs,omitempty"`
 
-	// ResolvedImage is the reference that was asked of a registry. It differs
+	// ResolvedImage is the reference that was requested from a registry. It differs
 	// from spec.image where an image config rewrote it.
 	// +optional
 	ResolvedImage string `json:"resolvedImage,omitempty"`
 
-	// Capabilities of the package: words that mean something to those who use
-	// it, such as composition or safe-start.
+	// Capabilities of the package: keywords for its consumers,
+	// such as composition or safe-start.
 	// +optional
 	Capabilities []string `json:"capabilities,omitempty"`
 
-	// PermissionRequests are rights that the package asks for its runtime, beyond
+	// PermissionRequests are permissions that the package requests for its runtime, beyond
 	// those over its own resources.
 	// +optional
 	PermissionRequests []rbacv1.PolicyRule `json:"permissionRequests,omitempty"`
 
-	// UnapprovedPermissions are rights that the revision asks for beyond those of
-	// the revision before it, while it waits until somebody approves them.
+	// UnapprovedPermissions are permissions that the revision requests beyond the permissions of
+	// the previous revision, while it waits for approval.
 	// +optional
 	UnapprovedPermissions []rbacv1.PolicyRule `json:"unapprovedPermissions,omitempty"`
+
+	// UnallowedWebhooks are rules of the revision's webhooks that cover resources outside
+	// of its own API groups, while the revision waits until a user allows them.
+	// +optional
+	UnallowedWebhooks []string `json:"unallowedWebhooks,omitempty"`
 }
 
 // TypedReference names a cluster-scoped object.
@@ -142,8 +147,8 @@ type TypedReference struct {
 	// +optional
 	UID types.UID `json:"uid,omitempty"`
 	// Generation is the metadata.generation of the object after the package
-	// manager last wrote it. An object with another one was changed by somebody
-	// else.
+	// manager last wrote it. An object with another one was changed by another
+	// client.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
 }

@@ -1,6 +1,6 @@
 package v1
 
-// PackageRuntimeSpec is what the specs of packages with a program have in common.
+// PackageRuntimeSpec holds the spec fields common to packages with a runtime.
 type PackageRuntimeSpec struct {
 	// RuntimeConfigRef names the resource that configures the runtime of the
 	// package. Default is the DeploymentRuntimeConfig "default".
@@ -34,8 +34,8 @@ type ControllerConfigReference struct {
 	Name string `json:"name"`
 }
 
-// PackageRevisionRuntimeSpec is what the specs of revisions with a program have
-// in common.
+// PackageRevisionRuntimeSpec holds the spec fields common to revisions with a
+// runtime.
 type PackageRevisionRuntimeSpec struct {
 	PackageRuntimeSpec `json:",inline"`
 
@@ -44,24 +44,24 @@ type PackageRevisionRuntimeSpec struct {
 	// +optional
 	TLSServerSecretName *string `json:"tlsServerSecretName,omitempty"`
 	// TLSClientSecretName is the name of the secret with the certificate that
-	// the runtime shows to others.
+	// the runtime presents as a client.
 	// +optional
 	TLSClientSecretName *string `json:"tlsClientSecretName,omitempty"`
 }
 
-// PackageRevisionRuntimeStatus is what the statuses of revisions with a program
-// have in common.
+// PackageRevisionRuntimeStatus holds the status fields common to revisions with a
+// runtime.
 type PackageRevisionRuntimeStatus struct {
 	// TLSServerSecretName is the name of the secret with the certificate that
 	// the runtime serves with, once it exists.
 	// +optional
 	TLSServerSecretName *string `json:"tlsServerSecretName,omitempty"`
 	// TLSClientSecretName is the name of the secret with the certificate that
-	// the runtime shows to others, once it exists.
+	// the runtime presents as a client, once it exists.
 	// +optional
 	TLSClientSecretName *string `json:"tlsClientSecretName,omitempty"`
 	// ProgramImage is the image that the runtime runs, with the digest that was
-	// resolved when the revision was first looked at.
+	// resolved with the first reconciliation of the revision.
 	// +optional
 	ProgramImage string `json:"programImage,omitempty"`
 }

@@ -22,8 +22,8 @@ type ControllerConfig struct {
 	Spec ControllerConfigSpec `json:"spec,omitempty"`
 }
 
-// ControllerConfigSpec holds the settings. What it leaves open gets the package
-// manager's defaults. The meaning of each field is that of the field of the same
+// ControllerConfigSpec holds the settings. Fields that are not set get the package
+// manager's defaults. Each field has the meaning of the field of the same
 // name in a pod or its container.
 type ControllerConfigSpec struct {
 	// Metadata of the pods.
@@ -32,10 +32,10 @@ type ControllerConfigSpec struct {
 	// Replicas is the number of pods. Default is 1.
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
-	// Image of the program, instead of the one that the package names.
+	// Image is the runtime image, instead of the image that the package names.
 	// +optional
 	Image *string `json:"image,omitempty"`
-	// ImagePullPolicy of the program's image.
+	// ImagePullPolicy of the runtime image.
 	// +optional
 	ImagePullPolicy *corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
 	// ImagePullSecrets are names of secrets with credentials for the registry.
@@ -96,7 +96,7 @@ type PodObjectMeta struct {
 	// Annotations of the pods.
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
-	// Labels of the pods. They cannot replace those that select the pods.
+	// Labels of the pods. They cannot replace the labels that select the pods.
 	// +optional
 	Labels map[string]string `json:"labels,omitempty"`
 }

@@ -1,5 +1,5 @@
 // Package v1alpha1 holds version v1alpha1 of the API group pkg.crossplane.io:
-// the ControllerConfig, the first way to configure the program of a package.
+// the ControllerConfig, the first way to configure a package runtime.
 // Packages guide, spec.controllerConfigRef.
 //
 // +kubebuilder:object:generate=true

@@ -18,7 +18,7 @@ type DeploymentRuntimeConfig struct {
 	Spec DeploymentRuntimeConfigSpec `json:"spec,omitempty"`
 }
 
-// DeploymentRuntimeConfigSpec holds the templates. What they leave open gets the
+// DeploymentRuntimeConfigSpec holds the templates. Fields that are not set get the
 // package manager's defaults.
 type DeploymentRuntimeConfigSpec struct {
 	// DeploymentTemplate is the template of the Deployment.

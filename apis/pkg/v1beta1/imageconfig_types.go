@@ -7,7 +7,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
-// An ImageConfig says how package images whose references begin with a prefix
+// An ImageConfig configures how package images whose references begin with a prefix
 // are pulled, rewritten, verified and run.
 //
 // +kubebuilder:object:root=true
@@ -20,13 +20,13 @@ type ImageConfig struct {
 	Spec ImageConfigSpec `json:"spec,omitempty"`
 }
 
-// ImageConfigSpec says which images are meant, and what is done with them.
+// ImageConfigSpec selects images and configures how they are handled.
 type ImageConfigSpec struct {
-	// MatchImages are the rules that say which images are meant. One match is
+	// MatchImages are the rules that select images. One match is
 	// enough. Where several image configs match an image, each purpose (pull
 	// secret, access to the registry, mirrors, rewriting, verification, runtime)
-	// takes the one with the longest match among those that say something about
-	// that purpose, and the first by name of those that match alike.
+	// uses the image config with the longest match among the ones that configure
+	// that purpose, and the first by name if several matches have the same length.
 	// +kubebuilder:validation:XValidation:rule="size(self) > 0",message="matchImages should have at least one element."
 	MatchImages []ImageMatch `json:"matchImages"`
 
@@ -34,11 +34,11 @@ type ImageConfigSpec struct {
 	// +optional
 	Registry *RegistryConfig `json:"registry,omitempty"`
 
-	// Verification says how the images are verified.
+	// Verification configures how the images are verified.
 	// +optional
 	Verification *ImageVerification `json:"verification,omitempty"`
 
-	// RewriteImage says how the references of the images are rewritten.
+	// RewriteImage configures how the references of the images are rewritten.
 	// +optional
 	RewriteImage *ImageRewrite `json:"rewriteImage,omitempty"`
 
@@ -62,8 +62,8 @@ type ImageMatch struct {
 	// +kubebuilder:default=Prefix
 	Type MatchType `json:"type,omitempty"`
 	// Prefix that the reference begins with. The longest one wins. A prefix that
-	// has no more than a host, and perhaps a port, stands for the whole host: what
-	// follows in the reference has to begin with a slash, colon or at sign.
+	// consists of a host, and optionally a port, matches the whole host: the next
+	// character of the reference has to be a slash, colon or at sign.
 	Prefix string `json:"prefix"`
 }
 
@@ -78,15 +78,15 @@ type RegistryConfig struct {
 	// +optional
 	CABundle string `json:"caBundle,omitempty"`
 
-	// PlainHTTP speaks HTTP to the registry, without TLS. Anyone on the way can
-	// read what is sent, credentials too, and decide what a tag stands for.
+	// PlainHTTP uses HTTP for the registry, without TLS. Any host on the path can
+	// read the traffic, including credentials, and change the content of a tag.
 	// +optional
 	PlainHTTP bool `json:"plainHTTP,omitempty"`
 
-	// Mirrors are asked for the images, in this order, before the images' own
+	// Mirrors are tried for the images, in this order, before the images' own
 	// repositories. A mirror that does not answer, refuses access or does not have
-	// the image is passed over. Each is reached as the image configs for its own
-	// references say.
+	// the image is skipped. Each is reached as the image configs for its own
+	// references configure.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
@@ -108,7 +108,7 @@ type RegistryAuthentication struct {
 	PullSecretRef corev1.LocalObjectReference `json:"pullSecretRef"`
 }
 
-// ImageRewrite says how references are rewritten.
+// ImageRewrite configures how references are rewritten.
 type ImageRewrite struct {
 	// Prefix takes the place of the prefix that matched.
 	Prefix string `json:"prefix"`

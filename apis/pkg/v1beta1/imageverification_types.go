@@ -8,7 +8,7 @@ type VerificationProvider string
 // Cosign verifies signatures and attestations as cosign writes them.
 const Cosign VerificationProvider = "Cosign"
 
-// ImageVerification says how images are verified.
+// ImageVerification configures how images are verified.
 type ImageVerification struct {
 	// Provider that verifies the images.
 	Provider VerificationProvider `json:"provider"`
@@ -17,7 +17,7 @@ type ImageVerification struct {
 	Cosign *CosignVerification `json:"cosign,omitempty"`
 }
 
-// CosignVerification says whose signatures are trusted.
+// CosignVerification lists the identities whose signatures are trusted.
 type CosignVerification struct {
 	// Authorities whose signatures are trusted. One of them is enough.
 	Authorities []CosignAuthority `json:"authorities"`
@@ -33,7 +33,7 @@ type CosignAuthority struct {
 	// Keyless trusts identities that a Fulcio instance has certified.
 	// +optional
 	Keyless *KeylessReference `json:"keyless,omitempty"`
-	// Attestations that have to be there beside the signature.
+	// Attestations are required in addition to the signature.
 	// +optional
 	Attestations []Attestation `json:"attestations,omitempty"`
 }
@@ -56,7 +56,7 @@ type SecretKeySelector struct {
 	Key string `json:"key"`
 }
 
-// KeylessReference says which certified identities are trusted.
+// KeylessReference lists the certified identities that are trusted.
 type KeylessReference struct {
 	// Identities that are trusted. One of them is enough.
 	Identities []Identity `json:"identities"`
@@ -82,7 +82,7 @@ type Identity struct {
 	SubjectRegExp string `json:"subjectRegExp,omitempty"`
 }
 
-// Attestation is an attestation that has to be there.
+// Attestation is a required attestation.
 type Attestation struct {
 	// Name of the attestation.
 	Name string `json:"name"`

@@ -14,7 +14,7 @@ const LockName = "lock"
 const FinalizerLock = "lock.pkg.crossplane.io"
 
 // TypeResolved on the Lock: every dependency that it names is installed at a
-// version that satisfies everybody.
+// version that satisfies every constraint.
 const TypeResolved v1.ConditionType = "Resolved"
 
 // The reasons of Resolved.
@@ -25,20 +25,20 @@ const (
 
 var _ v1.Conditioned = (*Lock)(nil)
 
-// GetCondition gives the condition of the type, or one of the status Unknown.
+// GetCondition returns the condition of the type, or one with the status Unknown.
 func (l *Lock) GetCondition(t v1.ConditionType) v1.Condition { return l.Status.GetCondition(t) }
 
-// SetConditions sets conditions that speak about this generation of the object.
+// SetConditions sets conditions for the current generation of the object.
 func (l *Lock) SetConditions(now metav1.Time, conditions ...v1.Condition) {
 	l.Status.SetConditions(l.Generation, now, conditions...)
 }
 
-// ResolutionSucceeded says that every dependency is satisfied.
+// ResolutionSucceeded returns the condition of a Lock whose dependencies are all satisfied.
 func ResolutionSucceeded() v1.Condition {
 	return v1.Condition{Type: TypeResolved, Status: corev1.ConditionTrue, Reason: ReasonResolutionSucceeded}
 }
 
-// ResolutionFailed says why the dependencies cannot all be satisfied.
+// ResolutionFailed returns the condition of a Lock with dependencies that cannot be satisfied.
 func ResolutionFailed(message string) v1.Condition {
 	return v1.Condition{
 		Type: TypeResolved, Status: corev1.ConditionFalse,

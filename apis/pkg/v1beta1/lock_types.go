@@ -6,9 +6,9 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
-// The Lock says which packages are installed at which versions, and what each of
-// them depends on. It is derived from the active revisions: whoever finds it
-// missing or wrong builds it again. A cluster has one, with the name "lock".
+// The Lock records which packages are installed at which versions, and the dependencies of
+// each. It is derived from the active revisions and rebuilt if it is
+// missing or wrong. A cluster has one Lock, with the name "lock".
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -64,18 +64,18 @@ type LockPackage struct {
 	Version string `json:"version"`
 
 	// Dependencies of the package, direct ones only. The API server requires the
-	// list: it is empty where there are none, and never nil.
+	// list: it may be empty, but not nil.
 	Dependencies []Dependency `json:"dependencies"`
 
-	// OptionalDependencies are packages that this one works with where they are.
-	// They are a list of their own: other tools take everything in dependencies for
-	// something that has to be there.
+	// OptionalDependencies are packages that this one works with if they are installed.
+	// They are a separate list because other tools treat every entry of dependencies as
+	// required.
 	// +optional
 	OptionalDependencies []Dependency `json:"optionalDependencies,omitempty"`
 
-	// Owns are the objects that the package has brought and controls, by kind. It is
-	// missing while that is not known, as in the middle of an install, and for a
-	// package that brings none.
+	// Owns lists the objects that the package installed and controls, by kind. It is
+	// missing while they are not known, as during an install, and for a
+	// package without objects.
 	// +optional
 	Owns []LockOwned `json:"owns,omitempty"`
 }

@@ -4,10 +4,12 @@ package datadir
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/xpkg-dev/xpkg/controlplane/internal/report"
 )
@@ -33,6 +35,9 @@ func Open(path string) (*Dir, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, report.Fail(report.DataDirUnusable, err, "cannot make the data directory")
 	}
+	if err := checkPrivate(path); err != nil {
+		return nil, report.Fail(report.DataDirUnusable, err, "data directory %s is not safe", path)
+	}
 	lock, err := lockFile(filepath.Join(path, LockFile))
 	if errors.Is(err, errLocked) {
 		return nil, report.Fail(report.DataDirInUse, nil, "data directory %s is used by another control plane, process %s", path, holder(path))
@@ -45,6 +50,22 @@ func Open(path string) (*Dir, error) {
 		return nil, errors.Join(report.Fail(report.DataDirUnusable, err, "cannot write to the data directory"), d.Close())
 	}
 	return d, nil
+}
+
+// checkPrivate refuses a directory that another user can change: it holds the keys of
+// the control plane.
+func checkPrivate(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok && int(stat.Uid) != os.Geteuid() {
+		return fmt.Errorf("it belongs to user %d, and this is user %d", stat.Uid, os.Geteuid())
+	}
+	if info.Mode()&0o022 != 0 {
+		return fmt.Errorf("other users can write to it: run chmod go-w %s", path)
+	}
+	return nil
 }
 
 // Close gives the lock back. The file stays: to remove it would let two processes

@@ -70,6 +70,21 @@ func TestOpenUnusable(t *testing.T) {
 	}
 }
 
+func TestOpenRefusesADirectoryThatOthersCanChange(t *testing.T) {
+	for _, mode := range []os.FileMode{0o777, 0o770, 0o777 | os.ModeSticky} {
+		dir := t.TempDir()
+		if err := os.Chmod(dir, mode); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(dir); code(err) != report.DataDirUnusable {
+			t.Errorf("mode %v: got %v, want the code DataDirUnusable", mode, err)
+		}
+		if entries, err := os.ReadDir(dir); len(entries) > 0 {
+			t.Errorf("mode %v: the directory contains %v (%v)", mode, entries, err)
+		}
+	}
+}
+
 func TestRemove(t *testing.T) {
 	for name, foreign := range map[string]bool{"alone": false, "with a file of somebody else": true} {
 		t.Run(name, func(t *testing.T) {

@@ -1,9 +1,9 @@
-// Package chart makes the Helm chart of the manager out of the manifests that `xpkg
-// bootstrap` prints, so that both say the same.
+// Package chart generates the Helm chart of the manager from the manifests of `xpkg
+// bootstrap`, so that both are equivalent.
 //
-// The manifests are made once, for options that stand out, and what stands out is
-// then replaced with the words of Helm's templates. What cannot be found is an error:
-// a change of the manifests that the chart would miss is seen when it is generated.
+// The manifests are generated once with recognizable placeholder options, which are then
+// replaced by template expressions. A placeholder that is not found is an error: a change
+// of the manifests that the chart would miss fails the generation.
 package chart
 
 import (
@@ -19,12 +19,12 @@ import (
 
 //go:generate go run ./generate ../../../charts/xpkg
 
-// Folders are those of a chart that are generated, and hold nothing else.
+// Folders returns the folders of the chart with generated files only.
 func Folders() []string { return []string{"crds", "templates"} }
 
-// Files gives the generated files of the chart, by their path in it. The definitions
-// are where Helm installs them before all else and never deletes them; the manager
-// keeps them up to date.
+// Files returns the generated files of the chart by path. The CRDs are in the folder from
+// which Helm installs them first and never deletes them; the manager keeps them up to
+// date.
 func Files() (map[string][]byte, error) {
 	objects, err := bootstrap.Manifests(markers())
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
 	"github.com/xpkg-dev/xpkg/internal/bootstrap/chart"
-	"github.com/xpkg-dev/xpkg/internal/rights"
+	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
 var (
@@ -83,7 +83,7 @@ func TestTheChartRefusesReservedGroups(t *testing.T) {
 		t.Fatal(err)
 	}
 	items := values.Properties.Permissions.Properties.PackageGroups.Items
-	if diff := cmp.Diff(rights.ReservedGroups(), items.Not.Enum); diff != "" {
+	if diff := cmp.Diff(rbac.ReservedGroups(), items.Not.Enum); diff != "" {
 		t.Errorf("reserved groups (-want +got):\n%s", diff)
 	}
 	form := regexp.MustCompile(items.Pattern)
@@ -94,7 +94,7 @@ func TestTheChartRefusesReservedGroups(t *testing.T) {
 	}
 }
 
-// version is that of the program in Chart.yaml.
+// version is the version in Chart.yaml.
 const version = "v0.1.0-dev"
 
 // With the same wishes the chart renders the objects that the command prints.
@@ -174,7 +174,7 @@ func TestTheChartIsWhatBootstrapPrints(t *testing.T) {
 	}
 }
 
-// A mistake in the values is told, and not taken for nothing.
+// A mistake in the values is reported, not ignored.
 func TestValuesAreChecked(t *testing.T) {
 	values := filepath.Join(t.TempDir(), "values.yaml")
 	if err := os.WriteFile(values, []byte(`{"replica": 3}`), 0o600); err != nil {

@@ -28,7 +28,7 @@ func markers() bootstrap.Options {
 	}
 }
 
-// conditions are those under which a file is there.
+// conditions maps files to the condition under which they are rendered.
 var conditions = map[string]string{"templates/networkpolicy.yaml": ".Values.networkPolicy.enabled"}
 
 // replacement puts words of a template in the place of a marker.

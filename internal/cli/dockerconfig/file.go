@@ -5,17 +5,17 @@ package dockerconfig
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
-	"github.com/xpkg-dev/xpkg/internal/cli/atomicfile"
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
 )
 
 // DockerHub is the key of Docker Hub, which for reasons of history is not its host.
@@ -148,7 +148,7 @@ func (f *File) auths() (*object, error) {
 	return auths, nil
 }
 
-// Save writes the file whole or not at all, readable for its owner alone.
+// Save writes the file atomically, readable only by its owner.
 func (f *File) Save() error {
 	raw, err := marshal(f.top)
 	if err != nil {
@@ -162,8 +162,5 @@ func (f *File) Save() error {
 	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
 		return err
 	}
-	return atomicfile.Write(f.path, 0o600, func(w io.Writer) error {
-		_, err := w.Write(out.Bytes())
-		return err
-	})
+	return fileutil.WriteFile(context.Background(), f.path, fileutil.PrivateMode, out.Bytes())
 }

@@ -1,11 +1,11 @@
-// Package deployment runs the programs of packages as Deployments of the cluster.
+// Package deployment runs package runtimes as Deployments of the cluster.
 //
-// An object is written with one call when it differs, and with none when it does
-// not. The digest of what was last written is an annotation on the object, as it is
-// on the objects of packages. Every write carries the resourceVersion that was read,
-// so that of two managers one loses, and looks again.
+// Each object that differs from the desired state is written with one call, and an object
+// that matches is not written. The digest of the last written content is an annotation on
+// the object, as on the objects of packages. Every write carries the resourceVersion that
+// was read, so that of two concurrent managers one gets a conflict and retries.
 //
-// What somebody else adds is left alone: labels, annotations, pull secrets of a
-// ServiceAccount, containers that an admission webhook puts in. What somebody else
-// changes in what is ours is brought back.
+// Additions by others are preserved: labels, annotations, pull secrets of a
+// ServiceAccount, containers injected by an admission webhook. Changes by others to
+// managed fields are reverted.
 package deployment

@@ -1,6 +1,7 @@
 package deployment_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -12,14 +13,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
-	"github.com/xpkg-dev/xpkg/internal/plan"
 	"github.com/xpkg-dev/xpkg/internal/runtime/deployment"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 func isStale(err error) bool { return apierrors.IsConflict(err) || apierrors.IsNotFound(err) }
 
-// named is a configuration that gives objects names.
+// named returns a configuration that sets the names of objects.
 func named(deployment, account string) *v1beta1.DeploymentRuntimeConfig {
 	c := &v1beta1.DeploymentRuntimeConfig{}
 	if deployment != "" {
@@ -32,8 +33,8 @@ func named(deployment, account string) *v1beta1.DeploymentRuntimeConfig {
 }
 
 // Each object is written once, and then only when it differs.
-func TestOneWriteForEachObjectThatDiffers(t *testing.T) {
-	s := newStand(t)
+func TestOneWritePerChangedObject(t *testing.T) {
+	s := newEnv(t)
 	_, who := s.pkg("Provider", "aws", "1")
 	in := s.input(who[0])
 	s.ensure(in)
@@ -42,7 +43,7 @@ func TestOneWriteForEachObjectThatDiffers(t *testing.T) {
 	}
 	s.run(in)
 	s.ensure(in)
-	// Another manager knows nothing of what this one wrote.
+	// Another manager has no record of the writes of this one.
 	other := &deployment.Runtime{Client: s.runtime.Client, Pods: s.runtime.Pods, Namespace: s.name}
 	if state, err := other.Ensure(t.Context(), s.objects(in)); err != nil || !state.Available {
 		t.Errorf("another manager finds %+v, %v", state, err)
@@ -57,7 +58,7 @@ func TestOneWriteForEachObjectThatDiffers(t *testing.T) {
 	}
 }
 
-// What others change in ours is brought back with one write; what they add stays.
+// Changes by others to managed fields are reverted with one write. Their additions stay.
 func TestDrift(t *testing.T) {
 	cases := map[string]struct {
 		change func(*appsv1.Deployment)
@@ -69,7 +70,7 @@ func TestDrift(t *testing.T) {
 		"NoVariables":  {change: func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Env = nil }, write: true},
 		"Unowned":      {change: func(d *appsv1.Deployment) { d.OwnerReferences = nil }, write: true},
 		"LabelRemoved": {change: func(d *appsv1.Deployment) { d.Labels = nil }, write: true},
-		"DigestGone":   {change: func(d *appsv1.Deployment) { delete(d.Annotations, plan.ContentAnnotation) }, write: true},
+		"DigestGone":   {change: func(d *appsv1.Deployment) { delete(d.Annotations, plan.ContentDigestAnnotation) }, write: true},
 		"LabelAdded": {
 			change: func(d *appsv1.Deployment) { d.Labels["theirs"] = "x" },
 			stays:  func(d *appsv1.Deployment) bool { return d.Labels["theirs"] == "x" },
@@ -91,7 +92,7 @@ func TestDrift(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := newStand(t)
+			s := newEnv(t)
 			_, who := s.pkg("Provider", "aws", "1")
 			in := s.input(who[0])
 			in.Config = named("", "")
@@ -116,8 +117,8 @@ func TestDrift(t *testing.T) {
 				if diff := cmp.Diff(before.Spec, live.Spec); diff != "" {
 					t.Errorf("spec (-before +after):\n%s", diff)
 				}
-				if diff := cmp.Diff([]any{before.Labels, before.OwnerReferences, before.Annotations[plan.ContentAnnotation]},
-					[]any{live.Labels, live.OwnerReferences, live.Annotations[plan.ContentAnnotation]}); diff != "" {
+				if diff := cmp.Diff([]any{before.Labels, before.OwnerReferences, before.Annotations[plan.ContentDigestAnnotation]},
+					[]any{live.Labels, live.OwnerReferences, live.Annotations[plan.ContentDigestAnnotation]}); diff != "" {
 					t.Errorf("metadata (-before +after):\n%s", diff)
 				}
 			} else if !tc.stays(live) {
@@ -127,9 +128,9 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// What the configuration does not ask for any more goes; what others added stays.
-func TestWhatIsNotWantedAnyMoreGoes(t *testing.T) {
-	s := newStand(t)
+// Fields that the configuration no longer sets are removed. Additions by others stay.
+func TestObsoleteMetadataIsRemoved(t *testing.T) {
+	s := newEnv(t)
 	_, who := s.pkg("Provider", "aws", "1")
 	in := s.input(who[0])
 	in.Config = named("", "")
@@ -148,8 +149,8 @@ func TestWhatIsNotWantedAnyMoreGoes(t *testing.T) {
 	}
 }
 
-// Objects of others are never adopted because of their names, and then nothing of
-// the program is written.
+// Objects of other owners are never adopted because of their names, and no object of the
+// runtime is written in that case.
 func TestNameConflict(t *testing.T) {
 	foreign := metav1.OwnerReference{APIVersion: "example.org/v1", Kind: "Release", Name: "tools", UID: "helm", Controller: new(true)}
 	selector := map[string]string{"app": "x"}
@@ -161,7 +162,7 @@ func TestNameConflict(t *testing.T) {
 				name = kind + "OfARelease"
 			}
 			t.Run(name, func(t *testing.T) {
-				s := newStand(t)
+				s := newEnv(t)
 				_, who := s.pkg("Provider", "aws", "1")
 				meta := metav1.ObjectMeta{Namespace: s.name, OwnerReferences: owners}
 				if kind == "Deployment" {
@@ -172,7 +173,7 @@ func TestNameConflict(t *testing.T) {
 					s.create(&corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
 				}
 				_, err := s.runtime.Ensure(t.Context(), s.objects(s.input(who[0])))
-				if !deployment.ErrNameConflict.Is(err) || !strings.Contains(err.Error(), meta.Name) {
+				if !errors.Is(err, deployment.ErrNameConflict) || !strings.Contains(err.Error(), meta.Name) {
 					t.Errorf("got %v, want NameConflict that names %s", err, meta.Name)
 				}
 				if got := s.writes.take(); len(got) != 0 {
@@ -183,9 +184,9 @@ func TestNameConflict(t *testing.T) {
 	}
 }
 
-// Objects that come back from a backup carry the UIDs of owners that are gone.
-func TestRestoredObjectsAreTakenOver(t *testing.T) {
-	s := newStand(t)
+// Objects restored from a backup carry the UIDs of deleted owners.
+func TestRestoredObjectsAreAdopted(t *testing.T) {
+	s := newEnv(t)
 	_, who := s.pkg("Provider", "aws", "1")
 	in := s.input(who[0])
 	s.ensure(in)
@@ -204,9 +205,9 @@ func TestRestoredObjectsAreTakenOver(t *testing.T) {
 	}
 }
 
-// Edge case 104: a selector cannot be changed, so that the Deployment is made anew.
-func TestSelectorOfAnOlderManager(t *testing.T) {
-	s := newStand(t)
+// Edge case 104: a selector is immutable, so the Deployment is recreated.
+func TestChangedSelectorRecreatesDeployment(t *testing.T) {
+	s := newEnv(t)
 	_, who := s.pkg("Provider", "aws", "1")
 	in := s.input(who[0])
 	o := s.objects(in)
@@ -224,12 +225,12 @@ func TestSelectorOfAnOlderManager(t *testing.T) {
 	}
 }
 
-// A configuration that gives the Deployment another name moves the program: two of a
-// Provider never run, and a Function answers until the new one does.
-func TestARenamedDeploymentLeavesNothingBehind(t *testing.T) {
+// A configuration that renames the Deployment moves the runtime. A Provider never runs
+// twice, and a Function keeps serving until the new Deployment does.
+func TestRenamedDeploymentIsReplaced(t *testing.T) {
 	for kind, first := range map[string]string{"Provider": "DELETE deployments", "Function": "POST deployments"} {
 		t.Run(kind, func(t *testing.T) {
-			s := newStand(t)
+			s := newEnv(t)
 			_, who := s.pkg(kind, "p", "1")
 			in := s.input(who[0])
 			s.run(in)
@@ -248,14 +249,14 @@ func TestARenamedDeploymentLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// What runs goes on when the API server does not take what would come in its place.
-func TestARenamedDeploymentThatIsRefused(t *testing.T) {
-	s := newStand(t)
+// The running Deployment stays when the API server rejects its replacement.
+func TestRejectedRenameKeepsTheRunningDeployment(t *testing.T) {
+	s := newEnv(t)
 	_, who := s.pkg("Provider", "p", "1")
 	in := s.input(who[0])
 	s.run(in)
 	in.Config = named("Not_A_Name", "")
-	if _, err := s.runtime.Ensure(t.Context(), s.objects(in)); !deployment.ErrRejected.Is(err) {
+	if _, err := s.runtime.Ensure(t.Context(), s.objects(in)); !errors.Is(err, deployment.ErrRejected) {
 		t.Errorf("got %v, want RuntimeRejected", err)
 	}
 	if live := (&appsv1.Deployment{}); s.missing(live, who[0].Revision.Name) || live.DeletionTimestamp != nil {
@@ -263,13 +264,13 @@ func TestARenamedDeploymentThatIsRefused(t *testing.T) {
 	}
 }
 
-// Everything that a configuration can say is accepted by an API server, and the
-// cluster adds nothing to it that would be written again.
-func TestEveryShapeIsAcceptedAndSettles(t *testing.T) {
+// An API server accepts every field of a configuration, and the defaults that the cluster
+// adds cause no further write.
+func TestAPIServerAcceptsEveryConfiguration(t *testing.T) {
 	for name, config := range configurations(t) {
 		for _, kind := range []string{"Provider", "Function"} {
 			t.Run(name+kind, func(t *testing.T) {
-				s := newStand(t)
+				s := newEnv(t)
 				_, who := s.pkg(kind, "aws", "1")
 				in := s.input(who[0])
 				in.Config, in.PullSecrets = config, []string{"a", "b"}

@@ -8,26 +8,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/internal/apply"
-	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// Failures of running the program of a package.
+// Failures of running a runtime as a Deployment.
 var (
-	ErrNameConflict = failure.Register(failure.Code{
-		Name: "NameConflict", Class: failure.Conflict,
+	ErrNameConflict = errcode.Code{
+		Name: "NameConflict", Class: errcode.Conflict,
 		Cause: "An object that the program of a package needs has the name of one that belongs to somebody else.",
 		Fix:   "Remove or rename the object that the message names, or give ours another name with a DeploymentRuntimeConfig.",
-	})
-	ErrRejected = failure.Register(failure.Code{
-		Name: "RuntimeRejected", Class: failure.Invalid,
+	}
+	ErrRejected = errcode.Code{
+		Name: "RuntimeRejected", Class: errcode.Invalid,
 		Cause: "The API server refused an object that the program of a package needs, as its configuration describes it.",
 		Fix:   "Correct the DeploymentRuntimeConfig or ControllerConfig of the package.",
-	})
+	}
 )
 
 // classify turns what became of a call into a failure.
 func classify(err error, what string, o client.Object) error {
-	var known *failure.Error
+	var known *errcode.Error
 	if err == nil || errors.As(err, &known) || errors.Is(err, context.Canceled) {
 		return err
 	}
@@ -43,5 +43,5 @@ func classify(err error, what string, o client.Object) error {
 	return code.New(err, "%s %s", what, nameOf(o))
 }
 
-// nameOf tells a person which object it is.
+// nameOf returns the kind, namespace and name of an object for messages.
 func nameOf(o client.Object) string { return kindOf(o) + " " + o.GetNamespace() + "/" + o.GetName() }

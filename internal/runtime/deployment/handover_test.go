@@ -10,15 +10,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/plan"
 	"github.com/xpkg-dev/xpkg/internal/runtime/deployment"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // The Service of a function leads to the old version until the new one is
 // available, and then to the new one, with one write.
-func TestTheServiceOfAFunctionMovesWhenTheNewVersionAnswers(t *testing.T) {
-	s := newStand(t)
+func TestFunctionServiceMovesWhenNewVersionIsAvailable(t *testing.T) {
+	s := newEnv(t)
 	_, who := s.pkg("Function", "f", "1", "2")
 	first, second := s.input(who[0]), s.input(who[1])
 	s.run(first)
@@ -42,9 +42,9 @@ func TestTheServiceOfAFunctionMovesWhenTheNewVersionAnswers(t *testing.T) {
 	}
 }
 
-// A provider's webhooks are those of the version that runs, also while it starts.
-func TestTheServiceOfAProviderMovesWhenTheOldVersionIsDown(t *testing.T) {
-	s := newStand(t)
+// A provider's webhooks are served by the running version, also while it starts.
+func TestProviderServiceMovesWhenOldVersionIsDown(t *testing.T) {
+	s := newEnv(t)
 	_, who := s.pkg("Provider", "p", "1", "2")
 	s.run(s.input(who[0]))
 	s.remove(who[0].Revision)
@@ -63,9 +63,9 @@ func TestTheServiceOfAProviderMovesWhenTheOldVersionIsDown(t *testing.T) {
 	}
 }
 
-// Edge case 103. A program is gone when no pod of it is left.
-func TestRemoveTouchesNothingOfAnotherRevision(t *testing.T) {
-	s := newStand(t)
+// Edge case 103. A runtime is gone when none of its pods is left.
+func TestRemoveKeepsOtherRevisions(t *testing.T) {
+	s := newEnv(t)
 	_, who := s.pkg("Function", "f", "1", "2")
 	s.run(s.input(who[0]))
 	s.run(s.input(who[1]))
@@ -80,7 +80,7 @@ func TestRemoveTouchesNothingOfAnotherRevision(t *testing.T) {
 	if after.UID != before.UID || len(s.pods(who[1].Revision.Name)) != 1 {
 		t.Errorf("the Deployment of the other revision was touched")
 	}
-	// What revisions share stays, and the ServiceAccount goes with its revision.
+	// Shared objects stay, and the ServiceAccount is deleted with its revision.
 	s.get(&corev1.Service{}, who[0].Package.Name)
 	s.get(&corev1.ServiceAccount{}, who[0].Revision.Name)
 	s.writes.take()
@@ -89,9 +89,9 @@ func TestRemoveTouchesNothingOfAnotherRevision(t *testing.T) {
 	}
 }
 
-// The configuration can give the Deployments of all revisions one name.
-func TestADeploymentOfAnotherRevisionWithTheSameName(t *testing.T) {
-	s := newStand(t)
+// A configuration can set the same name for the Deployments of all revisions.
+func TestNameHeldByAnotherRevision(t *testing.T) {
+	s := newEnv(t)
 	_, who := s.pkg("Provider", "p", "1", "2")
 	first, second := s.input(who[0]), s.input(who[1])
 	first.Config, second.Config = named("one-name", ""), named("one-name", "")
@@ -109,7 +109,7 @@ func TestADeploymentOfAnotherRevisionWithTheSameName(t *testing.T) {
 }
 
 func TestScale(t *testing.T) {
-	s := newStand(t)
+	s := newEnv(t)
 	_, who := s.pkg("Provider", "p", "1")
 	s.run(s.input(who[0]))
 	wait.Until(t, patience, "no pod is left", func() (string, bool) {
@@ -125,10 +125,10 @@ func TestScale(t *testing.T) {
 	s.run(s.input(who[0]))
 }
 
-// Edge case 102, and the ServiceAccount of somebody else.
+// Edge case 102, and a ServiceAccount of another owner.
 func TestServiceAccounts(t *testing.T) {
 	t.Run("PullSecretsOfOthersStay", func(t *testing.T) {
-		s := newStand(t)
+		s := newEnv(t)
 		_, who := s.pkg("Provider", "p", "1")
 		in := s.input(who[0])
 		in.PullSecrets = []string{"ours", "dropped"}
@@ -152,7 +152,7 @@ func TestServiceAccounts(t *testing.T) {
 		}
 	})
 	t.Run("OfSomebodyElse", func(t *testing.T) {
-		s := newStand(t)
+		s := newEnv(t)
 		_, who := s.pkg("Provider", "p", "1")
 		theirs := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: "theirs"}}
 		s.create(theirs)
@@ -174,7 +174,7 @@ func TestServiceAccounts(t *testing.T) {
 // Two packages with one ServiceAccount do not fight over it, and the one that stays
 // keeps it (crossplane/crossplane#7769).
 func sharedAccount(t *testing.T) {
-	s := newStand(t)
+	s := newEnv(t)
 	p, a := s.pkg("Provider", "a", "1", "2")
 	_, b := s.pkg("Provider", "b", "1")
 	one, two, other := s.input(a[0]), s.input(a[1]), s.input(b[0])
@@ -192,7 +192,7 @@ func sharedAccount(t *testing.T) {
 	live := &corev1.ServiceAccount{}
 	s.get(live, "shared")
 	uid := live.UID
-	// A new version of the first takes it over, and then the package goes.
+	// A new version of the first package takes over, and then the package is deleted.
 	s.ensure(two)
 	s.get(live, "shared")
 	if c := metav1.GetControllerOf(live); c == nil || c.Name != a[1].Revision.Name {
@@ -219,7 +219,7 @@ func sharedAccount(t *testing.T) {
 	}
 }
 
-func (s *stand) remove(revision plan.Owner) {
+func (s *env) remove(revision plan.Owner) {
 	s.Helper()
 	wait.Until(s.T, patience, "the program is gone", func() (string, bool) {
 		gone, err := s.runtime.Remove(s.Context(), revision)
@@ -231,15 +231,16 @@ func (s *stand) remove(revision plan.Owner) {
 }
 
 // selected is the revision that a Service leads to.
-func (s *stand) selected(name string) string {
+func (s *env) selected(name string) string {
 	s.Helper()
 	live := &corev1.Service{}
 	s.get(live, name)
 	return live.Spec.Selector[v1.LabelRevision]
 }
 
-// watchServices gives every form that Services of the namespace take from now on.
-func (s *stand) watchServices() func() []corev1.Service {
+// watchServices returns a function that returns every state of the Services in the
+// namespace from now on.
+func (s *env) watchServices() func() []corev1.Service {
 	s.Helper()
 	w, err := s.client.Watch(s.Context(), &corev1.ServiceList{}, client.InNamespace(s.name))
 	if err != nil {

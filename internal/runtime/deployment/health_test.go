@@ -12,17 +12,18 @@ import (
 
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1alpha1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/deployment"
-	"github.com/xpkg-dev/xpkg/internal/runtime/shape"
+	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
-// configurations are those of the golden files of the shapes.
+// configurations returns the configurations of the golden files of the manifests.
 func configurations(t *testing.T) map[string]*v1beta1.DeploymentRuntimeConfig {
 	t.Helper()
 	every, old := &v1beta1.DeploymentRuntimeConfig{}, &v1alpha1.ControllerConfig{}
 	for name, into := range map[string]any{"config.yaml": every, "controllerconfig.yaml": old} {
-		raw, err := os.ReadFile(filepath.Join("..", "shape", "testdata", name))
+		raw, err := os.ReadFile(filepath.Join("..", "manifests", "testdata", name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -30,11 +31,11 @@ func configurations(t *testing.T) map[string]*v1beta1.DeploymentRuntimeConfig {
 			t.Fatal(err)
 		}
 	}
-	return map[string]*v1beta1.DeploymentRuntimeConfig{"Defaults": nil, "Config": every, "ControllerConfig": shape.FromControllerConfig(old)}
+	return map[string]*v1beta1.DeploymentRuntimeConfig{"Defaults": nil, "Config": every, "ControllerConfig": manifests.FromControllerConfig(old)}
 }
 
-// What the pods report reaches the message.
-func TestWhyAProgramDoesNotRun(t *testing.T) {
+// The message contains the failures that the pods report.
+func TestMessageReportsPodFailures(t *testing.T) {
 	waiting := func(reason, message string) corev1.ContainerState {
 		return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
 	}
@@ -51,12 +52,12 @@ func TestWhyAProgramDoesNotRun(t *testing.T) {
 			deployment.ReasonImage, "container package-runtime: manifest unknown",
 		},
 		"Crash": {
-			corev1.ContainerStatus{State: waiting("CrashLoopBackOff", "back-off 10s"), LastTerminationState: ended(corev1.ContainerStateTerminated{ExitCode: 3})},
-			deployment.ReasonCrash, "it ended with code 3",
+			corev1.ContainerStatus{State: waiting("CrashLoopBackOff", "back-off 10s"), RestartCount: 1, LastTerminationState: ended(corev1.ContainerStateTerminated{ExitCode: 3})},
+			runtime.ReasonCrashed, "it exited with code 3",
 		},
 		"OutOfMemory": {
-			corev1.ContainerStatus{State: waiting("CrashLoopBackOff", "back-off 10s"), LastTerminationState: ended(corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"})},
-			deployment.ReasonCrash, "more memory than its limit",
+			corev1.ContainerStatus{State: waiting("CrashLoopBackOff", "back-off 10s"), RestartCount: 3, LastTerminationState: ended(corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"})},
+			runtime.ReasonCrashLoop, "more memory than its limit",
 		},
 		"NoSecret": {
 			corev1.ContainerStatus{State: waiting("CreateContainerConfigError", `secret "x" not found`)},
@@ -65,10 +66,10 @@ func TestWhyAProgramDoesNotRun(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := newStand(t)
+			s := newEnv(t)
 			_, who := s.pkg("Provider", "p", "1")
 			in := s.input(who[0])
-			tc.status.Name = shape.Container
+			tc.status.Name = manifests.Container
 			wait.Until(t, patience, tc.message, func() (string, bool) {
 				state := s.ensure(in)
 				for _, p := range s.pods(who[0].Revision.Name) {
@@ -80,9 +81,9 @@ func TestWhyAProgramDoesNotRun(t *testing.T) {
 	}
 }
 
-// Pods that cannot even be created are the fault of something else.
-func TestWhyThereAreNoPods(t *testing.T) {
-	s := newStand(t)
+// Pods that cannot be created are a failure of the cluster, not of the runtime.
+func TestMessageReportsWhyPodsAreNotCreated(t *testing.T) {
+	s := newEnv(t)
 	_, who := s.pkg("Provider", "p", "1")
 	in := s.input(who[0])
 	in.Config = named("", "")
@@ -94,8 +95,8 @@ func TestWhyThereAreNoPods(t *testing.T) {
 }
 
 // Edge case 100.
-func TestNothingIsKnownOfANewDeployment(t *testing.T) {
-	s := newStand(t)
+func TestNewDeploymentIsNotReported(t *testing.T) {
+	s := newEnv(t)
 	_, who := s.pkg("Provider", "p", "1")
 	if state := s.ensure(s.input(who[0])); state.Available || state.Reason == "" || state.Message == "" {
 		t.Errorf("state %+v, want one that says why it is not available", state)
@@ -107,7 +108,7 @@ func TestNothingIsKnownOfANewDeployment(t *testing.T) {
 	}
 }
 
-// accountOf makes a program run as an account that is not ours to make.
+// accountOf returns a template with a ServiceAccount that is managed elsewhere.
 func accountOf(name string) *v1beta1.DeploymentTemplate {
 	return &v1beta1.DeploymentTemplate{Spec: &appsv1.DeploymentSpec{
 		Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{ServiceAccountName: name}},

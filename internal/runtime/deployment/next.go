@@ -6,23 +6,23 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/xpkg-dev/xpkg/internal/plan"
-	"github.com/xpkg-dev/xpkg/internal/runtime/shape"
+	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// next tells what an object has to be made: nil says that it is right as it is.
-// Intact says of its content that nobody else has touched it since it was written.
+// nextMetadata returns the metadata to write, or nil if the object matches. Intact
+// reports that the content is unchanged since the last write.
 func nextMetadata(live, want metav1.ObjectMeta, owners []metav1.OwnerReference, sum string, now record, intact bool) *metav1.ObjectMeta {
-	if live.UID != "" && intact && live.Annotations[plan.ContentAnnotation] == sum &&
-		shape.EqualOwners(live.OwnerReferences, owners) && holds(live.Labels, want.Labels) && holds(live.Annotations, want.Annotations) {
+	if live.UID != "" && intact && live.Annotations[plan.ContentDigestAnnotation] == sum &&
+		manifests.EqualOwners(live.OwnerReferences, owners) && containsAll(live.Labels, want.Labels) && containsAll(live.Annotations, want.Annotations) {
 		return nil
 	}
 	m := metadata(live, want, owners, sum, now)
 	return &m
 }
 
-// nextDeployment brings a Deployment of this revision to what it should be. Known is
-// the generation that was written last, or zero.
+// nextDeployment returns the Deployment of this revision to write, or nil if it matches.
+// Known is the generation of the last write, or zero.
 func nextDeployment(live, want *appsv1.Deployment, known int64) (*appsv1.Deployment, error) {
 	spec := want.Spec.DeepCopy()
 	keepRestart(&live.Spec.Template, &spec.Template)
@@ -38,11 +38,11 @@ func nextDeployment(live, want *appsv1.Deployment, known int64) (*appsv1.Deploym
 	return &appsv1.Deployment{TypeMeta: want.TypeMeta, ObjectMeta: *m, Spec: *spec}, nil
 }
 
-// restarted is how `kubectl rollout restart` makes pods new.
+// restarted is the annotation with which `kubectl rollout restart` rolls out new pods.
 const restarted = "kubectl.kubernetes.io/restartedAt"
 
-// keepRestart lets a restart that a person asked for stand: taking it back would
-// restart the pods once more.
+// keepRestart keeps the annotation of a restart that a user requested. Removing it would
+// restart the pods again.
 func keepRestart(live, want *corev1.PodTemplateSpec) {
 	at, ok := live.Annotations[restarted]
 	if _, ours := want.Annotations[restarted]; !ok || ours {
@@ -54,7 +54,7 @@ func keepRestart(live, want *corev1.PodTemplateSpec) {
 	want.Annotations[restarted] = at
 }
 
-// nextService brings a Service that the revisions of a package share to this one.
+// nextService returns the shared Service to write so that it belongs to this revision.
 func nextService(live, want *corev1.Service, owners []metav1.OwnerReference, known int64) (*corev1.Service, error) {
 	sum, err := digest(want.ObjectMeta, nil, want.Spec)
 	if err != nil {
@@ -69,14 +69,14 @@ func nextService(live, want *corev1.Service, owners []metav1.OwnerReference, kno
 	return &corev1.Service{TypeMeta: want.TypeMeta, ObjectMeta: *m, Spec: *want.Spec.DeepCopy()}, nil
 }
 
-// nextAccount brings a ServiceAccount to what it should be. What others wrote into
-// it stays, pull secrets among it.
+// nextAccount returns the ServiceAccount to write. It preserves additions by others,
+// including pull secrets.
 func nextAccount(live, want *corev1.ServiceAccount, owners []metav1.OwnerReference) (*corev1.ServiceAccount, error) {
 	sum, err := digest(want.ObjectMeta, want.ImagePullSecrets, nil)
 	if err != nil {
 		return nil, err
 	}
-	secrets := pullSecrets(live.ImagePullSecrets, written(live.ObjectMeta).PullSecrets, want.ImagePullSecrets)
+	secrets := pullSecrets(live.ImagePullSecrets, lastRecord(live.ObjectMeta).PullSecrets, want.ImagePullSecrets)
 	intact := len(secrets) == len(live.ImagePullSecrets)
 	m := nextMetadata(live.ObjectMeta, want.ObjectMeta, owners, sum, recordOf(want.ObjectMeta, want.ImagePullSecrets), intact)
 	if m == nil {
@@ -87,7 +87,7 @@ func nextAccount(live, want *corev1.ServiceAccount, owners []metav1.OwnerReferen
 	return out, nil
 }
 
-// pullSecrets keeps those of others, and has each once.
+// pullSecrets returns the pull secrets of others and the wanted ones, without duplicates.
 func pullSecrets(live []corev1.LocalObjectReference, ours []string, want []corev1.LocalObjectReference) []corev1.LocalObjectReference {
 	drop := map[string]bool{}
 	for _, name := range ours {

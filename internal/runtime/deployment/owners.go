@@ -15,8 +15,7 @@ func sameSelector(a, b *appsv1.Deployment) bool {
 	return a.Spec.Selector != nil && maps.Equal(a.Spec.Selector.MatchLabels, b.Spec.Selector.MatchLabels) && len(a.Spec.Selector.MatchExpressions) == 0
 }
 
-// kindOf is the kind of an object that was written or is to be. Typed clients drop
-// it when they read.
+// kindOf returns the kind of an object. Typed clients drop it when they read.
 func kindOf(o client.Object) string {
 	if kind := o.GetObjectKind().GroupVersionKind().Kind; kind != "" {
 		return kind

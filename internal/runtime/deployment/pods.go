@@ -5,47 +5,71 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/runtime"
+	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 )
 
-// Reasons that pods give.
+// Reasons that derive from pods, in addition to the reasons that all runtimes share.
 const (
-	// ReasonImage is that of an image that cannot be pulled.
+	// ReasonImage is the reason for an image that cannot be pulled.
 	ReasonImage = "ImagePullFailed"
-	// ReasonCrash is that of a program that ends.
-	ReasonCrash = "CrashLoop"
-	// ReasonUnschedulable is that of a pod that fits on no node.
+	// ReasonPodFailed is the reason of a pod that its node or the cluster ended.
+	ReasonPodFailed = "PodFailed"
+	// ReasonUnschedulable is the reason for a pod that fits on no node.
 	ReasonUnschedulable = "Unschedulable"
-	// ReasonContainer is that of a container that cannot be made, for example
+	// ReasonContainer is the reason for a container that cannot be created, for example
 	// because a secret is missing.
 	ReasonContainer = "ContainerFailed"
 )
 
-// mostPods is how many pods of a program are looked at.
+// restartMemory is how long after a restart a container that is not available counts as
+// one that crashed.
+const restartMemory = time.Minute
+
+// mostPods is the maximum number of pods of a runtime to inspect.
 const mostPods = 20
 
-// explain adds what is wrong with the pods to a state.
-func (r *Runtime) explain(ctx context.Context, revision string, s State) (State, error) {
-	pods, err := r.podsOf(ctx, revision)
+// explain adds the problem of the newest pod that has one to a state. A Deployment that
+// is available while it rolls out a change is not available when a new pod has a problem.
+func (r *Runtime) explain(ctx context.Context, o manifests.Objects, s State) (State, error) {
+	pods, err := r.podsOf(ctx, o.Owner.Revision.Name)
 	if err != nil {
 		return s, err
 	}
 	for i := range pods {
-		if reason, message := trouble(&pods[i]); reason != "" {
-			s.Reason = reason
-			s.Message += fmt.Sprintf("; pod %s: %s", pods[i].Name, message)
-			return s, nil
+		reason, message := trouble(&pods[i], r.now())
+		if reason == "" {
+			continue
 		}
+		if s.Available {
+			s.Available, s.Message = false, fmt.Sprintf("Deployment %s rolls out a change", o.Deployment.Name)
+		}
+		s.Reason = reason
+		s.Message += fmt.Sprintf("; pod %s: %s", pods[i].Name, message)
+		return s, nil
+	}
+	if s.Reason == ReasonUnavailable && slices.ContainsFunc(pods, isReady) {
+		s.Reason = runtime.ReasonStarting
+		s.Message = fmt.Sprintf("the program has started, and is available when it has run for %ds without a restart", o.Deployment.Spec.MinReadySeconds)
 	}
 	return s, nil
 }
 
-// podsOf lists pods of a revision, the newest first: what they are like counts.
+func (r *Runtime) now() time.Time {
+	if r.Now == nil {
+		return time.Now()
+	}
+	return r.Now()
+}
+
+// podsOf lists pods of a revision, newest first: the newest determine the state.
 func (r *Runtime) podsOf(ctx context.Context, revision string) ([]corev1.Pod, error) {
 	var pods corev1.PodList
 	err := r.Pods.List(ctx, &pods, client.InNamespace(r.Namespace), client.MatchingLabels{v1.LabelRevision: revision}, client.Limit(mostPods))
@@ -58,11 +82,15 @@ func (r *Runtime) podsOf(ctx context.Context, revision string) ([]corev1.Pod, er
 	return pods.Items, nil
 }
 
-// trouble is what keeps a pod from being ready, or nothing. It does not change with
-// every attempt to start the pod, so that conditions do not either.
-func trouble(p *corev1.Pod) (reason, message string) {
+// trouble returns the reason why a pod is not available, or nothing. The result does not
+// change with each restart, so that conditions do not either. A pod that is being deleted
+// or evicted has none: the cluster replaces it.
+func trouble(p *corev1.Pod, now time.Time) (reason, message string) {
+	if p.DeletionTimestamp != nil || isTrue(p, corev1.DisruptionTarget) {
+		return "", ""
+	}
 	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
-		if reason, message := containerTrouble(c); reason != "" {
+		if reason, message := containerTrouble(c, now); reason != "" {
 			return reason, fmt.Sprintf("container %s: %s", c.Name, message)
 		}
 	}
@@ -72,39 +100,62 @@ func trouble(p *corev1.Pod) (reason, message string) {
 		}
 	}
 	if p.Status.Phase == corev1.PodFailed {
-		return ReasonCrash, cmp.Or(p.Status.Message, p.Status.Reason, "the pod failed")
+		return ReasonPodFailed, cmp.Or(p.Status.Message, p.Status.Reason, "the pod failed")
+	}
+	for _, c := range p.Status.ContainerStatuses {
+		if c.State.Running != nil && !c.Ready && (c.Started == nil || *c.Started) {
+			return runtime.ReasonNotAnswering, fmt.Sprintf("container %s: it runs, and its readiness probe fails", c.Name)
+		}
 	}
 	return "", ""
 }
 
-func containerTrouble(c corev1.ContainerStatus) (reason, message string) {
+func isReady(p corev1.Pod) bool { return p.DeletionTimestamp == nil && isTrue(&p, corev1.PodReady) }
+
+func isTrue(p *corev1.Pod, t corev1.PodConditionType) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == t && c.Status == corev1.ConditionTrue })
+}
+
+func containerTrouble(c corev1.ContainerStatus, now time.Time) (reason, message string) {
 	if w := c.State.Waiting; w != nil {
 		switch w.Reason {
 		case "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed":
 			return ReasonImage, cmp.Or(w.Message, w.Reason)
 		case "CrashLoopBackOff":
-			return ReasonCrash, ended(c.LastTerminationState.Terminated)
+			return crash(c.RestartCount, c.LastTerminationState.Terminated)
 		case "CreateContainerConfigError", "CreateContainerError", "RunContainerError":
 			return ReasonContainer, cmp.Or(w.Message, w.Reason)
 		}
 	}
 	if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
-		return ReasonCrash, ended(t)
+		return crash(c.RestartCount, t)
+	}
+	if run, t := c.State.Running, c.LastTerminationState.Terminated; run != nil && t != nil && now.Sub(run.StartedAt.Time) < restartMemory {
+		return crash(c.RestartCount, t)
 	}
 	return "", ""
 }
 
-// ended tells how a program ended.
-func ended(t *corev1.ContainerStateTerminated) string {
+// crash returns the reason of a container that exited. One that ended with its node did
+// not crash.
+func crash(restarts int32, t *corev1.ContainerStateTerminated) (reason, message string) {
+	if t != nil && (t.Reason == "ContainerStatusUnknown" || t.Reason == "Unknown") {
+		return "", ""
+	}
+	return runtime.CrashReason(int(restarts)), exited(t)
+}
+
+// exited returns a description of how a container ended.
+func exited(t *corev1.ContainerStateTerminated) string {
 	switch {
 	case t == nil:
-		return "it ends again and again"
+		return "it exits again and again"
 	case t.Reason == "OOMKilled":
-		return "it was ended because it used more memory than its limit"
+		return "it was killed because it used more memory than its limit"
 	case t.Signal != 0:
 		return fmt.Sprintf("it was ended by signal %d", t.Signal)
 	case t.Message != "":
-		return fmt.Sprintf("it ended with code %d: %s", t.ExitCode, t.Message)
+		return fmt.Sprintf("it exited with code %d: %s", t.ExitCode, t.Message)
 	}
-	return fmt.Sprintf("it ended with code %d", t.ExitCode)
+	return fmt.Sprintf("it exited with code %d", t.ExitCode)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -12,19 +13,27 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
-	"github.com/xpkg-dev/xpkg/internal/content"
-	"github.com/xpkg-dev/xpkg/internal/oci"
-	"github.com/xpkg-dev/xpkg/internal/plan"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// Images knows the images of programs.
+// Images resolves the images of runtimes.
 type Images interface {
 	// Exists proves that the image with a digest can be had.
-	Exists(ctx context.Context, o content.Origin, d oci.Digest) error
+	Exists(ctx context.Context, o fetch.Origin, d oci.Digest) error
 }
 
-// Programs runs programs as Deployments. It is a [runtime.Runtime].
+// DefaultSettle is how long a pod has to be ready before its runtime is available. It is
+// longer than most runtimes take to detect that they cannot start.
+const DefaultSettle = 10 * time.Second
+
+// rolloutPoll is how often the pods of a Deployment are inspected while it is available
+// and rolls out a change.
+const rolloutPoll = 5 * time.Second
+
+// Programs runs package runtimes as Deployments. It implements [runtime.Runtime].
 type Programs struct {
 	*Runtime
 	Images Images
@@ -32,8 +41,8 @@ type Programs struct {
 
 var _ runtime.Runtime = Programs{}
 
-// Obtain proves that the image can be had. That of the package was had already, and
-// one that is never pulled is a matter of the nodes.
+// Obtain checks that the image can be pulled. It skips the package image, which was
+// already fetched, and an image with the pull policy Never, which the nodes must provide.
 func (p Programs) Obtain(ctx context.Context, program runtime.Program) error {
 	if program.OfPackage || program.PullPolicy == corev1.PullNever {
 		return nil
@@ -48,20 +57,25 @@ func (Programs) ServiceAccount(program runtime.Program) (string, error) {
 
 // Run implements [runtime.Runtime].
 func (p Programs) Run(ctx context.Context, program runtime.Program) (runtime.State, error) {
+	program.Settle = cmp.Or(program.Settle, DefaultSettle)
 	objects, err := runtime.Shape(program)
 	if err != nil {
 		return runtime.State{}, err
 	}
 	state, err := p.Ensure(ctx, objects)
-	return runtime.State{
+	out := runtime.State{
 		Available: state.Available, Reason: state.Reason, Message: state.Message, HeldBy: state.HeldBy, Endpoint: objects.Endpoint,
-	}, err
+	}
+	if state.RollingOut {
+		out.Again = rolloutPoll
+	}
+	return out, err
 }
 
-// Others gives the revisions of the package that have a Deployment. For a revision
-// that has none yet, which is about to be the first or to take over, it looks at the
-// cluster itself: at the Deployments of the other revisions, and at the pods that are
-// left of any.
+// Others returns the revisions of the package that have a Deployment. If the requesting
+// revision has none yet, because it is the first or is about to take over, Others reads
+// from the API server: the Deployments of the other revisions, and the remaining pods of
+// any revision.
 func (p Programs) Others(ctx context.Context, who plan.Requester) ([]plan.Owner, error) {
 	found, err := p.running(ctx, who)
 	if err != nil || slices.Contains(found, who.Revision.Name) || who.Revision.Name == "" {
@@ -120,7 +134,7 @@ func packageLabel(who plan.Requester) string {
 	return v1.LabelProvider
 }
 
-// others makes owners of names, each once, but for that of the revision itself.
+// others returns owners for names, without duplicates and without the revision itself.
 func others(who plan.Requester, names []string) []plan.Owner {
 	var out []plan.Owner
 	for _, name := range names {

@@ -10,15 +10,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/xpkg-dev/xpkg/internal/plan"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// recordAnnotation lists, as JSON, what of an object's metadata is ours beside its
-// content, so that what is not wanted any more can be told from what others added.
+// recordAnnotation lists, as JSON, the managed metadata of an object, so that obsolete
+// entries can be distinguished from additions by others.
 const recordAnnotation = "xpkg.dev/runtime"
 
 // derivation is the version of how objects are written. It changes when the same
-// wish is written in another form.
+// desiredState changes its form.
 const derivation = "1"
 
 // record are the keys of labels and annotations, and the names of pull secrets, that
@@ -39,9 +39,9 @@ func recordOf(m metav1.ObjectMeta, secrets []corev1.LocalObjectReference) record
 
 func (r record) empty() bool { return len(r.Labels)+len(r.Annotations)+len(r.PullSecrets) == 0 }
 
-// written is what was recorded on an object. What cannot be read was not written by
-// us, and so nothing of it is ours.
-func written(m metav1.ObjectMeta) record {
+// lastRecord returns the record of an object. An unreadable record counts as empty: the
+// manager did not write it.
+func lastRecord(m metav1.ObjectMeta) record {
 	var r record
 	if json.Unmarshal([]byte(m.Annotations[recordAnnotation]), &r) != nil {
 		return record{}
@@ -49,8 +49,8 @@ func written(m metav1.ObjectMeta) record {
 	return r
 }
 
-// wish is what an object is to be, of which the digest is taken.
-type wish struct {
+// desiredState is the desired state of an object from which the digest is computed.
+type desiredState struct {
 	Derivation  string                        `json:"derivation"`
 	Labels      map[string]string             `json:"labels,omitempty"`
 	Annotations map[string]string             `json:"annotations,omitempty"`
@@ -59,7 +59,7 @@ type wish struct {
 }
 
 func digest(m metav1.ObjectMeta, secrets []corev1.LocalObjectReference, spec any) (string, error) {
-	raw, err := json.Marshal(wish{derivation, m.Labels, m.Annotations, secrets, spec})
+	raw, err := json.Marshal(desiredState{derivation, m.Labels, m.Annotations, secrets, spec})
 	if err != nil {
 		return "", err
 	}
@@ -67,15 +67,15 @@ func digest(m metav1.ObjectMeta, secrets []corev1.LocalObjectReference, spec any
 	return "sha256:" + hex.EncodeToString(sum[:]), nil
 }
 
-// metadata is that of an object after it is written: what others added stays, and
-// what we wrote and do not want any more goes.
+// metadata returns the metadata of an object after the write. It keeps additions by
+// others and removes managed entries that are no longer wanted.
 func metadata(live, want metav1.ObjectMeta, owners []metav1.OwnerReference, sum string, now record) metav1.ObjectMeta {
-	before := written(live)
+	before := lastRecord(live)
 	out := *live.DeepCopy()
 	out.Name, out.Namespace, out.OwnerReferences, out.ManagedFields = want.Name, want.Namespace, owners, nil
 	out.Labels = plan.Merge(live.Labels, before.Labels, want.Labels)
 	out.Annotations = plan.Merge(live.Annotations, append(before.Annotations, recordAnnotation), want.Annotations)
-	out.Annotations[plan.ContentAnnotation] = sum
+	out.Annotations[plan.ContentDigestAnnotation] = sum
 	if !now.empty() {
 		raw, err := json.Marshal(now)
 		if err != nil {
@@ -87,8 +87,8 @@ func metadata(live, want metav1.ObjectMeta, owners []metav1.OwnerReference, sum 
 	return out
 }
 
-// holds reports whether all of want is in live.
-func holds(live, want map[string]string) bool {
+// containsAll reports whether live contains all entries of want.
+func containsAll(live, want map[string]string) bool {
 	for k, v := range want {
 		if is, ok := live[k]; !ok || is != v {
 			return false

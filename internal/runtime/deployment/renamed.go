@@ -8,16 +8,16 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/xpkg-dev/xpkg/internal/plan"
-	"github.com/xpkg-dev/xpkg/internal/runtime/shape"
+	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// makeWay ends what runs of a revision under a name that its configuration does not
-// give any more, before anything runs under the new one: a Provider never runs twice. A
-// Function goes on answering until the new one does.
+// deleteRenamed stops and deletes a Deployment of the revision whose name the configuration no
+// longer sets, before the new Deployment runs: a Provider never runs twice. A Function
+// keeps serving until its new Deployment does.
 //
-// What the API server would not take under the new name costs nobody what runs.
-func (r *Runtime) makeWay(ctx context.Context, o shape.Objects, live *appsv1.Deployment, former []appsv1.Deployment) (State, error) {
+// If the API server rejects the new Deployment, the running one stays.
+func (r *Runtime) deleteRenamed(ctx context.Context, o manifests.Objects, live *appsv1.Deployment, former []appsv1.Deployment) (State, error) {
 	if live.UID == "" {
 		if err := r.Client.Create(ctx, o.Deployment.DeepCopy(), client.DryRunAll, client.FieldOwner(plan.FieldManager)); err != nil {
 			return State{}, classify(err, "write", o.Deployment)
@@ -27,7 +27,7 @@ func (r *Runtime) makeWay(ctx context.Context, o shape.Objects, live *appsv1.Dep
 }
 
 // former are the Deployments of a revision that do not have its name for them.
-func (r *Runtime) former(ctx context.Context, o shape.Objects) ([]appsv1.Deployment, error) {
+func (r *Runtime) former(ctx context.Context, o manifests.Objects) ([]appsv1.Deployment, error) {
 	all, err := r.deploymentsOf(ctx, o.Owner.Revision)
 	return slices.DeleteFunc(all, func(d appsv1.Deployment) bool { return d.Name == o.Deployment.Name }), err
 }

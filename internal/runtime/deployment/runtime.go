@@ -3,6 +3,7 @@ package deployment
 import (
 	"context"
 	"sync"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -11,40 +12,41 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/plan"
-	"github.com/xpkg-dev/xpkg/internal/runtime/shape"
+	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// Runtime runs programs in one namespace. It may be used by any number of
-// goroutines, for a revision by one at a time. The zero value with its exported
-// fields set is ready.
+// Runtime runs package runtimes in one namespace. It is safe for concurrent use, except
+// that each revision may be used by one goroutine at a time. The zero value with its
+// exported fields set is ready to use.
 type Runtime struct {
 	// Client reads and writes ServiceAccounts, Deployments and Services. It may read
 	// from a cache: a write on stale information fails with a failure of the class
 	// Conflict, to be tried again.
 	Client client.Client
-	// Pods reads pods, and is to read them from the API server itself: they are
-	// looked at when a program does not run, and to know that one has stopped.
+	// Pods reads pods. It must read from the API server, not from a cache. It is used to
+	// find out why a runtime is not available and whether it has stopped.
 	Pods client.Reader
-	// Namespace is where the programs run.
+	// Namespace is the namespace of the runtimes.
 	Namespace string
+	// Now is the clock; time.Now when it is nil.
+	Now func() time.Time
 
 	mu sync.Mutex
-	// generations are those that were written last.
+	// generations are the generations of the last writes.
 	generations map[types.UID]int64
 }
 
-// Ensure brings the program of a revision into the cluster as the objects say, and
-// tells how it does.
+// Ensure creates or updates the objects of a runtime and returns its state.
 //
-// The Service that revisions share moves to the revision when its program is
-// available, or when the one that has the Service does not run. A ServiceAccount
-// that is somebody else's is used and left alone. A Deployment of another revision is
-// never touched: where it has the name that this one wants, State.HeldBy names that
-// revision, and nothing is written. One of this revision under a name that it had
-// before makes place for the one that is wanted. The failure NameConflict says that the Deployment
-// or the Service belongs to somebody else; then nothing is written either.
-func (r *Runtime) Ensure(ctx context.Context, o shape.Objects) (State, error) {
+// The shared Service moves to the revision when its runtime is available, or when the
+// runtime of the revision that holds the Service is not. A ServiceAccount of another
+// owner is used and not changed. A Deployment of another revision is never changed: if it
+// has the name that this revision needs, State.HeldBy is that revision, and nothing is
+// written. A Deployment of this revision under an earlier name is replaced. Ensure fails
+// with NameConflict if the Deployment or the Service belongs to another owner, and then
+// writes nothing.
+func (r *Runtime) Ensure(ctx context.Context, o manifests.Objects) (State, error) {
 	service, err := r.readService(ctx, o)
 	if err != nil {
 		return State{}, err
@@ -58,7 +60,7 @@ func (r *Runtime) Ensure(ctx context.Context, o shape.Objects) (State, error) {
 		return State{}, err
 	}
 	if len(former) > 0 && o.Owner.Package.Kind != v1.FunctionKind {
-		return r.makeWay(ctx, o, live, former)
+		return r.deleteRenamed(ctx, o, live, former)
 	}
 	if o.ServiceAccount != nil {
 		if err := r.ensureAccount(ctx, o); err != nil {
@@ -72,23 +74,24 @@ func (r *Runtime) Ensure(ctx context.Context, o shape.Objects) (State, error) {
 	if err := r.ensureService(ctx, o, service, state.Available); err != nil {
 		return State{}, err
 	}
-	if state.Available {
+	if state.Available && !state.RollingOut {
 		return state, r.end(ctx, former)
 	}
-	return r.explain(ctx, o.Owner.Revision.Name, state)
+	return r.explain(ctx, o, state)
 }
 
-// EnsureAccount makes the ServiceAccount of a program that does not run as a
-// Deployment. One that is somebody else's is used and left alone.
-func (r *Runtime) EnsureAccount(ctx context.Context, o shape.Objects) error {
+// EnsureAccount creates or updates the ServiceAccount of a runtime that does not run as a
+// Deployment. A ServiceAccount of another owner is used and not changed.
+func (r *Runtime) EnsureAccount(ctx context.Context, o manifests.Objects) error {
 	if o.ServiceAccount == nil {
 		return nil
 	}
 	return r.ensureAccount(ctx, o)
 }
 
-// EnsureService makes the Service of such a program, and gives it to the revision.
-func (r *Runtime) EnsureService(ctx context.Context, o shape.Objects) error {
+// EnsureService creates or updates the Service of such a runtime, and makes the revision
+// its controller.
+func (r *Runtime) EnsureService(ctx context.Context, o manifests.Objects) error {
 	live, err := r.readService(ctx, o)
 	if err != nil {
 		return err
@@ -96,9 +99,9 @@ func (r *Runtime) EnsureService(ctx context.Context, o shape.Objects) error {
 	return r.ensureService(ctx, o, live, true)
 }
 
-// readService reads the Service of the package, and fails when it is somebody
-// else's.
-func (r *Runtime) readService(ctx context.Context, o shape.Objects) (*corev1.Service, error) {
+// readService reads the Service of the package. It fails if the Service belongs to
+// another owner.
+func (r *Runtime) readService(ctx context.Context, o manifests.Objects) (*corev1.Service, error) {
 	live := &corev1.Service{}
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(o.Service), live)
 	if apierrors.IsNotFound(err) {
@@ -107,18 +110,18 @@ func (r *Runtime) readService(ctx context.Context, o shape.Objects) (*corev1.Ser
 	if err != nil {
 		return nil, classify(err, "read", o.Service)
 	}
-	if _, holder := shape.Hold(live.OwnerReferences, o.Owner, nil); holder != "" {
+	if _, holder := manifests.Hold(live.OwnerReferences, o.Owner, nil); holder != "" {
 		return nil, belongs(o.Service, holder)
 	}
-	if !ours(live, o.Owner) {
+	if !adoptable(live, o.Owner) {
 		return nil, belongs(o.Service, "")
 	}
 	return live, nil
 }
 
-// readDeployment reads the Deployment of the revision. A state with a reason says
-// that it cannot be written now.
-func (r *Runtime) readDeployment(ctx context.Context, o shape.Objects) (*appsv1.Deployment, State, error) {
+// readDeployment reads the Deployment of the revision. It returns a state with a reason
+// if the Deployment cannot be written now.
+func (r *Runtime) readDeployment(ctx context.Context, o manifests.Objects) (*appsv1.Deployment, State, error) {
 	live := &appsv1.Deployment{}
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(o.Deployment), live)
 	if apierrors.IsNotFound(err) {
@@ -132,21 +135,21 @@ func (r *Runtime) readDeployment(ctx context.Context, o shape.Objects) (*appsv1.
 		return nil, heldBy(live, c.Name), nil
 	case c != nil && !o.Owner.Revision.Is(*c):
 		return nil, State{}, belongs(o.Deployment, c.Kind+"/"+c.Name)
-	case c == nil && !ours(live, o.Owner):
+	case c == nil && !adoptable(live, o.Owner):
 		return nil, State{}, belongs(o.Deployment, "")
 	case live.DeletionTimestamp != nil:
 		return nil, terminating(live), nil
 	case !sameSelector(live, o.Deployment):
-		// It cannot be changed, so that the Deployment is made anew.
+		// The selector is immutable, so the Deployment is deleted and created again.
 		return nil, replacing(live), classify(r.delete(ctx, live), "delete", live)
 	}
 	return live, State{}, nil
 }
 
-// ours reports whether an object without a controller is one that we may take: it
-// carries what we write on every object, or it is owned by the package.
-func ours(o client.Object, who plan.Requester) bool {
-	if o.GetAnnotations()[plan.ContentAnnotation] != "" {
+// adoptable reports whether an object without a controller may be adopted: it carries the
+// label that the manager writes on every object, or the package owns it.
+func adoptable(o client.Object, who plan.Requester) bool {
+	if o.GetAnnotations()[plan.ContentDigestAnnotation] != "" {
 		return true
 	}
 	for _, ref := range o.GetOwnerReferences() {
@@ -164,7 +167,7 @@ func belongs(o client.Object, holder string) error {
 	return ErrNameConflict.New(nil, "%s belongs to %s", nameOf(o), holder)
 }
 
-func (r *Runtime) ensureDeployment(ctx context.Context, o shape.Objects, live *appsv1.Deployment) (*appsv1.Deployment, error) {
+func (r *Runtime) ensureDeployment(ctx context.Context, o manifests.Objects, live *appsv1.Deployment) (*appsv1.Deployment, error) {
 	next, err := nextDeployment(live, o.Deployment, r.generation(live))
 	if err != nil || next == nil {
 		r.remember(live)
@@ -176,16 +179,16 @@ func (r *Runtime) ensureDeployment(ctx context.Context, o shape.Objects, live *a
 	return next, nil
 }
 
-// ensureService gives the Service to the revision, unless another one of the package
-// still answers behind it.
-func (r *Runtime) ensureService(ctx context.Context, o shape.Objects, live *corev1.Service, available bool) error {
+// ensureService makes the revision the controller of the Service, unless another revision
+// of the package still serves it.
+func (r *Runtime) ensureService(ctx context.Context, o manifests.Objects, live *corev1.Service, available bool) error {
 	if !available {
 		busy, err := r.answers(ctx, live, o.Owner)
 		if err != nil || busy {
 			return err
 		}
 	}
-	owners, _ := shape.Hold(live.OwnerReferences, o.Owner, o.Service.OwnerReferences)
+	owners, _ := manifests.Hold(live.OwnerReferences, o.Owner, o.Service.OwnerReferences)
 	next, err := nextService(live, o.Service, owners, r.generation(live))
 	if err != nil || next == nil {
 		r.remember(live)
@@ -194,20 +197,20 @@ func (r *Runtime) ensureService(ctx context.Context, o shape.Objects, live *core
 	return r.write(ctx, next)
 }
 
-// ensureAccount makes the ServiceAccount that the program runs as. One that belongs
-// to another package is shared with it, and one that is nobody's of ours is left
-// alone.
-func (r *Runtime) ensureAccount(ctx context.Context, o shape.Objects) error {
+// ensureAccount creates or updates the ServiceAccount of the runtime. A ServiceAccount of
+// another package is shared with that package. One that no package manages is not
+// changed.
+func (r *Runtime) ensureAccount(ctx context.Context, o manifests.Objects) error {
 	live := &corev1.ServiceAccount{}
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(o.ServiceAccount), live)
 	if client.IgnoreNotFound(err) != nil {
 		return classify(err, "read", o.ServiceAccount)
 	}
-	owners, holder := shape.Hold(live.OwnerReferences, o.Owner, o.ServiceAccount.OwnerReferences)
+	owners, holder := manifests.Hold(live.OwnerReferences, o.Owner, o.ServiceAccount.OwnerReferences)
 	switch {
 	case holder != "":
-		return r.join(ctx, o, live)
-	case live.UID != "" && !ours(live, o.Owner):
+		return r.shareAccount(ctx, o, live)
+	case live.UID != "" && !adoptable(live, o.Owner):
 		return nil
 	}
 	next, err := nextAccount(live, o.ServiceAccount, owners)
@@ -217,14 +220,15 @@ func (r *Runtime) ensureAccount(ctx context.Context, o shape.Objects) error {
 	return r.write(ctx, next)
 }
 
-// join makes a ServiceAccount of another package outlive that package, for as long
-// as this one uses it. One that something else controls is left alone.
-func (r *Runtime) join(ctx context.Context, o shape.Objects, live *corev1.ServiceAccount) error {
-	if live.Annotations[plan.ContentAnnotation] == "" {
+// shareAccount adds the package as an owner of a ServiceAccount of another package, so that the
+// ServiceAccount outlives that package while this one uses it. A ServiceAccount with any
+// other controller is not changed.
+func (r *Runtime) shareAccount(ctx context.Context, o manifests.Objects, live *corev1.ServiceAccount) error {
+	if live.Annotations[plan.ContentDigestAnnotation] == "" {
 		return nil
 	}
-	owners := shape.Join(live.OwnerReferences, o.Owner)
-	if shape.EqualOwners(owners, live.OwnerReferences) {
+	owners := manifests.Join(live.OwnerReferences, o.Owner)
+	if manifests.EqualOwners(owners, live.OwnerReferences) {
 		return nil
 	}
 	next := live.DeepCopy()

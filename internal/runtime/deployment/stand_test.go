@@ -20,13 +20,13 @@ import (
 	"github.com/xpkg-dev/xpkg/apis"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
-	"github.com/xpkg-dev/xpkg/internal/manager"
-	"github.com/xpkg-dev/xpkg/internal/plan"
+	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/runtime/deployment"
-	"github.com/xpkg-dev/xpkg/internal/runtime/shape"
+	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 const digest = "@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
@@ -34,9 +34,9 @@ const digest = "@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b
 // patience is for a machine that is busy.
 const patience = time.Minute
 
-// stand is a runtime on a real API server, in a namespace of its own. There is no
-// kubelet: pods are what the test says they are.
-type stand struct {
+// env is a runtime on a real API server, in its own namespace. It has no kubelet: the
+// test sets the status of pods.
+type env struct {
 	*testing.T
 	client  client.WithWatch
 	runtime *deployment.Runtime
@@ -44,13 +44,13 @@ type stand struct {
 	name    string
 }
 
-func newStand(t *testing.T) *stand {
+func newEnv(t *testing.T) *env {
 	t.Helper()
 	t.Parallel()
 	cfg := cluster.Start(t)
 	install(t, cfg)
 	w := &writes{}
-	s := &stand{T: t, client: newClient(t, cfg), writes: w, name: fmt.Sprintf("t%d", tests.Add(1))}
+	s := &env{T: t, client: newClient(t, cfg), writes: w, name: fmt.Sprintf("t%d", tests.Add(1))}
 	counted := rest.CopyConfig(cfg)
 	counted.Wrap(func(next http.RoundTripper) http.RoundTripper { return counting{w, next} })
 	c := newClient(t, counted)
@@ -59,7 +59,7 @@ func newStand(t *testing.T) *stand {
 	return s
 }
 
-// tests counts tests, to give each names of its own.
+// tests counts tests, so that each uses unique names.
 var tests atomic.Int32
 
 var installed struct {
@@ -74,7 +74,7 @@ func install(t *testing.T, cfg *rest.Config) {
 	installed.Do(func() {
 		c, err := apply.NewCluster(cfg)
 		if err == nil {
-			_, err = manager.Definitions(context.Background(), c, false)
+			_, err = controller.Definitions(context.Background(), c, false)
 		}
 		installed.err = err
 	})
@@ -99,14 +99,14 @@ func newClient(t *testing.T, cfg *rest.Config) client.WithWatch {
 	return c
 }
 
-func (s *stand) create(o client.Object) {
+func (s *env) create(o client.Object) {
 	s.Helper()
 	if err := s.client.Create(s.Context(), o); err != nil {
 		s.Fatal(err)
 	}
 }
 
-func (s *stand) get(o client.Object, name string) {
+func (s *env) get(o client.Object, name string) {
 	s.Helper()
 	if err := s.client.Get(s.Context(), client.ObjectKey{Namespace: s.name, Name: name}, o); err != nil {
 		s.Fatal(err)
@@ -114,7 +114,7 @@ func (s *stand) get(o client.Object, name string) {
 }
 
 // missing reports whether there is no such object.
-func (s *stand) missing(o client.Object, name string) bool {
+func (s *env) missing(o client.Object, name string) bool {
 	s.Helper()
 	err := s.client.Get(s.Context(), client.ObjectKey{Namespace: s.name, Name: name}, o)
 	if client.IgnoreNotFound(err) != nil {
@@ -123,8 +123,8 @@ func (s *stand) missing(o client.Object, name string) bool {
 	return err != nil
 }
 
-// change changes a Deployment as somebody else would.
-func (s *stand) change(name string, do func(*appsv1.Deployment)) {
+// change updates a Deployment as another client would.
+func (s *env) change(name string, do func(*appsv1.Deployment)) {
 	s.Helper()
 	wait.Until(s.T, patience, "the Deployment is changed", func() (string, bool) {
 		live := &appsv1.Deployment{}
@@ -138,17 +138,16 @@ func (s *stand) change(name string, do func(*appsv1.Deployment)) {
 	})
 }
 
-func (s *stand) update(o client.Object) {
+func (s *env) update(o client.Object) {
 	s.Helper()
 	if err := s.client.Update(s.Context(), o); err != nil {
 		s.Fatal(err)
 	}
 }
 
-// pkg makes a package of a kind with revisions, and gives in whose name each of them
-// asks. Packages of all tests have names of their own, since they belong to the
-// cluster.
-func (s *stand) pkg(kind, name string, revisions ...string) (v1.Package, []plan.Requester) {
+// pkg creates a package of a kind with revisions, and returns a requester for each
+// revision. Package names are unique across tests, because packages are cluster-scoped.
+func (s *env) pkg(kind, name string, revisions ...string) (v1.Package, []plan.Requester) {
 	s.Helper()
 	p := v1.NewPackage(kind)
 	p.SetName(s.name + "-" + name)
@@ -170,47 +169,47 @@ func (s *stand) pkg(kind, name string, revisions ...string) (v1.Package, []plan.
 	return p, who
 }
 
-// input is a program of a requester.
-func (s *stand) input(who plan.Requester) shape.Input {
-	return shape.Input{
+// input returns the input for a runtime of a requester.
+func (s *env) input(who plan.Requester) manifests.Input {
+	return manifests.Input{
 		Owner: who, Namespace: s.name, Image: "registry.example.org/x" + digest,
 		TLSServerSecret: who.Package.Name + "-tls-server", TLSClientSecret: who.Package.Name + "-tls-client",
 	}
 }
 
-func (s *stand) objects(in shape.Input) shape.Objects {
+func (s *env) objects(in manifests.Input) manifests.Objects {
 	s.Helper()
-	o, err := shape.Build(in)
+	o, err := manifests.Build(in)
 	if err != nil {
 		s.Fatal(err)
 	}
 	return o
 }
 
-// ensure ensures a program. A write on old information, which the controllers of the
-// cluster bring about, is tried again.
-func (s *stand) ensure(in shape.Input) deployment.State {
+// ensure ensures a runtime. It retries on conflicts, which the controllers of the cluster
+// cause.
+func (s *env) ensure(in manifests.Input) deployment.State {
 	s.Helper()
 	for {
 		state, err := s.runtime.Ensure(s.Context(), s.objects(in))
 		if err == nil {
 			return state
 		}
-		if !apply.ErrMoved.Is(err) {
+		if !errors.Is(err, apply.ErrMoved) {
 			s.Fatal(err)
 		}
 	}
 }
 
-// run makes the pods of a revision ready, and waits until the program is available.
-func (s *stand) run(in shape.Input) {
+// run makes the pods of a revision ready, and waits until the runtime is available.
+func (s *env) run(in manifests.Input) {
 	s.Helper()
 	wait.Until(s.T, patience, "the program is available", func() (string, bool) {
 		state := s.ensure(in)
 		for _, p := range s.pods(in.Owner.Revision.Name) {
 			s.report(&p, corev1.PodStatus{
 				Phase:      corev1.PodRunning,
-				Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+				Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Minute))}},
 			})
 		}
 		return state.Message, state.Available
@@ -218,7 +217,7 @@ func (s *stand) run(in shape.Input) {
 }
 
 // report writes the status of a pod, as a kubelet would.
-func (s *stand) report(p *corev1.Pod, status corev1.PodStatus) {
+func (s *env) report(p *corev1.Pod, status corev1.PodStatus) {
 	s.Helper()
 	p.Status = status
 	if err := s.client.Status().Update(s.Context(), p); err != nil && !isStale(err) {
@@ -226,7 +225,7 @@ func (s *stand) report(p *corev1.Pod, status corev1.PodStatus) {
 	}
 }
 
-func (s *stand) pods(revision string) []corev1.Pod {
+func (s *env) pods(revision string) []corev1.Pod {
 	s.Helper()
 	var pods corev1.PodList
 	if err := s.client.List(s.Context(), &pods, client.InNamespace(s.name), client.MatchingLabels{v1.LabelRevision: revision}); err != nil {
@@ -241,7 +240,7 @@ type writes struct {
 	all []string
 }
 
-// take gives what was written since the last time.
+// take returns the writes since the last call.
 func (w *writes) take() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -7,32 +7,36 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// State is how the program of a revision does.
+// State is the state of the runtime of a revision.
 type State struct {
-	// Available says that it runs as it should, as far as the cluster can tell.
+	// Available reports whether the Deployment is up to date and available.
 	Available bool
 	// Reason is a CamelCase word for why it is not available.
 	Reason string
-	// Message says the same to a person, with what the cluster reports of the pods.
+	// Message describes the state for users, including the failures of the pods.
 	Message string
+	// RollingOut reports that pods of an earlier specification still run. Such a
+	// Deployment can be available while none of its new pods is.
+	RollingOut bool
 	// HeldBy is the name of the revision whose Deployment has the name that this one
-	// wants. It has to go first.
+	// needs. That Deployment must be deleted first.
 	HeldBy string
 }
 
-// Reasons of programs that are not available.
+// Reasons of runtimes that are not available.
 const (
-	// ReasonNotReported is that of a Deployment that the cluster has not looked at.
+	// ReasonNotReported is the reason for a Deployment whose status the cluster has not
+	// observed.
 	ReasonNotReported = "NotReported"
-	// ReasonUnavailable is that of a Deployment with too few pods that are ready.
+	// ReasonUnavailable is the reason for a Deployment with too few ready pods.
 	ReasonUnavailable = "Unavailable"
-	// ReasonStuck is that of a Deployment whose last change does not come about.
+	// ReasonStuck is the reason for a Deployment whose rollout makes no progress.
 	ReasonStuck = "ProgressDeadlineExceeded"
-	// ReasonHeld is that of a name that the Deployment of another revision has.
+	// ReasonHeld is the reason for a name that the Deployment of another revision has.
 	ReasonHeld = "NameHeld"
-	// ReasonTerminating is that of a Deployment that has not ended yet.
+	// ReasonTerminating is the reason for a Deployment that is being deleted.
 	ReasonTerminating = "Terminating"
-	// ReasonReplacing is that of a Deployment that is made anew.
+	// ReasonReplacing is the reason for a Deployment that is being recreated.
 	ReasonReplacing = "Replacing"
 )
 
@@ -53,14 +57,20 @@ func stateOf(d *appsv1.Deployment) State {
 	case c == nil:
 		return State{Reason: ReasonNotReported, Message: fmt.Sprintf("Deployment %s has no condition Available yet", d.Name)}
 	case c.Status == corev1.ConditionTrue:
-		return State{Available: true}
+		return State{Available: true, RollingOut: rollingOut(d)}
 	}
 	if failed := conditionOf(d, appsv1.DeploymentReplicaFailure); failed != nil && failed.Status == corev1.ConditionTrue {
-		// The pods could not even be created: for want of a ServiceAccount, because
-		// of a quota, or of a policy.
+		// The pods could not be created: because of a missing ServiceAccount, a quota or
+		// a policy.
 		c = failed
 	}
 	return State{Reason: ReasonUnavailable, Message: fmt.Sprintf("Deployment %s: %s", d.Name, c.Message)}
+}
+
+// rollingOut reports whether a Deployment has pods of an earlier specification, or not yet
+// all pods of the present one. `kubectl rollout status` has the same rule.
+func rollingOut(d *appsv1.Deployment) bool {
+	return d.Spec.Replicas != nil && d.Status.UpdatedReplicas < *d.Spec.Replicas || d.Status.Replicas > d.Status.UpdatedReplicas
 }
 
 func conditionOf(d *appsv1.Deployment, t appsv1.DeploymentConditionType) *appsv1.DeploymentCondition {

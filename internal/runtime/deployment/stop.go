@@ -9,15 +9,15 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
-	"github.com/xpkg-dev/xpkg/internal/plan"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// Scale gives the program of a revision another number of pods, until Ensure says
-// something else. It reports whether that number is what there is: for zero, that no
-// pod of the revision is left, not even one that is about to end.
+// Scale sets the number of pods of the runtime of a revision, until the next Ensure. It
+// reports whether that number is reached. Zero is reached when no pod of the revision is
+// left, not even a terminating one.
 //
-// Only Deployments that the revision controls are touched. Where there is none,
-// nothing is written, and zero is reached when no pods are left.
+// Scale changes only Deployments that the revision controls. If it controls none, Scale
+// writes nothing, and zero is reached when no pods are left.
 func (r *Runtime) Scale(ctx context.Context, revision plan.Owner, replicas int32) (reached bool, err error) {
 	deployments, err := r.deploymentsOf(ctx, revision)
 	if err != nil {
@@ -40,9 +40,9 @@ func (r *Runtime) Scale(ctx context.Context, revision plan.Owner, replicas int32
 	return r.stopped(ctx, revision)
 }
 
-// Remove deletes the Deployment of a revision, and reports whether it and all its
-// pods are gone. What revisions share stays, and so does the ServiceAccount: it goes
-// with the revision. A Deployment of another revision is never touched.
+// Remove deletes the Deployment of a revision, and reports whether it and all its pods
+// are gone. Shared objects stay, and so does the ServiceAccount, which is deleted with
+// the revision. A Deployment of another revision is never changed.
 func (r *Runtime) Remove(ctx context.Context, revision plan.Owner) (gone bool, err error) {
 	deployments, err := r.deploymentsOf(ctx, revision)
 	if err != nil {
@@ -60,8 +60,8 @@ func (r *Runtime) stopped(ctx context.Context, revision plan.Owner) (bool, error
 	return len(pods) == 0, err
 }
 
-// deploymentsOf lists the Deployments that a revision controls. A configuration may
-// have given one another name than it gives now.
+// deploymentsOf lists the Deployments that a revision controls. An earlier configuration
+// may have set another name.
 func (r *Runtime) deploymentsOf(ctx context.Context, revision plan.Owner) ([]appsv1.Deployment, error) {
 	var all appsv1.DeploymentList
 	if err := r.Client.List(ctx, &all, client.InNamespace(r.Namespace)); err != nil {

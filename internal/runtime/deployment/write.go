@@ -7,11 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/xpkg-dev/xpkg/internal/plan"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// write makes an object, or replaces the one that was read, and remembers the
-// generation that it got. The object becomes what the API server made of it.
+// write creates an object or updates the one that was read, and records its new
+// generation. It stores the response of the API server in the object.
 func (r *Runtime) write(ctx context.Context, o client.Object) error {
 	fresh := o.GetUID() == ""
 	var err error
@@ -28,8 +28,8 @@ func (r *Runtime) write(ctx context.Context, o client.Object) error {
 	return nil
 }
 
-// delete deletes an object as it was read, and keeps it until everything that
-// belongs to it is gone.
+// delete deletes an object with the resourceVersion that was read, in the foreground:
+// after its dependents.
 func (r *Runtime) delete(ctx context.Context, o client.Object) error {
 	err := r.Client.Delete(ctx, o,
 		client.Preconditions{UID: new(o.GetUID()), ResourceVersion: new(o.GetResourceVersion())},
@@ -57,7 +57,7 @@ func (r *Runtime) generation(o client.Object) int64 {
 	return r.generations[o.GetUID()]
 }
 
-// forget drops what is remembered of an object that goes.
+// forget removes the recorded generation of a deleted object.
 func (r *Runtime) forget(o client.Object) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -4,6 +4,7 @@
 package corpus
 
 import (
+	"github.com/xpkg-dev/xpkg/internal/testing/prerequisite"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,7 +21,7 @@ func Dir(t testing.TB) string {
 	t.Helper()
 	dir, err := find()
 	if dir == "" {
-		t.Skipf("corpus of real packages not found (%v): set XPKG_CORPUS to an unpacked corpus, or put it in ../shared/corpus", err)
+		prerequisite.Missing(t, "corpus of real packages not found (%v): set XPKG_CORPUS to an unpacked corpus, or put it in ../shared/corpus", err)
 	}
 	return dir
 }

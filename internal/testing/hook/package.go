@@ -2,6 +2,7 @@ package hook
 
 import (
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -30,6 +31,43 @@ spec:
 `, name, group, stored == "v1", stored == "v2") + configuration("Validating", "/validate", group) + configuration("Mutating", "/mutate", group)
 }
 
+// Outside is a provider with one kind, Thing, whose validating webhook covers operations on a
+// resource outside of its API group, and fails closed. The resource "*/*" is in every group,
+// and any other one in the core group.
+func Outside(name, group, resource, operations string) string {
+	of := ""
+	if resource == "*/*" {
+		of = "*"
+	}
+	return fmt.Sprintf(`apiVersion: meta.pkg.crossplane.io/v1
+kind: Provider
+metadata: {name: %[1]s}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.%[2]s}
+spec:
+  group: %[2]s
+  scope: Cluster
+  names: {kind: Thing, plural: things, singular: thing, listKind: ThingList}
+  versions:
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: any}
+webhooks:
+- name: any.%[2]s
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  failurePolicy: Fail
+  timeoutSeconds: 2
+  clientConfig: {service: {name: any, namespace: any, path: /validate}}
+  rules:
+  - {apiGroups: [%[3]q], apiVersions: ["*"], resources: [%[4]q], operations: [%[5]s]}
+`, name, group, of, resource, quoted(operations))
+}
+
 func configuration(kind, path, group string) string {
 	return fmt.Sprintf(`---
 apiVersion: admissionregistration.k8s.io/v1
@@ -53,4 +91,8 @@ func Thing(group, version, name string) *unstructured.Unstructured {
 	u.SetKind("Thing")
 	u.SetName(name)
 	return u
+}
+
+func quoted(words string) string {
+	return `"` + strings.ReplaceAll(words, ", ", `", "`) + `"`
 }

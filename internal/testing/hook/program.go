@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"github.com/xpkg-dev/xpkg/internal/testing/prerequisite"
 	"io"
 	"log"
 	"net"
@@ -24,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/runtime/local"
+	"github.com/xpkg-dev/xpkg/internal/runtime/processruntime"
 )
 
 // Program is the program of a package. It serves with the certificate that the Secret of
@@ -36,23 +37,41 @@ type Program struct {
 }
 
 // Start starts the program of a package until the test ends, and makes the Service that
-// leads to it. An API server calls endpoints directly, and those may not be loopback
-// addresses; a machine that has no other skips the test.
+// leads to it.
 func Start(t testing.TB, c client.Client, namespace, pkg string) *Program {
 	t.Helper()
-	address := local.MachineAddress()
+	l := Listen(t)
+	p := Serve(t, c, namespace, pkg, l)
+	Expose(t, c, namespace, pkg, l.Addr().(*net.TCPAddr))
+	return p
+}
+
+// Listen listens on an address that endpoints may have. An API server calls endpoints
+// directly, and they may not be loopback addresses; a machine that has no other address
+// skips the test.
+func Listen(t testing.TB) net.Listener {
+	t.Helper()
+	address := processruntime.MachineAddress()
 	if address == "" {
-		t.Skip("this machine has no address that endpoints may have")
+		prerequisite.Missing(t, "this machine has no address other than loopback, which endpoints need")
 	}
+	l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+// Serve starts the program of a package on a listener until the test ends or Close is
+// called.
+func Serve(t testing.TB, c client.Client, namespace, pkg string, l net.Listener) *Program {
+	t.Helper()
 	p := &Program{}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/validate", p.validate)
 	mux.HandleFunc("/mutate", p.mutate)
 	mux.HandleFunc("/convert", p.convert)
-	l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	p.server = &httptest.Server{Listener: l, Config: &http.Server{Handler: mux, ErrorLog: log.New(io.Discard, "", 0)}}
 	// Each call makes a new connection, and so looks at the certificate anew.
 	p.server.Config.SetKeepAlivesEnabled(false)
@@ -66,18 +85,29 @@ func Start(t testing.TB, c client.Client, namespace, pkg string) *Program {
 	}}
 	p.server.StartTLS()
 	t.Cleanup(p.server.Close)
-	lead(t, c, namespace, pkg, l.Addr().(*net.TCPAddr))
 	return p
 }
 
-// lead makes a Service without pods lead to an address.
-func lead(t testing.TB, c client.Client, namespace, pkg string, to *net.TCPAddr) {
+// Close ends the program: nothing listens on its port.
+func (p *Program) Close() { p.server.Close() }
+
+// port is the name of the port of the Service.
+const port = "webhook"
+
+// Expose makes a Service without pods lead to an address.
+func Expose(t testing.TB, c client.Client, namespace, pkg string, to *net.TCPAddr) {
 	t.Helper()
-	const port = "webhook"
 	service := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: pkg},
 		Spec:       corev1.ServiceSpec{Ports: []corev1.ServicePort{{Name: port, Port: 9443}}},
 	}
+	createUntilCleanup(t, c, service)
+	Route(t, c, namespace, pkg, to)
+}
+
+// Route makes an existing Service of a package lead to an address.
+func Route(t testing.TB, c client.Client, namespace, pkg string, to *net.TCPAddr) {
+	t.Helper()
 	kind := "IPv4"
 	if to.IP.To4() == nil {
 		kind = "IPv6"
@@ -89,16 +119,19 @@ func lead(t testing.TB, c client.Client, namespace, pkg string, to *net.TCPAddr)
 		"endpoints": []any{map[string]any{"addresses": []any{to.IP.String()}, "conditions": map[string]any{"ready": true}}},
 		"ports":     []any{map[string]any{"name": port, "port": int64(to.Port), "protocol": "TCP"}},
 	}}
-	for _, o := range []client.Object{service, slice} {
-		if err := c.Create(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := c.Delete(context.Background(), o); client.IgnoreNotFound(err) != nil {
-				t.Error(err)
-			}
-		})
+	createUntilCleanup(t, c, slice)
+}
+
+func createUntilCleanup(t testing.TB, c client.Client, o client.Object) {
+	t.Helper()
+	if err := c.Create(t.Context(), o); err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if err := c.Delete(context.Background(), o); client.IgnoreNotFound(err) != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // validate refuses what is called bad.

@@ -13,14 +13,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/apis"
-	"github.com/xpkg-dev/xpkg/internal/manager"
+	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 )
 
 // Start runs a manager with the content until the test ends, and gives a client
 // for packages, revisions and definitions. Tests that use it must not run in
 // parallel: two managers would share the cluster.
-func Start(t testing.TB, content manager.Content) client.Client {
+func Start(t testing.TB, content controller.Content) client.Client {
 	t.Helper()
 	cfg := cluster.Start(t)
 	t.Cleanup(Run(t, cfg, content))
@@ -29,15 +29,15 @@ func Start(t testing.TB, content manager.Content) client.Client {
 
 // Run runs a manager on a cluster and returns when it works. The function that it
 // gives stops the manager and waits for its end.
-func Run(t testing.TB, cfg *rest.Config, content manager.Content, more ...func(*manager.Options)) (stop func()) {
+func Run(t testing.TB, cfg *rest.Config, content controller.Content, more ...func(*controller.Options)) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, ended := make(chan struct{}), make(chan error, 1)
-	o := manager.Options{Config: cfg, Content: content, Log: slog.New(slog.DiscardHandler), Ready: func() { close(ready) }}
+	o := controller.Options{Config: cfg, Content: content, Log: slog.New(slog.DiscardHandler), Ready: func() { close(ready) }}
 	for _, how := range more {
 		how(&o)
 	}
-	go func() { ended <- manager.Run(ctx, o) }()
+	go func() { ended <- controller.Run(ctx, o) }()
 	select {
 	case <-ready:
 	case err := <-ended:

@@ -5,43 +5,46 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/xpkg-dev/xpkg/internal/oci"
 	"github.com/xpkg-dev/xpkg/internal/testing/scratch"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
+	"github.com/xpkg-dev/xpkg/pkg/oci/image"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
 // Stream builds a package of a package.yaml, pushes it, and gives its reference.
 func Stream(t testing.TB, registry, repository, tag string, stream []byte) oci.Reference {
 	t.Helper()
-	return push(t, registry, repository, tag, oci.ImageInput{PackageYAML: stream})
+	return push(t, registry, repository, tag, image.Input{PackageYAML: stream})
 }
 
 // Program is like Stream, of a package whose image has an executable, which runs with
 // arguments.
 func Program(t testing.TB, registry, repository, tag string, stream, executable []byte, args ...string) oci.Reference {
 	t.Helper()
-	image, err := scratch.Image("program", executable, args...)
+	img, err := scratch.Image("program", executable, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "program.tar")
-	if err := scratch.Save(path, "program", image); err != nil {
+	if err := scratch.Save(path, "program", img); err != nil {
 		t.Fatal(err)
 	}
-	saved, err := oci.OpenArchive(t.Context(), path, oci.Limits{})
+	saved, err := archive.Open(t.Context(), path, oci.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer saved.Close() //nolint:errcheck // Nothing is written to it.
-	base, err := oci.LoadImage(t.Context(), saved, oci.Platform{}, oci.Limits{})
+	base, err := image.Load(t.Context(), saved, oci.Platform{}, oci.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return push(t, registry, repository, tag, oci.ImageInput{PackageYAML: stream, Base: base})
+	return push(t, registry, repository, tag, image.Input{PackageYAML: stream, Base: base})
 }
 
-func push(t testing.TB, registry, repository, tag string, in oci.ImageInput) oci.Reference {
+func push(t testing.TB, registry, repository, tag string, in image.Input) oci.Reference {
 	t.Helper()
-	image, err := oci.BuildImage(t.Context(), in)
+	image, err := image.Build(t.Context(), in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +52,7 @@ func push(t testing.TB, registry, repository, tag string, in oci.ImageInput) oci
 	if err != nil {
 		t.Fatal(err)
 	}
-	remote := oci.NewRemote(oci.RemoteOptions{})
+	remote := remote.New(remote.Options{})
 	defer remote.Close()
 	if _, err := remote.Push(t.Context(), ref, image); err != nil {
 		t.Fatal(err)

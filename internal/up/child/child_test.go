@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/xpkg-dev/xpkg/internal/failure"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 // sayVariable makes this test binary a control plane that says that, and then waits
@@ -63,7 +63,7 @@ func TestStartAndStop(t *testing.T) {
 func TestStartFails(t *testing.T) {
 	tests := map[string]struct {
 		say  string
-		want failure.Code
+		want errcode.Code
 		word string
 	}{
 		"port":            {`{"error":{"code":"PortInUse","message":"port 1 is used"}}` + "\n", ErrPortInUse, "port 1 is used"},
@@ -79,7 +79,7 @@ func TestStartFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(sayVariable, test.say)
 			_, err := Start(t.Context(), Options{Program: os.Args[0], Log: io.Discard})
-			if !test.want.Is(err) {
+			if !errors.Is(err, test.want) {
 				t.Fatalf("got %v, want %s", err, test.want.Name)
 			}
 			if !strings.Contains(err.Error(), test.word) {
@@ -96,7 +96,7 @@ func TestStartInterrupted(t *testing.T) {
 	cancel(reason)
 	_, err := Start(ctx, Options{Program: os.Args[0], Log: io.Discard})
 	// The line may win the race against the context; nothing runs in either case.
-	if !errors.Is(err, reason) && !ErrFailed.Is(err) {
+	if !errors.Is(err, reason) && !errors.Is(err, ErrFailed) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -111,11 +111,11 @@ func TestFind(t *testing.T) {
 	if got, err := Find(none, empty, full); err != nil || got != program {
 		t.Errorf("got %s, %v, want %s", got, err, program)
 	}
-	if _, err := Find(none, empty); !ErrMissing.Is(err) {
+	if _, err := Find(none, empty); !errors.Is(err, ErrMissing) {
 		t.Errorf("got %v, want ControlPlaneMissing", err)
 	}
 	named := func(string) string { return filepath.Join(empty, "other") }
-	if _, err := Find(named, full); !ErrMissing.Is(err) {
+	if _, err := Find(named, full); !errors.Is(err, ErrMissing) {
 		t.Errorf("a wrong name must not be ignored: got %v", err)
 	}
 }

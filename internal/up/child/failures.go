@@ -1,38 +1,38 @@
 package child
 
-import "github.com/xpkg-dev/xpkg/internal/failure"
+import "github.com/xpkg-dev/xpkg/pkg/errcode"
 
 // The ways in which a control plane does not start, or ends.
 var (
-	ErrMissing = failure.Register(failure.Code{
-		Name: "ControlPlaneMissing", Class: failure.NotFound,
+	ErrMissing = errcode.Code{
+		Name: "ControlPlaneMissing", Class: errcode.NotFound,
 		Cause: "The program xpkg-controlplane, which holds the API server, is neither beside xpkg nor named by XPKG_CONTROLPLANE.",
 		Fix:   "Build it with \"make build\" in the repository of xpkg, and keep it beside xpkg or name it in XPKG_CONTROLPLANE.",
-	})
-	ErrPortInUse = failure.Register(failure.Code{
-		Name: "PortInUse", Class: failure.Conflict,
+	}
+	ErrPortInUse = errcode.Code{
+		Name: "PortInUse", Class: errcode.Conflict,
 		Cause: "Another program listens on a port that the control plane needs.",
 		Fix:   "Stop the other program, or choose another port with --port for the API server or --registry-port for the registry.",
-	})
-	ErrDataDirInUse = failure.Register(failure.Code{
-		Name: "DataDirInUse", Class: failure.Conflict,
+	}
+	ErrDataDirInUse = errcode.Code{
+		Name: "DataDirInUse", Class: errcode.Conflict,
 		Cause: "Another process uses the data directory.",
 		Fix:   "Stop it with \"xpkg down\", or choose another directory with --data-dir.",
-	})
-	ErrDataDirUnusable = failure.Register(failure.Code{
-		Name: "DataDirUnusable", Class: failure.Usage,
+	}
+	ErrDataDirUnusable = errcode.Code{
+		Name: "DataDirUnusable", Class: errcode.Usage,
 		Cause: "The data directory cannot be made, read or written.",
 		Fix:   "Choose a directory that you may write to with --data-dir.",
-	})
-	ErrFailed = failure.Register(failure.Code{
-		Name: "ControlPlaneFailed", Class: failure.Unavailable,
+	}
+	ErrFailed = errcode.Code{
+		Name: "ControlPlaneFailed", Class: errcode.Unavailable,
 		Cause: "The database, the API server or its controllers did not start, or ended by themselves.",
 		Fix:   "Read logs/controlplane.log in the data directory.",
-	})
+	}
 )
 
 // codes translates the words of the control plane's own report.
-var codes = map[string]failure.Code{
+var codes = map[string]errcode.Code{
 	"PortInUse":       ErrPortInUse,
 	"DataDirInUse":    ErrDataDirInUse,
 	"DataDirUnusable": ErrDataDirUnusable,

@@ -3,9 +3,9 @@
 // is in each package. It is never an object in a cluster, so there is no
 // CustomResourceDefinition for it.
 //
-// Beside the fields of today there are those that packages of the past have and
-// that still mean something: the separate image of a controller, and the rights
-// that it asks for.
+// It also has the fields of earlier formats that are still effective: the separate
+// image of a controller, and the permissions
+// that it requests.
 //
 // +kubebuilder:object:generate=true
 // +groupName=meta.pkg.crossplane.io

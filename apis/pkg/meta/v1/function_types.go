@@ -12,11 +12,11 @@ type Function struct {
 	Spec FunctionSpec `json:"spec"`
 }
 
-// FunctionSpec is what a function package says of itself.
+// FunctionSpec describes a function package.
 type FunctionSpec struct {
 	MetaSpec `json:",inline"`
 
-	// Image is the function's program, where it is not in the package's own
+	// Image is the runtime image of the function, if it is not the package image itself.
 	// image. Packages of Crossplane before v2 have it.
 	// +optional
 	Image *string `json:"image,omitempty"`

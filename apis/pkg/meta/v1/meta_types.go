@@ -1,20 +1,20 @@
 package v1
 
-// MetaSpec is what the metadata of all kinds of package has in common.
+// MetaSpec holds the metadata fields common to all kinds of package.
 type MetaSpec struct {
-	// Crossplane says which versions of Crossplane the package works with.
+	// Crossplane constrains the versions of Crossplane that the package works with.
 	// +optional
 	Crossplane *CrossplaneConstraints `json:"crossplane,omitempty"`
 	// DependsOn are the packages that this package needs.
 	// +optional
 	DependsOn []Dependency `json:"dependsOn,omitempty"`
-	// Capabilities of the package: words that mean something to those who use
+	// Capabilities of the package: keywords for its consumers,
 	// it.
 	// +optional
 	Capabilities []string `json:"capabilities,omitempty"`
 }
 
-// CrossplaneConstraints says which versions of Crossplane a package works with.
+// CrossplaneConstraints constrains the versions of Crossplane that a package works with.
 type CrossplaneConstraints struct {
 	// Version is a semantic version constraint, for example ">=v1.14.0".
 	Version string `json:"version"`

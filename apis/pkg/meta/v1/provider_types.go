@@ -15,24 +15,24 @@ type Provider struct {
 	Spec ProviderSpec `json:"spec"`
 }
 
-// ProviderSpec is what a provider package says of itself.
+// ProviderSpec describes a provider package.
 type ProviderSpec struct {
 	MetaSpec `json:",inline"`
 
-	// Controller is the provider's program, where it is not in the package's own
+	// Controller configures the runtime of the provider, if it is not the package image itself.
 	// image. Packages of Crossplane before v2 have it.
 	// +optional
 	Controller *ControllerSpec `json:"controller,omitempty"`
 }
 
-// ControllerSpec is the program of a package.
+// ControllerSpec describes the runtime of a package.
 type ControllerSpec struct {
-	// Image of the program. Without it, the package's own image is the program.
+	// Image is the runtime image. Default is the package image itself.
 	// +optional
 	Image *string `json:"image,omitempty"`
-	// PermissionRequests are rights that the program needs beyond those over the
-	// resources of its package. Who installs the package may refuse them, and
-	// with them the package.
+	// PermissionRequests are permissions that the runtime needs beyond those for the
+	// resources of its package. The administrator may deny them, and with them
+	// the package.
 	// +optional
 	PermissionRequests []rbacv1.PolicyRule `json:"permissionRequests,omitempty"`
 }

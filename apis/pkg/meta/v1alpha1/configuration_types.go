@@ -12,7 +12,7 @@ type Configuration struct {
 	Spec ConfigurationSpec `json:"spec"`
 }
 
-// ConfigurationSpec is what a configuration package says of itself.
+// ConfigurationSpec describes a configuration package.
 type ConfigurationSpec struct {
 	MetaSpec `json:",inline"`
 

@@ -2,9 +2,9 @@ package v1alpha1
 
 import v1 "github.com/xpkg-dev/xpkg/apis/pkg/meta/v1"
 
-// MetaSpec is what the metadata of all kinds of package has in common.
+// MetaSpec holds the metadata fields common to all kinds of package.
 type MetaSpec struct {
-	// Crossplane says which versions of Crossplane the package works with.
+	// Crossplane constrains the versions of Crossplane that the package works with.
 	// +optional
 	Crossplane *CrossplaneConstraints `json:"crossplane,omitempty"`
 	// DependsOn are the packages that this package needs.
@@ -15,7 +15,7 @@ type MetaSpec struct {
 	Capabilities []string `json:"capabilities,omitempty"`
 }
 
-// CrossplaneConstraints says which versions of Crossplane a package works with.
+// CrossplaneConstraints constrains the versions of Crossplane that a package works with.
 // It is read from an object and from a plain string, and written as an object.
 type CrossplaneConstraints struct {
 	// Version is a semantic version constraint.

@@ -17,17 +17,17 @@ type Provider struct {
 	Spec ProviderSpec `json:"spec"`
 }
 
-// ProviderSpec is what a provider package says of itself.
+// ProviderSpec describes a provider package.
 type ProviderSpec struct {
 	MetaSpec `json:",inline"`
 
-	// Controller is the provider's program, where it is not in the package's own
+	// Controller configures the runtime of the provider, if it is not the package image itself.
 	// image.
 	// +optional
 	Controller *v1.ControllerSpec `json:"controller,omitempty"`
 
-	// PermissionRequests are rights that the program needs, as the first
-	// packages wrote them. Later ones have them in the controller.
+	// PermissionRequests are permissions that the runtime needs, in the form of the first
+	// packages. Later packages have them in the controller.
 	// +optional
 	PermissionRequests []rbacv1.PolicyRule `json:"permissionRequests,omitempty"`
 }

@@ -1,11 +1,11 @@
-// Command call-function calls a function once, over mutual TLS, as a composition engine
-// does: with a certificate of the same authority as the function's.
+// Command call-function calls a function once over mutual TLS, as a composition engine
+// does, with a certificate of the function's CA.
 //
 //	call-function --target HOST:PORT --server-name NAME --tls-certs-dir FOLDER <REQUEST.json
 //
-// The request is a RunFunctionRequest v1 in JSON, and so is the response. It ends with 1
-// when the function cannot be called, and with 2 when the function says that the
-// pipeline has failed.
+// Request and response are a RunFunctionRequest v1 and RunFunctionResponse v1 in JSON.
+// The exit code is 1 if the function cannot be called, and 2 if the response contains a
+// fatal result.
 package main
 
 import (
@@ -46,7 +46,7 @@ func main() {
 	}
 }
 
-var errFatal = errors.New("the function says that the pipeline has failed")
+var errFatal = errors.New("the response contains a fatal result")
 
 // call is one call of a function.
 type call struct {
@@ -70,7 +70,7 @@ func (c call) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	// Nobody publishes in DNS how a function is to be called, and to ask for that can take seconds.
+	// Functions publish no service config in DNS, and the lookup can take seconds.
 	conn, err := grpc.NewClient(c.target, grpc.WithTransportCredentials(credentials.NewTLS(config)), grpc.WithDisableServiceConfig())
 	if err != nil {
 		return err

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 )
 
-// mutualTLS serves with the certificate in a folder, and only who has one of the
-// authorities there. Each connection reads the files anew. What is missing at first is
-// told at once.
+// mutualTLS returns a server configuration with the certificate in a folder, which
+// accepts clients with a certificate of the CA there. Each connection reads the files
+// again. A missing file is an error at once.
 func mutualTLS(folder string) (*tls.Config, error) {
 	if _, err := load(folder); err != nil {
 		return nil, err

@@ -15,8 +15,9 @@ import (
 // ttl is for how long an answer may be used again.
 const ttl = time.Minute
 
-// greet composes a Greeting of who is named in the composite resource, and tells there
-// what the greeting says. What other functions want is passed on.
+// greet composes a Greeting for the name in the composite resource, and copies the
+// message of the Greeting to the composite resource. Desired resources of other functions
+// are kept.
 func greet(req *fnv1.RunFunctionRequest) *fnv1.RunFunctionResponse {
 	out := &fnv1.RunFunctionResponse{
 		Meta:    &fnv1.ResponseMeta{Tag: req.GetMeta().GetTag(), Ttl: durationpb.New(ttl)},
@@ -58,10 +59,10 @@ func compose(req *fnv1.RunFunctionRequest, desired *fnv1.State) error {
 	if !ok || in.messageTo == "" {
 		return nil
 	}
-	return tell(desired, in.messageTo, message)
+	return setMessage(desired, in.messageTo, message)
 }
 
-// input is what the composition says to the function.
+// input is the input of the function in the composition.
 type input struct{ resource, nameFrom, languageFrom, messageTo string }
 
 func readInput(s *structpb.Struct) (input, error) {
@@ -77,7 +78,7 @@ func readInput(s *structpb.Struct) (input, error) {
 	return in, nil
 }
 
-// ready is whether a Greeting says that it is.
+// ready returns the readiness of a Greeting from its Ready condition.
 func ready(observed map[string]any) fnv1.Ready {
 	conditions, _ := at(observed, "status.conditions").([]any)
 	for _, c := range conditions {
@@ -88,8 +89,8 @@ func ready(observed map[string]any) fnv1.Ready {
 	return fnv1.Ready_READY_FALSE
 }
 
-// tell puts the message into the composite resource.
-func tell(desired *fnv1.State, path, message string) error {
+// setMessage sets the message of the composite resource.
+func setMessage(desired *fnv1.State, path, message string) error {
 	composite := desired.GetComposite().GetResource().AsMap()
 	if composite == nil {
 		composite = map[string]any{}
@@ -116,7 +117,7 @@ func tell(desired *fnv1.State, path, message string) error {
 	return nil
 }
 
-// at gives what is at a path such as spec.name, or nil.
+// at returns the value at a path such as spec.name, or nil.
 func at(object map[string]any, path string) any {
 	var here any = object
 	for step := range strings.SplitSeq(path, ".") {

@@ -1,9 +1,8 @@
-// Command function-greet is the program of the example function: it composes a
-// Greeting.
+// Command function-greet is the runtime of the example function: it composes a Greeting.
 //
-// It serves FunctionRunnerService v1 over mutual TLS with the certificates in the
-// folder TLS_SERVER_CERTS_DIR, and reads them anew with each connection: a certificate
-// that is renewed needs no restart.
+// It serves FunctionRunnerService v1 over mutual TLS with the certificates in the folder
+// TLS_SERVER_CERTS_DIR. Each connection reads them again: a renewed certificate needs no
+// restart.
 package main
 
 import (

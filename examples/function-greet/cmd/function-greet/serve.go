@@ -21,7 +21,7 @@ type options struct {
 	insecure     bool
 }
 
-// run serves until ctx ends, and then finishes what is under way.
+// run serves until ctx ends, and then finishes the calls in flight.
 func run(ctx context.Context, o options) error {
 	creds, err := o.credentials()
 	if err != nil {

@@ -86,7 +86,7 @@ func (a authority) issue(t *testing.T, folder string, serial int64, trusted ...a
 	}
 }
 
-// serve runs the function, and gives its address.
+// serve runs the function, and returns its address.
 func serve(t *testing.T, o options) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -174,8 +174,8 @@ func TestMutualTLS(t *testing.T) {
 	}
 }
 
-// What is renewed is used by the next connection, for the server's own certificate and
-// for whom it serves.
+// The next connection uses renewed certificates, for the server's own certificate and for
+// the accepted clients.
 func TestCertificatesAreReadAnew(t *testing.T) {
 	old, next := newAuthority(t), newAuthority(t)
 	server, first, second := t.TempDir(), t.TempDir(), t.TempDir()
@@ -196,7 +196,7 @@ func TestInsecure(t *testing.T) {
 	eventually(t, serve(t, options{insecure: true}), insecure.NewCredentials())
 }
 
-// What is missing is said at the start, and not to the first caller.
+// Missing files are reported at startup, not to the first caller.
 func TestMissingCertificates(t *testing.T) {
 	half := t.TempDir()
 	newAuthority(t).issue(t, half, 2)

@@ -2,7 +2,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// A Greeting greets somebody: the provider writes the words into its status.
+// A Greeting is a managed resource: the provider writes the greeting into its status.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -18,7 +18,7 @@ type Greeting struct {
 	Status GreetingStatus `json:"status,omitempty"`
 }
 
-// GreetingSpec says who is greeted, and how.
+// GreetingSpec is the desired state of a Greeting.
 type GreetingSpec struct {
 	// Name of the one who is greeted.
 	// +kubebuilder:validation:MinLength=1
@@ -49,7 +49,7 @@ type GreetingStatus struct {
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// Conditions of the greeting. Ready is True once the message is there.
+	// Conditions of the greeting. Ready is True once the message is set.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -6,7 +6,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // when they name none. It does not have to exist.
 const DefaultProviderConfig = "default"
 
-// A ProviderConfig says what Greetings have in common.
+// A ProviderConfig configures Greetings that refer to it.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,categories={crossplane,hello}
@@ -18,7 +18,7 @@ type ProviderConfig struct {
 	Spec ProviderConfigSpec `json:"spec,omitempty"`
 }
 
-// ProviderConfigSpec says what Greetings have in common.
+// ProviderConfigSpec is the desired state of a ProviderConfig.
 type ProviderConfigSpec struct {
 	// Punctuation ends every message.
 	// +optional

@@ -9,7 +9,7 @@ import (
 	"github.com/xpkg-dev/xpkg/examples/provider-hello/api/v1alpha1"
 )
 
-// typeReady is the condition that says whether the message is there.
+// typeReady is the condition that reports whether the message is set.
 const typeReady = "Ready"
 
 // The reasons of Ready.
@@ -21,9 +21,9 @@ const (
 
 var hello = map[string]string{"de": "Hallo", "en": "Hello", "es": "Hola", "fr": "Bonjour"}
 
-// observe gives the status that a greeting should have. The config is nil when
-// the one that the greeting names does not exist. Nothing but the transition
-// times of the conditions depends on anything else than the arguments.
+// observe returns the status that a greeting should have. The config is nil if the
+// ProviderConfig of the greeting does not exist. Only the transition times of the
+// conditions depend on the clock.
 func observe(g *v1alpha1.Greeting, config *v1alpha1.ProviderConfig) v1alpha1.GreetingStatus {
 	status := *g.Status.DeepCopy()
 	message, ready := greet(g.Spec, config)
@@ -33,7 +33,7 @@ func observe(g *v1alpha1.Greeting, config *v1alpha1.ProviderConfig) v1alpha1.Gre
 	return status
 }
 
-// greet gives the message and whether it is the right one.
+// greet returns the message and the Ready condition.
 func greet(spec v1alpha1.GreetingSpec, config *v1alpha1.ProviderConfig) (string, metav1.Condition) {
 	name := configName(spec)
 	if config == nil && name != v1alpha1.DefaultProviderConfig {

@@ -41,7 +41,7 @@ func TestGreet(t *testing.T) {
 	}
 }
 
-// TestObserveSettles: what was observed once needs no second write.
+// A status that was observed once needs no second write.
 func TestObserveSettles(t *testing.T) {
 	g := &v1alpha1.Greeting{Spec: v1alpha1.GreetingSpec{Name: "world"}}
 	g.Generation = 3

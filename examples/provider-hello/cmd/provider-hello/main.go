@@ -1,11 +1,10 @@
-// Command provider-hello is the program of the example provider: it writes
-// greetings into the status of Greeting objects.
+// Command provider-hello is the runtime of the example provider: it writes greetings into
+// the status of Greeting objects.
 //
-// It finds the API server as all controllers do: by the flag --kubeconfig, the
-// environment variable KUBECONFIG, the service account of its pod, or
-// ~/.kube/config, in this order. It serves metrics on METRICS_BIND_ADDRESS
-// (":8080" unless set, "0" for none), and /healthz and /readyz on
-// HEALTH_PROBE_BIND_ADDRESS (":8081" unless set, "0" for none).
+// It finds the API server like any controller: by the flag --kubeconfig, the environment
+// variable KUBECONFIG, the service account of its pod, or ~/.kube/config, in this order.
+// It serves metrics on METRICS_BIND_ADDRESS (":8080" unless set, "0" for none), and
+// /healthz and /readyz on HEALTH_PROBE_BIND_ADDRESS (":8081" unless set, "0" for none).
 package main
 
 import (

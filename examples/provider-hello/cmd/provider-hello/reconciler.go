@@ -27,7 +27,7 @@ func (r *reconciler) setup(mgr ctrl.Manager) error {
 		Complete(r)
 }
 
-// Reconcile brings the status of one greeting up to date.
+// Reconcile updates the status of one greeting.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	g := &v1alpha1.Greeting{}
 	if err := r.client.Get(ctx, req.NamespacedName, g); err != nil {
@@ -45,7 +45,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, r.client.Status().Update(ctx, g)
 }
 
-// config gives the ProviderConfig of the name, or nil when there is none.
+// config returns the ProviderConfig with the name, or nil if there is none.
 func (r *reconciler) config(ctx context.Context, name string) (*v1alpha1.ProviderConfig, error) {
 	config := &v1alpha1.ProviderConfig{}
 	err := r.client.Get(ctx, types.NamespacedName{Name: name}, config)
@@ -55,7 +55,7 @@ func (r *reconciler) config(ctx context.Context, name string) (*v1alpha1.Provide
 	return config, err
 }
 
-// users gives the greetings that use a ProviderConfig.
+// users returns the greetings that use a ProviderConfig.
 func (r *reconciler) users(ctx context.Context, config client.Object) []reconcile.Request {
 	all := &v1alpha1.GreetingList{}
 	if err := r.client.List(ctx, all); err != nil {

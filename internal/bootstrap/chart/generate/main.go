@@ -21,7 +21,7 @@ func main() {
 	}
 }
 
-// write replaces what was generated before.
+// write replaces the generated files.
 func write(dir string) error {
 	files, err := chart.Files()
 	if err != nil {

@@ -1,0 +1,23 @@
+package apply
+
+import "github.com/xpkg-dev/xpkg/pkg/errcode"
+
+// Codes returns the error codes that this package defines, in alphabetical order.
+func Codes() []errcode.Code {
+	return []errcode.Code{
+		ErrContent,
+		ErrDeleting,
+		ErrDenied,
+		ErrForbidden,
+		ErrImmutable,
+		ErrKindNotServed,
+		ErrKindUnknown,
+		ErrMoved,
+		ErrNameTaken,
+		ErrRefused,
+		ErrRejected,
+		ErrServer,
+		ErrStoredVersion,
+		ErrStopped,
+	}
+}

@@ -1,0 +1,398 @@
+package apply
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// readsAtOnce is how many definitions Preflight reads at the same time.
+const readsAtOnce = 16
+
+// kindXRD and kindMRD define resources through Crossplane.
+const (
+	kindXRD = "CompositeResourceDefinition"
+	kindMRD = "ManagedResourceDefinition"
+)
+
+// Preflight returns the plan with a refusal for each CRD, XRD and MRD that the API server
+// would reject or never serve: one that changes an immutable field, drops a version in
+// which objects are stored, or has a name that another kind has. It reads only objects
+// whose content the plan writes. A dropped version of a kind without custom resources is
+// pruned with the write.
+func (c *Cluster) Preflight(ctx context.Context, p plan.Plan, content Content) (plan.Plan, error) {
+	f := preflight{cluster: c, content: content, refusals: slices.Clone(p.Refusals)}
+	p.Changes = slices.Clone(p.Changes)
+	group, going := errgroup.WithContext(ctx)
+	group.SetLimit(readsAtOnce)
+	var created []plan.Ref
+	for i := range p.Changes {
+		ch := &p.Changes[i]
+		switch {
+		case ch.MetadataOnly || !defines(ch.Ref.Kind):
+		case ch.Action == plan.Create:
+			if ch.Ref.Kind == plan.DefinitionKind {
+				created = append(created, ch.Ref)
+			}
+		default:
+			group.Go(func() error { return f.update(going, ch) })
+		}
+	}
+	if err := group.Wait(); err != nil {
+		return p, classify(err, "check what the API server would reject")
+	}
+	if err := f.names(ctx, created); err != nil {
+		return p, err
+	}
+	slices.SortStableFunc(f.refusals, func(a, b plan.Refusal) int { return a.Ref.Compare(b.Ref) })
+	p.Refusals = f.refusals
+	return p, nil
+}
+
+func defines(kind string) bool {
+	return kind == plan.DefinitionKind || kind == kindXRD || kind == kindMRD
+}
+
+// preflight collects refusals.
+type preflight struct {
+	cluster  *Cluster
+	content  Content
+	mu       sync.Mutex
+	refusals []plan.Refusal
+}
+
+func (f *preflight) refuse(r ...plan.Refusal) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.refusals = append(f.refusals, r...)
+}
+
+// update compares a live definition with the one that replaces it.
+func (f *preflight) update(ctx context.Context, ch *plan.Change) error {
+	raw, err := f.content(ch.Ref)
+	if err != nil {
+		return err
+	}
+	want, err := decodeDefinition(ch.Ref, raw)
+	if err != nil {
+		return err
+	}
+	if ch.Ref.Kind == kindXRD {
+		live, exists, err := f.cluster.definition(ctx, ch.Ref)
+		if err != nil || !exists {
+			return err
+		}
+		f.refuse(plan.Immutable(ch.Ref, live, want)...)
+	}
+	// Crossplane updates the CRD of an XRD or MRD to its spec.
+	live, exists, err := f.cluster.definition(ctx, plan.Ref{APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: plan.DefinitionKind, Name: ch.Ref.Name})
+	if err != nil || !exists {
+		return err
+	}
+	var refused []plan.Refusal
+	if ch.Ref.Kind != kindXRD {
+		refused = plan.Immutable(ch.Ref, live, want)
+		f.refuse(refused...)
+	}
+	dropped := plan.DroppedStored(live, want)
+	if len(refused) > 0 || len(dropped) == 0 {
+		return nil
+	}
+	empty, unknown, err := f.cluster.empty(ctx, live)
+	switch {
+	case err != nil:
+		return err
+	case empty && ch.Ref.Kind == plan.DefinitionKind:
+		ch.PruneStored = dropped
+	default:
+		f.refuse(plan.StoredVersions(ch.Ref, live, want, dropped, unknown))
+	}
+	return nil
+}
+
+// names refuses CRDs to be created whose names another kind of their group has. Only a
+// group that the API server already serves costs reading their content.
+func (f *preflight) names(ctx context.Context, created []plan.Ref) error {
+	if len(created) == 0 {
+		return nil
+	}
+	served, err := f.cluster.names(ctx)
+	if err != nil {
+		return err
+	}
+	for _, ref := range created {
+		_, group, _ := strings.Cut(ref.Name, ".")
+		if len(served[group]) == 0 {
+			continue
+		}
+		raw, err := f.content(ref)
+		if err != nil {
+			return err
+		}
+		var d definition
+		if err := json.Unmarshal(raw, &d); err != nil {
+			return ErrContent.New(err, "read %s %s", ref.Kind, ref.Name)
+		}
+		f.refuse(plan.NamesTaken(ref, d.names(), served[group])...)
+	}
+	return nil
+}
+
+// definition reads a live CRD or XRD.
+func (c *Cluster) definition(ctx context.Context, ref plan.Ref) (d plan.Definition, exists bool, err error) {
+	folder, err := collection(ref)
+	if err != nil {
+		return d, false, err
+	}
+	raw, err := c.get(ctx, runtime.ContentTypeJSON, nil, folder, ref.Name)
+	if apierrors.IsNotFound(err) {
+		return d, false, nil
+	}
+	if err != nil {
+		return d, false, fmt.Errorf("read %s %s: %w", ref.Kind, ref.Name, err)
+	}
+	d, err = decodeDefinition(ref, raw)
+	return d, err == nil, err
+}
+
+// definition is the part of a CRD, an XRD or an MRD that Preflight compares.
+type definition struct {
+	Spec struct {
+		Group string `json:"group"`
+		Scope string `json:"scope"`
+		Names struct {
+			Plural     string   `json:"plural"`
+			Singular   string   `json:"singular"`
+			Kind       string   `json:"kind"`
+			ListKind   string   `json:"listKind"`
+			ShortNames []string `json:"shortNames"`
+		} `json:"names"`
+		Versions []struct {
+			Name    string `json:"name"`
+			Served  bool   `json:"served"`
+			Storage bool   `json:"storage"`
+		} `json:"versions"`
+	} `json:"spec"`
+	Status struct {
+		Conditions []struct {
+			Type   string `json:"type"`
+			Status string `json:"status"`
+		} `json:"conditions"`
+		StoredVersions []string `json:"storedVersions"`
+	} `json:"status"`
+}
+
+func (d *definition) names() plan.Names {
+	n := d.Spec.Names
+	singular, list := n.Singular, n.ListKind
+	if singular == "" {
+		singular = strings.ToLower(n.Kind)
+	}
+	if list == "" {
+		list = n.Kind + "List"
+	}
+	return plan.Names{Plural: n.Plural, Resources: append([]string{n.Plural, singular}, n.ShortNames...), Kinds: []string{n.Kind, list}}
+}
+
+// fixedOfXRD are the fields of the spec of an XRD that Crossplane does not change.
+var fixedOfXRD = []string{"names", "claimNames", "enforcedCompositionRef"}
+
+func decodeDefinition(ref plan.Ref, raw []byte) (plan.Definition, error) {
+	var d definition
+	if err := json.Unmarshal(raw, &d); err != nil {
+		return plan.Definition{}, ErrContent.New(err, "read %s %s", ref.Kind, ref.Name)
+	}
+	s := d.Spec
+	out := plan.Definition{Group: s.Group, Plural: s.Names.Plural, Kind: s.Names.Kind, Scope: s.Scope, Stored: d.Status.StoredVersions}
+	for _, v := range s.Versions {
+		out.Versions = append(out.Versions, v.Name)
+		if v.Served {
+			out.Served = append(out.Served, v.Name)
+		}
+		if v.Storage {
+			out.Storage = v.Name
+		}
+	}
+	if ref.Kind == kindXRD {
+		return compositeDefinition(ref, raw, out)
+	}
+	for _, cond := range d.Status.Conditions {
+		out.Established = out.Established || cond.Type == string(apiextensionsv1.Established) && cond.Status == string(apiextensionsv1.ConditionTrue)
+	}
+	return out, nil
+}
+
+// compositeDefinition adds the fields of an XRD. Its versions are not those in which
+// objects are stored, and it is immutable from the start.
+func compositeDefinition(ref plan.Ref, raw []byte, d plan.Definition) (plan.Definition, error) {
+	var fields struct {
+		Spec map[string]json.RawMessage `json:"spec"`
+	}
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return d, ErrContent.New(err, "read %s %s", ref.Kind, ref.Name)
+	}
+	d.Established, d.Plural, d.Kind, d.Fixed = true, "", "", map[string]string{}
+	if d.Scope == "" {
+		d.Scope = "LegacyCluster"
+		if strings.HasSuffix(ref.APIVersion, "/v2") {
+			d.Scope = "Namespaced"
+		}
+	}
+	for _, name := range fixedOfXRD {
+		if raw, ok := fields.Spec[name]; ok {
+			var v any
+			if err := json.Unmarshal(raw, &v); err != nil {
+				return d, ErrContent.New(err, "read %s %s", ref.Kind, ref.Name)
+			}
+			canonical, err := json.Marshal(v)
+			if err != nil {
+				return d, err
+			}
+			d.Fixed["spec."+name] = string(canonical)
+		}
+	}
+	return d, nil
+}
+
+// names returns the names of all kinds that the API server serves, by group.
+func (c *Cluster) names(ctx context.Context) (map[string][]plan.Names, error) {
+	doc, err := c.discover(ctx, "/apis")
+	if err != nil {
+		return nil, err
+	}
+	out := map[string][]plan.Names{}
+	for _, group := range doc.Items {
+		for _, version := range group.Versions {
+			for _, r := range version.Resources {
+				n := plan.Names{Plural: r.Resource, Resources: append([]string{r.Resource, r.SingularResource}, r.ShortNames...)}
+				if r.ResponseKind != nil {
+					n.Kinds = []string{r.ResponseKind.Kind, r.ResponseKind.Kind + "List"}
+				}
+				if !slices.ContainsFunc(out[group.Name], func(o plan.Names) bool { return o.Plural == n.Plural }) {
+					out[group.Name] = append(out[group.Name], n)
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
+// empty reports whether a CRD has no custom resources. Unknown is the reason why that
+// cannot be read.
+func (c *Cluster) empty(ctx context.Context, d plan.Definition) (empty bool, unknown string, err error) {
+	if len(d.Served) == 0 {
+		return false, "no version is served", nil
+	}
+	raw, err := c.get(ctx, metadataList, map[string]string{"limit": "1"}, "/apis", d.Group, d.Served[0], d.Plural)
+	switch {
+	case apierrors.IsForbidden(err):
+		return false, "xpkg may not list them", nil
+	case apierrors.IsNotFound(err):
+		return false, "the API server does not serve the kind", nil
+	case err != nil:
+		return false, "", fmt.Errorf("list the custom resources of %s.%s: %w", d.Plural, d.Group, err)
+	}
+	var page struct {
+		Items []json.RawMessage `json:"items"`
+	}
+	if err := json.Unmarshal(raw, &page); err != nil {
+		return false, "", err
+	}
+	return len(page.Items) == 0, "", nil
+}
+
+// withDropped returns the content of a CRD with dropped versions that are not served, so
+// that the API server moves the storage version and keeps the dropped ones readable.
+func withDropped(content []byte, dropped []string) ([]byte, error) {
+	object := map[string]json.RawMessage{}
+	if err := json.Unmarshal(content, &object); err != nil {
+		return nil, err
+	}
+	spec := map[string]json.RawMessage{}
+	if err := json.Unmarshal(object["spec"], &spec); err != nil {
+		return nil, err
+	}
+	versions := bytes.TrimSpace(spec["versions"])
+	if len(versions) < 2 || versions[len(versions)-1] != ']' {
+		return nil, errors.New("spec.versions is not a list")
+	}
+	out := slices.Clone(versions[:len(versions)-1])
+	for _, v := range dropped {
+		out = fmt.Appendf(out, `,{"name":%q,"served":false,"storage":false,"schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}`, v)
+	}
+	spec["versions"] = append(out, ']')
+	raw, err := json.Marshal(spec)
+	if err != nil {
+		return nil, err
+	}
+	object["spec"] = raw
+	return json.Marshal(object)
+}
+
+// pruneStored prepares a CRD for a write that drops stored versions: it moves the storage
+// version, checks that no custom resource was created meanwhile, and removes the dropped
+// versions from status.storedVersions. It returns the change with the resourceVersion
+// after that. A CRD that it leaves half-way keeps every version readable.
+func (c *Cluster) pruneStored(ctx context.Context, folder string, ch plan.Change, content Content) (plan.Change, error) {
+	moved := ch
+	moved.PruneStored, moved.Annotations = nil, map[string]string{}
+	for k, v := range ch.Annotations {
+		if k != plan.ContentDigestAnnotation {
+			moved.Annotations[k] = v
+		}
+	}
+	// Without the digest of the package's content, a plan after an interruption writes it.
+	moved.Annotations[plan.ContentDigestAnnotation] = "moving-storage-version"
+	if _, err := c.write(ctx, moved, func(ref plan.Ref) ([]byte, error) {
+		raw, err := content(ref)
+		if err != nil {
+			return nil, err
+		}
+		return withDropped(raw, ch.PruneStored)
+	}); err != nil {
+		return ch, err
+	}
+	live, _, err := c.definition(ctx, ch.Ref)
+	if err != nil {
+		return ch, err
+	}
+	empty, unknown, err := c.empty(ctx, live)
+	if err != nil {
+		return ch, err
+	}
+	if !empty {
+		return ch, Refused([]plan.Refusal{plan.StoredVersions(ch.Ref, live, live, ch.PruneStored, unknown)}, "update %s", ch.Ref.Name)
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": ch.UID}, "status": map[string]any{"storedVersions": []string{live.Storage}}})
+	if err != nil {
+		return ch, err
+	}
+	raw, _, err := c.call(ctx, writeObject, func() (*rest.Request, int, error) {
+		req := c.rest.Patch(types.MergePatchType).AbsPath(folder, ch.Ref.Name, "status").Param("fieldManager", plan.FieldManager)
+		return req.SetHeader("Accept", metadataObject).Body(patch), len(patch), nil
+	})
+	if err != nil {
+		return ch, err
+	}
+	var m partial
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return ch, err
+	}
+	ch.ResourceVersion, ch.PruneStored = m.Metadata.ResourceVersion, nil
+	return ch, nil
+}

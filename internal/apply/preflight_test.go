@@ -1,0 +1,276 @@
+package apply_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// boats returns a CRD that stores v1beta1 and serves v1 too.
+func boats(group string) *apiextensionsv1.CustomResourceDefinition {
+	crd := &apiextensionsv1.CustomResourceDefinition{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition"},
+		ObjectMeta: metav1.ObjectMeta{Name: "boats." + group},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: group, Scope: apiextensionsv1.ClusterScoped,
+			Names:    apiextensionsv1.CustomResourceDefinitionNames{Kind: "Boat", ListKind: "BoatList", Plural: "boats", Singular: "boat"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{version("v1beta1", true), version("v1", false)},
+		},
+	}
+	return crd
+}
+
+func version(name string, storage bool) apiextensionsv1.CustomResourceDefinitionVersion {
+	return apiextensionsv1.CustomResourceDefinitionVersion{
+		Name: name, Served: true, Storage: storage,
+		Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}},
+	}
+}
+
+func marshal(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) []byte {
+	t.Helper()
+	raw, err := json.Marshal(crd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// For every change of a CRD the plan knows before the first write what the API server
+// answers.
+func TestPreflightKnowsWhatTheAPIServerRejects(t *testing.T) {
+	type spec = apiextensionsv1.CustomResourceDefinitionSpec
+	only := func(s *spec, versions ...apiextensionsv1.CustomResourceDefinitionVersion) { s.Versions = versions }
+	for name, tc := range map[string]struct {
+		change func(*spec)
+		// resource reports that a custom resource exists.
+		resource bool
+		want     plan.Cause
+		refused  bool
+	}{
+		"Scope":               {change: func(s *spec) { s.Scope = apiextensionsv1.NamespaceScoped }, want: plan.ImmutableField, refused: true},
+		"Kind":                {change: func(s *spec) { s.Names.Kind = "Ship" }, want: plan.ImmutableField, refused: true},
+		"ListKind":            {change: func(s *spec) { s.Names.ListKind = "Fleet" }},
+		"Singular":            {change: func(s *spec) { s.Names.Singular = "ship" }},
+		"ShortNames":          {change: func(s *spec) { s.Names.ShortNames = []string{"bt"} }},
+		"NewVersion":          {change: func(s *spec) { s.Versions = append(s.Versions, version("v2", false)) }},
+		"StorageMoves":        {change: func(s *spec) { only(s, version("v1beta1", false), version("v1", true)) }, resource: true},
+		"UnstoredDropped":     {change: func(s *spec) { only(s, version("v1beta1", true)) }, resource: true},
+		"StoredDropped":       {change: func(s *spec) { only(s, version("v1", true)) }, resource: true, want: plan.StoredVersionInUse, refused: true},
+		"StoredDroppedEmpty":  {change: func(s *spec) { only(s, version("v1", true)) }},
+		"StoredReplacedEmpty": {change: func(s *spec) { only(s, version("v2", true)) }},
+		"StoredReplaced":      {change: func(s *spec) { only(s, version("v2", true)) }, resource: true, want: plan.StoredVersionInUse, refused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			group := strings.ToLower(name) + ".preflight.test"
+			c, ref, crd := newCluster(t, nil), definition("boats."+group), boats(group)
+			if err := run(t, c, marshal(t, crd), plan.Change{Action: plan.Create, Ref: ref}); err != nil {
+				t.Fatal(err)
+			}
+			settled(t, c, ref)
+			if tc.resource {
+				createBoat(t, group)
+			}
+			live := one(t, c, ref)
+			tc.change(&crd.Spec)
+			content := always(marshal(t, crd))
+			p, err := c.Preflight(t.Context(), plan.Plan{Changes: []plan.Change{{
+				Action: plan.Update, Ref: ref, UID: live.UID, ResourceVersion: live.ResourceVersion,
+				Annotations: map[string]string{plan.ContentDigestAnnotation: "sha256:new"},
+			}}}, content)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if refused := len(p.Refusals) > 0; refused != tc.refused || refused && p.Refusals[0].Cause != tc.want {
+				t.Fatalf("refusals: %+v", p.Refusals)
+			}
+			refusals := p.Refusals
+			p.Refusals = nil
+			_, err = c.Run(t.Context(), p, content)
+			if rejected := err != nil; rejected != tc.refused {
+				t.Errorf("the plan refuses with %v, and the API server answers %v", refusals, err)
+			}
+			if err != nil {
+				return
+			}
+			stored := storedVersions(t, ref)
+			for _, v := range crd.Spec.Versions {
+				if v.Storage && !slices.Contains(stored, v.Name) {
+					t.Errorf("status.storedVersions is %v", stored)
+				}
+			}
+			if after := one(t, c, ref); after.Annotations[plan.ContentDigestAnnotation] != "sha256:new" {
+				t.Errorf("annotations: %v", after.Annotations)
+			}
+		})
+	}
+}
+
+func storedVersions(t *testing.T, ref plan.Ref) []string {
+	t.Helper()
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
+	if err := other(t).Get(t.Context(), client.ObjectKey{Name: ref.Name}, o); err != nil {
+		t.Fatal(err)
+	}
+	stored, _, err := unstructured.NestedStringSlice(o.Object, "status", "storedVersions")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stored
+}
+
+// createBoat creates a custom resource once the API server takes it.
+func createBoat(t *testing.T, group string) {
+	t.Helper()
+	wait.Until(t, limit, "a boat can be created", func() (string, bool) {
+		boat := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/v1", "kind": "Boat", "metadata": map[string]any{"name": "one"}}}
+		err := other(t).Create(t.Context(), boat)
+		return fmt.Sprint(err), err == nil
+	})
+}
+
+// The commands of a refusal make the refused update possible.
+func TestTheFixOfAStoredVersionWorks(t *testing.T) {
+	const group = "fix.preflight.test"
+	c, ref, crd := newCluster(t, nil), definition("boats."+group), boats(group)
+	if err := run(t, c, marshal(t, crd), plan.Change{Action: plan.Create, Ref: ref}); err != nil {
+		t.Fatal(err)
+	}
+	settled(t, c, ref)
+	createBoat(t, group)
+	update := func(versions ...apiextensionsv1.CustomResourceDefinitionVersion) plan.Plan {
+		t.Helper()
+		crd.Spec.Versions = versions
+		live := one(t, c, ref)
+		p, err := c.Preflight(t.Context(), plan.Plan{Changes: []plan.Change{{
+			Action: plan.Update, Ref: ref, UID: live.UID, ResourceVersion: live.ResourceVersion,
+		}}}, always(marshal(t, crd)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	p := update(version("v1", true))
+	if len(p.Refusals) != 1 || !strings.HasPrefix(p.Refusals[0].Fix, "First update to a version of the package that still has v1beta1") {
+		t.Fatalf("the live storage version is dropped: %+v", p.Refusals)
+	}
+	p = update(version("v1beta1", false), version("v1", true))
+	if _, err := c.Run(t.Context(), p, always(marshal(t, crd))); err != nil {
+		t.Fatal(err)
+	}
+	p = update(version("v1", true))
+	const want = "kubectl get boats.fix.preflight.test -A -o json | kubectl replace -f - && " +
+		`kubectl patch crd boats.fix.preflight.test --subresource=status --type=merge -p '{"status":{"storedVersions":["v1"]}}'`
+	if len(p.Refusals) != 1 || p.Refusals[0].Fix != want {
+		t.Fatalf("the live storage version stays: %+v", p.Refusals)
+	}
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Boat"})
+	if err := other(t).Get(t.Context(), client.ObjectKey{Name: "one"}, o); err != nil {
+		t.Fatal(err)
+	}
+	if err := other(t).Update(t.Context(), o); err != nil { // What kubectl replace does.
+		t.Fatal(err)
+	}
+	d := &unstructured.Unstructured{}
+	d.SetGroupVersionKind(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
+	d.SetName(ref.Name)
+	if err := other(t).Status().Patch(t.Context(), d, client.RawPatch(types.MergePatchType, []byte(`{"status":{"storedVersions":["v1"]}}`))); err != nil {
+		t.Fatal(err)
+	}
+	p = update(version("v1", true))
+	if _, err := c.Run(t.Context(), p, always(marshal(t, crd))); err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff([]string{"v1"}, storedVersions(t, ref)); diff != "" {
+		t.Errorf("stored versions (-want +got):\n%s", diff)
+	}
+}
+
+// A CRD is refused when another CRD of its group has one of its names: the API server
+// would accept it and never serve it.
+func TestPreflightRefusesNamesThatAreTaken(t *testing.T) {
+	const group = "names.preflight.test"
+	c, ref, crd := newCluster(t, nil), definition("boats."+group), boats(group)
+	crd.Spec.Names.ShortNames = []string{"bt"}
+	if err := run(t, c, marshal(t, crd), plan.Change{Action: plan.Create, Ref: ref}); err != nil {
+		t.Fatal(err)
+	}
+	settled(t, c, ref)
+	for name, tc := range map[string]struct {
+		change func(*apiextensionsv1.CustomResourceDefinitionNames)
+		taken  bool
+	}{
+		"Kind":      {func(n *apiextensionsv1.CustomResourceDefinitionNames) { n.Kind = "Boat" }, true},
+		"ListKind":  {func(n *apiextensionsv1.CustomResourceDefinitionNames) { n.ListKind = "BoatList" }, true},
+		"Singular":  {func(n *apiextensionsv1.CustomResourceDefinitionNames) { n.Singular = "boat" }, true},
+		"ShortName": {func(n *apiextensionsv1.CustomResourceDefinitionNames) { n.ShortNames = []string{"s", "bt"} }, true},
+		"Free":      {func(*apiextensionsv1.CustomResourceDefinitionNames) {}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ship := boats(group)
+			ship.Name = "ships." + group
+			ship.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Kind: "Ship", ListKind: "ShipList", Plural: "ships", Singular: "ship"}
+			tc.change(&ship.Spec.Names)
+			p := plan.Plan{Changes: []plan.Change{{Action: plan.Create, Ref: definition(ship.Name)}}}
+			p, err := c.Preflight(t.Context(), p, always(marshal(t, ship)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if taken := len(p.Refusals) > 0; taken != tc.taken || taken && p.Refusals[0].Cause != plan.NameTaken {
+				t.Fatalf("refusals: %+v", p.Refusals)
+			}
+			p.Refusals = nil
+			if err := run(t, c, marshal(t, ship), p.Changes[0]); err != nil {
+				t.Fatal(err)
+			}
+			wait.Until(t, limit, "the API server decides about the names", func() (string, bool) {
+				why, err := c.WhyNotEstablished(t.Context(), ship.Name)
+				served, serr := c.Served(t.Context())
+				is := served[schema.GroupResource{Group: group, Resource: "ships"}]
+				return fmt.Sprint(why, err, serr, is), is != tc.taken && (is || strings.Contains(why, "already in use"))
+			})
+			remove(t, definition(ship.Name))
+		})
+	}
+}
+
+// A refusal has its own code, and its commands are the advice.
+func TestCodesOfRefusals(t *testing.T) {
+	foreign := plan.Refusal{Holder: "Provider/other", Reason: "a"}
+	deleting, fixed := plan.Refusal{Cause: plan.Deleting, Reason: "b"}, plan.Refusal{Cause: plan.ImmutableField, Reason: "c"}
+	stored := plan.Refusal{Cause: plan.StoredVersionInUse, Reason: "d", Fix: "kubectl patch %s"}
+	for _, tc := range []struct {
+		refusals []plan.Refusal
+		want     errcode.Code
+	}{
+		{[]plan.Refusal{foreign, fixed}, apply.ErrRefused}, {[]plan.Refusal{deleting}, apply.ErrDeleting},
+		{[]plan.Refusal{deleting, stored, fixed}, apply.ErrImmutable}, {[]plan.Refusal{stored}, apply.ErrStoredVersion},
+		{[]plan.Refusal{{Cause: plan.NameTaken}}, apply.ErrNameTaken},
+	} {
+		err := apply.Refused(tc.refusals, "refused")
+		if err.Code.Name != tc.want.Name {
+			t.Errorf("%v: got the code %s, want %s", tc.refusals, err.Code.Name, tc.want.Name)
+		}
+	}
+	if err := apply.Refused([]plan.Refusal{stored}, "refused"); err.Do != stored.Fix {
+		t.Errorf("got the advice %q", err.Do)
+	}
+}

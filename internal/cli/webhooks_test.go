@@ -1,0 +1,65 @@
+package cli_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/xpkg-dev/xpkg/internal/cli"
+	"github.com/xpkg-dev/xpkg/internal/testing/hook"
+	"github.com/xpkg-dev/xpkg/internal/testing/publish"
+	"github.com/xpkg-dev/xpkg/internal/webhooks"
+)
+
+// Webhooks outside of a package's API groups are shown and refused, until the user allows
+// exactly these: with `xpkg approve`, or with a flag.
+func TestWebhooksOutsideOfAPackagesGroupsAreAllowedByName(t *testing.T) {
+	b := newBench(t)
+	push := func(tag, operations string) string {
+		return publish.Stream(t, b.registry, "outside", tag, []byte(hook.Outside("outside", "outside.apply.test", "nothing", operations))).String()
+	}
+	allowed := func(want string) {
+		t.Helper()
+		if got := b.provider(t, "outside").Annotations[webhooks.AnnotationAllowed]; got != want {
+			t.Errorf("the package allows %q, want %q", got, want)
+		}
+	}
+	first, second := push("v1", "CREATE"), push("v2", "CREATE, DELETE")
+
+	e := b.must(t, 6, "plan", "install", "provider", first, "outside")
+	says(t, e.out, `refuse +validate CREATE core/nothing`)
+	says(t, e.errors, `WebhooksNotAllowed`)
+	says(t, e.errors, `xpkg install provider .*outside:v1.* outside --allow-webhooks`)
+	e = b.must(t, 6, "install", "provider", first, "outside", "--wait", "1m")
+	says(t, e.errors, `WebhooksNotAllowed`)
+	says(t, e.errors, `validate CREATE core/nothing`)
+	says(t, e.errors, `xpkg approve provider/outside`)
+	approve := func() (out, errs string) {
+		t.Helper()
+		var stdout, stderr bytes.Buffer
+		env := &cli.Env{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr}
+		if code := cli.Main(t.Context(), []string{"xpkg", "approve", "outside", "--yes", "--kubeconfig", b.kubeconfig}, env); code != 0 {
+			t.Fatalf("xpkg approve: exit code %d\n%s", code, stderr.String())
+		}
+		return stdout.String(), stderr.String()
+	}
+	_, shown := approve()
+	says(t, shown, `\+ validate CREATE core/nothing`)
+	allowed("validate CREATE core/nothing")
+	b.must(t, 0, "install", "provider", first, "outside", "--wait", "1m")
+	again, _ := approve()
+	says(t, again, `waits for no approval`)
+
+	e = b.must(t, 6, "update", "outside", "v2", "--yes")
+	says(t, e.errors, `validate CREATE,DELETE core/nothing`)
+	says(t, e.errors, `--allow-webhooks`)
+	allowed("validate CREATE core/nothing")
+	b.must(t, 0, "update", "outside", "v2", "--yes", "--allow-webhooks", "--wait", "1m")
+	allowed("validate CREATE,DELETE core/nothing")
+	b.must(t, 0, "uninstall", "provider", "outside", "--yes", "--wait", "1m")
+
+	e = b.must(t, 0, "install", "provider", second, "outside", "--allow-webhooks", "--wait", "1m")
+	says(t, e.errors, `\+ +validate CREATE,DELETE core/nothing`)
+	allowed("validate CREATE,DELETE core/nothing")
+	b.must(t, 0, "uninstall", "provider", "outside", "--yes", "--wait", "1m")
+}

@@ -1,4 +1,0 @@
-// Package closure computes what the packages of a control plane need of each other:
-// which of them belong together, what is missing among those, and what is there in
-// vain. It asks nobody; who resolves is internal/resolve.
-package closure

@@ -1,0 +1,158 @@
+package controller_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+)
+
+// contest is a round in which two packages that bring the same object are made at the
+// same moment. Each brings an object of its own, too.
+type contest struct {
+	group        string
+	packages     [2]*v1.Provider
+	winner, loss *v1.Provider
+}
+
+func (c *contest) own(p *v1.Provider) string {
+	return p.Name[strings.LastIndex(p.Name, "-")+1:] + "s." + c.group
+}
+
+// Two packages that bring the same object, made at the same moment: one wins, nothing
+// of the other one is ever installed, it says who holds the object, and it takes over
+// when the holder goes.
+func TestTwoPackagesAtTheSameMoment(t *testing.T) {
+	const rounds = 20
+	s := together(t)
+	r := newRegistry(t)
+	made := watchCreations(t, s, ".contest.test")
+	contests := make([]*contest, rounds)
+	for i := range contests {
+		c := &contest{group: fmt.Sprintf("r%d.contest.test", i)}
+		for j, kind := range []string{"Left", "Right"} {
+			name := fmt.Sprintf("contest-%d-%s", i, strings.ToLower(kind))
+			ref, _ := r.push(t, "acme/"+name+":v1", provider(name, crd(c.group, "Shared", kind), crd(c.group, kind, kind)))
+			c.packages[j] = newProvider(name, ref)
+		}
+		contests[i] = c
+	}
+	createAtOnce(t, s, contests)
+	for _, c := range contests {
+		c.settle(t, s)
+		if made.saw(c.own(c.loss)) {
+			t.Errorf("%s was refused, and a part of it was installed", c.loss.Name)
+		}
+		untilOwners(t, s, "shareds."+c.group, "ProviderRevision/"+c.winner.Status.CurrentRevision+"*", "Provider/"+c.winner.Name)
+	}
+	// Nothing is decided anew.
+	for _, c := range contests[:3] {
+		looked(t, s.client, c.packages[0], c.packages[1])
+		untilCondition(t, s.client, c.loss, v1.TypeHealthy, corev1.ConditionFalse, "belongs to")
+		untilHealthy(t, s.client, c.winner)
+	}
+	for _, c := range contests {
+		if err := s.client.Delete(t.Context(), c.winner); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range contests {
+		untilSettled(t, s, c.loss)
+		untilOwners(t, s, "shareds."+c.group, "ProviderRevision/"+c.loss.Status.CurrentRevision+"*", "Provider/"+c.loss.Name)
+	}
+}
+
+func createAtOnce(t *testing.T, s *stand, contests []*contest) {
+	t.Helper()
+	start := make(chan struct{})
+	var group sync.WaitGroup
+	for _, c := range contests {
+		for _, p := range c.packages {
+			group.Go(func() {
+				<-start
+				if err := s.client.Create(context.Background(), p); err != nil {
+					t.Error(err)
+				}
+			})
+			t.Cleanup(func() { _ = s.client.Delete(context.Background(), p) })
+		}
+	}
+	close(start)
+	group.Wait()
+}
+
+// settle waits until one package has won and the other one says so.
+func (c *contest) settle(t *testing.T, s *stand) {
+	t.Helper()
+	wait.Until(t, limit, "one package of "+c.group+" wins", func() (string, bool) {
+		c.winner, c.loss = nil, nil
+		seen := ""
+		for _, p := range c.packages {
+			if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
+				return err.Error(), false
+			}
+			ready := p.GetCondition(v1.TypeReady)
+			seen += fmt.Sprintf("%s %+v; ", p.Name, ready)
+			switch {
+			case ready.Status == corev1.ConditionTrue:
+				c.winner = p
+			case ready.Reason == "ForeignOwner":
+				c.loss = p
+			}
+		}
+		return seen, c.winner != nil && c.loss != nil
+	})
+	want := "CustomResourceDefinition shareds." + c.group + " belongs to Provider"
+	if got := c.loss.GetCondition(v1.TypeHealthy).Message; !strings.Contains(got, want) || !strings.Contains(got, c.winner.Name) {
+		t.Errorf("%s lost against %s and says: %s", c.loss.Name, c.winner.Name, got)
+	}
+}
+
+// creations are the definitions that were made while somebody watched.
+type creations struct {
+	mu    sync.Mutex
+	names map[string]bool
+}
+
+func (c *creations) saw(name string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.names[name]
+}
+
+// watchCreations watches definitions whose names have an ending until the test ends.
+func watchCreations(t *testing.T, s *stand, ending string) *creations {
+	t.Helper()
+	list := &metav1.PartialObjectMetadataList{}
+	list.APIVersion, list.Kind = "apiextensions.k8s.io/v1", "CustomResourceDefinitionList"
+	w, err := s.client.Watch(context.Background(), list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &creations{names: map[string]bool{}}
+	var done sync.WaitGroup
+	done.Go(func() {
+		for e := range w.ResultChan() {
+			o, ok := e.Object.(client.Object)
+			if ok && e.Type == apiwatch.Added && strings.HasSuffix(o.GetName(), ending) {
+				c.mu.Lock()
+				c.names[o.GetName()] = true
+				c.mu.Unlock()
+			}
+		}
+	})
+	t.Cleanup(func() {
+		w.Stop()
+		done.Wait()
+	})
+	return c
+}

@@ -1,0 +1,115 @@
+package controller_test
+
+import (
+	"context"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+)
+
+// constrained is a Provider with a definition, for some versions of Crossplane.
+func constrained(name, constraint string) string {
+	return meta("Provider", name, "spec:\n  crossplane: {version: \""+constraint+"\"}\n") + crd(name+".test", "Thing", "one")
+}
+
+// Where a package does not fit the version of Crossplane nothing of it is written and
+// nothing is tried again; the flag lets it in.
+func TestCrossplaneConstraint(t *testing.T) {
+	for name, c := range map[string]struct {
+		configured string
+		deployment *appsv1.Deployment
+		running    string
+	}{
+		"Configured": {configured: "v1.14.0", running: "v1.14.0"},
+		"Label":      {deployment: crossplane("xpkg-test-label", "1.15.0", "other/image:v9.9.9"), running: "1.15.0"},
+		"Image":      {deployment: crossplane("xpkg-test-image", "", "xpkg.crossplane.io/crossplane/crossplane:v1.16.0"), running: "v1.16.0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := alone(t)
+			s.options.CrossplaneVersion = c.configured
+			if c.deployment != nil {
+				s.options.Namespace = c.deployment.Namespace
+				deploy(t, s, c.deployment)
+			}
+			s.start(t)
+			checkConstraint(t, s, c.running)
+		})
+	}
+}
+
+func checkConstraint(t *testing.T, s *stand, running string) {
+	t.Helper()
+	r := newRegistry(t)
+	fits, _ := r.push(t, "acme/fits:v1", constrained("fits", ">=v1.0.0"))
+	unfit, _ := r.push(t, "acme/unfit:v1", constrained("unfit", ">=v2.0.0"))
+	good, bad := newProvider("core-fits", fits), newProvider("core-unfit", unfit)
+	create(t, s.client, good)
+	create(t, s.client, bad)
+	untilSettled(t, s, good)
+	untilCondition(t, s.client, bad, v1.TypeHealthy, corev1.ConditionFalse, running)
+	untilCondition(t, s.client, bad, v1.TypeStalled, corev1.ConditionTrue, ">=v2.0.0")
+	rev := revisionsOf(t, s.client, bad)[0]
+	before := rev.GetResourceVersion()
+	// Another package goes through all controllers meanwhile.
+	other := newConfiguration("core-other", pushed(t, r, "other", meta("Configuration", "other", "")))
+	create(t, s.client, other)
+	untilSettled(t, s, other)
+	if rev := revisionsOf(t, s.client, bad)[0]; rev.GetResourceVersion() != before {
+		t.Error("a revision that does not fit was written again")
+	}
+	if writes := s.audit.writes("things.unfit.test"); len(writes) > 0 {
+		t.Errorf("of a package that does not fit was written: %v", writes)
+	}
+	if err := s.client.Get(t.Context(), client.ObjectKey{Name: "things.unfit.test"}, definition()); !apierrors.IsNotFound(err) {
+		t.Errorf("an object of a package that does not fit is there (%v)", err)
+	}
+	change(t, s.client, bad, func(p *v1.Provider) { p.Spec.IgnoreCrossplaneConstraints = true })
+	untilSettled(t, s, bad)
+	for _, p := range []v1.Package{good, bad, other} {
+		remove(t, s, p)
+	}
+}
+
+// Where there is no Crossplane every package fits.
+func TestNoCrossplane(t *testing.T) {
+	s := together(t)
+	r := newRegistry(t)
+	p := newProvider("core-absent", pushed(t, r, "absent", constrained("absent", ">=v99.0.0")))
+	create(t, s.client, p)
+	untilSettled(t, s, p)
+}
+
+func crossplane(namespace, label, image string) *appsv1.Deployment {
+	labels := map[string]string{"app": "crossplane"}
+	d := &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "crossplane"},
+		Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(0)), Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "crossplane", Image: image}}},
+			},
+		},
+	}
+	if label != "" {
+		d.Labels = map[string]string{"app.kubernetes.io/version": label}
+	}
+	return d
+}
+
+func deploy(t *testing.T, s *stand, d *appsv1.Deployment) {
+	t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.Namespace}}
+	for _, o := range []client.Object{namespace, d} {
+		if err := s.client.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.client.Delete(context.Background(), o) })
+	}
+}

@@ -1,0 +1,306 @@
+package controller_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/internal/runtime"
+	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// deploying is a stand whose manager runs programs as Deployments.
+func deploying(t *testing.T) (*stand, *kubelet, *registry) {
+	t.Helper()
+	s := alone(t)
+	s.options.Runtimes = runtime.Everywhere(runtime.Deployment)
+	s.options.ActivationDeadline, s.options.Settle = 15*time.Second, time.Second
+	k := startKubelet(t, s)
+	s.start(t)
+	return s, k, newRegistry(t)
+}
+
+// A provider is healthy when its program is, and its versions follow one another
+// without two ever running: a good one, one whose program ends at once, and one
+// whose image does not exist.
+func TestProgramsOfAProvider(t *testing.T) {
+	s, k, r := deploying(t)
+	kind := func(text string) string { return crd("program.test", "Thing", text) }
+	v1ref, one := r.push(t, "program/provider:v1", provider("program", kind("one")))
+	v2ref, two := r.push(t, "program/provider:v2", provider("program", kind("two")))
+	v3ref, bad := r.push(t, "program/provider:v3", provider("program", kind("three")))
+	absent := "spec:\n  controller:\n    image: " + r.address + "/program/absent:v4\n"
+	v4ref, _ := r.push(t, "program/provider:v4", meta("Provider", "program", absent)+kind("four"))
+	k.fail(bad.String(), true)
+
+	p := newProvider("program", v1ref)
+	create(t, s.client, p)
+	untilSettled(t, s, p)
+	untilRuns(t, s, p, one.String())
+
+	upgradeTo(t, s, p, v2ref)
+	untilRuns(t, s, p, two.String())
+	good := activeOf(t, s, p)
+
+	change(t, s.client, p, func(p *v1.Provider) { p.Spec.Package = v3ref })
+	untilRolledBack(t, s, p)
+	if b := p.Status.Rollback; b.To != good || !strings.Contains(b.Message, "code 7") {
+		t.Errorf("rolled back: %+v", b)
+	}
+	untilRuns(t, s, p, two.String())
+	untilCondition(t, s.client, p, v1.TypeHealthy, corev1.ConditionFalse, "code 7")
+
+	change(t, s.client, p, func(p *v1.Provider) { p.Spec.Package = v4ref })
+	until(t, s.client, p, "is rolled back from the last version", func(p *v1.Provider) bool {
+		return p.Status.Rollback != nil && p.Status.Rollback.From == p.Status.CurrentRevision && p.Status.CurrentIdentifier == v4ref && rolledBack(p)
+	})
+	if b := p.Status.Rollback; b.To != good || !strings.Contains(b.Message, "program/absent") {
+		t.Errorf("rolled back: %+v", b)
+	}
+	untilRuns(t, s, p, two.String())
+	if got := described(t, s, "things.program.test"); got != "two" {
+		t.Errorf("the definition is of version %s", got)
+	}
+	if both := k.both("program"); both != "" {
+		t.Errorf("two versions ran at once: %s", both)
+	}
+	remove(t, s, p)
+	eventually(t, "nothing of the program is left", func() bool { return len(deployments(t, s, p)) == 0 })
+}
+
+// The objects of an install are those that the shapes say, whose golden files are those
+// of the field; and a revision that a person makes inactive has no program.
+func TestShapesOfAnInstall(t *testing.T) {
+	s, _, r := deploying(t)
+	ref, digest := r.push(t, "program/shape:v1", provider("shape", crd("shape.test", "Thing", "one")))
+	p := newProvider("shape", ref)
+	p.Spec.RevisionActivationPolicy = v1.ManualActivation
+	p.Spec.PackagePullSecrets = []corev1.LocalObjectReference{{Name: "mine"}}
+	create(t, s.client, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: controller.DefaultNamespace, Name: "mine"}, Type: corev1.SecretTypeDockerConfigJson,
+		Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte("{}")},
+	})
+	create(t, s.client, p)
+	eventually(t, "the revision is there", func() bool { return len(revisionsOf(t, s.client, p)) == 1 })
+	rev := revisionsOf(t, s.client, p)[0]
+	activate(t, s.client, rev.GetName())
+	untilSettled(t, s, p)
+
+	api := v1.GroupVersion.String()
+	want, err := manifests.Build(manifests.Input{
+		Owner: plan.Requester{
+			Revision: plan.Owner{APIVersion: api, Kind: v1.ProviderRevisionKind, Name: rev.GetName(), UID: rev.GetUID()},
+			Package:  plan.Owner{APIVersion: api, Kind: v1.ProviderKind, Name: p.Name, UID: p.UID},
+		},
+		Namespace: controller.DefaultNamespace, Image: ref + "@" + digest.String(), PullSecrets: []string{"mine"},
+		TLSServerSecret: "shape-tls-server", TLSClientSecret: "shape-tls-client", Settle: time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	deployment, service, account := want.Deployment.DeepCopy(), want.Service.DeepCopy(), want.ServiceAccount.DeepCopy()
+	for _, o := range []client.Object{deployment, service, account} {
+		if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, equal := range map[string]bool{
+		"spec of the Deployment":             equality.Semantic.DeepDerivative(want.Deployment.Spec, deployment.Spec),
+		"spec of the Service":                equality.Semantic.DeepDerivative(want.Service.Spec, service.Spec),
+		"pull secrets of the ServiceAccount": equality.Semantic.DeepEqual(want.ServiceAccount.ImagePullSecrets, account.ImagePullSecrets),
+		"owners of the Deployment":           manifests.EqualOwners(want.Deployment.OwnerReferences, deployment.OwnerReferences),
+		"owners of the Service":              manifests.EqualOwners(want.Service.OwnerReferences, service.OwnerReferences),
+	} {
+		if !equal {
+			t.Errorf("%s: not as the shape says; the Deployment is %+v", name, deployment)
+		}
+	}
+
+	change := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"desiredState":"Inactive"}}`))
+	if err := s.client.Patch(t.Context(), rev, change); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the program of the inactive revision is gone", func() bool { return len(deployments(t, s, p)) == 0 })
+	remove(t, s, p)
+}
+
+// Of a function the old version runs until the new one answers.
+func TestProgramsOfAFunction(t *testing.T) {
+	s, k, r := deploying(t)
+	v1ref, one := r.push(t, "program/function:v1", meta("Function", "fn", ""))
+	v2ref, two := r.push(t, "program/function:v2", meta("Function", "fn", "spec: {capabilities: [composition, operation]}\n"))
+	f := &v1.Function{ObjectMeta: metav1.ObjectMeta{Name: "fn"}, Spec: v1.FunctionSpec{PackageSpec: v1.PackageSpec{Package: v1ref}}}
+	create(t, s.client, f)
+	untilSettled(t, s, f)
+	untilRuns(t, s, f, one.String())
+	rev := &v1.FunctionRevision{}
+	if err := s.client.Get(t.Context(), client.ObjectKey{Name: activeOf(t, s, f)}, rev); err != nil {
+		t.Fatal(err)
+	}
+	if rev.Status.Endpoint != "dns:///fn.crossplane-system:9443" {
+		t.Errorf("endpoint %s", rev.Status.Endpoint)
+	}
+	change(t, s.client, f, func(f *v1.Function) { f.Spec.Package = v2ref })
+	untilSettled(t, s, f)
+	untilRuns(t, s, f, two.String())
+	if k.both("fn") == "" {
+		t.Error("the old version ended before the new one answered")
+	}
+	remove(t, s, f)
+}
+
+// What configures a program is followed: it is waited for, taken over when it changes,
+// and an ImageConfig may name another.
+func TestRuntimeConfigs(t *testing.T) {
+	s, _, r := deploying(t)
+	ref, one := r.push(t, "program/configured:v1", provider("configured", crd("configured.test", "Thing", "one")))
+	p := newProvider("configured", ref)
+	p.Spec.RuntimeConfigRef = &v1.RuntimeConfigReference{Name: "configured"}
+	create(t, s.client, p)
+	untilCondition(t, s.client, p, v1.TypeHealthy, corev1.ConditionFalse, "RuntimeConfigNotFound")
+	account := "of-configured"
+	config := &v1beta1.DeploymentRuntimeConfig{
+		ObjectMeta: metav1.ObjectMeta{Name: "configured"},
+		Spec: v1beta1.DeploymentRuntimeConfigSpec{
+			ServiceAccountTemplate: &v1beta1.ServiceAccountTemplate{Metadata: &v1beta1.ObjectMeta{Name: &account}},
+		},
+	}
+	create(t, s.client, config)
+	untilSettled(t, s, p)
+	untilRuns(t, s, p, one.String())
+	untilAccount := func(name string) {
+		eventually(t, name+" exists", func() bool {
+			return s.client.Get(t.Context(), client.ObjectKey{Namespace: controller.DefaultNamespace, Name: name}, &corev1.ServiceAccount{}) == nil
+		})
+	}
+	untilAccount(account)
+	account = "of-configured-2"
+	config.Spec.ServiceAccountTemplate.Metadata.Name = &account
+	if err := s.client.Update(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	untilAccount(account)
+	// What somebody deletes comes back.
+	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: controller.DefaultNamespace, Name: account}}
+	if err := s.client.Delete(t.Context(), sa); err != nil && !apierrors.IsNotFound(err) {
+		t.Fatal(err)
+	}
+	untilAccount(account)
+	remove(t, s, p)
+}
+
+// A provider that can start safely has no pods until one of its managed resources is
+// switched on, and keeps them from then on (edge cases 97 to 99).
+func TestProgramsThatAwaitActivation(t *testing.T) {
+	s, _, r := deploying(t)
+	ref, _ := r.push(t, "program/awaits:v1", meta("Provider", "awaits", "spec: {capabilities: [safe-start]}\n")+`---
+apiVersion: apiextensions.crossplane.io/v1alpha1
+kind: ManagedResourceDefinition
+metadata: {name: things.awaits.test}
+spec: {group: awaits.test, names: {kind: Thing, plural: things}, scope: Cluster, versions: []}
+`)
+	p := newProvider("awaits", ref)
+	create(t, s.client, p)
+	untilSettled(t, s, p)
+	if c := p.GetCondition(v1.TypeHealthy); c.Reason != v1.ReasonAwaitingActivation {
+		t.Errorf("healthy because of %s", c.Reason)
+	}
+	replicas := func() int32 {
+		d := &appsv1.Deployment{}
+		if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: controller.DefaultNamespace, Name: activeOf(t, s, p)}, d); err != nil {
+			t.Fatal(err)
+		}
+		return *d.Spec.Replicas
+	}
+	if n := replicas(); n != 0 {
+		t.Errorf("%d replicas before anything is switched on", n)
+	}
+	d := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.crossplane.io/v1alpha1", "kind": "ManagedResourceDefinition"}}
+	d.SetName("things.awaits.test")
+	state := func(s *stand, state string) {
+		t.Helper()
+		patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"state":"`+state+`"}}`))
+		if err := s.client.Patch(t.Context(), d, patch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	state(s, "Active")
+	eventually(t, "the program runs", func() bool { return replicas() == 1 })
+	state(s, "Inactive")
+	looked(t, s.client, p)
+	untilHealthy(t, s.client, p)
+	if n := replicas(); n != 1 {
+		t.Errorf("%d replicas after what was switched on is switched off", n)
+	}
+	remove(t, s, p)
+}
+
+// A program that somebody else runs counts as he reports it, and about the revision
+// as it is now.
+func TestExternalPrograms(t *testing.T) {
+	s := alone(t)
+	s.options.Runtimes, s.options.MakeNamespace = runtime.Everywhere(runtime.External), true
+	s.options.ActivationDeadline = 4 * time.Second
+	s.start(t)
+	r := newRegistry(t)
+	ref, _ := r.push(t, "program/external:v1", provider("external", crd("external.test", "Thing", "one")))
+	next, _ := r.push(t, "program/external:v2", provider("external", crd("external.test", "Thing", "two")))
+	p := newProvider("external", ref)
+	create(t, s.client, p)
+	untilCondition(t, s.client, p, v1.TypeHealthy, corev1.ConditionUnknown, "somebody else runs the program")
+	report := func(status corev1.ConditionStatus, message string) {
+		t.Helper()
+		eventually(t, "the report is written", func() bool {
+			rev := &v1.ProviderRevision{}
+			if err := s.client.Get(t.Context(), client.ObjectKey{Name: activeOf(t, s, p)}, rev); err != nil {
+				return false
+			}
+			said := &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": v1.GroupVersion.String(), "kind": v1.ProviderRevisionKind, "metadata": map[string]any{"name": rev.Name},
+				"status": map[string]any{"conditions": []any{map[string]any{
+					"type": "RuntimeHealthy", "status": string(status), "reason": "Mine", "message": message,
+					"observedGeneration": rev.Generation, "lastTransitionTime": time.Now().UTC().Format(time.RFC3339),
+				}}},
+			}}
+			err := s.client.Status().Apply(t.Context(), client.ApplyConfigurationFromUnstructured(said), client.FieldOwner("my-runner"), client.ForceOwnership)
+			if err != nil {
+				t.Log(err)
+			}
+			return err == nil
+		})
+	}
+	report(corev1.ConditionTrue, "runs elsewhere")
+	untilSettled(t, s, p)
+	rev := &v1.ProviderRevision{}
+	if err := s.client.Get(t.Context(), client.ObjectKey{Name: activeOf(t, s, p)}, rev); err != nil {
+		t.Fatal(err)
+	}
+	if c := rev.GetCondition(v1.TypeRuntimeHealthy); c.Reason != "Mine" || c.Message != "runs elsewhere" {
+		t.Errorf("the report was overwritten: %+v", c)
+	}
+	report(corev1.ConditionFalse, "the machine burns")
+	untilCondition(t, s.client, p, v1.TypeHealthy, corev1.ConditionFalse, "the machine burns")
+	report(corev1.ConditionTrue, "")
+	untilSettled(t, s, p)
+
+	// Nobody reports on the new version, so the old one is brought back; its report is
+	// about another time.
+	change(t, s.client, p, func(p *v1.Provider) { p.Spec.Package = next })
+	untilRolledBack(t, s, p)
+	if !strings.Contains(p.Status.Rollback.Message, "has not reported") {
+		t.Errorf("rolled back: %+v", p.Status.Rollback)
+	}
+	remove(t, s, p)
+}

@@ -1,0 +1,46 @@
+package expectations
+
+import (
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// Pause is how long a reconciliation waits for the cache to show the last write.
+	Pause = 10 * time.Millisecond
+	// limit is how long after a write the cache is waited for. An API server that was
+	// restored from a backup counts resourceVersions from an earlier number.
+	limit = 2 * time.Second
+)
+
+// Versions expects the resourceVersions of objects that this process wrote.
+type Versions struct {
+	Now func() time.Time
+
+	written Cache[types.UID, version]
+}
+
+type version struct {
+	number uint64
+	at     time.Time
+}
+
+// Wrote records the resourceVersion of an object that was just written. Versions that are not numbers
+// are ignored.
+func (v *Versions) Wrote(o metav1.Object) {
+	if n, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64); err == nil {
+		v.written.Set(o.GetUID(), version{n, v.Now()})
+	}
+}
+
+// IsBehind reports whether an object was read before its last write.
+func (v *Versions) IsBehind(o metav1.Object) bool {
+	_, behind := v.written.Pending(o.GetUID(), func(last version) bool {
+		n, err := strconv.ParseUint(o.GetResourceVersion(), 10, 64)
+		return err != nil || n >= last.number || v.Now().Sub(last.at) >= limit
+	})
+	return behind
+}

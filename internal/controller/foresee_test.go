@@ -1,0 +1,100 @@
+package controller_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+)
+
+// bringing publishes a Provider at town/NAME:TAG that brings definitions of the group
+// foreseen.test.
+func (w *town) bringing(t testing.TB, name string, kinds ...string) string {
+	t.Helper()
+	short, _, _ := strings.Cut(name, ":")
+	stream := provider(short)
+	for _, kind := range kinds {
+		stream += crd("foreseen.test", kind, short)
+	}
+	ref, _ := w.registry.push(t, "town/"+name, stream)
+	return ref
+}
+
+// A dependency that brings an object which is not to be had is a conflict of the whole
+// closure: nothing of it is made, the package says who holds the object, and all goes on
+// by itself when that is gone.
+func TestForeseesContestedObjects(t *testing.T) {
+	w := newTown(t, "")
+	w.push(t, "Provider", "clean:v1.0.0")
+	refused := func(t *testing.T, p *v1.Configuration, parts ...string) {
+		t.Helper()
+		untilCondition(t, w.client, p, v1.TypeHealthy, corev1.ConditionFalse, "ForeignOwner: ")
+		for _, part := range parts {
+			if message := p.GetCondition(v1.TypeHealthy).Message; !strings.Contains(message, part) {
+				t.Errorf("it is not told of %q:\n%s", part, message)
+			}
+		}
+	}
+	only := func(t *testing.T, want ...string) {
+		t.Helper()
+		if got := w.all(t); !slices.Equal(got, want) {
+			t.Errorf("there is %v, want %v", got, want)
+		}
+	}
+
+	t.Run("with another package", func(t *testing.T) {
+		holder := newProvider("town-holder", w.bringing(t, "holder:v1.0.0", "Ship", "Raft"))
+		create(t, w.client, holder)
+		untilHealthy(t, w.client, holder)
+		w.bringing(t, "fleet:v1.0.0", "Ship", "Boat")
+		p := w.config(t, "harbor", w.push(t, "Configuration", "harbor:v1.0.0", "fleet", "clean"))
+		refused(t, p, "ships.foreseen.test", w.repository("fleet"), "ProviderRevision/"+holder.Status.CurrentRevision)
+		only(t, "configuration/town-harbor", "provider/town-holder")
+		w.remove(t, holder)
+		untilHealthy(t, w.client, p)
+		for _, name := range []string{"town-fleet", "town-clean"} {
+			w.made(t, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: name}}, "v1.0.0")
+		}
+		for _, p := range []v1.Package{p, newProvider("town-fleet", ""), newProvider("town-clean", "")} {
+			w.remove(t, p)
+		}
+	})
+
+	t.Run("with each other", func(t *testing.T) {
+		w.bringing(t, "left:v1.0.0", "Sail")
+		w.bringing(t, "right:v1.0.0", "Sail")
+		p := w.config(t, "both-sails", w.push(t, "Configuration", "both-sails:v1.0.0", "left", "right"))
+		refused(t, p, "sails.foreseen.test", w.repository("left"), w.repository("right"))
+		only(t, "configuration/town-both-sails")
+		w.remove(t, p)
+	})
+	t.Run("with the package itself", func(t *testing.T) {
+		w.bringing(t, "anchor:v1.0.0", "Anchor")
+		ref, _ := w.registry.push(t, "town/chain:v1.0.0", meta("Provider", "chain",
+			fmt.Sprintf("spec:\n  dependsOn:\n  - {provider: %s, version: '>=v1'}\n", w.repository("anchor")))+crd("foreseen.test", "Anchor", "chain"))
+		p := newProvider("town-chain", ref)
+		create(t, w.client, p)
+		untilCondition(t, w.client, p, v1.TypeHealthy, corev1.ConditionFalse, "anchors.foreseen.test, which "+w.repository("anchor")+" brings, belongs to provider/town-chain")
+		only(t, "provider/town-chain")
+		w.remove(t, p)
+	})
+	t.Run("what moves from a package to what it needs is no conflict", func(t *testing.T) {
+		p := newProvider("town-split", w.bringing(t, "split:v1.0.0", "Mast"))
+		create(t, w.client, p)
+		untilHealthy(t, w.client, p)
+		w.bringing(t, "mast:v1.0.0", "Mast")
+		ref, _ := w.registry.push(t, "town/split:v2.0.0", meta("Provider", "split",
+			fmt.Sprintf("spec:\n  dependsOn:\n  - {provider: %s, version: '>=v1'}\n", w.repository("mast"))))
+		upgradeTo(t, w.stand, p, ref)
+		mast := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "town-mast"}}
+		w.made(t, mast, "v1.0.0")
+		w.remove(t, p)
+		w.remove(t, mast)
+	})
+	w.undisturbed(t)
+}

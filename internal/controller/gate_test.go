@@ -1,0 +1,119 @@
+package controller_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+)
+
+// A new version that the API server refuses in part comes back by itself: what was
+// written of it is as it was before, both reasons are told, and nothing is tried
+// again until somebody changes something.
+func TestRollback(t *testing.T) {
+	s := alone(t)
+	s.options.ActivationDeadline = time.Hour
+	r := newRegistry(t)
+	kept, stored := crd("rollback.test", "Kept", "one"), crd("rollback.test", "Stored", "one")
+	first, _ := r.push(t, "acme/rollback:v1", provider("rollback", kept, stored))
+	refused, _ := r.push(t, "acme/rollback:v2", provider("rollback",
+		crd("rollback.test", "Kept", "two"), crd("rollback.test", "Stored", denied)))
+	good, _ := r.push(t, "acme/rollback:v3", provider("rollback", crd("rollback.test", "Kept", "three"), stored))
+	s.start(t)
+	denyCRDs(t, s)
+
+	p := newProvider("rollback", first)
+	create(t, s.client, p)
+	untilSettled(t, s, p)
+	running := p.Status.CurrentRevision
+
+	change(t, s.client, p, func(p *v1.Provider) { p.Spec.Package = refused })
+	untilRolledBack(t, s, p)
+	b := p.Status.Rollback
+	if b.To != running || b.From != p.Status.CurrentRevision || !strings.HasPrefix(b.Message, "AdmissionDenied: ") || !strings.Contains(b.Message, "storeds.rollback.test") {
+		t.Errorf("rolled back: %+v", b)
+	}
+	untilStates(t, s, p, "v2:2", "v1:3*")
+	untilOwners(t, s, "kepts.rollback.test", "ProviderRevision/"+running+"*", "Provider/rollback", "ProviderRevision/"+b.From)
+	if got := described(t, s, "kepts.rollback.test"); got != "one" {
+		t.Errorf("the definition that was written before the refusal is of version %s", got)
+	}
+
+	// A restart remembers; a change of the spec tries again.
+	generation := b.Generation
+	looked(t, s.client, p)
+	until(t, s.client, p, "is rolled back again", func(p *v1.Provider) bool {
+		return p.Status.Rollback != nil && p.Status.Rollback.Generation > generation && rolledBack(p)
+	})
+
+	upgradeTo(t, s, p, good)
+	if p.Status.Rollback != nil || !p.Status.Activation.Healthy {
+		t.Errorf("after a good version: %+v, %+v", p.Status.Rollback, p.Status.Activation)
+	}
+	remove(t, s, p)
+}
+
+// After several versions in a row that do not work, the one that worked is brought
+// back, and not the one that was tried before.
+func TestRollbackToWhatWorked(t *testing.T) {
+	s := alone(t)
+	s.options.ActivationDeadline = 5 * time.Second
+	r := newRegistry(t)
+	stored := crd("worked.test", "Stored", "one")
+	dropped := crd("worked.test", "Stored", denied)
+	works, _ := r.push(t, "acme/worked:v1", provider("worked", stored))
+	bad, _ := r.push(t, "acme/worked:v2", provider("worked", dropped))
+	worse, _ := r.push(t, "acme/worked:v3", provider("worked", dropped, crd("worked.test", "More", "three")))
+	s.start(t)
+	denyCRDs(t, s)
+
+	p := newProvider("worked", works)
+	create(t, s.client, p)
+	untilSettled(t, s, p)
+	worked := p.Status.CurrentRevision
+	change(t, s.client, p, func(p *v1.Provider) { p.Spec.Package = bad })
+	untilRolledBack(t, s, p)
+	change(t, s.client, p, func(p *v1.Provider) { p.Spec.Package = worse })
+	until(t, s.client, p, "is rolled back again", func(p *v1.Provider) bool {
+		return p.Status.Rollback != nil && p.Status.Rollback.Generation == p.Generation && rolledBack(p)
+	})
+	if b := p.Status.Rollback; b.To != worked {
+		t.Errorf("rolled back to %s, and %s worked", b.To, worked)
+	}
+	untilStates(t, s, p, "v2:2", "v3:4", "v1:5*")
+	remove(t, s, p)
+}
+
+func rolledBack(p *v1.Provider) bool {
+	healthy, ready := p.GetCondition(v1.TypeHealthy), p.GetCondition(v1.TypeStalled)
+	return healthy.Status == corev1.ConditionFalse && healthy.Reason == v1.ReasonRolledBack && strings.HasPrefix(healthy.Message, "RolledBack: ") &&
+		ready.Status == corev1.ConditionTrue && p.Status.Activation != nil && p.Status.Activation.Revision == p.Status.Rollback.To
+}
+
+func untilRolledBack(t *testing.T, s *stand, p *v1.Provider) {
+	t.Helper()
+	until(t, s.client, p, "is rolled back", func(p *v1.Provider) bool { return p.Status.Rollback != nil && rolledBack(p) })
+}
+
+// What never was healthy has nothing to go back to, and is tried for as long as it
+// takes.
+func TestNothingToRollBackTo(t *testing.T) {
+	s := alone(t)
+	s.options.ActivationDeadline = time.Second
+	r := newRegistry(t)
+	ref, _ := r.push(t, "acme/first:v1", meta("Provider", "first", "spec:\n  dependsOn:\n  - provider: registry.example.com/acme/absent\n    version: '>=v1'\n"))
+	s.start(t)
+	p := newProvider("first", ref)
+	create(t, s.client, p)
+	until(t, s.client, p, "has waited longer than the deadline", func(p *v1.Provider) bool {
+		return p.Status.Activation != nil && time.Since(p.Status.Activation.Since.Time) > 2*time.Second
+	})
+	if p.Status.Rollback != nil {
+		t.Errorf("rolled back to %+v", p.Status.Rollback)
+	}
+	untilCondition(t, s.client, p, v1.TypeHealthy, corev1.ConditionFalse, "DependencyMissing")
+	remove(t, s, p)
+}

@@ -1,0 +1,294 @@
+package controller_test
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"log"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
+	"github.com/xpkg-dev/xpkg/internal/testing/port"
+)
+
+// imageConfig is an ImageConfig for the images with a prefix.
+func imageConfig(name, prefix string) *v1beta1.ImageConfig {
+	return &v1beta1.ImageConfig{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       v1beta1.ImageConfigSpec{MatchImages: []v1beta1.ImageMatch{{Prefix: prefix}}},
+	}
+}
+
+func rewriting(name, prefix, to string) *v1beta1.ImageConfig {
+	c := imageConfig(name, prefix)
+	c.Spec.RewriteImage = &v1beta1.ImageRewrite{Prefix: to}
+	return c
+}
+
+func mirroring(name, prefix string, mirrors ...string) *v1beta1.ImageConfig {
+	c := imageConfig(name, prefix)
+	c.Spec.Registry = &v1beta1.RegistryConfig{}
+	for _, m := range mirrors {
+		c.Spec.Registry.Mirrors = append(c.Spec.Registry.Mirrors, v1beta1.RegistryMirror{Prefix: m})
+	}
+	return c
+}
+
+func authenticating(name, prefix, secret string) *v1beta1.ImageConfig {
+	c := imageConfig(name, prefix)
+	c.Spec.Registry = &v1beta1.RegistryConfig{
+		Authentication: &v1beta1.RegistryAuthentication{PullSecretRef: corev1.LocalObjectReference{Name: secret}},
+	}
+	return c
+}
+
+// pullSecret is a secret of the namespace of packages, with a user of a registry.
+func pullSecret(t *testing.T, s *stand, name, host, user string) *corev1.Secret {
+	t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: controller.DefaultNamespace}}
+	if err := s.client.Create(t.Context(), namespace); err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+	data, err := json.Marshal(map[string]any{"auths": map[string]any{host: map[string]string{"username": user, "password": "secret"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: controller.DefaultNamespace, Name: name},
+		Type:       corev1.SecretTypeDockerConfigJson, Data: map[string][]byte{corev1.DockerConfigJsonKey: data},
+	}
+}
+
+// An image is pulled from where it is rewritten to, and the status says so; a change
+// of the rewriting takes effect at once, and so does its end.
+func TestRewrite(t *testing.T) {
+	s := together(t)
+	first, second := newRegistry(t), newRegistry(t)
+	_, one := first.push(t, "inner/rewritten:v1", meta("Configuration", "rewritten", ""))
+	_, two := second.push(t, "inner/rewritten:v1", meta("Configuration", "rewritten", "spec:\n  crossplane: {version: '>=v1.0.0'}\n"))
+	const image = "packages.rewrite.invalid/acme/rewritten:v1"
+	p := newConfiguration("image-rewrite", image)
+	create(t, s.client, p)
+	untilCondition(t, s.client, p, v1.TypeInstalled, corev1.ConditionFalse, "packages.rewrite.invalid")
+
+	config := rewriting("rewrite-acme", "packages.rewrite.invalid/acme/", first.address+"/inner/")
+	create(t, s.client, config)
+	// A shorter prefix has nothing to say beside a longer one.
+	create(t, s.client, rewriting("rewrite-all", "packages.rewrite.invalid/", "nowhere.invalid/"))
+	untilSettled(t, s, p)
+	checkResolved(t, p, first.address+"/inner/rewritten:v1", one.String())
+	rev := revisionsOf(t, s.client, p)[0]
+	want := []v1.ImageConfigRef{{Name: "rewrite-acme", Reason: v1.ImageConfigReasonRewrite}}
+	for of, got := range map[string][]v1.ImageConfigRef{"package": p.Status.AppliedImageConfigRefs, "revision": rev.RevisionStatus().AppliedImageConfigRefs} {
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("applied to the %s (-want +got):\n%s", of, diff)
+		}
+	}
+	if got := rev.RevisionStatus().ResolvedImage; !strings.HasPrefix(got, first.address+"/inner/rewritten") || !strings.HasSuffix(got, "@"+one.String()) {
+		t.Errorf("the image of the revision is %s", got)
+	}
+	if got := rev.RevisionSpec().Image; got != image {
+		t.Errorf("the revision asks for %s", got)
+	}
+
+	config.Spec.RewriteImage.Prefix = second.address + "/inner/"
+	if err := s.client.Update(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	until(t, s.client, p, "follows the other rewriting", func(p *v1.Configuration) bool { return p.Status.ResolvedDigest == two.String() })
+	untilSettled(t, s, p)
+	checkResolved(t, p, second.address+"/inner/rewritten:v1", two.String())
+
+	// A place that does not have the image changes nothing of what runs.
+	config.Spec.RewriteImage.Prefix = newRegistry(t).address + "/inner/"
+	if err := s.client.Update(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	untilCondition(t, s.client, p, v1.TypeSynced, corev1.ConditionFalse, "TagNotFound")
+	looked(t, s.client, p)
+	for _, ct := range []v1.ConditionType{v1.TypeInstalled, v1.TypeHealthy, v1.TypeReady} {
+		untilCondition(t, s.client, p, ct, corev1.ConditionTrue, "")
+	}
+	checkResolved(t, p, second.address+"/inner/rewritten:v1", two.String())
+
+	config.Spec.RewriteImage.Prefix = ""
+	if err := s.client.Update(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	untilCondition(t, s.client, p, v1.TypeInstalled, corev1.ConditionFalse, "ImageConfigInvalid")
+}
+
+func checkResolved(t *testing.T, p *v1.Configuration, image, digest string) {
+	t.Helper()
+	if p.Status.ResolvedPackage != image || p.Status.ResolvedDigest != digest || p.Status.CurrentIdentifier != p.Spec.Package {
+		t.Errorf("status: %s is %s, %s; want %s, %s", p.Status.CurrentIdentifier, p.Status.ResolvedPackage, p.Status.ResolvedDigest, image, digest)
+	}
+}
+
+// Credentials come from the secrets that a package names, or from that of an
+// ImageConfig. What is missing is named, and what is mended takes effect at once.
+func TestPullSecrets(t *testing.T) {
+	s := together(t)
+	t.Run("OfThePackage", func(t *testing.T) {
+		r := newRegistry(t)
+		ref := pushed(t, r, "private", meta("Configuration", "private", ""))
+		r.does(forUser("me"))
+		p := newConfiguration("image-secret", ref)
+		p.Spec.PackagePullSecrets = []corev1.LocalObjectReference{{Name: "of-package"}}
+		create(t, s.client, p)
+		untilCondition(t, s.client, p, v1.TypeInstalled, corev1.ConditionFalse, "pull secret of-package does not exist in namespace "+controller.DefaultNamespace)
+		create(t, s.client, pullSecret(t, s, "of-package", r.address, "you"))
+		untilCondition(t, s.client, p, v1.TypeInstalled, corev1.ConditionFalse, "Unauthorized")
+		if err := s.client.Update(t.Context(), pullSecret(t, s, "of-package", r.address, "me")); err != nil {
+			t.Fatal(err)
+		}
+		untilSettled(t, s, p)
+		rev := revisionsOf(t, s.client, p)[0]
+		if diff := cmp.Diff(p.Spec.PackagePullSecrets, rev.RevisionSpec().PackagePullSecrets); diff != "" {
+			t.Errorf("secrets of the revision (-package +revision):\n%s", diff)
+		}
+		if len(p.Status.AppliedImageConfigRefs) > 0 {
+			t.Errorf("image configs: %v", p.Status.AppliedImageConfigRefs)
+		}
+	})
+	t.Run("OfAnImageConfig", func(t *testing.T) {
+		r := newRegistry(t)
+		ref := pushed(t, r, "private", meta("Configuration", "private", ""))
+		r.does(forUser("config"))
+		p := newConfiguration("image-config-secret", ref)
+		create(t, s.client, p)
+		untilCondition(t, s.client, p, v1.TypeInstalled, corev1.ConditionFalse, "Unauthorized")
+		create(t, s.client, pullSecret(t, s, "of-config", r.address, "config"))
+		create(t, s.client, authenticating("secret-config", r.address+"/acme", "of-config"))
+		untilSettled(t, s, p)
+		want := []v1.ImageConfigRef{{Name: "secret-config", Reason: v1.ImageConfigReasonPullSecret}}
+		if diff := cmp.Diff(want, p.Status.AppliedImageConfigRefs); diff != "" {
+			t.Errorf("applied (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// A registry with an authority of its own is trusted when an ImageConfig says so.
+func TestCABundle(t *testing.T) {
+	s := together(t)
+	r := unstarted(cluster.Registry(t))
+	r.Config.ErrorLog = log.New(io.Discard, "", 0) // It is spoken to in plain HTTP at first.
+	r.StartTLS()
+	t.Cleanup(r.Close)
+	p := newConfiguration("image-ca", pushed(t, r, "trusted", meta("Configuration", "trusted", "")))
+	create(t, s.client, p)
+	untilCondition(t, s.client, p, v1.TypeInstalled, corev1.ConditionFalse, r.address)
+
+	config := imageConfig("ca-bundle", r.address)
+	config.Spec.Registry = &v1beta1.RegistryConfig{CABundle: "no certificate"}
+	create(t, s.client, config)
+	untilCondition(t, s.client, p, v1.TypeInstalled, corev1.ConditionFalse, "CABundleInvalid")
+	config.Spec.Registry.CABundle = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.Certificate().Raw}))
+	if err := s.client.Update(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	untilSettled(t, s, p)
+	want := []v1.ImageConfigRef{{Name: "ca-bundle", Reason: v1.ImageConfigReasonRegistry}}
+	if diff := cmp.Diff(want, p.Status.AppliedImageConfigRefs); diff != "" {
+		t.Errorf("applied (-want +got):\n%s", diff)
+	}
+}
+
+// Mirrors are asked first, those that cannot help are passed over, and none gets the
+// credentials of the registry that it stands in for.
+func TestMirrors(t *testing.T) {
+	s := together(t)
+	home, mirror := newRegistry(t), newRegistry(t)
+	stream := meta("Configuration", "mirrored", "")
+	ref := pushed(t, home, "mirrored", stream)
+	pushed(t, mirror, "mirrored", stream)
+	home.does(forUser("home"))
+	create(t, s.client, pullSecret(t, s, "of-home", home.address, "home"))
+	config := mirroring("mirrors", home.address+"/", port.Free(t)+"/", mirror.address+"/")
+	config.Spec.Registry.Authentication = &v1beta1.RegistryAuthentication{PullSecretRef: corev1.LocalObjectReference{Name: "of-home"}}
+	create(t, s.client, config)
+
+	p := newConfiguration("image-mirrors", ref)
+	create(t, s.client, p)
+	untilSettled(t, s, p)
+	if seen := home.asked(""); len(seen) > 0 {
+		t.Errorf("the registry was asked beside its mirror: %v", seen)
+	}
+	if got := p.Status.ResolvedPackage; got != ref {
+		t.Errorf("the package is resolved to %s, want %s", got, ref)
+	}
+	want := []v1.ImageConfigRef{{Name: "mirrors", Reason: v1.ImageConfigReasonPullSecret}, {Name: "mirrors", Reason: v1.ImageConfigReasonMirror}}
+	if got := p.Status.AppliedImageConfigRefs; !slices.Contains(got, want[1]) {
+		t.Errorf("applied: %v, want %v", got, want)
+	}
+	if seen := mirror.asked(withCredentials); len(seen) > 0 {
+		t.Errorf("the mirror got credentials: %v", seen)
+	}
+
+	mirror.does(down)
+	next, _ := home.push(t, "acme/mirrored:v2", stream)
+	change(t, s.client, p, func(p *v1.Configuration) { p.Spec.Package = next })
+	untilSettled(t, s, p)
+	if len(home.asked(withCredentials)) == 0 {
+		t.Error("the registry was asked without credentials")
+	}
+}
+
+// An ImageConfig that has nothing to do with a package is no reason to look at it.
+func TestForeignImageConfig(t *testing.T) {
+	s := together(t)
+	r := newRegistry(t)
+	p := newConfiguration("image-foreign", pushed(t, r, "foreign", meta("Configuration", "foreign", "")))
+	p.Spec.PackagePullPolicy = corev1.PullAlways
+	p.Spec.Package = strings.Replace(p.Spec.Package, ":v1", ":v1@"+digestOf(t, r, "foreign"), 1)
+	create(t, s.client, p)
+	untilSettled(t, s, p)
+	before := resourceVersions(t, s, p)
+	r.reset()
+	create(t, s.client, rewriting("foreign", "elsewhere.invalid/", "nowhere.invalid/"))
+	create(t, s.client, authenticating("foreign-secret", r.address+"0/", "none"))
+	// The next ImageConfig is seen after these.
+	marker := newConfiguration("image-foreign-marker", "marker.invalid/acme/x:v1")
+	create(t, s.client, marker)
+	create(t, s.client, rewriting("foreign-marker", "marker.invalid/", r.address+"/none/"))
+	until(t, s.client, marker, "follows its ImageConfig", func(p *v1.Configuration) bool {
+		return strings.Contains(p.GetCondition(v1.TypeReady).Message, r.address)
+	})
+	if seen := slices.DeleteFunc(r.asked(""), func(s string) bool { return strings.Contains(s, "/none/") || strings.HasSuffix(s, "/v2/") }); len(seen) > 0 {
+		t.Errorf("the registry was asked: %v", seen)
+	}
+	if after := resourceVersions(t, s, p); !slices.Equal(before, after) {
+		t.Errorf("the package or its revision was written: %v, %v", before, after)
+	}
+}
+
+func digestOf(t *testing.T, r *registry, name string) string {
+	t.Helper()
+	_, d := r.push(t, "acme/"+name+":v1", meta("Configuration", name, ""))
+	return d.String()
+}
+
+// resourceVersions are those of a package and of its revisions.
+func resourceVersions(t *testing.T, s *stand, p v1.Package) []string {
+	t.Helper()
+	if err := s.client.Get(context.Background(), client.ObjectKeyFromObject(p), p); err != nil {
+		t.Fatal(err)
+	}
+	out := []string{p.GetResourceVersion()}
+	for _, rev := range revisionsOf(t, s.client, p) {
+		out = append(out, rev.GetResourceVersion())
+	}
+	return out
+}

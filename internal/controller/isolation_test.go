@@ -1,0 +1,110 @@
+package controller_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/testing/port"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+)
+
+// One bad package stops nobody else: beside registries that refuse, hang up or say
+// nothing, and content that is damaged, malformed or far too large, good packages are
+// installed and upgraded. Each bad one says what is wrong with it.
+func TestBadPackagesStopNobody(t *testing.T) {
+	s := alone(t)
+	s.start(t)
+	hole, good := newRegistry(t), newRegistry(t)
+	hole.does(silent)
+	// More packages of a registry that says nothing than the manager has workers.
+	for i := range 80 {
+		create(t, s.client, newConfiguration(fmt.Sprintf("bad-hole-%d", i), fmt.Sprintf("%s/acme/hole-%d:v1", hole.address, i)))
+	}
+	bad := map[string]string{}
+	for name, c := range map[string]struct{ ref, says string }{
+		"refuses":   {port.Free(t) + "/acme/any:v1", "RegistryUnavailable"},
+		"hangs-up":  {faulty(t, down) + "/acme/any:v1", "RegistryUnavailable"},
+		"no-tag":    {good.address + "/acme/none:v1", "TagNotFound"},
+		"huge":      {faulty(t, huge) + "/acme/huge:v1", "TooLarge"},
+		"damaged":   {faulty(t, damaged) + "/acme/damaged:v1", "DigestMismatch"},
+		"malformed": {pushed(t, good, "malformed", "kind: [\n"), ""},
+		"no-meta":   {pushed(t, good, "nometa", crd("nometa.test", "Thing", "one")[4:]), ""},
+		"bad-crd":   {pushed(t, good, "badcrd", provider("badcrd", strings.Replace(crd("badcrd.test", "Thing", "one"), "scope: Cluster", "scope: Nowhere", 1))), ""},
+	} {
+		p := newProvider("bad-"+name, c.ref)
+		create(t, s.client, p)
+		bad[p.Name] = c.says
+	}
+	p := newProvider("bad-good", pushed(t, good, "good", provider("good", crd("goodbeside.test", "Thing", "one"))))
+	create(t, s.client, p)
+	untilSettled(t, s, p)
+	next, _ := good.push(t, "acme/good:v2", provider("good", crd("goodbeside.test", "Thing", "two")))
+	upgradeTo(t, s, p, next)
+
+	for name, says := range bad {
+		p := newProvider(name, "")
+		untilCondition(t, s.client, p, v1.TypeHealthy, corev1.ConditionFalse, says)
+		untilCondition(t, s.client, p, v1.TypeInstalled, corev1.ConditionFalse, says)
+		t.Logf("%s: %s", name, p.GetCondition(v1.TypeReady).Message)
+		if ready := p.GetCondition(v1.TypeReady); ready.Reason == "Unknown" || ready.Reason == "" {
+			t.Errorf("%s has no reason of its own: %+v", name, ready)
+		}
+		if n := len(revisionsOf(t, s.client, p)); n > 0 {
+			t.Errorf("%s has %d revisions", name, n)
+		}
+	}
+}
+
+func faulty(t *testing.T, fault func(http.ResponseWriter, *http.Request) bool) string {
+	t.Helper()
+	r := newRegistry(t)
+	r.does(fault)
+	return r.address
+}
+
+func pushed(t *testing.T, r *registry, name, stream string) string {
+	t.Helper()
+	ref, _ := r.push(t, "acme/"+name+":v1", stream)
+	return ref
+}
+
+// huge is a registry with a manifest that names a layer of a tebibyte.
+func huge(w http.ResponseWriter, r *http.Request) bool {
+	return serve(w, r, manifestOf(1<<40), false)
+}
+
+// damaged is a registry whose manifests are not what their digests say.
+func damaged(w http.ResponseWriter, r *http.Request) bool {
+	return serve(w, r, manifestOf(1), true)
+}
+
+func manifestOf(size int64) string {
+	blob := oci.DigestOf([]byte("any"))
+	return fmt.Sprintf(`{"schemaVersion":2,"mediaType":%q,"config":{"mediaType":"application/vnd.oci.image.config.v1+json","digest":%q,"size":2},`+
+		`"layers":[{"mediaType":"application/vnd.oci.image.layer.v1.tar+gzip","digest":%q,"size":%d,"annotations":{"io.crossplane.xpkg":"base"}}]}`,
+		oci.MediaTypeOCIManifest, oci.DigestOf([]byte("{}")), blob, size)
+}
+
+// serve answers for manifests. Lies promises another digest than the content has.
+func serve(w http.ResponseWriter, r *http.Request, body string, lies bool) bool {
+	if !strings.Contains(r.URL.Path, "/manifests/") {
+		return r.URL.Path != "/v2/" && answer(http.StatusNotFound)(w, r)
+	}
+	promised := oci.DigestOf([]byte(body))
+	if lies {
+		promised = oci.DigestOf([]byte("something else"))
+	}
+	w.Header().Set("Content-Type", string(oci.MediaTypeOCIManifest))
+	w.Header().Set("Docker-Content-Digest", promised.String())
+	w.Header().Set("Content-Length", fmt.Sprint(len(body)))
+	if r.Method != http.MethodHead {
+		_, _ = io.WriteString(w, body)
+	}
+	return true
+}

@@ -1,0 +1,202 @@
+// Package lock writes the Lock: the object from which the tools of the field, and plans of commands, read
+// the installed packages, their dependencies and their objects.
+//
+// The Lock is derived from the active revisions. The manager decides nothing from it, so a damaged Lock
+// harms no package and is repaired with the next change.
+package lock
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/controller/expectations"
+	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/permission"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// sizeLimit is the maximum size in bytes of the packages of the Lock. etcd accepts one and a half times
+// that in one object.
+const sizeLimit = 1 << 20
+
+// Reconciler writes the Lock.
+type Reconciler struct {
+	Client       client.Client
+	Dependencies *state.Dependencies
+	Writes       *expectations.Versions
+	// Announcements are the annotations by which plans know how the manager is configured.
+	// See [Announcements].
+	Announcements map[string]string
+	// InUse is called with the digests of the contents of all revisions.
+	InUse func(contents []oci.Digest) error
+	Log   *slog.Logger
+}
+
+// SetupWithManager registers the controller. It reconciles with every change of a revision and of the
+// Lock.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	enqueue := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: v1beta1.LockName}}}
+	})
+	b := ctrl.NewControllerManagedBy(mgr).Named("lock").Watches(&v1beta1.Lock{}, enqueue)
+	for _, kind := range v1.PackageKinds() {
+		b = b.Watches(v1.NewPackage(kind).NewRevision(), enqueue)
+	}
+	if err := b.WithOptions(requeue.OneAtATime()).Complete(r); err != nil {
+		return fmt.Errorf("controller of the Lock: %w", err)
+	}
+	return nil
+}
+
+// Reconcile writes the Lock if it differs from the active revisions.
+func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	revisions, err := state.ListRevisions(ctx, r.Client)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.InUse(contents(revisions)); err != nil {
+		r.Log.WarnContext(ctx, "cannot mark package contents as in use in the package cache", "error", err.Error())
+	}
+	packages := r.entries(ctx, revisions)
+	lock := &v1beta1.Lock{}
+	err = r.Client.Get(ctx, types.NamespacedName{Name: v1beta1.LockName}, lock)
+	switch {
+	case apierrors.IsNotFound(err):
+		lock.Name, lock.Packages = v1beta1.LockName, packages
+		r.announce(lock)
+		return r.written(lock, r.Client.Create(ctx, lock))
+	case err != nil:
+		return ctrl.Result{}, err
+	case r.Writes.IsBehind(lock):
+		return ctrl.Result{RequeueAfter: expectations.Pause}, nil
+	}
+	if announced := r.announce(lock); !announced && equality.Semantic.DeepEqual(lock.Packages, packages) {
+		return ctrl.Result{}, nil
+	}
+	lock.Packages = packages
+	return r.written(lock, r.Client.Update(ctx, lock))
+}
+
+// written handles the result of a write. A conflict is retried at once: users look at the Lock as soon as a
+// package is healthy.
+func (r *Reconciler) written(lock *v1beta1.Lock, err error) (ctrl.Result, error) {
+	switch {
+	case err == nil:
+		r.Writes.Wrote(lock)
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+		return ctrl.Result{RequeueAfter: expectations.Pause}, nil
+	}
+	return ctrl.Result{}, err
+}
+
+// Announcements returns the annotations of the Lock for a configuration of the manager. The upgrade policy
+// is empty where the manager installs no dependencies.
+func Announcements(upgrades graph.Policy, removal graph.RemovalPolicy, namespaced bool) map[string]string {
+	out := map[string]string{}
+	if upgrades != "" {
+		out[graph.AnnotationUpgrades] = string(upgrades)
+	}
+	if removal == graph.RemoveOrphans {
+		out[graph.AnnotationRemovalPolicy] = string(removal)
+	}
+	if namespaced {
+		out[permission.AnnotationScope] = permission.ScopeNamespaced
+	}
+	return out
+}
+
+// announce sets the announcements on the Lock, and reports whether that changed it.
+func (r *Reconciler) announce(lock *v1beta1.Lock) (changed bool) {
+	annotations := maps.Clone(lock.Annotations)
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	for _, key := range []string{graph.AnnotationUpgrades, graph.AnnotationRemovalPolicy, permission.AnnotationScope} {
+		delete(annotations, key)
+	}
+	maps.Copy(annotations, r.Announcements)
+	changed = !maps.Equal(annotations, lock.Annotations)
+	lock.Annotations = annotations
+	return changed
+}
+
+// contents returns the digests of revisions in order, each once.
+func contents(revisions []v1.PackageRevision) []oci.Digest {
+	var out []oci.Digest
+	for _, rev := range revisions {
+		if d, err := oci.ParseDigest(rev.RevisionSpec().Digest); err == nil {
+			out = append(out, d)
+		}
+	}
+	slices.SortFunc(out, func(a, b oci.Digest) int { return cmp.Compare(a.String(), b.String()) })
+	return slices.Compact(out)
+}
+
+// entries returns an entry for each active revision, by repository and name.
+func (r *Reconciler) entries(ctx context.Context, revisions []v1.PackageRevision) []v1beta1.LockPackage {
+	var out []v1beta1.LockPackage
+	for _, rev := range revisions {
+		if !revision.IsActive(rev) || rev.GetDeletionTimestamp() != nil {
+			continue
+		}
+		if entry, ok := r.entry(ctx, rev); ok {
+			out = append(out, entry)
+		}
+	}
+	slices.SortFunc(out, func(a, b v1beta1.LockPackage) int {
+		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Name, b.Name))
+	})
+	graph.TrimOwned(out, sizeLimit)
+	return out
+}
+
+func (r *Reconciler) entry(ctx context.Context, rev v1.PackageRevision) (v1beta1.LockPackage, bool) {
+	spec := rev.RevisionSpec()
+	ref, err := oci.ParseReference(spec.Image, oci.ParseOptions{})
+	if err != nil {
+		return v1beta1.LockPackage{}, false
+	}
+	all := r.Dependencies.Of(ctx, spec.Image, spec.Digest)
+	return v1beta1.LockPackage{
+		Name: rev.GetName(), APIVersion: new(v1.GroupVersion.String()), Kind: new(rev.PackageKind()),
+		Source: ref.Name(), Version: cmp.Or(ref.Tag, ref.Digest.String()),
+		// The API server requires a list of dependencies, also an empty one.
+		Dependencies:         append([]v1beta1.Dependency{}, dependencies(all, false)...),
+		OptionalDependencies: dependencies(all, true), Owns: graph.OwnedObjects(rev),
+	}, true
+}
+
+// dependencies returns the optional, or the other, dependencies in the form of the Lock.
+func dependencies(all []xpkg.Dependency, optional bool) []v1beta1.Dependency {
+	var out []v1beta1.Dependency
+	for _, d := range all {
+		if d.Optional != optional {
+			continue
+		}
+		dep := v1beta1.Dependency{Package: lockfile.Repository(d.Package), Constraints: d.Constraint}
+		if d.Kind != "" {
+			dep.APIVersion, dep.Kind = new(cmp.Or(d.APIVersion, v1.GroupVersion.String())), new(string(d.Kind))
+		}
+		out = append(out, dep)
+	}
+	return out
+}

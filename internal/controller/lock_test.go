@@ -1,0 +1,106 @@
+package controller_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+)
+
+// untilLocked waits until the Lock has exactly these entries, each written as
+// "REPOSITORY VERSION" and the repositories that it needs.
+func (w *town) untilLocked(t *testing.T, want ...string) {
+	t.Helper()
+	want = append(want, "stranger v1.0.0")
+	slices.Sort(want)
+	wait.Until(t, limit, fmt.Sprintf("the Lock says %q", want), func() (string, bool) {
+		lock := &v1beta1.Lock{}
+		if err := w.client.Get(t.Context(), client.ObjectKey{Name: v1beta1.LockName}, lock); err != nil {
+			return err.Error(), false
+		}
+		got := []string{}
+		for _, p := range lock.Packages {
+			line := strings.TrimPrefix(p.Source, w.repository("")) + " " + p.Version
+			for _, d := range p.Dependencies {
+				line += " " + strings.TrimPrefix(d.Package, w.repository(""))
+			}
+			got = append(got, line)
+		}
+		slices.Sort(got)
+		return fmt.Sprintf("%q", got), slices.Equal(got, want)
+	})
+}
+
+// The Lock follows from the packages, whatever becomes of it: nothing is decided from
+// what it says, so nobody is disturbed either.
+func TestLockIsDerived(t *testing.T) {
+	w := newTown(t, "")
+	w.push(t, "Provider", "lamp:v1.0.0")
+	w.push(t, "Provider", "wire:v1.0.0")
+	root := w.config(t, "locked", w.push(t, "Configuration", "house:v1.0.0", "lamp", "wire"))
+	untilHealthy(t, w.client, root)
+	whole := []string{"house v1.0.0 lamp wire", "lamp v1.0.0", "wire v1.0.0"}
+	w.untilLocked(t, whole...)
+
+	lock := &v1beta1.Lock{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.LockName}}
+	if err := w.client.Delete(t.Context(), lock); err != nil {
+		t.Fatal(err)
+	}
+	w.untilLocked(t, whole...)
+
+	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(lock), lock); err != nil {
+		t.Fatal(err)
+	}
+	twice := lock.Packages[0]
+	lock.Packages = []v1beta1.LockPackage{
+		twice, twice,
+		{Name: "", Source: "", Version: "", Dependencies: []v1beta1.Dependency{}},
+		{Name: "made-up", Kind: new("Nonsense"), Source: "registry.example.com/made/up", Version: "v0.0.1", Dependencies: []v1beta1.Dependency{{Package: "registry.example.com/made/up", Constraints: "!"}}},
+	}
+	if err := w.client.Update(t.Context(), lock); err != nil {
+		t.Fatal(err)
+	}
+	w.untilLocked(t, whole...)
+	untilHealthy(t, w.client, root)
+
+	next := w.push(t, "Configuration", "house:v1.1.0", "lamp")
+	change(t, w.client, v1.Package(root), func(p v1.Package) { p.PackageSpec().Package = next })
+	w.untilLocked(t, "house v1.1.0 lamp", "lamp v1.0.0", "wire v1.0.0")
+	moved := w.push(t, "Configuration", "villa:v1.0.0", "wire")
+	change(t, w.client, v1.Package(root), func(p v1.Package) { p.PackageSpec().Package = moved })
+	w.untilLocked(t, "villa v1.0.0 wire", "lamp v1.0.0", "wire v1.0.0")
+	if err := w.client.Delete(t.Context(), root); err != nil {
+		t.Fatal(err)
+	}
+	w.untilLocked(t, "lamp v1.0.0", "wire v1.0.0")
+	w.undisturbed(t)
+}
+
+// A revision that is not active needs nothing yet, and its package installs nothing.
+func TestInactiveRevisionNeedsNothing(t *testing.T) {
+	w := newTown(t, "")
+	w.push(t, "Provider", "idle:v1.0.0")
+	p := newConfiguration("town-waits", w.push(t, "Configuration", "waits:v1.0.0", "idle"))
+	p.Spec.RevisionActivationPolicy = v1.ManualActivation
+	create(t, w.client, p)
+	untilCondition(t, w.client, p, v1.TypeInstalled, corev1.ConditionFalse, "")
+	rev := revisionsOf(t, w.client, p)[0]
+	if got := w.all(t); !slices.Equal(got, []string{"configuration/town-waits"}) {
+		t.Errorf("there is %v", got)
+	}
+	rev.RevisionSpec().DesiredState = v1.RevisionActive
+	if err := w.client.Update(t.Context(), rev); err != nil {
+		t.Fatal(err)
+	}
+	untilHealthy(t, w.client, p)
+	w.made(t, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "town-idle"}}, "v1.0.0")
+	w.undisturbed(t)
+}

@@ -1,0 +1,210 @@
+package controller_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/testing/plane"
+	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+)
+
+func TestInstallUpgradeUninstall(t *testing.T) {
+	s := newShelf()
+	const first, second = "registry.example.com/test/lifecycle:v1.0.0", "registry.example.com/test/lifecycle:v2.0.0"
+	s.put(first, provider("lifecycle", crd("lifecycle.test", "Kept", "one"), crd("lifecycle.test", "Dropped", "one")))
+	s.put(second, provider("lifecycle", crd("lifecycle.test", "Kept", "two"), crd("lifecycle.test", "Added", "two")))
+	c := plane.Start(t, s)
+
+	p := newProvider("lifecycle", first)
+	create(t, c, p)
+	untilHealthy(t, c, p)
+	rev1 := p.Status.CurrentRevision
+	if diff := cmp.Diff([]string{"ProviderRevision/" + rev1 + "*", "Provider/lifecycle"}, owners(t, c, "kepts.lifecycle.test")); diff != "" {
+		t.Errorf("owners after the install (-want +got):\n%s", diff)
+	}
+	r := &v1.ProviderRevision{}
+	if err := c.Get(t.Context(), client.ObjectKey{Name: rev1}, r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Annotations["meta.crossplane.io/source"] != "example.org/lifecycle" {
+		t.Errorf("the annotations of the metadata did not reach the revision: %v", r.Annotations)
+	}
+	if r.Spec.Revision != 1 || len(r.Status.ObjectRefs) != 2 || r.Status.ObjectRefs[0].UID == "" {
+		t.Errorf("revision %d with objects %+v", r.Spec.Revision, r.Status.ObjectRefs)
+	}
+
+	p.Spec.Package = second
+	if err := c.Update(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	wait.Until(t, limit, "the second revision is healthy", func() (string, bool) {
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
+			return err.Error(), false
+		}
+		h := p.GetCondition(v1.TypeHealthy)
+		return fmt.Sprintf("%+v", p.Status), p.Status.CurrentRevision != rev1 && h.Status == corev1.ConditionTrue && p.Status.CurrentIdentifier == second
+	})
+	rev2 := p.Status.CurrentRevision
+	want := []string{"ProviderRevision/" + rev1, "Provider/lifecycle", "ProviderRevision/" + rev2 + "*"}
+	if diff := cmp.Diff(want, owners(t, c, "kepts.lifecycle.test")); diff != "" {
+		t.Errorf("owners after the upgrade (-want +got):\n%s", diff)
+	}
+	wait.Until(t, limit, "the old revision has released what the new one dropped", func() (string, bool) {
+		got := owners(t, c, "droppeds.lifecycle.test")
+		return fmt.Sprint(got), cmp.Equal(got, []string{"ProviderRevision/" + rev1, "Provider/lifecycle"})
+	})
+
+	if err := c.Delete(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"kepts.lifecycle.test", "droppeds.lifecycle.test", "addeds.lifecycle.test"} {
+		wait.Until(t, limit, name+" is gone", func() (string, bool) {
+			err := c.Get(t.Context(), client.ObjectKey{Name: name}, &apiextensionsv1.CustomResourceDefinition{})
+			return fmt.Sprint(err), apierrors.IsNotFound(err)
+		})
+	}
+	if n := s.lookups(first); n != 1 {
+		t.Errorf("the tag was resolved %d times, want once", n)
+	}
+}
+
+func TestTwoPackagesWithOneObject(t *testing.T) {
+	s := newShelf()
+	const a, b = "registry.example.com/test/holder:v1.0.0", "registry.example.com/test/comer:v1.0.0"
+	s.put(a, provider("holder", crd("conflict.test", "Shared", "a")))
+	s.put(b, provider("comer", crd("conflict.test", "Shared", "b"), crd("conflict.test", "Own", "b")))
+	c := plane.Start(t, s)
+
+	holder := newProvider("holder", a)
+	create(t, c, holder)
+	untilHealthy(t, c, holder)
+	comer := newProvider("comer", b)
+	create(t, c, comer)
+	untilCondition(t, c, comer, v1.TypeHealthy, corev1.ConditionFalse, "ForeignOwner: objects of the package cannot be established: CustomResourceDefinition shareds.conflict.test belongs to Provider/holder")
+	err := c.Get(t.Context(), client.ObjectKey{Name: "owns.conflict.test"}, &apiextensionsv1.CustomResourceDefinition{})
+	if !apierrors.IsNotFound(err) {
+		t.Errorf("a part of the refused package was installed (%v)", err)
+	}
+
+	if err := c.Delete(t.Context(), holder); err != nil {
+		t.Fatal(err)
+	}
+	untilHealthy(t, c, comer)
+}
+
+func TestManualActivation(t *testing.T) {
+	s := newShelf()
+	const first, second = "registry.example.com/test/manual:v1.0.0", "registry.example.com/test/manual:v2.0.0"
+	s.put(first, provider("manual", crd("manual.test", "Thing", "one")))
+	s.put(second, provider("manual", crd("manual.test", "Thing", "two")))
+	c := plane.Start(t, s)
+
+	p := newProvider("manual", first)
+	p.Spec.RevisionActivationPolicy = v1.ManualActivation
+	create(t, c, p)
+	untilCondition(t, c, p, v1.TypeInstalled, corev1.ConditionFalse, "waits to be activated")
+	rev1 := p.Status.CurrentRevision
+	activate(t, c, rev1)
+	untilCondition(t, c, p, v1.TypeInstalled, corev1.ConditionTrue, "")
+	untilHealthy(t, c, p)
+
+	p.Spec.Package = second
+	if err := c.Update(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	untilCondition(t, c, p, v1.TypeInstalled, corev1.ConditionFalse, "waits to be activated")
+	rev2 := p.Status.CurrentRevision
+	r := &v1.ProviderRevision{}
+	if err := c.Get(t.Context(), client.ObjectKey{Name: rev1}, r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Spec.DesiredState != v1.RevisionActive {
+		t.Error("the running revision was deactivated before a person activated the new one")
+	}
+	activate(t, c, rev2)
+	wait.Until(t, limit, "the old revision is inactive and the new one has the higher number", func() (string, bool) {
+		one, two := &v1.ProviderRevision{}, &v1.ProviderRevision{}
+		if err := errors.Join(c.Get(t.Context(), client.ObjectKey{Name: rev1}, one), c.Get(t.Context(), client.ObjectKey{Name: rev2}, two)); err != nil {
+			return err.Error(), false
+		}
+		return fmt.Sprintf("%+v %+v", one.Spec, two.Spec), one.Spec.DesiredState == v1.RevisionInactive && two.Spec.Revision == 2
+	})
+	untilHealthy(t, c, p)
+}
+
+func TestDependencies(t *testing.T) {
+	s := newShelf()
+	const conf, needed = "registry.example.com/test/conf:v1.0.0", "registry.example.com/test/needed:v1.2.0"
+	s.put(conf, meta("Configuration", "conf", "spec:\n  dependsOn:\n  - provider: registry.example.com/test/needed\n    version: \">=v1.1.0\"\n"))
+	s.put(needed, provider("needed", crd("needed.test", "Thing", "one")))
+	c := plane.Start(t, s)
+
+	configuration := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "conf"}, Spec: v1.ConfigurationSpec{PackageSpec: v1.PackageSpec{Package: conf}}}
+	create(t, c, configuration)
+	untilCondition(t, c, configuration, v1.TypeHealthy, corev1.ConditionFalse, "DependencyMissing: 1 dependency of 1 not installed: registry.example.com/test/needed >=v1.1.0.")
+	dependency := newProvider("needed", needed)
+	create(t, c, dependency)
+	untilHealthy(t, c, configuration)
+
+	wait.Until(t, limit, "the lock names both and the dependency", func() (string, bool) {
+		lock := &v1beta1.Lock{}
+		if err := c.Get(t.Context(), client.ObjectKey{Name: v1beta1.LockName}, lock); err != nil {
+			return err.Error(), false
+		}
+		edges := map[string]string{}
+		for _, p := range lock.Packages {
+			for _, d := range p.Dependencies {
+				edges[p.Source+" "+p.Version] = d.Package + " " + d.Constraints
+			}
+		}
+		return fmt.Sprintf("%+v", lock.Packages), edges["registry.example.com/test/conf v1.0.0"] == "registry.example.com/test/needed >=v1.1.0"
+	})
+}
+
+func TestFailuresAreReported(t *testing.T) {
+	s := newShelf()
+	const function = "registry.example.com/test/function:v1.0.0"
+	s.put(function, meta("Function", "function", ""))
+	c := plane.Start(t, s)
+
+	wrong := newProvider("wrong-kind", function)
+	create(t, c, wrong)
+	untilCondition(t, c, wrong, v1.TypeHealthy, corev1.ConditionFalse, "WrongKind: registry.example.com/test/function:v1.0.0 is a Function and not a Provider.")
+	untilCondition(t, c, wrong, v1.TypeInstalled, corev1.ConditionFalse, "WrongKind")
+
+	absent := newProvider("absent", "registry.example.com/test/absent:v1.0.0")
+	create(t, c, absent)
+	untilCondition(t, c, absent, v1.TypeHealthy, corev1.ConditionFalse, "the registry has no such tag")
+	s.put("registry.example.com/test/absent:v1.0.0", provider("absent"))
+	untilHealthy(t, c, absent)
+}
+
+func TestPause(t *testing.T) {
+	s := newShelf()
+	const ref = "registry.example.com/test/paused:v1.0.0"
+	s.put(ref, provider("paused", crd("paused.test", "Thing", "one")))
+	c := plane.Start(t, s)
+
+	p := newProvider("paused", ref)
+	p.Annotations = map[string]string{v1.AnnotationPaused: "true"}
+	create(t, c, p)
+	untilCondition(t, c, p, v1.TypeSynced, corev1.ConditionFalse, "paused")
+	p.Annotations = nil
+	if err := c.Update(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	untilHealthy(t, c, p)
+	if p.GetCondition(v1.TypeSynced).Status == corev1.ConditionFalse {
+		t.Error("the package still says that it is paused")
+	}
+}

@@ -1,0 +1,125 @@
+package controller
+
+import (
+	"context"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// A Metric is one that the manager keeps itself, beside those of the controller
+// library.
+type Metric struct {
+	Name, Type, Help string
+	Labels           []string
+}
+
+// The manager's metrics.
+var (
+	writesMetric = Metric{
+		"xpkg_object_writes_total", "counter", "Objects of packages that were written, by what was done.", []string{"action", "kind"},
+	}
+	failuresMetric = Metric{
+		"xpkg_failures_total", "counter", "Reconciliations that failed, by the code of the failure.", []string{"code"},
+	}
+	infoMetric = Metric{
+		"xpkg_package_info", "gauge", "An installed package; always 1.", []string{"kind", "package", "reference", "revision", "digest"},
+	}
+	readyMetric = Metric{
+		"xpkg_package_ready", "gauge", "1 when what a package asks for is in place and healthy, else 0.", []string{"kind", "package"},
+	}
+	stalledMetric = Metric{
+		"xpkg_package_stalled", "gauge", "1 when a package waits for somebody to mend something, else 0.", []string{"kind", "package", "reason"},
+	}
+)
+
+// Metrics lists the manager's metrics, for their documentation.
+func Metrics() []Metric {
+	return []Metric{infoMetric, readyMetric, stalledMetric, writesMetric, failuresMetric}
+}
+
+func (m Metric) counter() *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: m.Name, Help: m.Help}, m.Labels)
+}
+
+func (m Metric) gauge(v float64, labels ...string) prometheus.Metric {
+	return prometheus.MustNewConstMetric(m.desc(), prometheus.GaugeValue, v, labels...)
+}
+
+func (m Metric) desc() *prometheus.Desc { return prometheus.NewDesc(m.Name, m.Help, m.Labels, nil) }
+
+// metrics are what Prometheus is told.
+type metrics struct {
+	writes   *prometheus.CounterVec
+	failures *prometheus.CounterVec
+}
+
+func newMetrics() *metrics {
+	return &metrics{writes: writesMetric.counter(), failures: failuresMetric.counter()}
+}
+
+// wrote counts the changes of a plan that were carried out.
+func (m *metrics) wrote(p plan.Plan, written map[plan.Ref]plan.Written) {
+	for _, c := range p.Changes {
+		if _, ok := written[c.Ref]; ok {
+			m.writes.WithLabelValues(strings.ReplaceAll(string(c.Action), " ", "_"), c.Ref.Kind).Inc()
+		}
+	}
+}
+
+// register makes the metrics known until the function that it gives is called.
+func (m *metrics) register(registry prometheus.Registerer, reader client.Reader) (unregister func()) {
+	var mine []prometheus.Collector
+	for _, c := range []prometheus.Collector{m.writes, m.failures, packageMetrics{reader}} {
+		// Another manager of this process may be registered, as in tests; then its
+		// metrics stay.
+		if registry.Register(c) == nil {
+			mine = append(mine, c)
+		}
+	}
+	return func() {
+		for _, c := range mine {
+			registry.Unregister(c)
+		}
+	}
+}
+
+// packageMetrics tells of every package what its status says, at the moment when
+// it is asked, so that nothing of a package stays when it is gone.
+type packageMetrics struct{ reader client.Reader }
+
+// Describe implements prometheus.Collector.
+func (packageMetrics) Describe(out chan<- *prometheus.Desc) {
+	for _, m := range []Metric{infoMetric, readyMetric, stalledMetric} {
+		out <- m.desc()
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m packageMetrics) Collect(out chan<- prometheus.Metric) {
+	for _, kind := range v1.PackageKinds() {
+		list := v1.NewPackageList(kind)
+		if m.reader.List(context.Background(), list) != nil {
+			continue
+		}
+		for _, p := range list.Packages() {
+			s := p.PackageStatus()
+			out <- infoMetric.gauge(1, kind, p.GetName(), p.PackageSpec().Package, s.CurrentRevision, s.ResolvedDigest)
+			out <- readyMetric.gauge(boolean(p.GetCondition(v1.TypeReady).Status == corev1.ConditionTrue), kind, p.GetName())
+			stalled := p.GetCondition(v1.TypeStalled)
+			out <- stalledMetric.gauge(boolean(stalled.Status == corev1.ConditionTrue), kind, p.GetName(), string(stalled.Reason))
+		}
+	}
+}
+
+func boolean(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,430 @@
+package controller_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+)
+
+// release publishes a version of a provider with one definition that tells its version.
+func (w *town) release(t testing.TB, name, tag string, needs ...string) string {
+	t.Helper()
+	return w.pushWith(t, "Provider", name+":"+tag, crd(name+".town.test", "Thing", tag), needs...)
+}
+
+func definitionOf(name string) string { return "things." + name + ".town.test" }
+
+// toWait is a town whose packages have so long to become healthy.
+func toWait(t testing.TB, upgrades graph.Policy, deadline time.Duration) *town {
+	t.Helper()
+	s := alone(t)
+	s.options.ActivationDeadline = deadline
+	return settle(t, s, controller.Dependencies{Upgrades: upgrades})
+}
+
+// provider makes a Provider town-NAME at a version.
+func (w *town) provider(t *testing.T, name, tag string) *v1.Provider {
+	t.Helper()
+	p := newProvider("town-"+name, w.repository(name)+":"+tag)
+	create(t, w.client, p)
+	untilSettled(t, w.stand, p)
+	return p
+}
+
+// child is a package that was installed for others, once it is settled at a version.
+func (w *town) child(t *testing.T, name, tag string) *v1.Provider {
+	t.Helper()
+	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "town-" + name}}
+	until(t, w.client, p, "is ready at "+tag, func(p *v1.Provider) bool {
+		ready := p.GetCondition(v1.TypeReady)
+		return strings.HasSuffix(p.Spec.Package, ":"+tag) && ready.Status == corev1.ConditionTrue && ready.ObservedGeneration == p.Generation
+	})
+	w.has(t, name, tag)
+	return p
+}
+
+// has checks the version of what is established of a provider.
+func (w *town) has(t *testing.T, name, tag string) {
+	t.Helper()
+	wait.Until(t, limit, name+" is established at "+tag, func() (string, bool) {
+		d := definition()
+		if err := w.client.Get(t.Context(), client.ObjectKey{Name: definitionOf(name)}, d); err != nil {
+			return err.Error(), false
+		}
+		got := d.Spec.Versions[0].Schema.OpenAPIV3Schema.Description
+		return got, got == tag
+	})
+}
+
+func (w *town) ask(t *testing.T, p *v1.Provider, tag string) {
+	t.Helper()
+	change(t, w.client, p, func(p *v1.Provider) {
+		p.Spec.Package = p.Spec.Package[:strings.LastIndex(p.Spec.Package, ":")+1] + tag
+	})
+}
+
+// moment is what was established after one change in the cluster: the versions of
+// definitions, and the versions of the providers that were ready.
+type moment struct {
+	version           int64
+	what              string
+	established, able map[string]string
+}
+
+// diary follows the definitions and revisions of providers of a town. The versions of a
+// cluster give all changes one order.
+type diary struct {
+	mu      sync.Mutex
+	entries []entry
+}
+
+type entry struct {
+	version  int64
+	able     bool
+	name, is string
+}
+
+func (w *town) keepDiary(t *testing.T) *diary {
+	t.Helper()
+	d := &diary{}
+	ctx, cancel := context.WithCancel(t.Context())
+	var followers sync.WaitGroup
+	for _, list := range []client.ObjectList{&apiextensionsv1.CustomResourceDefinitionList{}, &v1.ProviderRevisionList{}} {
+		events, err := w.client.Watch(ctx, list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		followers.Go(func() {
+			defer events.Stop()
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case e, ok := <-events.ResultChan():
+					if !ok {
+						return
+					}
+					d.note(e)
+				}
+			}
+		})
+	}
+	t.Cleanup(func() {
+		cancel()
+		followers.Wait()
+	})
+	return d
+}
+
+func (d *diary) note(e watch.Event) {
+	var n entry
+	switch o := e.Object.(type) {
+	case *apiextensionsv1.CustomResourceDefinition:
+		n.name = strings.TrimSuffix(strings.TrimPrefix(o.Name, "things."), ".town.test")
+		n.is = o.Spec.Versions[0].Schema.OpenAPIV3Schema.Description
+	case *v1.ProviderRevision:
+		n.able, n.name = true, strings.TrimPrefix(o.Labels[v1.LabelPackage], "town-")
+		ready := o.GetCondition(v1.TypeReady)
+		if o.Spec.DesiredState != v1.RevisionActive || ready.Status != corev1.ConditionTrue || o.Status.ObservedGeneration != o.Generation {
+			return
+		}
+		n.is = o.Spec.Image[strings.LastIndex(o.Spec.Image, ":")+1:]
+	default:
+		return
+	}
+	if e.Type == watch.Deleted {
+		return
+	}
+	n.version, _ = strconv.ParseInt(e.Object.(client.Object).GetResourceVersion(), 10, 64)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.entries = append(d.entries, n)
+}
+
+// moments are what was established after each change, in their order.
+func (d *diary) moments() []moment {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	slices.SortFunc(d.entries, func(a, b entry) int { return cmp.Compare(a.version, b.version) })
+	var out []moment
+	established, able := map[string]string{}, map[string]string{}
+	for _, e := range d.entries {
+		if e.able {
+			able[e.name] = e.is
+		} else {
+			established[e.name] = e.is
+		}
+		out = append(out, moment{e.version, fmt.Sprintf("%+v", e), clone(established), clone(able)})
+	}
+	return out
+}
+
+func clone(m map[string]string) map[string]string {
+	out := map[string]string{}
+	for k, v := range m {
+		out[k] = v
+	}
+	return out
+}
+
+// never checks that there was no moment in which the objects of a provider were those
+// of a version while another one was not ready, or not established, at its own.
+func (d *diary) never(t *testing.T, name, tag, without, at string) {
+	t.Helper()
+	seen := false
+	for _, m := range d.moments() {
+		if m.established[name] != tag {
+			continue
+		}
+		seen = true
+		if m.established[without] != at || m.able[without] != at {
+			t.Fatalf("%s is established at %s, and %s is established at %q and ready at %q (%s)", name, tag, without, m.established[without], m.able[without], m.what)
+		}
+	}
+	if !seen {
+		t.Errorf("the diary does not know of %s at %s", name, tag)
+	}
+}
+
+// Parents and what they need move in one step, whatever its form: what is needed comes
+// first, and nothing of a parent is there before that works. What waits is woken: by itself
+// it would look again after longer than a test waits.
+func TestMovesWithItsParent(t *testing.T) {
+	for name, tc := range map[string]struct {
+		policy graph.Policy
+		// packages are the versions of each: its needs in the first one and in the second.
+		packages map[string][2][]string
+		// before are pairs of which the first one waits for the second.
+		before [][2]string
+		down   bool
+	}{
+		"one": {
+			policy:   graph.Upgrade,
+			packages: map[string][2][]string{"root": {{"leaf <v2"}, {"leaf >=v2"}}, "leaf": {}},
+			before:   [][2]string{{"root", "leaf"}},
+		},
+		"chain": {
+			policy:   graph.Upgrade,
+			packages: map[string][2][]string{"root": {{"mid <v2"}, {"mid >=v2"}}, "mid": {{"leaf <v2"}, {"leaf >=v2"}}, "leaf": {}},
+			before:   [][2]string{{"root", "mid"}, {"mid", "leaf"}},
+		},
+		"diamond": {
+			policy: graph.Upgrade,
+			packages: map[string][2][]string{
+				"root": {{"left <v2", "right <v2"}, {"left >=v2", "right >=v2"}}, "left": {{"leaf <v2"}, {"leaf >=v2"}}, "right": {{"leaf <v2"}, {"leaf >=v2"}}, "leaf": {},
+			},
+			before: [][2]string{{"root", "left"}, {"root", "right"}, {"left", "leaf"}, {"right", "leaf"}},
+		},
+		"down": {
+			policy:   graph.UpgradeOrDowngrade,
+			packages: map[string][2][]string{"root": {{"leaf <v2"}, {"leaf >=v2"}}, "leaf": {}},
+			before:   [][2]string{{"root", "leaf"}},
+			down:     true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newTown(t, tc.policy)
+			from, to := "v1.0.0", "v2.0.0"
+			for name, needs := range tc.packages {
+				w.release(t, name, from, needs[0]...)
+				w.release(t, name, to, needs[1]...)
+			}
+			if tc.down {
+				from, to = to, from
+			}
+			root := w.provider(t, "root", from)
+			diary := w.keepDiary(t)
+			w.ask(t, root, to)
+			untilSettled(t, w.stand, root)
+			for name := range tc.packages {
+				if name != "root" {
+					w.child(t, name, to)
+				}
+				w.has(t, name, to)
+			}
+			for _, pair := range tc.before {
+				diary.never(t, pair[0], to, pair[1], to)
+			}
+			w.undisturbed(t)
+		})
+	}
+}
+
+// What cannot be had, or cannot be established, is found out before anything moves. The
+// parent says so, and is brought back when its time is over.
+func TestNothingMovesByHalf(t *testing.T) {
+	for name, tc := range map[string]struct {
+		// next publishes version 2 of the leaf and of the root, and spoils something.
+		next func(t *testing.T, w *town)
+		// why is what the parent says.
+		why []string
+	}{
+		"no content": {func(t *testing.T, w *town) {
+			w.release(t, "leaf", "v2.0.0")
+			w.release(t, "root", "v2.0.0", "leaf >=v2")
+			w.registry.does(func(rw http.ResponseWriter, r *http.Request) bool {
+				return strings.Contains(r.URL.Path, "/town/leaf/") && strings.Contains(r.URL.Path, "/blobs/") && answer(http.StatusServiceUnavailable)(rw, r)
+			})
+		}, []string{"RegistryUnavailable: ", "town/leaf"}},
+		"content that is gone": {func(t *testing.T, w *town) {
+			w.release(t, "leaf", "v2.0.0")
+			w.release(t, "root", "v2.0.0", "leaf >=v2")
+			w.registry.does(func(rw http.ResponseWriter, r *http.Request) bool {
+				return strings.HasSuffix(r.URL.Path, "/town/leaf/manifests/v2.0.0") && answer(http.StatusNotFound)(rw, r)
+			})
+		}, []string{"Unsolvable: ", "town/leaf >=v2"}},
+		"damaged objects": {func(t *testing.T, w *town) {
+			w.pushWith(t, "Provider", "leaf:v2.0.0", strings.Replace(crd("leaf.town.test", "Thing", "v2.0.0"), "scope: Cluster", "scope: Everywhere", 1))
+			w.release(t, "root", "v2.0.0", "leaf >=v2")
+		}, []string{"town/leaf:v2.0.0", "which town-root needs", "scope"}},
+		"objects of the leaf that somebody else holds": {func(t *testing.T, w *town) {
+			w.release(t, "holder", "v1.0.0")
+			w.provider(t, "holder", "v1.0.0")
+			w.pushWith(t, "Provider", "leaf:v2.0.0", crd("leaf.town.test", "Thing", "v2.0.0")+crd("holder.town.test", "Thing", "leaf"))
+			w.release(t, "root", "v2.0.0", "leaf >=v2")
+		}, []string{"ForeignOwner: ", "town/leaf brings, belongs to ProviderRevision/town-holder-", "things.holder.town.test"}},
+		"objects of the root that somebody else holds": {func(t *testing.T, w *town) {
+			w.release(t, "holder", "v1.0.0")
+			w.provider(t, "holder", "v1.0.0")
+			w.release(t, "leaf", "v2.0.0")
+			w.pushWith(t, "Provider", "root:v2.0.0", crd("root.town.test", "Thing", "v2.0.0")+crd("holder.town.test", "Thing", "root"), "leaf >=v2")
+		}, []string{"ForeignOwner: ", "things.holder.town.test"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := toWait(t, graph.Upgrade, 2*time.Second)
+			w.release(t, "leaf", "v1.0.0")
+			w.release(t, "root", "v1.0.0", "leaf <v2")
+			root := w.provider(t, "root", "v1.0.0")
+			tc.next(t, w)
+			leaf := w.child(t, "leaf", "v1.0.0")
+			diary := w.keepDiary(t)
+			w.ask(t, root, "v2.0.0")
+			until(t, w.client, root, "is brought back", func(p *v1.Provider) bool {
+				return p.Status.Rollback != nil && rolledBack(p)
+			})
+			for _, part := range tc.why {
+				if !strings.Contains(root.Status.Rollback.Message, part) {
+					t.Errorf("%q is not in what it says: %s", part, root.Status.Rollback.Message)
+				}
+			}
+			untilStates(t, w.stand, root, "v2.0.0:2", "v1.0.0:3*")
+			now := w.child(t, "leaf", "v1.0.0")
+			if leaf.Generation != now.Generation {
+				t.Errorf("the leaf was moved: its generation was %d and is %d", leaf.Generation, now.Generation)
+			}
+			for _, m := range diary.moments() {
+				if m.established["root"] == "v2.0.0" || m.established["leaf"] == "v2.0.0" {
+					t.Errorf("something has moved: %s", m.what)
+				}
+			}
+			w.undisturbed(t)
+		})
+	}
+}
+
+// What only shows itself while it is carried out is taken back: what was moved for a
+// version that is brought back goes back with it.
+func TestMovesAreTakenBack(t *testing.T) {
+	for name, tc := range map[string]struct{ leaf, root string }{
+		"the leaf does not become healthy": {crd("leaf.town.test", "Thing", denied), crd("root.town.test", "Thing", "v2.0.0")},
+		"the root does not become healthy": {crd("leaf.town.test", "Thing", "v2.0.0"), crd("root.town.test", "Thing", denied)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := toWait(t, graph.Upgrade, 3*time.Second)
+			denyCRDs(t, w.stand)
+			w.release(t, "leaf", "v1.0.0")
+			w.release(t, "root", "v1.0.0", "leaf <v2")
+			w.pushWith(t, "Provider", "leaf:v2.0.0", tc.leaf)
+			w.pushWith(t, "Provider", "root:v2.0.0", tc.root, "leaf >=v2")
+			root := w.provider(t, "root", "v1.0.0")
+			w.child(t, "leaf", "v1.0.0")
+			w.ask(t, root, "v2.0.0")
+			until(t, w.client, root, "is brought back", func(p *v1.Provider) bool { return p.Status.Rollback != nil && rolledBack(p) })
+			if message := root.Status.Rollback.Message; !strings.Contains(message, "AdmissionDenied") {
+				t.Errorf("the reason is not told: %s", message)
+			}
+			leaf := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "town-leaf"}}
+			until(t, w.client, leaf, "runs the version before", func(p *v1.Provider) bool {
+				a := p.Status.Activation
+				return a != nil && a.Healthy && a.Revision == activeAt(t, w, leaf, "v1.0.0")
+			})
+			w.has(t, "leaf", "v1.0.0")
+			w.has(t, "root", "v1.0.0")
+			until(t, w.client, root, "has what it needs", func(p *v1.Provider) bool {
+				for _, rev := range revisionsOf(t, w.client, p) {
+					s := rev.RevisionStatus()
+					if rev.RevisionSpec().DesiredState == v1.RevisionActive {
+						return rev.GetCondition(v1.TypeReady).Status == corev1.ConditionTrue && s.InvalidDependencies == 0
+					}
+				}
+				return false
+			})
+			// What others need later does not bring about what was given up.
+			w.push(t, "Provider", "other:v1.0.0")
+			third := w.config(t, "third", w.push(t, "Configuration", "third:v1.0.0", "other", "leaf"))
+			untilHealthy(t, w.client, third)
+			w.has(t, "leaf", "v1.0.0")
+			if activeAt(t, w, leaf, "v1.0.0") == "none" {
+				t.Error("the leaf has moved again")
+			}
+			w.undisturbed(t)
+		})
+	}
+}
+
+// activeAt is the active revision of a package if that has a version.
+func activeAt(t *testing.T, w *town, p v1.Package, tag string) string {
+	t.Helper()
+	for _, rev := range revisionsOf(t, w.client, p) {
+		if rev.RevisionSpec().DesiredState == v1.RevisionActive && strings.HasSuffix(rev.RevisionSpec().Image, ":"+tag) {
+			return rev.GetName()
+		}
+	}
+	return "none"
+}
+
+// With the policy None nothing is moved for anybody: the parent says what to do, and
+// goes on when a person has done it. Its needs count from then on, too.
+func TestAPersonMoves(t *testing.T) {
+	w := newTown(t, graph.None)
+	w.release(t, "leaf", "v1.0.0")
+	w.release(t, "root", "v1.0.0", "leaf <v2")
+	w.release(t, "leaf", "v2.0.0")
+	w.release(t, "root", "v2.0.0", "leaf >=v2")
+	root := w.provider(t, "root", "v1.0.0")
+	leaf := w.child(t, "leaf", "v1.0.0")
+	diary := w.keepDiary(t)
+	w.ask(t, root, "v2.0.0")
+	untilCondition(t, w.client, root, v1.TypeHealthy, corev1.ConditionFalse, "town/leaf is installed at v1.0.0, and >=v2 is needed. Move the dependency")
+	if root.GetCondition(v1.TypeStalled).Status != corev1.ConditionTrue {
+		t.Error("it does not wait for a person")
+	}
+	w.has(t, "root", "v1.0.0")
+	w.ask(t, leaf, "v2.0.0")
+	untilSettled(t, w.stand, root)
+	w.has(t, "root", "v2.0.0")
+	diary.never(t, "root", "v2.0.0", "leaf", "v2.0.0")
+	w.ask(t, leaf, "v1.0.0")
+	untilCondition(t, w.client, root, v1.TypeHealthy, corev1.ConditionFalse, "DependencyVersion: ")
+	w.ask(t, leaf, "v2.0.0")
+	untilSettled(t, w.stand, root)
+	w.undisturbed(t)
+}

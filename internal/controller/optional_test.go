@@ -1,0 +1,102 @@
+package controller_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+)
+
+// A package that works with another one installs without it. When that comes, at
+// whatever version, it is looked at; nobody else is.
+func TestOptionalDependencies(t *testing.T) {
+	w := newTown(t, graph.None)
+	first := w.push(t, "Provider", "relay:v1.0.0")
+	second := w.push(t, "Provider", "relay:v2.0.0")
+	guild := w.config(t, "guild", w.push(t, "Configuration", "guild:v1.0.0", "?relay <v2"))
+	w.lacks(t, guild, "relay <v2")
+	if got := w.all(t); !slices.Equal(got, []string{"configuration/town-guild"}) {
+		t.Errorf("there is %v", got)
+	}
+	if e := w.entry(t, "town/guild"); len(e.Dependencies) != 0 || len(e.OptionalDependencies) != 1 || e.OptionalDependencies[0].Constraints != "<v2" {
+		t.Errorf("the Lock says %+v", e)
+	}
+
+	relay := newProvider("town-by-hand", first)
+	create(t, w.client, relay)
+	untilHealthy(t, w.client, relay)
+	w.lacks(t, guild)
+	change(t, w.client, relay, func(p *v1.Provider) { p.Spec.Package = second })
+	untilCondition(t, w.client, guild, v1.TypeHealthy, corev1.ConditionFalse, "DependencyVersion: dependencies at a version that does not fit: "+w.repository("relay")+" is installed at v2.0.0, and the package works only with <v2")
+	untilHealthy(t, w.client, relay)
+	change(t, w.client, relay, func(p *v1.Provider) { p.Spec.Package = first })
+	w.lacks(t, guild)
+	change(t, w.client, relay, func(p *v1.Provider) { p.Spec.Package = second })
+	untilCondition(t, w.client, guild, v1.TypeHealthy, corev1.ConditionFalse, "works only with <v2")
+	w.remove(t, relay)
+	w.lacks(t, guild, "relay <v2")
+
+	// It may come at a version that does not fit, too.
+	relay = newProvider("town-by-hand", second)
+	create(t, w.client, relay)
+	untilCondition(t, w.client, guild, v1.TypeHealthy, corev1.ConditionFalse, "works only with <v2")
+	w.undisturbed(t)
+}
+
+// worksWithout lets others need what a package works with: it comes at a version with
+// which that works, or not at all.
+func (w *town) worksWithout(t *testing.T) {
+	club := w.config(t, "club", w.push(t, "Configuration", "club:v1.0.0", "?relay <v2"))
+	w.lacks(t, club, "relay <v2")
+	fan := w.config(t, "fan", w.push(t, "Configuration", "fan:v1.0.0", "relay"))
+	relay := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "town-relay"}}
+	w.made(t, relay, "v1.0.0")
+	untilHealthy(t, w.client, fan)
+	w.lacks(t, club)
+	w.remove(t, fan)
+	w.remove(t, relay)
+	rival := w.config(t, "rival", w.push(t, "Configuration", "rival:v1.0.0", "relay v2"))
+	untilCondition(t, w.client, rival, v1.TypeHealthy, corev1.ConditionFalse, "configuration/town-club works only with "+w.repository("relay")+" <v2")
+	w.lacks(t, club, "relay <v2")
+	w.remove(t, rival)
+	w.remove(t, club)
+}
+
+// lacks waits until a package is healthy and says that these optional ones are absent.
+func (w *town) lacks(t *testing.T, p v1.Package, want ...string) {
+	t.Helper()
+	for i := range want {
+		want[i] = w.repository(want[i])
+	}
+	untilHealthy(t, w.client, p)
+	eventually(t, fmt.Sprintf("%q is told to be absent", want), func() bool {
+		revs := revisionsOf(t, w.client, p)
+		return len(revs) == 1 && slices.Equal(revs[0].RevisionStatus().AbsentOptionalDependencies, want)
+	})
+}
+
+// entry is what the Lock says of a repository.
+func (w *town) entry(t *testing.T, repository string) v1beta1.LockPackage {
+	t.Helper()
+	var out v1beta1.LockPackage
+	eventually(t, repository+" is in the Lock", func() bool {
+		lock := &v1beta1.Lock{}
+		if err := w.client.Get(t.Context(), client.ObjectKey{Name: v1beta1.LockName}, lock); err != nil {
+			t.Fatal(err)
+		}
+		at := slices.IndexFunc(lock.Packages, func(p v1beta1.LockPackage) bool { return strings.HasSuffix(p.Source, repository) })
+		if at >= 0 {
+			out = lock.Packages[at]
+		}
+		return at >= 0
+	})
+	return out
+}

@@ -1,0 +1,120 @@
+package orphans
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/xpkg-dev/xpkg/apis"
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/imageconfig"
+	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// lateCache is a cache that has not seen any revision yet.
+type lateCache struct{ client.Client }
+
+func (c lateCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if _, ok := list.(v1.PackageRevisionList); ok {
+		return nil
+	}
+	return c.Client.List(ctx, list, opts...)
+}
+
+// emptyContent has packages without dependencies and without objects.
+type emptyContent struct{ state.Content }
+
+func (emptyContent) Read(context.Context, fetch.Origin, oci.Digest, bool) (*xpkg.Package, error) {
+	return &xpkg.Package{Meta: xpkg.Meta{Kind: xpkg.Provider}}, nil
+}
+
+func (emptyContent) Locate(_ context.Context, image string, _ []corev1.LocalObjectReference, _ corev1.PullPolicy) (fetch.Origin, imageconfig.Route, error) {
+	return fetch.Plain(oci.MustParseReference(image)), imageconfig.Route{Image: image}, nil
+}
+
+func (emptyContent) Places(context.Context) (func(string) string, error) {
+	return func(repository string) string { return repository }, nil
+}
+
+// clusterWithResources has a package's CRD, with one custom resource.
+type clusterWithResources struct{ owner metav1.OwnerReference }
+
+func (clusterWithResources) Identity(context.Context) (types.UID, error) { return "cluster", nil }
+
+func (c clusterWithResources) Metadata(_ context.Context, refs []plan.Ref) (map[plan.Ref]plan.Live, error) {
+	out := map[plan.Ref]plan.Live{}
+	for _, ref := range refs {
+		out[ref] = plan.Live{Ref: ref, UID: "crd", ResourceVersion: "1", Owners: []metav1.OwnerReference{c.owner}}
+	}
+	return out, nil
+}
+
+func (clusterWithResources) Preflight(_ context.Context, p plan.Plan, _ apply.Content) (plan.Plan, error) {
+	return p, nil
+}
+
+func (clusterWithResources) CountCustomResources(_ context.Context, names []string) ([]planner.CustomResources, error) {
+	var out []planner.CustomResources
+	for _, name := range names {
+		out = append(out, planner.CustomResources{Definition: name, Count: 1})
+	}
+	return out, nil
+}
+
+func (clusterWithResources) ClusterScoped(context.Context) (map[schema.GroupResource]bool, error) {
+	return map[schema.GroupResource]bool{}, nil
+}
+
+// Whether custom resources would be deleted with an orphan is decided from the API server: the cache may
+// not have seen yet which objects the orphan owns.
+func TestAnOrphanWithCustomResourcesIsRetainedWhileTheCacheIsBehind(t *testing.T) {
+	scheme, err := apis.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest := "sha256:" + strings.Repeat("1", 64)
+	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "boats", UID: "package", Generation: 1, Labels: map[string]string{"xpkg.dev/auto-installed": "true"}}}
+	p.Spec.Package = "registry.example.com/boats:v1"
+	p.Status.CurrentIdentifier, p.Status.ResolvedDigest, p.Status.ObservedGeneration = p.Spec.Package, digest, 1
+	rev := &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: "boats-1", UID: "revision", Labels: map[string]string{v1.LabelPackage: "boats"}}}
+	rev.Spec.Image, rev.Spec.Digest, rev.Spec.DesiredState, rev.Spec.Revision = p.Spec.Package, digest, v1.RevisionActive, 1
+	rev.Status.ObjectRefs = []v1.TypedReference{{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: "boats.test", UID: "crd"}}
+	live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(p, rev).WithStatusSubresource(p, rev).Build()
+	r := New(Config{
+		Client: lateCache{live}, Live: live,
+		Cluster: clusterWithResources{metav1.OwnerReference{
+			APIVersion: v1.GroupVersion.String(), Kind: "ProviderRevision", Name: rev.Name, UID: rev.UID, Controller: new(true),
+		}},
+		Packages:     state.Packages{Content: emptyContent{}, Origins: emptyContent{}, Namespace: "crossplane-system"},
+		Dependencies: &state.Dependencies{Content: emptyContent{}},
+		Events:       events.NewFakeRecorder(8), Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		RollbackWindow: func(v1.Package, []v1.PackageRevision) time.Duration { return 0 },
+	})
+	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := live.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
+		t.Errorf("the orphan was deleted with its custom resources: %v", err)
+	}
+	if r.retained[p.UID] != "there are custom resources of boats.test" {
+		t.Errorf("retained because of %q", r.retained)
+	}
+}

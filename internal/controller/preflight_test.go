@@ -1,0 +1,143 @@
+package controller_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+)
+
+// A new version that changes the scope of one of three CRDs is rolled back at once, and
+// none of the three is written.
+func TestAnUpdateThatTheAPIServerRejectsWritesNothing(t *testing.T) {
+	s := alone(t)
+	s.options.ActivationDeadline = time.Hour
+	r := newRegistry(t)
+	const group = "scope.preflight.test"
+	kinds := []string{"One", "Two", "Three"}
+	stream := func(description, scope string) string {
+		out := provider("scope")
+		for _, kind := range kinds {
+			out += crd(group, kind, description)
+		}
+		return strings.Replace(out, "scope: Cluster", "scope: "+scope, 1)
+	}
+	first, _ := r.push(t, "acme/scope:v1", stream("one", "Cluster"))
+	second, _ := r.push(t, "acme/scope:v2", stream("two", "Namespaced"))
+	s.start(t)
+	p := newProvider("scope", first)
+	create(t, s.client, p)
+	untilSettled(t, s, p)
+	running := p.Status.CurrentRevision
+	change(t, s.client, p, func(p *v1.Provider) { p.Spec.Package = second })
+	untilRolledBack(t, s, p)
+	if b := p.Status.Rollback; b.To != running || !strings.HasPrefix(b.Message, "ImmutableField: ") || !strings.Contains(b.Message, "ones."+group+": spec.scope is Cluster and cannot become Namespaced") {
+		t.Errorf("rolled back: %+v", b)
+	}
+	for _, kind := range kinds {
+		name := strings.ToLower(kind) + "s." + group
+		if got := described(t, s, name); got != "one" {
+			t.Errorf("%s was written: it is of version %s", name, got)
+		}
+		untilOwners(t, s, name, "ProviderRevision/"+running+"*", "Provider/scope", "ProviderRevision/"+p.Status.Rollback.From)
+	}
+	remove(t, s, p)
+}
+
+// An update drops the stored version of kinds without custom resources by itself. With
+// custom resources it writes nothing, and the message has the way out.
+func TestAnUpdateDropsStoredVersionsWithoutObjects(t *testing.T) {
+	s := alone(t)
+	s.options.ActivationDeadline = time.Hour
+	r := newRegistry(t)
+	const group = "stored.preflight.test"
+	stream := func(version string) string {
+		return strings.ReplaceAll(provider("stored")+crd(group, "Empty", version)+crd(group, "Used", version), "name: v1\n", "name: "+version+"\n")
+	}
+	one, _ := r.push(t, "acme/stored:v1", stream("v1"))
+	two, _ := r.push(t, "acme/stored:v2", stream("v2"))
+	s.start(t)
+	p := newProvider("stored", one)
+	create(t, s.client, p)
+	untilSettled(t, s, p)
+	used := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/v1", "kind": "Used", "metadata": map[string]any{"name": "u"}}}
+	create(t, s.client, used)
+	change(t, s.client, p, func(p *v1.Provider) { p.Spec.Package = two })
+	untilRolledBack(t, s, p)
+	if b := p.Status.Rollback; !strings.HasPrefix(b.Message, "StoredVersionInUse: ") || !strings.Contains(b.Message, "useds."+group) || strings.Contains(b.Message, "emptys."+group) {
+		t.Errorf("rolled back: %+v", b)
+	}
+	for _, name := range []string{"emptys." + group, "useds." + group} {
+		if got := described(t, s, name); got != "v1" {
+			t.Errorf("%s was written: it is of version %s", name, got)
+		}
+	}
+	if err := s.client.Delete(t.Context(), used); err != nil {
+		t.Fatal(err)
+	}
+	change(t, s.client, p, func(p *v1.Provider) {
+		metav1.SetMetaDataAnnotation(&p.ObjectMeta, "retry", "1")
+		p.Spec.RevisionHistoryLimit = new(int64(5))
+	})
+	untilSettled(t, s, p)
+	for _, name := range []string{"emptys." + group, "useds." + group} {
+		var d apiextensionsv1.CustomResourceDefinition
+		if err := s.client.Get(t.Context(), client.ObjectKey{Name: name}, &d); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(d.Status.StoredVersions, []string{"v2"}) || len(d.Spec.Versions) != 1 {
+			t.Errorf("%s: stored versions %v, %d versions", name, d.Status.StoredVersions, len(d.Spec.Versions))
+		}
+	}
+	remove(t, s, p)
+}
+
+// denied is the description of the CRDs that the policy of denyCRDs denies.
+const denied = "denied"
+
+// denyCRDs creates an admission policy of the cluster that denies some CRDs, and waits
+// until it works.
+func denyCRDs(t *testing.T, s *stand) {
+	t.Helper()
+	const rule = "!object.spec.versions.exists(v, has(v.schema.openAPIV3Schema.description) && v.schema.openAPIV3Schema.description == '" + denied + "')"
+	policy := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": map[string]any{"name": "crds.preflight.test"},
+		"spec": map[string]any{
+			"matchConstraints": map[string]any{"resourceRules": []any{map[string]any{
+				"apiGroups": []any{"apiextensions.k8s.io"}, "apiVersions": []any{"v1"}, "operations": []any{"CREATE", "UPDATE"}, "resources": []any{"customresourcedefinitions"},
+			}}},
+			"validations": []any{map[string]any{"expression": rule, "message": "the policy of the cluster"}},
+		},
+	}}
+	binding := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding", "metadata": map[string]any{"name": "crds.preflight.test"},
+		"spec": map[string]any{"policyName": "crds.preflight.test", "validationActions": []any{"Deny"}},
+	}}
+	for _, o := range []*unstructured.Unstructured{policy, binding} {
+		if err := s.client.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := s.client.Delete(context.Background(), o); client.IgnoreNotFound(err) != nil {
+				t.Error(err)
+			}
+		})
+	}
+	var probe apiextensionsv1.CustomResourceDefinition
+	if err := yaml.Unmarshal([]byte(crd("probe.preflight.test", "Probe", denied)), &probe); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the policy denies", func() bool {
+		return strings.Contains(fmt.Sprint(s.client.Create(t.Context(), probe.DeepCopy(), client.DryRunAll)), "the policy of the cluster")
+	})
+}

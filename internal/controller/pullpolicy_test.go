@@ -1,0 +1,285 @@
+package controller_test
+
+import (
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/cache"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+)
+
+// cell is one cell of the table of pull policies (packages guide,
+// "spec.packagePullPolicy"), with a registry and a package of its own.
+type cell struct {
+	name   string
+	policy corev1.PullPolicy
+	// tag is empty for a package that is named by its digest alone, and digest
+	// says that the digest is part of the name.
+	tag    string
+	digest bool
+
+	registry      *registry
+	first, second oci.Digest
+	p             *v1.Provider
+}
+
+// follows says that the package asks again what its tag stands for.
+func (c *cell) follows() bool { return c.policy == corev1.PullAlways && !c.digest }
+
+func (c *cell) stream(version string) string {
+	return provider(c.name, crd(c.name+".test", "Thing", version))
+}
+
+func (c *cell) repository() string { return "acme/" + c.name }
+
+// prepare pushes the first version, and puts it into the package cache when it is
+// never pulled.
+func (c *cell) prepare(t *testing.T, s *stand) {
+	t.Helper()
+	c.registry = newRegistry(t)
+	tag := c.tag
+	if tag == "" {
+		tag = "any"
+	}
+	ref, d := c.registry.push(t, c.repository()+":"+tag, c.stream("one"))
+	c.first = d
+	if c.tag == "" {
+		ref = strings.TrimSuffix(ref, ":"+tag)
+	}
+	if c.digest {
+		ref += "@" + d.String()
+	}
+	c.p = newProvider(c.name, ref)
+	c.p.Spec.PackagePullPolicy = c.policy
+	if c.policy == corev1.PullNever {
+		c.sideload(t, s)
+	}
+}
+
+// sideload does what `xpkg cache add FILE --as REFERENCE` does.
+func (c *cell) sideload(t *testing.T, s *stand) {
+	t.Helper()
+	packages, err := cache.Open(s.folder, cache.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := t.TempDir() + "/package.xpkg"
+	file(t, path, c.stream("one"))
+	if _, err := packages.Add(t.Context(), path, c.p.Spec.Package); err != nil {
+		t.Fatal(err)
+	}
+	if err := packages.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// quiet fails the test when the registry of the cell was asked anything.
+func (c *cell) quiet(t *testing.T, s *stand, when string) {
+	t.Helper()
+	if seen := c.registry.asked(""); len(seen) > 0 {
+		t.Errorf("%s %s asked a registry: %v", c.name, when, seen)
+	}
+}
+
+// still checks that the package is healthy with the content it has.
+func (c *cell) still(t *testing.T, s *stand, want oci.Digest, when string) {
+	t.Helper()
+	untilHealthy(t, s.client, c.p)
+	if got := c.p.Status.ResolvedDigest; got != want.String() {
+		t.Errorf("%s %s stands for %s, want %s", c.name, when, got, want)
+	}
+}
+
+func cells() []*cell {
+	var out []*cell
+	for _, k := range []struct {
+		name, tag string
+		digest    bool
+	}{
+		{"semver", "v1.3.0", false}, {"digest", "", true}, {"tagdigest", "v1.3.0", true}, {"channel", "latest", false},
+	} {
+		for _, policy := range []corev1.PullPolicy{corev1.PullIfNotPresent, corev1.PullAlways, corev1.PullNever} {
+			out = append(out, &cell{name: "policy-" + k.name + "-" + strings.ToLower(string(policy)), policy: policy, tag: k.tag, digest: k.digest})
+		}
+	}
+	return out
+}
+
+// Every cell of the guide's table, through the life of a package: install, restart of
+// the manager, a tag that moves, a cache that is lost, a registry that is down, and
+// one that asks for fewer requests. Zeros are counted where packages are dialed and
+// at the registry.
+func TestPullPolicies(t *testing.T) {
+	s := alone(t)
+	all := cells()
+	for _, c := range all {
+		c.prepare(t, s)
+	}
+	stop := s.start(t)
+	for _, c := range all {
+		create(t, s.client, c.p)
+	}
+	for _, c := range all {
+		c.still(t, s, c.first, "after the install")
+		switch heads := len(c.registry.asked("HEAD")) > 0; {
+		case c.policy == corev1.PullNever:
+			c.quiet(t, s, "when it was installed")
+			if n := s.dials.to(c.registry.address); n > 0 {
+				t.Errorf("%s dialed %d times", c.name, n)
+			}
+		case heads == c.digest:
+			t.Errorf("%s asked %v", c.name, c.registry.asked(""))
+		}
+	}
+
+	stop()
+	forget(all)
+	stop = s.start(t)
+	lookAgain(t, s, all)
+	for _, c := range all {
+		c.still(t, s, c.first, "after a restart")
+		if c.follows() {
+			eventually(t, c.name+" is looked up", func() bool { return len(c.registry.asked("HEAD")) > 0 })
+			if gets := c.registry.asked("GET"); len(gets) > 0 {
+				t.Errorf("%s downloads what it has: %v", c.name, gets)
+			}
+			continue
+		}
+		c.quiet(t, s, "after a restart")
+	}
+
+	for _, c := range all {
+		if c.tag != "" {
+			_, c.second = c.registry.push(t, c.repository()+":"+c.tag, c.stream("two"))
+		}
+	}
+	lookAgain(t, s, all)
+	for _, c := range all {
+		want := c.first
+		if c.follows() {
+			want = c.second
+			until(t, s.client, c.p, "the tag that has moved is followed", func(p *v1.Provider) bool { return p.Status.ResolvedDigest == want.String() })
+		} else {
+			c.quiet(t, s, "when its tag had moved")
+		}
+		c.still(t, s, want, "after its tag had moved")
+	}
+
+	stop()
+	if err := os.RemoveAll(s.folder); err != nil {
+		t.Fatal(err)
+	}
+	stop = s.start(t)
+	lookAgain(t, s, all)
+	for _, c := range all {
+		if c.policy == corev1.PullNever {
+			c.quiet(t, s, "when the cache was lost")
+			untilCondition(t, s.client, c.p, v1.TypeSynced, corev1.ConditionFalse, "NotCached")
+			c.still(t, s, c.first, "after the cache was lost")
+			continue
+		}
+		want := c.first
+		if c.follows() {
+			want = c.second
+		}
+		c.still(t, s, want, "after the cache was lost")
+	}
+	stop()
+	for _, c := range all {
+		if c.policy == corev1.PullNever {
+			c.sideload(t, s)
+		}
+	}
+
+	for _, c := range all {
+		c.registry.does(down)
+	}
+	stop = s.start(t)
+	forget(all)
+	lookAgain(t, s, all)
+	checkUnreachable(t, s, all, "RegistryUnavailable")
+	for _, c := range all {
+		c.registry.does(answer(http.StatusTooManyRequests, "Retry-After", "3600"))
+	}
+	checkUnreachable(t, s, all, "Throttled")
+	forget(all)
+	lookAgain(t, s, all)
+	for _, c := range all {
+		c.quiet(t, s, "when it was told to wait an hour")
+	}
+
+	stop()
+	if err := os.RemoveAll(s.folder); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range all {
+		c.registry.does(down)
+	}
+	stop = s.start(t)
+	lookAgain(t, s, all)
+	for _, c := range all {
+		untilCondition(t, s.client, c.p, v1.TypeSynced, corev1.ConditionFalse, "")
+		untilHealthy(t, s.client, c.p)
+	}
+	// What is gone cannot be brought back now, and is not called healthy.
+	lost := all[0]
+	if err := s.client.Delete(t.Context(), &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "things." + lost.name + ".test"}}); err != nil {
+		t.Fatal(err)
+	}
+	untilCondition(t, s.client, lost.p, v1.TypeHealthy, corev1.ConditionFalse, "")
+	for _, c := range all {
+		c.registry.does(nil)
+		if c.policy == corev1.PullNever {
+			c.sideload(t, s)
+		}
+	}
+	lookAgain(t, s, all)
+	for _, c := range all {
+		untilCondition(t, s.client, c.p, v1.TypeSynced, corev1.ConditionTrue, "")
+		untilHealthy(t, s.client, c.p)
+	}
+	stop()
+}
+
+// checkUnreachable checks that no package suffers from a registry that cannot be
+// asked, and that those that follow a tag say why they do not.
+func checkUnreachable(t *testing.T, s *stand, all []*cell, why string) {
+	t.Helper()
+	for _, c := range all {
+		if !c.follows() {
+			c.still(t, s, c.first, "while the registry is "+why)
+			c.quiet(t, s, "while the registry is "+why)
+			continue
+		}
+		untilCondition(t, s.client, c.p, v1.TypeSynced, corev1.ConditionFalse, why)
+		if got := c.p.GetCondition(v1.TypeSynced).Reason; got != v1.ReasonLookupFailed {
+			t.Errorf("%s is not synced because of %s", c.name, got)
+		}
+		c.still(t, s, c.second, "while the registry is "+why)
+		if ready := c.p.GetCondition(v1.TypeReady); ready.Status != corev1.ConditionTrue {
+			t.Errorf("%s is not ready while the registry is %s: %+v", c.name, why, ready)
+		}
+	}
+}
+
+func lookAgain(t *testing.T, s *stand, all []*cell) {
+	t.Helper()
+	packages := make([]v1.Package, len(all))
+	for i, c := range all {
+		packages[i] = c.p
+	}
+	looked(t, s.client, packages...)
+}
+
+func forget(all []*cell) {
+	for _, c := range all {
+		c.registry.reset()
+	}
+}

@@ -1,0 +1,258 @@
+package controller_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+)
+
+// lines keeps what a manager logs.
+type lines struct {
+	slog.Handler
+	mu  sync.Mutex
+	all []string
+}
+
+func (l *lines) Enabled(context.Context, slog.Level) bool { return true }
+func (l *lines) WithAttrs([]slog.Attr) slog.Handler       { return l }
+func (l *lines) WithGroup(string) slog.Handler            { return l }
+
+func (l *lines) Handle(_ context.Context, r slog.Record) error {
+	line := r.Message
+	r.Attrs(func(a slog.Attr) bool { line += " " + a.String(); return true })
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, line)
+	return nil
+}
+
+func (l *lines) until(t *testing.T, part string) {
+	t.Helper()
+	wait.Until(t, limit, "the log says "+part, func() (string, bool) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return fmt.Sprint(len(l.all)), slices.ContainsFunc(l.all, func(s string) bool { return strings.Contains(s, part) })
+	})
+}
+
+func (w *town) untilGone(t *testing.T, p v1.Package) {
+	t.Helper()
+	eventually(t, p.GetName()+" is gone", func() bool {
+		return apierrors.IsNotFound(w.client.Get(t.Context(), client.ObjectKeyFromObject(p), p))
+	})
+}
+
+// there checks that a package is there, and not on its way out.
+func (w *town) there(t *testing.T, p v1.Package) {
+	t.Helper()
+	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil || p.GetDeletionTimestamp() != nil {
+		t.Errorf("%s is to stay: %v %v", p.GetName(), err, p.GetDeletionTimestamp())
+	}
+}
+
+// deletions are the packages that managers have deleted, in order.
+func (w *town) deletions() []string {
+	var out []string
+	for _, c := range w.audit.of("town-") {
+		if c.method == http.MethodDelete && slices.Contains([]string{"providers", "configurations", "functions"}, c.resource) {
+			out = append(out, c.name)
+		}
+	}
+	return out
+}
+
+func (w *town) untilEvent(t *testing.T, of client.Object, reason, note string) {
+	t.Helper()
+	wait.Until(t, limit, fmt.Sprintf("an event %s of %s", reason, of.GetName()), func() (string, bool) {
+		list := &eventsv1.EventList{}
+		if err := w.client.List(t.Context(), list); err != nil {
+			return err.Error(), false
+		}
+		return fmt.Sprint(len(list.Items)), slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool {
+			return e.Regarding.Name == of.GetName() && e.Reason == reason && strings.Contains(e.Note, note)
+		})
+	})
+}
+
+// witness shows that the manager has looked for orphans: it removes one.
+func (w *town) witness(t *testing.T, name string) {
+	t.Helper()
+	w.push(t, "Provider", name+"-leaf:v1.0.0")
+	p := w.config(t, name, w.push(t, "Configuration", name+":v1.0.0", name+"-leaf"))
+	untilHealthy(t, w.client, p)
+	w.remove(t, p)
+	w.untilGone(t, newProvider("town-"+name+"-leaf", ""))
+}
+
+// What nobody needs goes by itself where that is wanted: level by level, and only what
+// was installed for others, what is surely not needed, and what nobody would lose
+// anything with.
+func TestRemovesOrphans(t *testing.T) {
+	s := alone(t)
+	log := &lines{}
+	s.log, s.options.ActivationDeadline = log, 3*time.Second
+	w := settle(t, s, controller.Dependencies{Removal: graph.RemoveOrphans})
+	leaf, mid, shared := newProvider("town-leaf", ""), newConfiguration("town-mid", ""), newProvider("town-shared", "")
+	for _, name := range []string{"leaf", "shared"} {
+		w.push(t, "Provider", name+":v1.0.0")
+	}
+	w.push(t, "Configuration", "mid:v1.0.0", "leaf", "shared")
+	rootRef := w.push(t, "Configuration", "root:v1.0.0", "configuration=mid")
+
+	eventually(t, "the Lock says that orphans are removed", func() bool {
+		lock := &v1beta1.Lock{}
+		return w.client.Get(t.Context(), client.ObjectKey{Name: v1beta1.LockName}, lock) == nil && lock.Annotations[graph.AnnotationRemovalPolicy] == "Orphans"
+	})
+
+	t.Run("level by level, but for what others need", func(t *testing.T) {
+		other := w.config(t, "other", w.push(t, "Configuration", "other:v1.0.0", "shared"))
+		root := w.config(t, "root", rootRef)
+		untilHealthy(t, w.client, other)
+		untilHealthy(t, w.client, root)
+		w.remove(t, root)
+		w.untilGone(t, leaf)
+		w.untilGone(t, mid)
+		if got := w.deletions(); !slices.Equal(got, []string{"town-mid", "town-leaf"}) {
+			t.Errorf("removed were %v", got)
+		}
+		w.there(t, shared)
+		w.untilEvent(t, leaf, "Orphaned", "no package requires")
+		w.remove(t, other)
+		w.untilGone(t, shared)
+	})
+	t.Run("not what somebody has made theirs", func(t *testing.T) {
+		root := w.config(t, "root", rootRef)
+		untilHealthy(t, w.client, root)
+		change(t, w.client, leaf, func(p *v1.Provider) { delete(p.Labels, graph.LabelAutoInstalled) })
+		w.remove(t, root)
+		w.untilGone(t, mid)
+		w.untilGone(t, shared)
+		w.there(t, leaf)
+		w.remove(t, leaf)
+	})
+	t.Run("not while it is not known what some package needs", func(t *testing.T) {
+		root := w.config(t, "root", rootRef)
+		untilHealthy(t, w.client, root)
+		broken := newProvider("town-broken", w.repository("nowhere")+":v1.0.0")
+		create(t, w.client, broken)
+		untilCondition(t, w.client, broken, v1.TypeHealthy, corev1.ConditionFalse, "")
+		w.remove(t, root)
+		log.until(t, "package=provider/town-broken")
+		w.there(t, leaf)
+		w.there(t, mid)
+		w.remove(t, broken)
+		w.untilGone(t, leaf)
+	})
+	t.Run("not with custom resources", func(t *testing.T) {
+		ref, _ := w.registry.push(t, "town/fleet:v1.0.0", provider("fleet", crd("removal.test", "Ship", "one")))
+		p := w.config(t, "harbor", w.push(t, "Configuration", "harbor:v1.0.0", "fleet"))
+		untilHealthy(t, w.client, p)
+		fleet := newProvider("town-fleet", ref)
+		ship := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "removal.test/v1", "kind": "Ship", "metadata": map[string]any{"name": "one"}}}
+		wait.Until(t, limit, "the ship is there", func() (string, bool) {
+			err := w.client.Create(t.Context(), ship)
+			return fmt.Sprint(err), err == nil
+		})
+		w.remove(t, p)
+		w.untilEvent(t, fleet, "OrphanKept", "there are custom resources of ships.removal.test")
+		w.there(t, fleet)
+		if err := w.client.Delete(t.Context(), ship); err != nil {
+			t.Fatal(err)
+		}
+		change(t, w.client, fleet, func(p *v1.Provider) { p.Annotations["touched"] = "by a person" })
+		w.untilGone(t, fleet)
+	})
+	t.Run("not before the version that needs it no more is healthy", func(t *testing.T) {
+		p := w.config(t, "house", w.push(t, "Configuration", "house:v1.0.0", "leaf"))
+		untilHealthy(t, w.client, p)
+		w.there(t, leaf)
+		uid := leaf.UID
+		bad := w.push(t, "Configuration", "house:v2.0.0", "late")
+		change(t, w.client, p, func(p *v1.Configuration) { p.Spec.Package = bad })
+		until(t, w.client, p, "is rolled back", func(p *v1.Configuration) bool {
+			return p.Status.Rollback != nil && p.GetCondition(v1.TypeReady).Reason == v1.ReasonRolledBack
+		})
+		w.witness(t, "witness")
+		if w.there(t, leaf); leaf.UID != uid {
+			t.Error("it was removed, and came back")
+		}
+		good := w.push(t, "Configuration", "house:v3.0.0")
+		change(t, w.client, p, func(p *v1.Configuration) { p.Spec.Package = good })
+		w.untilGone(t, leaf)
+		untilHealthy(t, w.client, p)
+	})
+	w.undisturbed(t)
+}
+
+// dying lets nothing through that is written after a first package was deleted, as when
+// a manager ends at that moment. While it is bound, no package may be deleted.
+type dying struct {
+	next        http.RoundTripper
+	dead, bound *atomic.Bool
+}
+
+var errDead = errors.New("the manager is dead")
+
+func (d dying) RoundTrip(r *http.Request) (*http.Response, error) {
+	if d.bound.Load() && r.Method == http.MethodDelete && strings.Contains(r.URL.Path, "/configurations/") {
+		return &http.Response{StatusCode: http.StatusForbidden, Body: http.NoBody, Request: r}, nil
+	}
+	if d.dead.Load() && r.Method != http.MethodGet {
+		return nil, errDead
+	}
+	res, err := d.next.RoundTrip(r)
+	if err == nil && r.Method == http.MethodDelete && res.StatusCode < http.StatusBadRequest && strings.Contains(r.URL.Path, "/configurations/") {
+		d.dead.Store(true)
+	}
+	return res, err
+}
+
+// A manager that may not remove says so. One that ends between two removals leaves
+// nothing that the next one does not find.
+func TestRemovalGoesOn(t *testing.T) {
+	s := alone(t)
+	dead, bound, healthy := &atomic.Bool{}, &atomic.Bool{}, s.cfg
+	bound.Store(true)
+	s.cfg = rest.CopyConfig(healthy)
+	s.cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return dying{next, dead, bound} })
+	w := settle(t, s, controller.Dependencies{Removal: graph.RemoveOrphans})
+	w.push(t, "Provider", "leaf:v1.0.0")
+	w.push(t, "Configuration", "mid:v1.0.0", "leaf")
+	root := w.config(t, "root", w.push(t, "Configuration", "root:v1.0.0", "configuration=mid"))
+	untilHealthy(t, w.client, root)
+	w.remove(t, root)
+	mid := newConfiguration("town-mid", "")
+	w.untilEvent(t, mid, "OrphanKept", "may not delete")
+	bound.Store(false)
+	change(t, w.client, mid, func(p *v1.Configuration) { p.Annotations["touched"] = "by a person" })
+	w.untilGone(t, mid)
+	w.stop()
+	leaf := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "town-leaf"}}
+	w.there(t, leaf)
+	s.cfg = healthy
+	s.start(t)
+	w.untilGone(t, leaf)
+	w.undisturbed(t)
+}

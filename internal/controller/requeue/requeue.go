@@ -1,0 +1,101 @@
+// Package requeue decides when a reconciliation is repeated.
+package requeue
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+	"github.com/xpkg-dev/xpkg/pkg/rbac"
+)
+
+const (
+	// workers is the number of concurrent reconciliations of a controller. Most of them
+	// wait for a registry or the API server. Work that costs memory or load is bounded
+	// where it happens.
+	workers = 64
+	// FirstRetry and LastRetry bound the delay before a failed reconciliation is retried.
+	// The delay doubles with each failure.
+	FirstRetry = 250 * time.Millisecond
+	LastRetry  = time.Minute
+	// permissionPause is the pause between two checks of whether the manager has received
+	// the permissions that a revision waits for.
+	permissionPause = 10 * time.Second
+)
+
+// Options returns the options of a controller that reconciles many objects concurrently.
+func Options() controller.Options {
+	return controller.Options{
+		MaxConcurrentReconciles: workers,
+		SkipNameValidation:      new(true),
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](FirstRetry, LastRetry),
+	}
+}
+
+// OneAtATime returns the options of a controller that reconciles one object.
+func OneAtATime() controller.Options {
+	o := Options()
+	o.MaxConcurrentReconciles = 1
+	return o
+}
+
+// ErrStale marks failures of decisions from reads that were too old.
+var ErrStale = errors.New("the cache is behind")
+
+// IsStale reports whether a failure comes from an object that was read before its last change. Such a
+// reconciliation is repeated soon, and nothing is reported.
+func IsStale(err error) bool {
+	return errors.Is(err, ErrStale) || apierrors.IsConflict(err) && !errors.Is(err, apply.ErrMoved)
+}
+
+// Soon repeats a reconciliation whose reads were stale.
+func Soon() ctrl.Result { return ctrl.Result{RequeueAfter: Jitter(FirstRetry)} }
+
+// OnError returns when a failed reconciliation is retried: at the time that the failure names, never, or
+// with an increasing delay.
+func OnError(ctx context.Context, log *slog.Logger, err error) (ctrl.Result, error) {
+	if at, ok := remote.RetryAt(err); ok {
+		log.InfoContext(ctx, "retrying when the registry allows it", "at", at, "error", err.Error())
+		return ctrl.Result{RequeueAfter: Jitter(max(FirstRetry, time.Until(at)))}, nil
+	}
+	if errors.Is(err, rbac.ErrPermissionMissing) {
+		// controller-runtime logs an error that is returned to it. A revision that waits for an
+		// administrator is no error; a change of any role wakes it as well.
+		log.DebugContext(ctx, "waiting for permissions", "reason", err.Error())
+		return ctrl.Result{RequeueAfter: Jitter(permissionPause)}, nil
+	}
+	if !errcode.From(err).Code.Class.Retry {
+		log.InfoContext(ctx, "not retrying until the object changes", "error", err.Error())
+		return ctrl.Result{}, nil
+	}
+	log.DebugContext(ctx, "retrying after a delay", "error", err.Error())
+	return ctrl.Result{}, err
+}
+
+// Jitter lengthens a delay by up to a tenth, so that reconciliations that started together spread out.
+func Jitter(d time.Duration) time.Duration {
+	return d + time.Duration(rand.Int64N(int64(d)/10+1))
+}
+
+// By makes a result repeat the reconciliation at a time at the latest; the zero time changes nothing.
+func By(result ctrl.Result, at, now time.Time) ctrl.Result {
+	if at.IsZero() {
+		return result
+	}
+	left := max(time.Second, at.Sub(now))
+	if result.RequeueAfter == 0 || left < result.RequeueAfter {
+		result.RequeueAfter = left
+	}
+	return result
+}

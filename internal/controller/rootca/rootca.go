@@ -1,0 +1,132 @@
+// Package rootca keeps the CA of the certificates of runtimes, and rotates it. There is one CA for the
+// namespace of the manager, so that a rotation costs one look at all objects and not one for each
+// package.
+package rootca
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/certificates"
+	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/pkg/desired"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// Reconciler takes the rotation of the CA as far as it can go.
+type Reconciler struct {
+	Live         client.Reader
+	Certificates *certificates.Store
+	Namespace    string
+	Now          func() time.Time
+	Log          *slog.Logger
+}
+
+// SetupWithManager registers the controller.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+	enqueue := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
+	})
+	isRoot := predicate.NewPredicateFuncs(func(o client.Object) bool {
+		return o.GetNamespace() == r.Namespace && o.GetName() == certificates.RootSecret
+	})
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("certificates").
+		WatchesMetadata(secretMetadata(), enqueue, builder.WithPredicates(isRoot)).
+		WithOptions(requeue.Options()).
+		Complete(r)
+}
+
+// Reconcile takes the rotation of the CA as far as it can go now. Without a CA no runtime has needed a
+// certificate yet.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	if err := r.Live.Get(ctx, req.NamespacedName, secretMetadata()); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	next, err := r.Certificates.Keep(ctx)
+	if err != nil {
+		return requeue.OnError(ctx, r.Log, err)
+	}
+	return requeue.By(ctrl.Result{}, next, r.Now()), nil
+}
+
+func secretMetadata() *metav1.PartialObjectMetadata {
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	return m
+}
+
+// Distribution checks which CA bundle the objects of packages name.
+type Distribution struct {
+	Client    client.Client
+	Cluster   *apply.Cluster
+	Namespace string
+	Log       *slog.Logger
+}
+
+// IsComplete reports whether all objects by which the API server calls runtimes name a CA bundle: the
+// objects of active revisions, since the runtimes of others are not called. An object that names the
+// bundle in the Secret of its runtime counts: the bundle is the same, or another issuer signs that
+// certificate.
+func (d Distribution) IsComplete(ctx context.Context, bundle []byte) (bool, error) {
+	list := v1.NewPackage(v1.ProviderKind).NewRevisionList()
+	if err := d.Client.List(ctx, list); err != nil {
+		return false, err
+	}
+	callers := slices.DeleteFunc(list.Revisions(), func(rev v1.PackageRevision) bool { return !revision.IsActive(rev) })
+	var refs []plan.Ref
+	for _, rev := range callers {
+		refs = append(refs, revision.Objects(rev)...)
+	}
+	live, err := d.Cluster.Metadata(ctx, refs)
+	if err != nil && !errors.Is(err, apply.ErrKindNotServed) {
+		return false, err
+	}
+	for _, rev := range callers {
+		for _, ref := range revision.Objects(rev) {
+			hash, calls := live[ref].Annotations[plan.CABundleHashAnnotation]
+			if !calls || desired.Trusted(hash) == desired.Fingerprint(bundle) {
+				continue
+			}
+			own, err := d.bundleHashOf(ctx, rev)
+			if err != nil {
+				return false, err
+			}
+			if desired.Trusted(hash) != own {
+				d.Log.InfoContext(ctx, "the CA cannot be rotated yet: an object does not name the new CA bundle", "kind", ref.Kind, "name", ref.Name)
+				return false, nil
+			}
+		}
+	}
+	return true, nil
+}
+
+// bundleHashOf returns the hash of the CA bundle in the Secret of a revision's runtime.
+func (d Distribution) bundleHashOf(ctx context.Context, rev v1.PackageRevision) (string, error) {
+	key := types.NamespacedName{Namespace: d.Namespace}
+	if name := rev.RuntimeStatus().TLSServerSecretName; name != nil {
+		key.Name = *name
+	}
+	secret := &corev1.Secret{}
+	if err := d.Client.Get(ctx, key, secret); err != nil {
+		return "", fmt.Errorf("read Secret %s: %w", key, err)
+	}
+	return desired.Fingerprint(secret.Data[certificates.KeyBundle]), nil
+}

@@ -1,0 +1,102 @@
+package controller_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+)
+
+// far is a registry that takes its time over each request.
+func far(delay time.Duration) func(http.ResponseWriter, *http.Request) bool {
+	return func(_ http.ResponseWriter, r *http.Request) bool {
+		select {
+		case <-time.After(delay):
+		case <-r.Context().Done():
+		}
+		return false
+	}
+}
+
+// The tree that is installed: so many groups, with so many packages each.
+const groups, each = 4, 9
+
+// grow publishes a package that needs 40 others, on two levels, one of which brings so
+// many definitions, and a single one that brings as many. Their names begin with what is
+// given.
+func (w *town) grow(b *testing.B, prefix string, definitions int) (root, single string) {
+	b.Helper()
+	defines := func(name string) string {
+		var objects []string
+		for i := range definitions {
+			objects = append(objects, crd(name+".town.test", fmt.Sprintf("Kind%d", i), "one of many"))
+		}
+		ref, _ := w.registry.push(b, "town/"+name+":v1.1.0", provider(name, objects...))
+		return ref
+	}
+	var direct []string
+	for g := range groups {
+		var needs []string
+		for i := range each {
+			name := fmt.Sprintf("%s-part-%d-%d", prefix, g, i)
+			w.push(b, "Provider", name+":v1.0.0")
+			if g+i == 0 {
+				defines(name)
+			} else {
+				w.push(b, "Provider", name+":v1.1.0")
+			}
+			needs = append(needs, name)
+		}
+		name := fmt.Sprintf("%s-group-%d", prefix, g)
+		w.push(b, "Configuration", name+":v1.0.0", needs...)
+		direct = append(direct, "configuration="+name)
+	}
+	return w.push(b, "Configuration", prefix+"-root:v1.0.0", direct...), defines(prefix + "-single")
+}
+
+// BenchmarkInstallClosure installs a package that needs 40 others, on two levels, from
+// a registry with 30 ms for each request, until all of them are healthy. The floor is
+// its slowest package, installed alone. Where they all bring nothing, that is how long
+// requests take; where one brings something, as in every real tree, how long an API
+// server takes to serve it.
+func BenchmarkInstallClosure(b *testing.B) {
+	for _, definitions := range []int{0, 50} {
+		b.Run(fmt.Sprintf("definitions=%d", definitions), func(b *testing.B) {
+			w := newTown(b, "")
+			for n := 0; b.Loop(); n++ {
+				w.installClosure(b, fmt.Sprintf("n%d-%d", definitions, n), definitions)
+			}
+		})
+	}
+}
+
+func (w *town) installClosure(b *testing.B, prefix string, definitions int) {
+	b.StopTimer()
+	w.registry.does(nil)
+	root, single := w.grow(b, prefix, definitions)
+	w.registry.does(far(30 * time.Millisecond))
+	b.StartTimer()
+	begin := time.Now()
+	alone := newProvider("town-"+prefix+"-single", single)
+	create(b, w.client, alone)
+	untilHealthy(b, w.client, alone)
+	floor := time.Since(begin)
+	w.registry.reset()
+	begin = time.Now()
+	untilHealthy(b, w.client, w.config(b, prefix+"-root", root))
+	for g := range groups {
+		untilHealthy(b, w.client, &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("town-%s-group-%d", prefix, g)}})
+		for i := range each {
+			untilHealthy(b, w.client, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("town-%s-part-%d-%d", prefix, g, i)}})
+		}
+	}
+	took := time.Since(begin)
+	b.ReportMetric(float64(floor.Milliseconds()), "floor-ms")
+	b.ReportMetric(float64(took.Milliseconds()), "closure-ms")
+	b.ReportMetric(took.Seconds()/floor.Seconds(), "x-floor")
+	b.ReportMetric(float64(len(w.registry.asked("")))/(1+groups+groups*each), "requests/package")
+}

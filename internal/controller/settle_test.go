@@ -1,0 +1,485 @@
+package controller_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// town is a manager that installs what packages need, with a registry.
+type town struct {
+	*stand
+	registry *registry
+	// stop ends the manager.
+	stop func()
+	// stranger has nothing to do with anybody, and nothing may happen to it.
+	stranger *v1.Configuration
+	before   string
+}
+
+func newTown(t testing.TB, upgrades graph.Policy) *town {
+	t.Helper()
+	return settle(t, alone(t), controller.Dependencies{Upgrades: upgrades})
+}
+
+// settle makes a town of a stand whose manager does not run yet.
+func settle(t testing.TB, s *stand, d controller.Dependencies) *town {
+	t.Helper()
+	w := &town{stand: s, registry: newRegistry(t)}
+	w.options.Dependencies = &d
+	w.stop = w.start(t)
+	t.Cleanup(func() { w.raze(t) })
+	w.stranger = newConfiguration("town-stranger", w.push(t, "Configuration", "stranger:v1.0.0"))
+	create(t, w.client, w.stranger)
+	until(t, w.client, w.stranger, "is healthy, and its activation is over", func(p *v1.Configuration) bool {
+		return p.GetCondition(v1.TypeHealthy).Status == corev1.ConditionTrue && p.Status.Activation != nil && p.Status.Activation.Healthy
+	})
+	w.before = w.strangers(t)
+	return w
+}
+
+// raze removes all packages, also those that no test has made.
+func (w *town) raze(t testing.TB) {
+	ctx := context.Background()
+	wait.Until(t, limit, "no package is left", func() (string, bool) {
+		left := 0
+		for _, kind := range v1.PackageKinds() {
+			list := v1.NewPackageList(kind)
+			if err := w.client.List(ctx, list); err != nil {
+				return err.Error(), false
+			}
+			for _, p := range list.Packages() {
+				left++
+				if err := w.client.Delete(ctx, p); client.IgnoreNotFound(err) != nil {
+					return err.Error(), false
+				}
+			}
+		}
+		return fmt.Sprint(left), left == 0
+	})
+}
+
+// strangers is what the stranger and its revisions are, in full.
+func (w *town) strangers(t testing.TB) string {
+	t.Helper()
+	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(w.stranger), w.stranger); err != nil {
+		t.Fatal(err)
+	}
+	out, err := yaml.Marshal([]any{w.stranger, revisionsOf(t, w.client, w.stranger)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+// undisturbed checks that nothing has happened to the stranger.
+func (w *town) undisturbed(t testing.TB) {
+	t.Helper()
+	if diff := gocmp.Diff(w.before, w.strangers(t)); diff != "" {
+		t.Errorf("somebody who has nothing to do with it has changed (-before +now):\n%s", diff)
+	}
+}
+
+// push publishes a package of a kind at town/NAME:TAG that needs others, each written
+// as NAME or as NAME and a constraint. One that begins with a question mark is optional.
+func (w *town) push(t testing.TB, kind, name string, needs ...string) string {
+	t.Helper()
+	return w.pushWith(t, kind, name, "", needs...)
+}
+
+// pushWith does so with the objects of the package.
+func (w *town) pushWith(t testing.TB, kind, name, objects string, needs ...string) string {
+	t.Helper()
+	spec, optional := "", ""
+	for _, need := range needs {
+		pkg, constraint, _ := strings.Cut(need, " ")
+		if name, ok := strings.CutPrefix(pkg, "?"); ok {
+			optional += fmt.Sprintf("    - {provider: %q, version: %q}\n", w.repository(name), constraint)
+			continue
+		}
+		if spec == "" {
+			spec = "spec:\n  dependsOn:\n"
+		}
+		as := "provider"
+		if at := strings.Index(pkg, "="); at > 0 {
+			as, pkg = pkg[:at], pkg[at+1:]
+		}
+		spec += fmt.Sprintf("  - %s: %s\n    version: %q\n", as, w.repository(pkg), cmp.Or(constraint, ">=v0"))
+	}
+	short, _, _ := strings.Cut(name, ":")
+	text := meta(kind, strings.ReplaceAll(short, "/", "-"), spec)
+	if optional != "" {
+		text = strings.Replace(text, "  annotations:\n", "  annotations:\n    "+xpkg.AnnotationOptional+": |\n  "+strings.ReplaceAll(optional, "\n    ", "\n      "), 1)
+	}
+	ref, _ := w.registry.push(t, "town/"+name, text+objects)
+	return ref
+}
+
+func (w *town) repository(name string) string { return w.registry.address + "/town/" + name }
+
+// config makes a Configuration of a name, which is town-NAME.
+func (w *town) config(t testing.TB, name, ref string) *v1.Configuration {
+	t.Helper()
+	p := newConfiguration("town-"+name, ref)
+	create(t, w.client, p)
+	return p
+}
+
+// made waits for a package that was installed for others, and checks what it is.
+func (w *town) made(t testing.TB, p v1.Package, version string) {
+	t.Helper()
+	untilHealthy(t, w.client, p)
+	if p.GetLabels()[graph.LabelAutoInstalled] != "true" || !strings.HasSuffix(p.PackageSpec().Package, ":"+version) {
+		t.Errorf("%s is %s with the labels %v, want version %s", p.GetName(), p.PackageSpec().Package, p.GetLabels(), version)
+	}
+}
+
+// all names the packages that there are, but for the stranger.
+func (w *town) all(t testing.TB) []string {
+	t.Helper()
+	var out []string
+	for _, kind := range v1.PackageKinds() {
+		list := v1.NewPackageList(kind)
+		if err := w.client.List(t.Context(), list); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range list.Packages() {
+			if p.GetDeletionTimestamp() == nil && p.GetName() != w.stranger.Name {
+				out = append(out, strings.ToLower(kind)+"/"+p.GetName())
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Everything that a package needs is installed, directly and indirectly, at the
+// highest versions that fit everybody, with the kinds that the packages themselves
+// have.
+func TestInstallsWhatIsNeeded(t *testing.T) {
+	w := newTown(t, "")
+	w.push(t, "Provider", "network:v1.0.0")
+	w.push(t, "Provider", "network:v1.4.0")
+	w.push(t, "Provider", "network:v2.0.0")
+	w.push(t, "Function", "greet:v0.3.0")
+	w.push(t, "Configuration", "base:v1.0.0", "network >=v1.0.0 <v2")
+	// What greet is called by those who need it is wrong, and does no harm.
+	root := w.config(t, "root", w.push(t, "Configuration", "root:v1.0.0", "configuration=base >=v1", "greet >=v0.1.0", "network"))
+	untilHealthy(t, w.client, root)
+	w.made(t, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "town-network"}}, "v1.4.0")
+	w.made(t, &v1.Function{ObjectMeta: metav1.ObjectMeta{Name: "town-greet"}}, "v0.3.0")
+	base := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "town-base"}}
+	w.made(t, base, "v1.0.0")
+	if got, want := base.Annotations[graph.AnnotationRequiredBy], w.repository("root"); got != want {
+		t.Errorf("town-base is there for %q, want %q", got, want)
+	}
+	w.untilEvent(t, revisionsOf(t, w.client, root)[0], "DependencyComing", w.repository("base")+" >=v1 is being installed")
+	for _, repository := range []string{"base", "greet", "network"} {
+		if n := len(w.registry.asked("/town/" + repository + "/tags/list")); n != 1 {
+			t.Errorf("the tags of %s were listed %d times", repository, n)
+		}
+	}
+	w.undisturbed(t)
+
+	t.Run("what is deleted comes back", func(t *testing.T) {
+		p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "town-network"}}
+		if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
+			t.Fatal(err)
+		}
+		uid := p.UID
+		if err := w.client.Delete(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "another one is there", func() bool {
+			err := w.client.Get(t.Context(), client.ObjectKeyFromObject(p), p)
+			return err == nil && p.UID != uid && p.DeletionTimestamp == nil
+		})
+		w.made(t, p, "v1.4.0")
+		untilHealthy(t, w.client, root)
+	})
+}
+
+// What does not go together is explained to those who ask for it. Nothing is installed
+// for them, and all others stay what they are.
+func TestExplainsConflicts(t *testing.T) {
+	w := newTown(t, "")
+	w.push(t, "Provider", "queue:v1.0.0")
+	w.push(t, "Provider", "queue:v2.0.0")
+	w.push(t, "Configuration", "old:v1.0.0", "queue <v2")
+	both := w.config(t, "both", w.push(t, "Configuration", "both:v1.0.0", "configuration=old", "queue >=v2"))
+	untilCondition(t, w.client, both, v1.TypeHealthy, corev1.ConditionFalse, "Unsolvable: ")
+	for _, part := range []string{w.repository("queue"), "<v2", ">=v2"} {
+		if message := both.GetCondition(v1.TypeHealthy).Message; !strings.Contains(message, part) {
+			t.Errorf("the explanation does not name %q:\n%s", part, message)
+		}
+	}
+	if got := w.all(t); !slices.Equal(got, []string{"configuration/town-both"}) {
+		t.Errorf("there is %v", got)
+	}
+	circle := w.config(t, "circle", w.push(t, "Configuration", "circle:v1.0.0", "configuration=round"))
+	w.push(t, "Configuration", "round:v1.0.0", "configuration=circle")
+	untilCondition(t, w.client, circle, v1.TypeHealthy, corev1.ConditionFalse, "DependencyCycle: ")
+	for _, version := range []string{"v1.0.0", "v2.0.0"} {
+		self := w.config(t, "self", w.push(t, "Configuration", "self:"+version, "configuration=self >=v2"))
+		untilCondition(t, w.client, self, v1.TypeHealthy, corev1.ConditionFalse, "DependencyCycle: ")
+		w.remove(t, self)
+	}
+	// All of a circle is there, and the last one closes it.
+	sun := w.config(t, "sun", w.push(t, "Configuration", "sun:v1.0.0"))
+	untilHealthy(t, w.client, sun)
+	moon := w.config(t, "moon", w.push(t, "Configuration", "moon:v1.0.0", "configuration=sun"))
+	untilHealthy(t, w.client, moon)
+	next := w.push(t, "Configuration", "sun:v2.0.0", "configuration=moon")
+	change(t, w.client, sun, func(p *v1.Configuration) { p.Spec.Package = next })
+	path := fmt.Sprintf("%[1]s v2.0.0 requires %[2]s v1.0.0 requires %[1]s v2.0.0", w.repository("sun"), w.repository("moon"))
+	untilCondition(t, w.client, sun, v1.TypeHealthy, corev1.ConditionFalse, path)
+	untilHealthy(t, w.client, moon)
+	w.remove(t, moon)
+	w.remove(t, sun)
+	vanished := w.config(t, "vanished", w.push(t, "Configuration", "vanished:v1.0.0", "nowhere"))
+	untilCondition(t, w.client, vanished, v1.TypeHealthy, corev1.ConditionFalse, w.repository("nowhere"))
+	skips := newConfiguration("town-skips", w.push(t, "Configuration", "skips:v1.0.0", "nowhere"))
+	skips.Spec.SkipDependencyResolution = true
+	create(t, w.client, skips)
+	untilHealthy(t, w.client, skips)
+	w.undisturbed(t)
+
+	t.Run("and mended by another version", func(t *testing.T) {
+		w.push(t, "Configuration", "old:v1.1.0", "queue")
+		// It is tried again after a pause, or when somebody touches the revision.
+		rev := revisionsOf(t, w.client, both)[0]
+		rev.SetAnnotations(map[string]string{"touched": "by a person"})
+		if err := w.client.Update(t.Context(), rev); err != nil {
+			t.Fatal(err)
+		}
+		until(t, w.client, both, "is healthy with the version that goes with the rest", func(p *v1.Configuration) bool {
+			return p.GetCondition(v1.TypeHealthy).Status == corev1.ConditionTrue
+		})
+		w.made(t, &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "town-old"}}, "v1.1.0")
+		w.made(t, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "town-queue"}}, "v2.0.0")
+	})
+}
+
+// A package that is there under another name, or from the place to which its own name
+// is rewritten, is not installed a second time. A name that somebody else's package has
+// is no obstacle.
+func TestOnePackageForEachRepository(t *testing.T) {
+	w := newTown(t, "")
+	w.push(t, "Provider", "storage:v1.0.0")
+	storage := newProvider("my-storage", w.repository("storage")+":v1.0.0")
+	create(t, w.client, storage)
+	untilHealthy(t, w.client, storage)
+	root := w.config(t, "named", w.push(t, "Configuration", "named:v1.0.0", "storage >=v1"))
+	untilHealthy(t, w.client, root)
+
+	// Nobody who is there needs storage when this one comes.
+	w.remove(t, root)
+	w.push(t, "Configuration", "middle:v1.0.0", "storage <v2")
+	w.push(t, "Provider", "storage:v1.5.0")
+	far := w.config(t, "far", w.push(t, "Configuration", "far:v1.0.0", "middle >=v1"))
+	untilHealthy(t, w.client, far)
+	w.made(t, &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "town-middle"}}, "v1.0.0")
+
+	create(t, w.client, rewriting("town-public", "public.example.com/town/", w.repository("")))
+	w.push(t, "Provider", "pump:v1.0.0")
+	public := newConfiguration("town-public", "")
+	public.Spec.Package, _ = w.registry.push(t, "town/public:v1.0.0", meta("Configuration", "public",
+		"spec:\n  dependsOn:\n  - {provider: public.example.com/town/storage, version: '>=v1'}\n  - {provider: public.example.com/town/pump, version: '>=v1'}\n"))
+	create(t, w.client, public)
+	untilHealthy(t, w.client, public)
+	pump := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "town-pump"}}
+	w.made(t, pump, "v1.0.0")
+	if got := pump.Spec.Package; got != "public.example.com/town/pump:v1.0.0" {
+		t.Errorf("what is rewritten was installed as %s", got)
+	}
+
+	// It comes back when it goes, also for somebody who needs it under another name.
+	waits := w.config(t, "waits", w.push(t, "Configuration", "waits:v1.0.0", "pump >=v1"))
+	untilHealthy(t, w.client, waits)
+	w.remove(t, public)
+	if err := w.client.Delete(t.Context(), pump); err != nil {
+		t.Fatal(err)
+	}
+	until(t, w.client, pump, "is there again", func(p *v1.Provider) bool { return p.Spec.Package == w.repository("pump")+":v1.0.0" })
+	w.remove(t, waits)
+	w.remove(t, pump)
+
+	w.push(t, "Provider", "clock:v1.0.0")
+	taken := newProvider("town-clock", w.repository("storage")+":v1.0.0")
+	taken.Spec.SkipDependencyResolution = true
+	create(t, w.client, taken)
+	other := w.config(t, "other", w.push(t, "Configuration", "other:v1.0.0", "clock"))
+	untilHealthy(t, w.client, other)
+	got := w.all(t)
+	i := slices.IndexFunc(got, func(name string) bool { return strings.HasPrefix(name, "provider/town-clock-") })
+	if i < 0 || len(got) != 6 {
+		t.Errorf("there is %v", got)
+	}
+	w.undisturbed(t)
+}
+
+// Where a package names the content that it needs, that is what is installed, also when
+// its tag stands for something else by now.
+func TestInstallsExactContent(t *testing.T) {
+	w := newTown(t, graph.Upgrade)
+	_, first := w.registry.push(t, "town/dial:v1.0.0", meta("Provider", "dial", ""))
+	exactly := "v1.0.0@" + first.String()
+	w.registry.push(t, "town/dial:v1.0.0", meta("Provider", "dial-again", ""))
+	root := w.config(t, "exact", w.push(t, "Configuration", "exact:v1.0.0", "dial "+exactly))
+	untilHealthy(t, w.client, root)
+	dial := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "town-dial"}}
+	w.made(t, dial, exactly)
+	w.remove(t, root)
+	w.remove(t, dial)
+
+	// It is there with what the tag stands for now, and moves.
+	other := w.config(t, "any", w.push(t, "Configuration", "any:v1.0.0", "dial"))
+	untilHealthy(t, w.client, other)
+	w.made(t, dial, "v1.0.0")
+	root = w.config(t, "exact", w.repository("exact")+":v1.0.0")
+	untilHealthy(t, w.client, root)
+	w.made(t, dial, exactly)
+	w.undisturbed(t)
+}
+
+// Installed packages move only where the policy lets them, only those that were
+// installed for others, and no further than they must.
+func TestDependencyUpgrades(t *testing.T) {
+	for policy, want := range map[graph.Policy]string{graph.None: "", graph.Upgrade: "v1.2.0", graph.UpgradeOrDowngrade: "v1.2.0"} {
+		t.Run(string(policy), func(t *testing.T) {
+			w := newTown(t, policy)
+			w.announced(t, policy)
+			w.push(t, "Provider", "mail:v1.0.0")
+			first := w.config(t, "first", w.push(t, "Configuration", "first:v1.0.0", "mail >=v1"))
+			untilHealthy(t, w.client, first)
+			for _, tag := range []string{"v1.2.0", "v1.3.0"} {
+				w.push(t, "Provider", "mail:"+tag)
+			}
+			second := w.config(t, "second", w.push(t, "Configuration", "second:v1.0.0", "mail >=v1.1"))
+			if want == "" {
+				untilCondition(t, w.client, second, v1.TypeHealthy, corev1.ConditionFalse, "DependencyVersion: ")
+				w.made(t, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "town-mail"}}, "v1.0.0")
+			} else {
+				untilHealthy(t, w.client, second)
+				w.made(t, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "town-mail"}}, want)
+			}
+			untilHealthy(t, w.client, first)
+			third := w.config(t, "third", w.push(t, "Configuration", "third:v1.0.0", "mail <v1.1"))
+			if policy == graph.UpgradeOrDowngrade {
+				// Nothing goes with everybody: it is explained, and nothing moves.
+				untilCondition(t, w.client, third, v1.TypeHealthy, corev1.ConditionFalse, "Unsolvable: ")
+				w.made(t, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "town-mail"}}, want)
+			}
+			w.undisturbed(t)
+			for _, p := range []*v1.Configuration{first, second, third} {
+				if err := w.client.Delete(t.Context(), p); err != nil && !apierrors.IsNotFound(err) {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// announced checks that the Lock says what the policy is, also where somebody says
+// otherwise.
+func (w *town) announced(t *testing.T, policy graph.Policy) {
+	t.Helper()
+	lock := &v1beta1.Lock{}
+	says := func() string {
+		if err := w.client.Get(t.Context(), client.ObjectKey{Name: v1beta1.LockName}, lock); err != nil {
+			return err.Error()
+		}
+		return lock.Annotations[graph.AnnotationUpgrades]
+	}
+	eventually(t, "the Lock has the policy", func() bool { return says() == string(policy) })
+	lock.Annotations[graph.AnnotationUpgrades] = "Whatever"
+	if err := w.client.Update(t.Context(), lock); err != nil && !apierrors.IsConflict(err) {
+		t.Fatal(err)
+	}
+	eventually(t, "the Lock has the policy again", func() bool { return says() == string(policy) })
+}
+
+// What the hardening catalogue fears of dependencies (F3, F4, F5, F8, F11 and F12), with a
+// stranger whom none of it may disturb.
+func TestDependencyCatalogue(t *testing.T) {
+	w := newTown(t, graph.UpgradeOrDowngrade)
+	w.push(t, "Provider", "relay:v1.0.0")
+	w.push(t, "Provider", "relay:v2.0.0")
+
+	t.Run("F3: a version that was taken back", func(t *testing.T) {
+		p := w.config(t, "yanked", w.push(t, "Configuration", "yanked:v1.0.0", "relay >=v3"))
+		untilCondition(t, w.client, p, v1.TypeHealthy, corev1.ConditionFalse, "which does not exist (versions: v1.0.0, v2.0.0)")
+		w.remove(t, p)
+	})
+	t.Run("F4: an older version of what is there", func(t *testing.T) {
+		high := w.config(t, "high", w.push(t, "Configuration", "high:v1.0.0", "relay"))
+		relay := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "town-relay"}}
+		untilHealthy(t, w.client, high)
+		w.made(t, relay, "v2.0.0")
+		low := w.config(t, "low", w.push(t, "Configuration", "low:v1.0.0", "relay <v2"))
+		untilHealthy(t, w.client, low)
+		w.made(t, relay, "v1.0.0")
+		untilHealthy(t, w.client, high)
+		w.remove(t, high)
+		w.remove(t, low)
+		// F11: what nobody needs any more stays until somebody wants it to go.
+		untilHealthy(t, w.client, relay)
+		w.remove(t, relay)
+	})
+	t.Run("F5: one package under two names", func(t *testing.T) {
+		ref, _ := w.registry.push(t, "town/twin:v1.0.0", provider("twin", crd("twin.test", "Thing", "one")))
+		first := newProvider("town-a-twin", ref)
+		create(t, w.client, first)
+		untilHealthy(t, w.client, first)
+		second := newProvider("town-b-twin", ref)
+		create(t, w.client, second)
+		untilCondition(t, w.client, second, v1.TypeHealthy, corev1.ConditionFalse, "ForeignOwner: ")
+		p := w.config(t, "of-twins", w.push(t, "Configuration", "of-twins:v1.0.0", "twin"))
+		untilHealthy(t, w.client, p)
+		untilHealthy(t, w.client, first)
+		if got := w.all(t); len(got) != 3 {
+			t.Errorf("there is %v", got)
+		}
+		for _, p := range []v1.Package{p, second, first} {
+			w.remove(t, p)
+		}
+	})
+	t.Run("F8: a name that could be anybody's", func(t *testing.T) {
+		ref, _ := w.registry.push(t, "town/short:v1.0.0", meta("Configuration", "short", "spec:\n  dependsOn:\n  - {provider: acme/relay, version: '>=v1'}\n"))
+		p := w.config(t, "short", ref)
+		untilCondition(t, w.client, p, v1.TypeHealthy, corev1.ConditionFalse, "acme/relay")
+		if got := w.all(t); !slices.Equal(got, []string{"configuration/town-short"}) {
+			t.Errorf("there is %v", got)
+		}
+	})
+	t.Run("F12: what need not be there", w.worksWithout)
+	w.undisturbed(t)
+}
+
+// remove deletes a package and waits until it is gone.
+func (w *town) remove(t *testing.T, p v1.Package) {
+	t.Helper()
+	if err := w.client.Delete(t.Context(), p); client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	eventually(t, p.GetName()+" is gone", func() bool {
+		return apierrors.IsNotFound(w.client.Get(t.Context(), client.ObjectKeyFromObject(p), p))
+	})
+}

@@ -1,0 +1,226 @@
+package controller_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	corev1 "k8s.io/api/core/v1"
+
+	eventsv1 "k8s.io/api/events/v1"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xpkg-dev/xpkg/apis"
+	"github.com/xpkg-dev/xpkg/internal/cache"
+	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
+)
+
+// stand is a package manager as it is deployed: on a real API server, with a package
+// cache in a folder, and with registries that it dials. Everything that leaves it is
+// counted.
+type stand struct {
+	cfg    *rest.Config
+	client client.WithWatch
+	// folder is that of the package cache.
+	folder string
+	audit  *audit
+	dials  *dials
+	// options are what the next manager is started with.
+	options controller.Options
+	// log, when it is set, gets what managers log.
+	log slog.Handler
+}
+
+// poll is how often packages with the policy Always are looked up in tests.
+const poll = time.Second
+
+func newStand(cfg *rest.Config, folder string) (*stand, error) {
+	scheme, err := apis.NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(apiextensionsv1.AddToScheme(scheme), corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), admissionregistrationv1.AddToScheme(scheme), eventsv1.AddToScheme(scheme)); err != nil {
+		return nil, err
+	}
+	c, err := client.NewWithWatch(cfg, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, err
+	}
+	return &stand{
+		cfg: cfg, client: c, folder: folder, audit: &audit{}, dials: &dials{}, options: controller.Options{Poll: poll},
+	}, nil
+}
+
+// alone gives a test a stand of its own, whose managers it starts itself. No other
+// test runs meanwhile.
+func alone(t testing.TB) *stand {
+	t.Helper()
+	s, err := newStand(cluster.Start(t), filepath.Join(t.TempDir(), "cache"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// start runs a manager until the test ends, or until it is stopped before that.
+func (s *stand) start(t testing.TB) (stop func()) {
+	t.Helper()
+	end, err := s.run()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop = sync.OnceFunc(func() {
+		if err := end(); err != nil {
+			t.Errorf("manager: %v", err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// run starts a manager and returns when it works.
+func (s *stand) run() (end func() error, err error) {
+	packages, err := cache.Open(s.folder, cache.Options{})
+	if err != nil {
+		return nil, err
+	}
+	source := fetch.NewSource(fetch.Options{Store: packages.Store(), Names: packages, Remote: s.remote()})
+	ctx, cancel := context.WithCancel(context.Background())
+	ready, ended := make(chan struct{}), make(chan error, 1)
+	o := s.options
+	o.Config, o.Content, o.Images, o.InUse, o.Ready = s.audited(), source, source, packages.Use, func() { close(ready) }
+	if o.Dependencies != nil {
+		o.Dependencies = &controller.Dependencies{Registry: source, Upgrades: o.Dependencies.Upgrades, Removal: o.Dependencies.Removal}
+	}
+	o.Log = slog.New(slog.DiscardHandler)
+	if s.log != nil {
+		o.Log = slog.New(s.log)
+	}
+	go func() { ended <- controller.Run(ctx, o) }()
+	end = func() error {
+		cancel()
+		err := <-ended
+		if errors.Is(err, context.Canceled) {
+			err = nil
+		}
+		source.Close()
+		return errors.Join(err, packages.Close())
+	}
+	select {
+	case <-ready:
+		return end, nil
+	case err := <-ended:
+		ended <- nil
+		return nil, errors.Join(err, end())
+	}
+}
+
+// remote is how registries are reached: with little patience, so that silence costs
+// tests little time.
+func (s *stand) remote() remote.Options {
+	return remote.Options{Dial: s.dials.dial, Lookup: nobody, Patience: time.Second, Attempts: 2, MinRate: 64 << 20}
+}
+
+// nobody is a resolver that knows no name, so that none leaves this machine.
+func nobody(_ context.Context, host string) ([]netip.Addr, error) {
+	return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
+}
+
+func (s *stand) audited() *rest.Config {
+	cfg := rest.CopyConfig(s.cfg)
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return auditor{s.audit, next} })
+	return cfg
+}
+
+// common is the stand of all tests that can do with the same manager.
+var common commonStand
+
+type commonStand struct {
+	once  sync.Once
+	stand *stand
+	stop  func() error
+	err   error
+	dir   string
+}
+
+// together gives a test the stand that it shares with others. They run at the same
+// time, after those that need a manager of their own, and have packages and
+// registries of their own.
+func together(t *testing.T) *stand {
+	t.Helper()
+	cfg := cluster.Start(t)
+	t.Parallel()
+	common.once.Do(func() { common.err = common.begin(cfg) })
+	if common.err != nil {
+		t.Fatal(common.err)
+	}
+	return common.stand
+}
+
+// begin makes a folder outside of any test's own, since it outlives the first test.
+func (c *commonStand) begin(cfg *rest.Config) (err error) {
+	if c.dir, err = os.MkdirTemp("", "xpkg-test-"); err != nil {
+		return err
+	}
+	if c.stand, err = newStand(cfg, filepath.Join(c.dir, "cache")); err != nil {
+		return err
+	}
+	c.stop, err = c.stand.run()
+	return err
+}
+
+func (c *commonStand) end() {
+	if c.stop != nil {
+		_ = c.stop()
+	}
+	_ = os.RemoveAll(c.dir)
+}
+
+// dials counts connections by address.
+type dials struct {
+	mu  sync.Mutex
+	all map[string]int
+}
+
+func (d *dials) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	d.mu.Lock()
+	if d.all == nil {
+		d.all = map[string]int{}
+	}
+	d.all[address]++
+	d.mu.Unlock()
+	return new(net.Dialer).DialContext(ctx, network, address)
+}
+
+// to gives how often an address was dialed; with none, how often any was.
+func (d *dials) to(address string) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if address != "" {
+		return d.all[address]
+	}
+	n := 0
+	for _, more := range d.all {
+		n += more
+	}
+	return n
+}

@@ -1,0 +1,149 @@
+package controller_test
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+)
+
+// A revision that waits to be activated owns what is there and creates nothing.
+func TestWaitingRevision(t *testing.T) {
+	s := together(t)
+	r := newRegistry(t)
+	const group = "waitingrev.test"
+	p := newProvider("waiting", pushed(t, r, "waiting", provider("waiting", crd(group, "Kept", "one"))))
+	create(t, s.client, p)
+	untilSettled(t, s, p)
+	running := "ProviderRevision/" + p.Status.CurrentRevision
+	next, _ := r.push(t, "acme/waiting:v2", provider("waiting", crd(group, "Kept", "two"), crd(group, "Added", "two")))
+	change(t, s.client, p, func(p *v1.Provider) {
+		p.Spec.RevisionActivationPolicy, p.Spec.Package = v1.ManualActivation, next
+	})
+	untilWaits(t, s, p)
+	untilOwned(t, s, object("CustomResourceDefinition", "kepts."+group), running+"*", "Provider/waiting", "ProviderRevision/"+p.Status.CurrentRevision)
+	if got := described(t, s, "kepts."+group); got != "one" {
+		t.Errorf("the object is of version %s", got)
+	}
+	if err := s.client.Get(t.Context(), client.ObjectKey{Name: "addeds." + group}, definition()); !apierrors.IsNotFound(err) {
+		t.Errorf("a revision that waits created an object (%v)", err)
+	}
+}
+
+// An inactive revision that once had its objects needs its content no more.
+func TestInactiveRevisionPullsNothing(t *testing.T) {
+	s := alone(t)
+	stop := s.start(t)
+	r := newRegistry(t)
+	first, old := r.push(t, "acme/inactive:v1", provider("inactive", crd("inactive.test", "Thing", "one")))
+	second, current := r.push(t, "acme/inactive:v2", provider("inactive", crd("inactive.test", "Thing", "two")))
+	p := newProvider("inactive", first)
+	create(t, s.client, p)
+	untilSettled(t, s, p)
+	upgradeTo(t, s, p, second)
+	stop()
+	if err := os.RemoveAll(s.folder); err != nil {
+		t.Fatal(err)
+	}
+	r.reset()
+	s.start(t)
+	looked(t, s.client, p)
+	untilSettled(t, s, p)
+	eventually(t, "the active content is back", func() bool { return len(r.asked(current.String())) > 0 })
+	if seen := r.asked(old.String()); len(seen) > 0 {
+		t.Errorf("the content of an inactive revision was pulled: %v", seen)
+	}
+}
+
+// The definitions of a Function tell the schema of its input, and are not installed
+// (xpkg specification, "Function Package Requirements").
+func TestFunctionInstallsNothing(t *testing.T) {
+	s := together(t)
+	r := newRegistry(t)
+	p := &v1.Function{ObjectMeta: metav1.ObjectMeta{Name: "function-nothing"}}
+	p.Spec.Package = pushed(t, r, "nothing", meta("Function", "nothing", "")+crd("functioninput.test", "Input", "one"))
+	create(t, s.client, p)
+	untilSettled(t, s, p)
+	if refs := revisionsOf(t, s.client, p)[0].RevisionStatus().ObjectRefs; len(refs) > 0 {
+		t.Errorf("objects of the function: %v", refs)
+	}
+	if err := s.client.Get(t.Context(), client.ObjectKey{Name: "inputs.functioninput.test"}, definition()); !apierrors.IsNotFound(err) {
+		t.Errorf("the input of a function was installed (%v)", err)
+	}
+}
+
+// A definition that converts by webhook is told where the program of its package
+// answers. Webhook configurations wait for that program: without it they would refuse
+// every write.
+func TestWebhooks(t *testing.T) {
+	s := together(t)
+	r := newRegistry(t)
+	converted := strings.Replace(crd("webhooks.test", "Thing", "one"), "spec:\n", `spec:
+  conversion:
+    strategy: Webhook
+    webhook:
+      conversionReviewVersions: [v1]
+`, 1)
+	validating := `---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: any}
+webhooks:
+- name: any.webhooks.test
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  clientConfig: {service: {name: any, namespace: any, path: /validate}}
+  rules:
+  - {apiGroups: [webhooks.test], apiVersions: [v1], resources: [things], operations: [CREATE]}
+`
+	p := newProvider("webhooks", pushed(t, r, "webhooks", provider("webhooks", converted, validating)))
+	create(t, s.client, p)
+	untilSettled(t, s, p)
+	d := definition()
+	if err := s.client.Get(t.Context(), client.ObjectKey{Name: "things.webhooks.test"}, d); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal(d.Spec.Conversion.Webhook.ClientConfig.Service)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `{"namespace":"crossplane-system","name":"webhooks","path":"/convert","port":9443}`; string(raw) != want {
+		t.Errorf("conversion by %s, want %s", raw, want)
+	}
+	var names []string
+	for _, o := range revisionsOf(t, s.client, p)[0].RevisionStatus().ObjectRefs {
+		names = append(names, o.Kind+"/"+o.Name)
+	}
+	if diff := cmp.Diff([]string{"CustomResourceDefinition/things.webhooks.test"}, names); diff != "" {
+		t.Errorf("objects (-want +got):\n%s", diff)
+	}
+}
+
+// An ImageConfig for what an image was rewritten to counts, too.
+func TestSecretForARewrittenImage(t *testing.T) {
+	s := together(t)
+	r := newRegistry(t)
+	pushed(t, r, "inner", meta("Configuration", "inner", ""))
+	r.does(forUser("inner"))
+	create(t, s.client, rewriting("rewrite-private", "packages.private.invalid/", r.address+"/"))
+	p := newConfiguration("image-rewrite-private", "packages.private.invalid/acme/inner:v1")
+	create(t, s.client, p)
+	untilCondition(t, s.client, p, v1.TypeInstalled, corev1.ConditionFalse, "Unauthorized")
+	create(t, s.client, pullSecret(t, s, "of-rewritten", r.address, "inner"))
+	create(t, s.client, authenticating("secret-rewritten", r.address+"/acme/", "of-rewritten"))
+	untilSettled(t, s, p)
+	want := []v1.ImageConfigRef{
+		{Name: "rewrite-private", Reason: v1.ImageConfigReasonRewrite}, {Name: "secret-rewritten", Reason: v1.ImageConfigReasonPullSecret},
+	}
+	if diff := cmp.Diff(want, p.Status.AppliedImageConfigRefs); diff != "" {
+		t.Errorf("applied (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,313 @@
+package controller_test
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/internal/leader"
+	"github.com/xpkg-dev/xpkg/internal/testing/hook"
+	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+	"github.com/xpkg-dev/xpkg/internal/webhooks"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// probeOften makes the manager of a test notice quickly that a webhook stops serving.
+const probeOften = 50 * time.Millisecond
+
+func TestWebhooksAreInstalledOnlyWhenTheirPortServesTheRightCertificate(t *testing.T) {
+	const name, group = "proven", "proven.test"
+	s := withPrograms(t)
+	s.options.WebhookProbe = probeOften
+	s.start(t)
+	l := hook.Listen(t)
+	address := l.Addr().(*net.TCPAddr)
+	hook.Expose(t, s.client, controller.DefaultNamespace, name, address)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r := newRegistry(t)
+	p := newProvider(name, pushed(t, r, name, hook.Stream(name, group, "v1")))
+	create(t, s.client, p)
+	reports(t, s, p, v1.RuntimeHealthy())
+	untilSettled(t, s, p)
+	rev := revisionsOf(t, s.client, p)[0]
+	untilTold(t, s, rev, "connection refused")
+	if v, m := configurations(t, s, name); len(v)+len(m) > 0 {
+		t.Fatal("the API server calls webhooks although nothing listens")
+	}
+
+	other, err := tls.Listen("tcp", address.String(), &tls.Config{Certificates: []tls.Certificate{selfSigned(t)}, MinVersion: tls.VersionTLS12})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go accept(other)
+	untilTold(t, s, rev, "x509: certificate")
+	if v, m := configurations(t, s, name); len(v)+len(m) > 0 {
+		t.Fatal("the API server calls webhooks whose certificate it does not trust")
+	}
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	again, err := net.Listen("tcp", address.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := hook.Serve(t, s.client, controller.DefaultNamespace, name, again)
+	untilConfigured(t, s, name, true)
+	untilRefused(t, s, group)
+
+	// The runtime is still reported to be healthy.
+	program.Close()
+	untilConfigured(t, s, name, false)
+	eventually(t, "the API server calls no webhook", func() bool {
+		return s.client.Create(t.Context(), hook.Thing(group, "v1", "bad"), client.DryRunAll) == nil
+	})
+	remove(t, s, p)
+}
+
+// untilTold waits for the event with the reason why webhooks are not installed.
+func untilTold(t *testing.T, s *stand, rev v1.PackageRevision, reason string) {
+	t.Helper()
+	wait.Until(t, limit, "an event names the reason "+reason, func() (string, bool) {
+		// A change of the revision makes the manager try again at once.
+		annotate(t, s, rev, fmt.Sprintf(`{"metadata":{"annotations":{"look":%q}}}`, time.Now().String()))
+		var all eventsv1.EventList
+		if err := s.client.List(t.Context(), &all); err != nil {
+			return err.Error(), false
+		}
+		var notes []string
+		for _, e := range all.Items {
+			if e.Regarding.Name == rev.GetName() && e.Reason == "WebhooksNotInstalled" {
+				notes = append(notes, e.Note)
+			}
+		}
+		text := strings.Join(notes, "\n")
+		return text, strings.Contains(text, reason)
+	})
+}
+
+// accept performs the TLS handshake of every connection until the listener is closed.
+func accept(l net.Listener) {
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			_ = conn.(*tls.Conn).HandshakeContext(context.Background())
+			_ = conn.Close()
+		}()
+	}
+}
+
+// selfSigned returns a certificate that no CA bundle of a package trusts.
+func selfSigned(t *testing.T) tls.Certificate {
+	t.Helper()
+	secret := foreign(t, "unrelated")
+	pair, err := tls.X509KeyPair(secret.Data["tls.crt"], secret.Data["tls.key"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pair
+}
+
+// A manager that was killed leaves a webhook that blocks every write, of its own Lease
+// too. The next one starts nevertheless.
+func TestManagerStartsInAClusterThatAPackageBlocks(t *testing.T) {
+	s := withPrograms(t)
+	blockCluster(t, s)
+	s.options.LeaderElection = &leader.Election{Identity: "blocked", Name: "blocked"}
+	s.start(t)
+	eventually(t, "the cluster is writable", func() bool { return writable(t, s.client) == nil })
+}
+
+func TestManagerLeavesWebhooksOfOthersAlone(t *testing.T) {
+	s := withPrograms(t)
+	s.options.WebhookProbe = probeOften
+	owner := ownerOfBlock(t, s)
+	unowned := everything("unowned", plan.ContentDigestAnnotation, "sha256:1")
+	foreign := everything("of-another-manager", "any", "any", owner)
+	for _, c := range []*admissionregistrationv1.ValidatingWebhookConfiguration{unowned, foreign} {
+		c.Webhooks[0].Rules[0].APIGroups = []string{"nobody.test"}
+		create(t, s.client, c)
+	}
+	s.start(t)
+	// The marker fails like the others, and goes.
+	marker := everything("marker", plan.ContentDigestAnnotation, "sha256:1", owner)
+	marker.Webhooks[0].Rules[0].APIGroups = []string{"nobody.test"}
+	create(t, s.client, marker)
+	eventually(t, "the marker is deleted", func() bool {
+		return apierrors.IsNotFound(s.client.Get(t.Context(), client.ObjectKeyFromObject(marker), &admissionregistrationv1.ValidatingWebhookConfiguration{}))
+	})
+	for _, c := range []client.Object{unowned, foreign} {
+		if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(c), &admissionregistrationv1.ValidatingWebhookConfiguration{}); err != nil {
+			t.Errorf("%s: %v", c.GetName(), err)
+		}
+	}
+}
+
+// ownerOfBlock creates a package that the manager does not touch.
+func ownerOfBlock(t *testing.T, s *stand) metav1.OwnerReference {
+	t.Helper()
+	s.start(t)() // The first manager installs the API of packages.
+	p := newProvider("blocks", "nowhere.test/blocks:v1")
+	p.Annotations = map[string]string{v1.AnnotationPaused: "true"}
+	create(t, s.client, p)
+	return metav1.OwnerReference{APIVersion: v1.GroupVersion.String(), Kind: v1.ProviderKind, Name: p.Name, UID: p.UID}
+}
+
+// everything is a configuration that covers every write and that nothing serves.
+func everything(name, annotation, value string, owners ...metav1.OwnerReference) *admissionregistrationv1.ValidatingWebhookConfiguration {
+	all := []string{"*"}
+	return &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{annotation: value}, OwnerReferences: owners},
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+			Name: "everything.blocks.test", AdmissionReviewVersions: []string{"v1"}, SideEffects: new(admissionregistrationv1.SideEffectClassNone),
+			FailurePolicy: new(admissionregistrationv1.Fail),
+			ClientConfig:  admissionregistrationv1.WebhookClientConfig{Service: &admissionregistrationv1.ServiceReference{Namespace: "nowhere", Name: "gone", Port: new(int32(9443))}},
+			Rules: []admissionregistrationv1.RuleWithOperations{{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.OperationAll},
+				Rule:       admissionregistrationv1.Rule{APIGroups: all, APIVersions: all, Resources: []string{"*/*"}},
+			}},
+		}},
+	}
+}
+
+// blockCluster makes every write of the API server fail.
+func blockCluster(t *testing.T, s *stand) {
+	t.Helper()
+	create(t, s.client, everything("blocks-everything", plan.ContentDigestAnnotation, "sha256:1", ownerOfBlock(t, s)))
+	eventually(t, "the cluster is blocked", func() bool {
+		err := writable(t, s.client)
+		return err != nil && strings.Contains(err.Error(), "failed calling webhook")
+	})
+}
+
+func writable(t *testing.T, c client.Client) error {
+	t.Helper()
+	return c.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "probe"}}, client.DryRunAll)
+}
+
+// Nothing of a package is installed while its webhooks reach outside of its own API groups
+// without consent. The consent is to these rules; without it they go again.
+func TestWebhooksOutsideOfThePackagesGroupsNeedConsent(t *testing.T) {
+	const name, group = "outside", "outside.test"
+	s := withPrograms(t)
+	s.start(t)
+	hook.Start(t, s.client, controller.DefaultNamespace, name)
+	r := newRegistry(t)
+	p := newProvider(name, pushed(t, r, name, hook.Outside(name, group, "nothing", "CREATE")))
+	create(t, s.client, p)
+	untilCondition(t, s.client, p, v1.TypeHealthy, corev1.ConditionFalse, webhooks.ErrNotAllowed.Name)
+	rev := revisionsOf(t, s.client, p)[0]
+	if got, want := strings.Join(rev.RevisionStatus().UnallowedWebhooks, ";"), "validate CREATE core/nothing"; got != want {
+		t.Errorf("the status names %q, want %q", got, want)
+	}
+	if !strings.Contains(p.GetCondition(v1.TypeHealthy).Message, "`xpkg approve provider/outside`") {
+		t.Errorf("the message names no command: %s", p.GetCondition(v1.TypeHealthy).Message)
+	}
+	if err := s.client.Get(t.Context(), client.ObjectKey{Name: "things." + group}, definition()); !apierrors.IsNotFound(err) {
+		t.Errorf("a part of the package is installed: %v", err)
+	}
+
+	allow := func(rules string) {
+		annotate(t, s, p, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, webhooks.AnnotationAllowed, rules))
+	}
+	allow("validate CREATE core/others")
+	untilCondition(t, s.client, p, v1.TypeHealthy, corev1.ConditionFalse, webhooks.ErrNotAllowed.Name)
+	allow("validate CREATE core/nothing")
+	reports(t, s, p, v1.RuntimeHealthy())
+	untilSettled(t, s, p)
+	untilValidating(t, s, name, true)
+
+	// A version whose webhooks cover more waits, and the one before it goes on.
+	first := revisionsOf(t, s.client, p)[0].GetName()
+	next, _ := r.push(t, "acme/"+name+":v2", hook.Outside(name, group, "nothing", "CREATE, DELETE"))
+	change(t, s.client, p, func(p *v1.Provider) { p.Spec.Package = next })
+	untilCondition(t, s.client, p, v1.TypeHealthy, corev1.ConditionFalse, "validate CREATE,DELETE core/nothing")
+	live := &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	if err := s.client.Get(t.Context(), client.ObjectKey{Name: "crossplane-provider-" + name}, live); err != nil {
+		t.Fatal(err)
+	}
+	if owner := metav1.GetControllerOf(live); owner == nil || owner.Name != first || len(live.Webhooks[0].Rules[0].Operations) != 1 {
+		t.Errorf("the webhook configuration belongs to %v with %v", owner, live.Webhooks[0].Rules)
+	}
+	allow("validate CREATE,DELETE core/nothing")
+	reports(t, s, p, v1.RuntimeHealthy())
+	untilSettled(t, s, p)
+
+	allow("")
+	untilCondition(t, s.client, p, v1.TypeHealthy, corev1.ConditionFalse, webhooks.ErrNotAllowed.Name)
+	untilValidating(t, s, name, false)
+	remove(t, s, p)
+}
+
+func untilValidating(t *testing.T, s *stand, name string, want bool) {
+	t.Helper()
+	wait.Until(t, limit, fmt.Sprintf("%s has a validating webhook: %t", name, want), func() (string, bool) {
+		v, _ := configurations(t, s, name)
+		return fmt.Sprint(len(v)), (len(v) == 1) == want
+	})
+}
+
+// A package that covers every write, and whose runtime stops serving, cannot keep the user
+// from writing, nor from deleting the package.
+func TestPackageThatBlocksEveryWriteCanBeDeleted(t *testing.T) {
+	const name, group = "blocking", "blocking.test"
+	s := withPrograms(t)
+	s.options.WebhookProbe = probeOften
+	s.start(t)
+	program := hook.Start(t, s.client, controller.DefaultNamespace, name)
+	r := newRegistry(t)
+	p := newProvider(name, pushed(t, r, name, hook.Outside(name, group, "*/*", "*")))
+	p.Annotations = map[string]string{webhooks.AnnotationAllowed: "validate * */*/*"}
+	create(t, s.client, p)
+	reports(t, s, p, v1.RuntimeHealthy())
+	untilValidating(t, s, name, true)
+	program.Close()
+	untilValidating(t, s, name, false)
+	eventually(t, "the cluster is writable", func() bool { return writable(t, s.client) == nil })
+	remove(t, s, p)
+}
+
+// While the definitions of a deleted package wait for a finalizer, its webhooks are gone.
+func TestUninstallDeletesWebhooksFirst(t *testing.T) {
+	const name, group = "leaving", "leaving.test"
+	s := withPrograms(t)
+	s.start(t)
+	hook.Start(t, s.client, controller.DefaultNamespace, name)
+	r := newRegistry(t)
+	p := newProvider(name, pushed(t, r, name, hook.Stream(name, group, "v1")))
+	create(t, s.client, p)
+	reports(t, s, p, v1.RuntimeHealthy())
+	untilConfigured(t, s, name, true)
+	thing := hook.Thing(group, "v1", "kept")
+	thing.SetFinalizers([]string{"leaving.test/kept"})
+	if err := s.client.Create(t.Context(), thing); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.client.Delete(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	untilConfigured(t, s, name, false)
+	if err := s.client.Get(t.Context(), client.ObjectKey{Name: "things." + group}, definition()); err != nil {
+		t.Errorf("the definition went first: %v", err)
+	}
+	annotate(t, s, thing, `{"metadata":{"finalizers":null}}`)
+	remove(t, s, p)
+}

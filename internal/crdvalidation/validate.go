@@ -1,0 +1,93 @@
+// Package crdvalidation runs the API server's own validation of custom resource
+// definitions, without an API server. It stands apart from package format because
+// it brings half an API server into the program; format takes it as a function.
+package crdvalidation
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// ValidateCRD says what an API server would answer if the definition, given as
+// JSON of apiextensions.k8s.io/v1, were created: the same defaults, conversion and
+// validation. Nothing means that it would be accepted. It is a
+// format.CRDValidator.
+func ValidateCRD(json []byte) (problems []xpkg.SchemaProblem) {
+	// Code of others that reads hostile schemas may not end the program.
+	defer func() {
+		if p := recover(); p != nil {
+			problems = []xpkg.SchemaProblem{{Message: fmt.Sprintf("the validation gave up: %v", p)}}
+		}
+	}()
+	crd, err := internalCRD(json)
+	if err != nil {
+		return []xpkg.SchemaProblem{{Message: err.Error()}}
+	}
+	for _, e := range validation.ValidateCustomResourceDefinition(context.Background(), crd) {
+		problems = append(problems, xpkg.SchemaProblem{Path: writtenPath(e.Field), Message: message(e)})
+	}
+	return problems
+}
+
+// internalCRD decodes a definition and brings it into the form in which a request
+// to create it is validated.
+func internalCRD(json []byte) (*apiextensions.CustomResourceDefinition, error) {
+	var v1 apiextensionsv1.CustomResourceDefinition
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(json, &v1); err != nil {
+		return nil, err
+	}
+	v1.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
+	setConversionClient(v1.Spec.Conversion)
+	apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(&v1)
+	var crd apiextensions.CustomResourceDefinition
+	err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(&v1, &crd, nil)
+	return &crd, err
+}
+
+// setConversionClient stands in for the package manager, which points the webhook
+// of a conversion at the package's service when it installs the definition. Authors
+// leave that out.
+func setConversionClient(c *apiextensionsv1.CustomResourceConversion) {
+	if c == nil || c.Strategy != apiextensionsv1.WebhookConverter || c.Webhook == nil {
+		return
+	}
+	c.Webhook.ClientConfig = &apiextensionsv1.WebhookClientConfig{
+		Service: &apiextensionsv1.ServiceReference{Namespace: "default", Name: "default"},
+	}
+}
+
+// writtenPath undoes what the conversion does to paths: it moves fields to places
+// where no author has written them, such as what is equal in all versions.
+func writtenPath(path string) string {
+	for _, moved := range []struct{ to, from string }{
+		{"spec.validation", "spec.versions[0].schema"},
+		{"spec.subresources", "spec.versions[0].subresources"},
+		{"spec.additionalPrinterColumns", "spec.versions[0].additionalPrinterColumns"},
+		{"spec.selectableFields", "spec.versions[0].selectableFields"},
+		{"spec.conversion.conversionReviewVersions", "spec.conversion.webhook.conversionReviewVersions"},
+	} {
+		if rest, ok := strings.CutPrefix(path, moved.to); ok {
+			return moved.from + rest
+		}
+	}
+	return path
+}
+
+// message is the error without its field, and without values that are structures:
+// those can be whole schemas.
+func message(e *field.Error) string {
+	switch e.BadValue.(type) {
+	case string, bool, int, int32, int64, float64, nil:
+		return e.ErrorBody()
+	}
+	return strings.ToLower(e.Type.String()) + ": " + e.Detail
+}

@@ -1,0 +1,59 @@
+package crossplane
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// maxAge is how long a version that was read is used.
+const maxAge = time.Minute
+
+// Checker checks packages against the version of Crossplane: a configured one, or else the one
+// that runs in the cluster.
+type Checker struct {
+	// Configured is the version to check against; empty means the one in the cluster.
+	Configured string
+	Reader     client.Reader
+	Namespace  string
+	Now        func() time.Time
+
+	mu     sync.Mutex
+	found  string
+	readAt time.Time
+}
+
+// Check fails for a package that is not made for the version of Crossplane. Every package works
+// where Crossplane does not run.
+func (c *Checker) Check(ctx context.Context, meta xpkg.Meta) error {
+	if meta.Crossplane == "" {
+		return nil
+	}
+	version, err := c.version(ctx)
+	if err != nil || version == "" {
+		return err
+	}
+	return meta.Compatible(version)
+}
+
+// version returns the version to check against; it is empty where Crossplane does not run.
+func (c *Checker) version(ctx context.Context) (string, error) {
+	if c.Configured != "" {
+		return c.Configured, nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.readAt.IsZero() && c.Now().Sub(c.readAt) < maxAge {
+		return c.found, nil
+	}
+	found, err := Version(ctx, c.Reader, c.Namespace)
+	if err != nil {
+		return "", err
+	}
+	c.found, c.readAt = found, c.Now()
+	return c.found, nil
+}

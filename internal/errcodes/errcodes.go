@@ -1,0 +1,66 @@
+// Package errcodes lists the error codes of all packages below the command line,
+// for the reference documentation and for looking up a code by its name.
+package errcodes
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/bootstrap"
+	"github.com/xpkg-dev/xpkg/internal/cache"
+	"github.com/xpkg-dev/xpkg/internal/certificates"
+	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/internal/credentials"
+	"github.com/xpkg-dev/xpkg/internal/crossplane"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/imageconfig"
+	"github.com/xpkg-dev/xpkg/internal/leader"
+	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/resolver"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/runtime/deployment"
+	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
+	"github.com/xpkg-dev/xpkg/internal/runtime/processruntime"
+	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox"
+	"github.com/xpkg-dev/xpkg/internal/up"
+	"github.com/xpkg-dev/xpkg/internal/up/child"
+	"github.com/xpkg-dev/xpkg/internal/webhooks"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
+	"github.com/xpkg-dev/xpkg/pkg/oci/image"
+	"github.com/xpkg-dev/xpkg/pkg/oci/indexlayer"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+	"github.com/xpkg-dev/xpkg/pkg/oci/store"
+	"github.com/xpkg-dev/xpkg/pkg/oci/unpack"
+	"github.com/xpkg-dev/xpkg/pkg/rbac"
+	"github.com/xpkg-dev/xpkg/pkg/solver"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// All returns every code, ordered by name.
+func All() []errcode.Code {
+	all := slices.Concat(
+		[]errcode.Code{errcode.Unknown},
+		archive.Codes(), image.Codes(), remote.Codes(), store.Codes(), unpack.Codes(),
+		apply.Codes(), bootstrap.Codes(), cache.Codes(), certificates.Codes(), child.Codes(), controller.Codes(),
+		credentials.Codes(), crossplane.Codes(), deployment.Codes(), fetch.Codes(), imageconfig.Codes(),
+		indexlayer.Codes(), leader.Codes(), lockfile.Codes(), manifests.Codes(), oci.Codes(), planner.Codes(),
+		processruntime.Codes(), rbac.Codes(), resolver.Codes(), revision.Codes(), sandbox.Codes(), solver.Codes(),
+		up.Codes(), webhooks.Codes(), xpkg.Codes(),
+	)
+	slices.SortFunc(all, func(a, b errcode.Code) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// Named returns the code with the given name, and false if there is none.
+func Named(name string) (errcode.Code, bool) {
+	for _, c := range All() {
+		if c.Name == name {
+			return c, true
+		}
+	}
+	return errcode.Code{}, false
+}

@@ -1,0 +1,194 @@
+package fetch_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/image"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+	"github.com/xpkg-dev/xpkg/pkg/oci/store"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+const stream = `apiVersion: meta.pkg.crossplane.io/v1
+kind: Provider
+metadata:
+  name: content
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: things.content.test
+spec:
+  group: content.test
+  scope: Cluster
+  names: {kind: Thing, plural: things, singular: thing, listKind: ThingList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object}}
+`
+
+func push(t *testing.T, registry string) oci.Reference {
+	t.Helper()
+	return pushStream(t, registry, stream)
+}
+
+func pushStream(t *testing.T, registry, stream string) oci.Reference {
+	t.Helper()
+	image, err := image.Build(t.Context(), image.Input{PackageYAML: []byte(stream)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ref, err := oci.ParseReference(registry+"/content/test:v1.0.0", oci.ParseOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	remote := remote.New(remote.Options{})
+	defer remote.Close()
+	if _, err := remote.Push(t.Context(), ref, image); err != nil {
+		t.Fatal(err)
+	}
+	return ref
+}
+
+func open(t *testing.T, dir string) *fetch.Source {
+	t.Helper()
+	store, err := store.Open(dir, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := fetch.NewSource(fetch.Options{Store: store})
+	t.Cleanup(func() {
+		source.Close()
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return source
+}
+
+func check(t *testing.T, pkg *xpkg.Package) {
+	t.Helper()
+	if pkg.Meta.Name != "content" || len(pkg.Objects) != 1 || pkg.Objects[0].Name != "things.content.test" {
+		t.Fatalf("read %+v", pkg.Meta)
+	}
+	raw, err := pkg.Objects[0].JSON()
+	if err != nil || !strings.Contains(string(raw), `"group":"content.test"`) {
+		t.Fatalf("read %s (%v)", raw, err)
+	}
+}
+
+// The promise of IfNotPresent: what was read once is never asked for again, by
+// this process or by the next.
+func TestReadAsksOnce(t *testing.T) {
+	registry, dir := newRegistry(t), filepath.Join(t.TempDir(), "store")
+	ref := push(t, registry.address)
+	source := open(t, dir)
+	d, err := source.Resolve(t.Context(), fetch.Plain(ref), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		pkg, err := source.Read(t.Context(), fetch.Plain(ref), d, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(t, pkg)
+	}
+	registry.reset()
+	next := open(t, dir)
+	for _, pull := range []bool{true, false} {
+		pkg, err := next.Read(t.Context(), fetch.Plain(ref), d, pull)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(t, pkg)
+	}
+	if n := len(registry.asked("")); n != 0 {
+		t.Errorf("%d requests for content that is in the store", n)
+	}
+}
+
+// A package that an API server would refuse is refused whole, before any of it is
+// written anywhere.
+func TestReadChecksSchemas(t *testing.T) {
+	registry := newRegistry(t)
+	ref := pushStream(t, registry.address, strings.Replace(stream, "type: object", "type: nonsense", 1))
+	source := open(t, filepath.Join(t.TempDir(), "store"))
+	d, err := source.Resolve(t.Context(), fetch.Plain(ref), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := source.Read(t.Context(), fetch.Plain(ref), d, true); errcode.From(err).Code.Class != errcode.Invalid {
+		t.Errorf("got %v, want a failure of the class Invalid", err)
+	}
+}
+
+func TestReadWithoutPullDialsNobody(t *testing.T) {
+	registry := newRegistry(t)
+	ref := push(t, registry.address)
+	source := open(t, filepath.Join(t.TempDir(), "store"))
+	registry.reset()
+	_, err := source.Read(t.Context(), fetch.Plain(ref), oci.DigestOf([]byte("absent")), false)
+	if !errors.Is(err, fetch.ErrNotCached) {
+		t.Errorf("got %v, want %s", err, fetch.ErrNotCached.Name)
+	}
+	if n := len(registry.asked("")); n != 0 {
+		t.Errorf("%d requests although nothing may be pulled", n)
+	}
+}
+
+// What is kept beside a package is derived: damage to it costs time and nothing
+// else.
+func TestDamagedIndexIsMadeAgain(t *testing.T) {
+	registry, dir := newRegistry(t), filepath.Join(t.TempDir(), "store")
+	ref := push(t, registry.address)
+	source := open(t, dir)
+	d, err := source.Resolve(t.Context(), fetch.Plain(ref), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := source.Read(t.Context(), fetch.Plain(ref), d, true); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"index", "objects"} {
+		damage(t, dir, name)
+		pkg, err := source.Read(t.Context(), fetch.Plain(ref), d, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(t, pkg)
+	}
+}
+
+// damage flips a byte in the derived entries of a name.
+func damage(t *testing.T, dir, name string) {
+	t.Helper()
+	found := 0
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.Contains(filepath.Base(path), name) {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		if err != nil || len(raw) == 0 {
+			return err
+		}
+		found++
+		raw[len(raw)/2] ^= 1
+		return os.WriteFile(path, raw, 0o600)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found == 0 {
+		t.Fatalf("nothing named %s is kept in %s", name, dir)
+	}
+}

@@ -1,0 +1,212 @@
+package fetch
+
+import (
+	"context"
+
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/indexlayer"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+	"github.com/xpkg-dev/xpkg/pkg/oci/store"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// smallLayer is the size of a base layer, in bytes, up to which it is fetched
+// rather than a layer that only claims to say what is in it.
+const smallLayer = 256 << 10
+
+// Description is what a package says about itself, for somebody who does not
+// install it.
+type Description struct {
+	// Digest is the content that was described.
+	Digest oci.Digest
+	Meta   xpkg.Meta
+	// Claimed says that nobody has compared the metadata with package.yaml: it
+	// comes from a small layer of the package beside it.
+	Claimed bool
+}
+
+// The two entries that are kept of a description: from package.yaml, and claimed.
+func metaKey(d oci.Digest) store.DerivedKey {
+	return store.DerivedKey{Digest: d, Name: "meta", Version: xpkg.IndexVersion}
+}
+
+func claimKey(d oci.Digest) store.DerivedKey {
+	return store.DerivedKey{Digest: d, Name: "meta-claim", Version: xpkg.IndexVersion}
+}
+
+// Describe tells what the package at an origin says about itself. The digest d, or
+// else that of the origin, names the content, and otherwise what its tag stands for now;
+// then the request for the manifest is what resolves it. What was once read of a
+// digest is kept, and costs no request.
+//
+// Objects are neither fetched nor checked, as far as that can be avoided: a large
+// package that brings a list of what is in it is not downloaded. [Source.Prove]
+// does so.
+func (s *Source) Describe(ctx context.Context, o Origin, d oci.Digest) (Description, error) {
+	if d.IsZero() {
+		d = o.Ref.Digest
+	}
+	if known, ok := s.described(ctx, o, d); ok {
+		return known, nil
+	}
+	if known, err := s.atHand(ctx, o, d); err == nil {
+		return known, nil
+	}
+	return first(ctx, o, func(p Place) (Description, error) { return s.describe(ctx, o, p, d, smallLayer) })
+}
+
+// atHand reads a package that is in the store. No pull secret is needed for it.
+func (s *Source) atHand(ctx context.Context, o Origin, d oci.Digest) (Description, error) {
+	if d.IsZero() {
+		return Description{}, oci.ErrBlobNotFound.New(nil, "no digest is known")
+	}
+	a, err := s.opts.Store.Artifact(ctx, d, s.opts.Limits)
+	if err != nil {
+		return Description{}, err
+	}
+	m, err := oci.FindManifest(ctx, a, oci.Platform{}, s.opts.Limits)
+	if err != nil {
+		return Description{}, err
+	}
+	return s.readMeta(ctx, o, m)
+}
+
+// Prove describes content by its package.yaml, which is fetched unless the store
+// has it.
+func (s *Source) Prove(ctx context.Context, o Origin, d oci.Digest) (Description, error) {
+	if known, ok := s.described(ctx, o, d); ok && !known.Claimed {
+		return known, nil
+	}
+	return first(ctx, o, func(p Place) (Description, error) { return s.describe(ctx, o, p, d, noClaims) })
+}
+
+// noClaims is a size up to which every base layer is fetched.
+const noClaims = 1 << 62
+
+// described gives what was kept of a digest.
+func (s *Source) described(ctx context.Context, o Origin, d oci.Digest) (Description, bool) {
+	if d.IsZero() {
+		return Description{}, false
+	}
+	for _, kept := range []struct {
+		key     store.DerivedKey
+		claimed bool
+	}{{metaKey(d), false}, {indexKey(d), false}, {claimKey(d), true}} {
+		raw, err := s.opts.Store.GetDerived(ctx, kept.key)
+		if err != nil {
+			continue
+		}
+		index, err := xpkg.DecodeIndex(raw)
+		if err != nil {
+			continue
+		}
+		index.File = o.at(d)
+		if meta, err := index.ReadMeta(s.opts.FormatLimits); err == nil {
+			return Description{d, meta, kept.claimed}, true
+		}
+	}
+	return Description{}, false
+}
+
+// describe asks one place. A claim is believed for base layers that are larger than
+// small, in bytes.
+func (s *Source) describe(ctx context.Context, o Origin, p Place, d oci.Digest, small int64) (Description, error) {
+	c, err := s.clients.get(ctx, p)
+	if err != nil {
+		return Description{}, err
+	}
+	if d.IsZero() {
+		return s.describeTag(ctx, c, o, p.Ref)
+	}
+	return s.describeDigest(ctx, c, o, p.Ref.WithDigest(d), small)
+}
+
+// describeDigest brings what is needed into the store, and reads it there.
+func (s *Source) describeDigest(ctx context.Context, c *client, o Origin, ref oci.Reference, small int64) (Description, error) {
+	m, err := c.remote.FetchManifest(ctx, ref, s.opts.Store, remote.FetchOptions{})
+	if err != nil {
+		return Description{}, err
+	}
+	if m.Base != nil && m.Base.Size > small {
+		if layer := indexlayer.Find(m); layer != nil && layer.Size < m.Base.Size && c.remote.FetchLayer(ctx, ref, m, *layer, s.opts.Store) == nil {
+			if claim, err := s.claim(ctx, o, m, *layer); err == nil {
+				return claim, nil
+			}
+		}
+	}
+	if _, err := c.remote.Fetch(ctx, ref, s.opts.Store, remote.FetchOptions{}); err != nil {
+		return Description{}, err
+	}
+	return s.readMeta(ctx, o, m)
+}
+
+// claim reads the small layer.
+func (s *Source) claim(ctx context.Context, o Origin, m oci.Manifest, layer oci.Descriptor) (Description, error) {
+	a, err := s.opts.Store.Artifact(ctx, m.Root, s.opts.Limits)
+	if err != nil {
+		return Description{}, err
+	}
+	index, err := indexlayer.Read(ctx, a, layer)
+	if err != nil {
+		return Description{}, err
+	}
+	index.File = o.at(m.Root)
+	index.Objects = nil
+	meta, err := index.ReadMeta(s.opts.FormatLimits)
+	if err != nil {
+		return Description{}, err
+	}
+	s.remember(ctx, claimKey(m.Root), index)
+	return Description{m.Root, meta, true}, nil
+}
+
+// readMeta reads the metadata in package.yaml, which is in the store.
+func (s *Source) readMeta(ctx context.Context, o Origin, m oci.Manifest) (Description, error) {
+	room := &room{memory: s.memory, all: s.opts.ParseBytes}
+	defer room.leave()
+	stream, err := s.opts.Store.PackageYAMLWithin(ctx, m, s.opts.Limits, func(bytes int64) error { return room.take(ctx, bytes) })
+	if err != nil {
+		return Description{}, err
+	}
+	d, index, err := s.metaOf(o, m, stream)
+	if err == nil && len(stream) > cheapStream {
+		s.remember(ctx, metaKey(m.Root), index)
+	}
+	return d, err
+}
+
+// cheapStream is the size of package.yaml, in bytes, up to which it is read again
+// in less time than it takes to keep what was found in it.
+const cheapStream = 64 << 10
+
+// metaOf reads the metadata in a package.yaml. What it gives does not hold on to that.
+func (s *Source) metaOf(o Origin, m oci.Manifest, stream []byte) (Description, *xpkg.Index, error) {
+	meta, err := xpkg.ReadMeta(stream, xpkg.ReadOptions{File: o.at(m.Root), Limits: s.opts.FormatLimits})
+	if err != nil {
+		return Description{}, nil, err
+	}
+	index, err := xpkg.NewMetaIndex(meta)
+	if err != nil {
+		return Description{}, nil, err
+	}
+	meta, err = index.ReadMeta(s.opts.FormatLimits)
+	return Description{m.Root, meta, false}, index, err
+}
+
+// remember keeps what was found, if that is possible: a cache that cannot be written
+// costs time and nothing else.
+func (s *Source) remember(ctx context.Context, key store.DerivedKey, index *xpkg.Index) {
+	_ = s.opts.Store.PutDerived(ctx, key, xpkg.EncodeIndex(index))
+}
+
+// Artifact gives everything at a digest for copying: other platforms and programs,
+// too. Nothing of it is kept; whoever reads verifies.
+func (s *Source) Artifact(ctx context.Context, o Origin, d oci.Digest) (oci.Artifact, error) {
+	return first(ctx, o, func(p Place) (oci.Artifact, error) {
+		c, err := s.clients.get(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		return c.remote.Artifact(ctx, p.Ref.WithDigest(d))
+	})
+}

@@ -1,0 +1,65 @@
+package fetch
+
+import (
+	"context"
+
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+)
+
+// describeTag finds out what a tag stands for, and reads it. A small package is read in
+// memory, and written into the store while others are asked for: what many requests
+// wait for, one after the other, does not wait for the disk as well.
+func (s *Source) describeTag(ctx context.Context, c *client, o Origin, ref oci.Reference) (Description, error) {
+	a, err := c.remote.Artifact(ctx, ref)
+	if err != nil {
+		return Description{}, err
+	}
+	read := &held{Artifact: a, bytes: map[oci.Digest][]byte{}}
+	m, err := oci.FindManifest(ctx, read, oci.Platform{}, s.opts.Limits)
+	if err != nil {
+		return Description{}, err
+	}
+	// Of those who are led to the same content one reads it, and the others find it in
+	// the store.
+	leave, err := s.describing.enter(ctx, m.Root)
+	if err != nil {
+		return Description{}, err
+	}
+	d, write, err := s.describeManifest(ctx, c, o, ref.WithDigest(m.Root), read, m)
+	if !write {
+		leave()
+		return d, err
+	}
+	s.writes.Go(func() {
+		defer leave()
+		// A cache that cannot be written costs time and nothing else.
+		_, _, _ = s.opts.Store.AddPackage(context.WithoutCancel(ctx), read, s.opts.Limits)
+	})
+	return d, nil
+}
+
+// describeManifest reads the package of a manifest that was just read. Write says that
+// what was read is to be written into the store.
+func (s *Source) describeManifest(ctx context.Context, c *client, o Origin, ref oci.Reference, read *held, m oci.Manifest) (d Description, write bool, err error) {
+	if known, ok := s.described(ctx, o, m.Root); ok {
+		return known, false, nil
+	}
+	if known, err := s.atHand(ctx, o, m.Root); err == nil {
+		return known, false, nil
+	}
+	if m.Base == nil || m.Base.Size > smallLayer {
+		if err := read.keep(ctx, s.opts.Store); err != nil {
+			return Description{}, false, err
+		}
+		d, err := s.describeDigest(ctx, c, o, ref, smallLayer)
+		return d, false, err
+	}
+	room := &room{memory: s.memory, all: s.opts.ParseBytes}
+	defer room.leave()
+	stream, err := oci.PackageYAMLWithin(ctx, read, m, s.opts.Limits, func(bytes int64) error { return room.take(ctx, bytes) })
+	if err != nil {
+		return Description{}, false, err
+	}
+	d, _, err = s.metaOf(o, m, stream)
+	return d, err == nil, err
+}

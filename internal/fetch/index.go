@@ -1,0 +1,119 @@
+package fetch
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"sync"
+
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/store"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// The two entries that are kept beside a package: what it holds, and its objects
+// as canonical JSON.
+func indexKey(d oci.Digest) store.DerivedKey {
+	return store.DerivedKey{Digest: d, Name: "index", Version: xpkg.IndexVersion}
+}
+
+func objectsKey(d oci.Digest) store.DerivedKey {
+	return store.DerivedKey{Digest: d, Name: "objects", Version: xpkg.IndexVersion}
+}
+
+// indexed gives a package from what was kept of it. Anything odd about that is a
+// reason to read the YAML again and none to fail.
+func (s *Source) indexed(ctx context.Context, o Origin, d oci.Digest) (*xpkg.Package, bool) {
+	raw, err := s.opts.Store.GetDerived(ctx, indexKey(d))
+	if err != nil {
+		return nil, false
+	}
+	// The objects may have been evicted before the index.
+	kept, err := s.opts.Store.OpenDerived(ctx, objectsKey(d))
+	if err != nil || kept.Close() != nil {
+		return nil, false
+	}
+	index, err := xpkg.DecodeIndex(raw)
+	if err != nil {
+		return nil, false
+	}
+	index.File = o.at(d) // The same content can have other names as well.
+	pkg, err := index.Package(&objects{source: s, ctx: context.WithoutCancel(ctx), origin: o, digest: d}, s.opts.FormatLimits)
+	return pkg, err == nil
+}
+
+// keep writes down what was read.
+func (s *Source) keep(ctx context.Context, d oci.Digest, pkg *xpkg.Package) error {
+	index, err := xpkg.NewIndex(pkg)
+	if err != nil {
+		return err
+	}
+	texts, err := xpkg.ObjectTexts(pkg)
+	if err != nil {
+		return err
+	}
+	if err := s.opts.Store.PutDerived(ctx, objectsKey(d), texts...); err != nil {
+		return err
+	}
+	// The index comes last: where it is, the objects are.
+	return s.opts.Store.PutDerived(ctx, indexKey(d), xpkg.EncodeIndex(index))
+}
+
+// objects reads the objects of a package where they were kept, each when somebody
+// asks for it. Nothing stays open or in memory between two reads. It is a
+// [format.Repairer]: whoever reads proves what was read, and has it made anew when
+// it is damaged or was evicted.
+type objects struct {
+	source *Source
+	ctx    context.Context //nolint:containedctx // A reader has no other way to get it.
+	origin Origin
+	digest oci.Digest
+
+	mu sync.Mutex
+	// held are the objects when they cannot be kept.
+	held []byte
+}
+
+// ReadAt implements [io.ReaderAt].
+func (b *objects) ReadAt(p []byte, off int64) (int, error) {
+	b.mu.Lock()
+	held := b.held
+	b.mu.Unlock()
+	if held != nil {
+		return bytes.NewReader(held).ReadAt(p, off)
+	}
+	kept, err := b.source.opts.Store.OpenDerived(b.ctx, objectsKey(b.digest))
+	if err != nil {
+		return 0, err
+	}
+	n, err := kept.ReadAt(p, off)
+	if cerr := kept.Close(); err == nil || err == io.EOF && cerr != nil {
+		err = cerr
+	}
+	return n, err
+}
+
+// Repair implements [format.Repairer].
+func (b *objects) Repair() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	store := b.source.opts.Store
+	if _, err := store.GetDerived(b.ctx, objectsKey(b.digest)); err == nil {
+		return nil // Somebody else was quicker.
+	}
+	room := &room{memory: b.source.memory, all: b.source.opts.ParseBytes}
+	defer room.leave()
+	pkg, err := b.source.parseWithin(b.ctx, b.origin, b.digest, room)
+	if err != nil {
+		return err
+	}
+	if b.source.keep(b.ctx, b.digest, pkg) == nil {
+		return nil
+	}
+	texts, err := xpkg.ObjectTexts(pkg)
+	if err != nil {
+		return err
+	}
+	b.held = bytes.Join(texts, nil)
+	return nil
+}

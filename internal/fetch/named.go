@@ -1,0 +1,34 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// Reader reads packages; a Source is one.
+type Reader interface {
+	Named(ctx context.Context, name string) (oci.Digest, error)
+	Read(ctx context.Context, o Origin, d oci.Digest, pull bool) (*xpkg.Package, error)
+}
+
+// Read gives the package with a digest, for somebody who asked for it as image.
+// What is never pulled and not in the cache any more may still lie in it as a
+// file, under that name.
+func Read(ctx context.Context, r Reader, o Origin, d oci.Digest, image string, pull bool) (*xpkg.Package, error) {
+	pkg, err := r.Read(ctx, o, d, pull)
+	if pull || !errors.Is(err, ErrNotCached) {
+		return pkg, err
+	}
+	named, nerr := r.Named(ctx, image)
+	switch {
+	case nerr != nil:
+		return nil, err
+	case named != d:
+		return nil, ErrNotCached.New(nil, "%s is other content by now, and %s, which was installed, is not in the package cache", image, d).
+			WithDo("Bring back what was installed; or give the other content another name, and let spec.package name it.")
+	}
+	return r.Read(ctx, o, d, false)
+}

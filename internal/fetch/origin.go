@@ -1,0 +1,74 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/internal/credentials"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/store"
+)
+
+// Origin says where the content of a package is.
+type Origin struct {
+	// Ref is the image, after all rewriting. It may have no digest. It is zero for
+	// content that only has a name in the package cache.
+	Ref oci.Reference
+	// Places are asked in this order: the mirrors, and Ref itself at the end.
+	Places []Place
+}
+
+// Place is a repository, and how it is reached.
+type Place struct {
+	Ref oci.Reference
+	// Keychain has the credentials of pull secrets. Those of this machine are used
+	// where it has none, and when it is nil.
+	Keychain *credentials.Keychain
+	// Secrets, when it is set, gives the keychain instead, at the moment when a
+	// registry has to be asked: so content that is at hand needs no secret.
+	Secrets func(ctx context.Context) (*credentials.Keychain, error)
+	// CABundle (PEM) is trusted for the registry instead of the system's
+	// authorities.
+	CABundle string
+	// PlainHTTP speaks HTTP to the registry, without TLS.
+	PlainHTTP bool
+}
+
+// Plain is the origin of a reference that nobody configured anything for.
+func Plain(ref oci.Reference) Origin { return Origin{Ref: ref, Places: []Place{{Ref: ref}}} }
+
+// at names content of the origin in messages.
+func (o Origin) at(d oci.Digest) string {
+	if o.Ref.Repository == "" {
+		return d.String()
+	}
+	return o.Ref.WithDigest(d).String()
+}
+
+// first asks one place after the other until one of them answers. The failure is
+// that of the last one, the origin itself, and tells what the mirrors said.
+func first[T any](ctx context.Context, o Origin, ask func(Place) (T, error)) (answer T, err error) {
+	places := o.Places
+	if len(places) == 0 {
+		places = Plain(o.Ref).Places
+	}
+	var mirrors []string
+	for i, p := range places {
+		answer, err = ask(p)
+		if err == nil || i == len(places)-1 || ctx.Err() != nil || errors.Is(err, store.ErrStoreWrite) {
+			break
+		}
+		mirrors = append(mirrors, fmt.Sprintf("%s: %v", p.Ref.Name(), err))
+	}
+	return answer, beside(err, mirrors)
+}
+
+// beside adds to a failure of the origin what the mirrors said before.
+func beside(err error, mirrors []string) error {
+	if err == nil || len(mirrors) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w (and of its mirrors, %s)", err, strings.Join(mirrors, "; "))
+}

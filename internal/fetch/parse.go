@@ -1,0 +1,81 @@
+package fetch
+
+import (
+	"context"
+	"runtime/debug"
+
+	"github.com/xpkg-dev/xpkg/internal/crdvalidation"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// read gives a package from the store: from what was kept of it, or else from its
+// YAML. Of those who want the same package one parses it.
+func (s *Source) read(ctx context.Context, o Origin, d oci.Digest) (*xpkg.Package, error) {
+	if pkg, ok := s.indexed(ctx, o, d); ok {
+		return pkg, nil
+	}
+	leave, err := s.parsing.enter(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	if pkg, ok := s.indexed(ctx, o, d); ok {
+		return pkg, nil
+	}
+	return s.parse(ctx, o, d)
+}
+
+// parse reads a package from its YAML and keeps what it found. The package that it
+// gives holds neither the YAML nor the objects, when they could be kept.
+func (s *Source) parse(ctx context.Context, o Origin, d oci.Digest) (*xpkg.Package, error) {
+	room := &room{memory: s.memory, all: s.opts.ParseBytes}
+	defer room.leave()
+	pkg, err := s.parseWithin(ctx, o, d, room)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.keep(ctx, d, pkg); err != nil {
+		return pkg, nil // A cache that cannot be written costs time and nothing else.
+	}
+	small, ok := s.indexed(ctx, o, d)
+	if !ok {
+		return pkg, nil
+	}
+	small.Findings = pkg.Findings
+	if room.taken >= muchMemory {
+		// Parsing needs memory once in the life of a package, and the runtime would
+		// hold on to it for minutes.
+		debug.FreeOSMemory()
+	}
+	return small, nil
+}
+
+// muchMemory is the YAML, in bytes, from which on it is worth the time to give
+// memory back.
+const muchMemory = 16 << 20
+
+// parseWithin reads a package from the YAML in the store and checks all of it, as
+// the API server would: what cannot be installed whole is refused before anything
+// of it is written (packages guide, "Provider Packages").
+func (s *Source) parseWithin(ctx context.Context, o Origin, d oci.Digest, room *room) (*xpkg.Package, error) {
+	store, limits := s.opts.Store, s.opts.Limits
+	artifact, err := store.Artifact(ctx, d, limits)
+	if err != nil {
+		return nil, err
+	}
+	manifest, err := oci.FindManifest(ctx, artifact, oci.Platform{}, limits)
+	if err != nil {
+		return nil, err
+	}
+	stream, err := store.PackageYAMLWithin(ctx, manifest, limits, func(bytes int64) error { return room.take(ctx, bytes) })
+	if err != nil {
+		return nil, err
+	}
+	pkg, err := xpkg.Read(stream, xpkg.ReadOptions{File: o.at(d), Policy: xpkg.PolicyInstall(), Limits: s.opts.FormatLimits})
+	if err != nil {
+		return nil, err
+	}
+	findings := xpkg.Check(pkg, xpkg.CheckOptions{Policy: xpkg.PolicyInstall(), CRDs: crdvalidation.ValidateCRD})
+	return pkg, xpkg.Failed(findings)
+}

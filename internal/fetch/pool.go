@@ -1,0 +1,148 @@
+package fetch
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/x509"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+
+	"github.com/xpkg-dev/xpkg/internal/credentials"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+)
+
+// ErrCABundleInvalid is the failure of certificate authorities that are none.
+var ErrCABundleInvalid = errcode.Code{
+	Name: "CABundleInvalid", Class: errcode.Invalid,
+	Cause: "The caBundle of an ImageConfig holds no certificate.",
+	Fix:   "Write the certificates of the authorities as PEM into spec.registry.caBundle.",
+}
+
+// clientKey tells clients apart. Places share a client, with its connections and
+// its tokens, when they have the host, the way to it and all credentials in
+// common, and never otherwise.
+type clientKey struct {
+	host        string
+	credentials string
+	authorities [sha256.Size]byte
+	plainHTTP   bool
+}
+
+// client is a client of one registry.
+type client struct {
+	key    clientKey
+	remote *remote.Client
+	used   int64
+}
+
+// pool keeps the clients that were used last.
+type pool struct {
+	base remote.Options
+	most int
+
+	mu      sync.Mutex
+	uses    int64
+	clients map[clientKey]*client
+}
+
+func newPool(o Options) *pool {
+	base := o.Remote
+	base.Limits = o.Limits
+	if base.Now == nil {
+		base.Now = o.Now
+	}
+	if base.Health == nil {
+		base.Health = remote.NewCircuitBreaker(base.Now)
+	}
+	if base.MaxRetryAfter == 0 {
+		// Whoever has many packages to look after comes back later, and does not
+		// wait here for a registry that is throttled.
+		base.MaxRetryAfter = time.Second
+	}
+	return &pool{base: base, most: o.Clients, clients: map[clientKey]*client{}}
+}
+
+// get gives the client for a place. It reads the place's secrets and asks no
+// registry.
+func (p *pool) get(ctx context.Context, place Place) (*client, error) {
+	keychain := place.Keychain
+	if place.Secrets != nil {
+		var err error
+		if keychain, err = place.Secrets(ctx); err != nil {
+			return nil, err
+		}
+	}
+	key := clientKey{host: place.Ref.Host(), credentials: keychain.Fingerprint(), plainHTTP: place.PlainHTTP}
+	if place.CABundle != "" {
+		key.authorities = sha256.Sum256([]byte(place.CABundle))
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c, ok := p.clients[key]
+	if !ok {
+		remote, err := p.connect(place, keychain)
+		if err != nil {
+			return nil, err
+		}
+		p.makeRoom()
+		c = &client{key: key, remote: remote}
+		p.clients[key] = c
+	}
+	p.uses++
+	c.used = p.uses
+	return c, nil
+}
+
+// connect makes a client. It makes no connection yet.
+func (p *pool) connect(place Place, keychain *credentials.Keychain) (*remote.Client, error) {
+	opts, host := p.base, place.Ref.Host()
+	if keychain.Fingerprint() != "" {
+		opts.Keychain = keychain
+		if p.base.Keychain != nil {
+			opts.Keychain = authn.NewMultiKeychain(keychain, p.base.Keychain)
+		}
+	}
+	if place.CABundle != "" || place.PlainHTTP {
+		settings := remote.HostOptions{PlainHTTP: place.PlainHTTP}
+		if place.CABundle != "" {
+			settings.RootCAs = x509.NewCertPool()
+			if !settings.RootCAs.AppendCertsFromPEM([]byte(place.CABundle)) {
+				return nil, ErrCABundleInvalid.New(nil, "the caBundle for registry %s holds no certificate", host)
+			}
+		}
+		opts.Hosts = maps.Clone(p.base.Hosts)
+		if opts.Hosts == nil {
+			opts.Hosts = map[string]remote.HostOptions{}
+		}
+		opts.Hosts[host] = settings
+	}
+	return remote.New(opts), nil
+}
+
+// makeRoom lets the client go that was not used for longest. Whoever still uses it
+// can go on.
+func (p *pool) makeRoom() {
+	if len(p.clients) < p.most {
+		return
+	}
+	var oldest *client
+	for _, c := range p.clients {
+		if oldest == nil || c.used < oldest.used {
+			oldest = c
+		}
+	}
+	delete(p.clients, oldest.key)
+	oldest.remote.Close()
+}
+
+func (p *pool) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.clients {
+		c.remote.Close()
+	}
+}

@@ -1,0 +1,38 @@
+package fetch
+
+import (
+	"context"
+
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/store"
+	"github.com/xpkg-dev/xpkg/pkg/oci/unpack"
+)
+
+// Exists proves that the image with a digest can be had, and fetches nothing of it but
+// its manifest.
+func (s *Source) Exists(ctx context.Context, o Origin, d oci.Digest) error {
+	_, err := first(ctx, o, func(p Place) (struct{}, error) {
+		c, err := s.clients.get(ctx, p)
+		if err != nil {
+			return struct{}{}, err
+		}
+		return struct{}{}, c.remote.Exists(ctx, p.Ref.WithDigest(d))
+	})
+	return err
+}
+
+// FetchProgram brings the whole image of a program into the store, from the first
+// place that has it; see [remote.Client.FetchProgram]. What is in the store already is
+// not asked for.
+func (s *Source) FetchProgram(ctx context.Context, o Origin, d oci.Digest, platform oci.Platform, limits unpack.Limits) (unpack.RuntimeImage, error) {
+	return first(ctx, o, func(p Place) (unpack.RuntimeImage, error) {
+		c, err := s.clients.get(ctx, p)
+		if err != nil {
+			return unpack.RuntimeImage{}, err
+		}
+		return unpack.Fetch(ctx, c.remote, p.Ref.WithDigest(d), s.opts.Store, platform, limits)
+	})
+}
+
+// Store keeps what the source has fetched.
+func (s *Source) Store() *store.Store { return s.opts.Store }

@@ -1,0 +1,33 @@
+package graph
+
+import (
+	"strings"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+)
+
+// LabelAutoInstalled, with the value "true", marks packages that were installed as dependencies.
+const LabelAutoInstalled = "xpkg.dev/auto-installed"
+
+// AnnotationRequiredBy lists the repositories of the packages for which such a package was installed.
+const AnnotationRequiredBy = "xpkg.dev/installed-for"
+
+// IsAutoInstalled reports whether a package was installed as a dependency and not by a user.
+func IsAutoInstalled(p v1.Package) bool { return p.GetLabels()[LabelAutoInstalled] == "true" }
+
+// RequiredBy returns the repositories of the packages for which p was installed as a dependency.
+func RequiredBy(p v1.Package) []string {
+	if !IsAutoInstalled(p) || p.GetAnnotations()[AnnotationRequiredBy] == "" {
+		return nil
+	}
+	return strings.Split(p.GetAnnotations()[AnnotationRequiredBy], ", ")
+}
+
+// Adopt marks a package as installed by a user, so that it stays when no package requires it.
+func Adopt(p v1.Package) {
+	labels, annotations := p.GetLabels(), p.GetAnnotations()
+	delete(labels, LabelAutoInstalled)
+	delete(annotations, AnnotationRequiredBy)
+	p.SetLabels(labels)
+	p.SetAnnotations(annotations)
+}

@@ -1,0 +1,76 @@
+package graph
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+)
+
+// State says what there is of a dependency.
+type State string
+
+// The states of a dependency.
+const (
+	// Satisfied is installed at a version that is accepted.
+	Satisfied State = "satisfied"
+	// Missing is not installed.
+	Missing State = "missing"
+	// Unfit is installed at a version that is not accepted.
+	Incompatible State = "incompatible"
+	// Off is not installed, and need not be: the package works without it.
+	Absent State = "absent"
+	// Coming is on its way to a version that is accepted, and what is in the cluster
+	// may still be one that is not.
+	Progressing State = "progressing"
+)
+
+// Found is a dependency and what there is of it.
+type DependencyStatus struct {
+	Dependency lockfile.Dependency
+	State      State
+	// At is the package that is there, unless it is Missing or Off.
+	Installed Node
+}
+
+// Check looks every dependency up among what is installed.
+func (g *Graph) Check(needs []lockfile.Dependency) []DependencyStatus {
+	out := make([]DependencyStatus, 0, len(needs))
+	for _, need := range needs {
+		found := DependencyStatus{Dependency: need, State: Missing}
+		if need.Optional {
+			found.State = Absent
+		}
+		if n, ok := g.Find(g.Name(need.Package)); ok {
+			found.Installed, found.State = n, n.state(need.Constraint)
+		}
+		out = append(out, found)
+	}
+	return out
+}
+
+// state says what a package is to somebody with a constraint. What runs counts, and not
+// what the package asks for: that may never come. A package of which nothing was there
+// yet counts as what it asks for, so that packages are installed all at once.
+func (n Node) state(constraint string) State {
+	wanted := VersionOf(n).satisfies(constraint)
+	switch {
+	case len(n.Running) == 0 && wanted,
+		len(n.Running) > 0 && !slices.ContainsFunc(n.Running, func(v Version) bool { return !v.satisfies(constraint) }):
+		return Satisfied
+	case wanted:
+		return Progressing
+	}
+	return Incompatible
+}
+
+// At is the version as people read it: the tag, or the digest where there is none.
+func (n Node) VersionOrDigest() string { return cmp.Or(n.Version, n.Digest.String()) }
+
+// Reference is the package as people read it.
+func (n Node) Reference() string {
+	if n.Version == "" {
+		return n.Repository + "@" + n.Digest.String()
+	}
+	return n.Repository + ":" + n.Version
+}

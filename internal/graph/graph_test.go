@@ -1,0 +1,233 @@
+package graph
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/xpkg-dev/xpkg/internal/resolver"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+)
+
+// node is a package written as "name needs a, b"; with a star before the name it was
+// made for others, and with a minus its needs are skipped. A need with a question mark
+// is optional.
+func node(text string) Node {
+	name, needs, _ := strings.Cut(text, " needs ")
+	n := Node{Kind: "Configuration", AutoInstalled: strings.HasPrefix(name, "*"), SkipDependencies: strings.HasPrefix(name, "-")}
+	n.Name = strings.TrimLeft(name, "*-")
+	n.Package = lockfile.Package{Repository: repository(n.Name), Version: "v1.0.0", Digest: oci.DigestOf([]byte(n.Name)), Kind: "Configuration"}
+	for need := range strings.SplitSeq(needs, ", ") {
+		if name, optional := strings.CutPrefix(need, "?"); need != "" {
+			n.Dependencies = append(n.Dependencies, lockfile.Dependency{Package: repository(name), Constraint: ">=v1", Optional: optional})
+		}
+	}
+	return n
+}
+
+func repository(name string) string { return "registry.example.com/" + name }
+
+func graph(lines ...string) *Graph {
+	var nodes []Node
+	for _, line := range lines {
+		nodes = append(nodes, node(line))
+	}
+	return New(nodes, nil)
+}
+
+func namesOf(nodes []Node) string {
+	var out []string
+	for _, n := range nodes {
+		out = append(out, n.Name)
+	}
+	return strings.Join(out, " ")
+}
+
+func TestComponent(t *testing.T) {
+	g := graph("a needs b", "*b needs c", "*c", "d needs c", "e needs f", "x needs gone", "y needs gone", "-s needs z", "z", "alone",
+		"o needs ?p", "p needs ?absent", "q needs ?absent", "r needs absent")
+	for of, want := range map[string]string{
+		"a": "a b c d", "c": "a b c d", "d": "a b c d",
+		"e": "e", // What it needs is not there.
+		"x": "x y", "alone": "alone",
+		"o": "o p", "p": "o p", // What it works with is there.
+		"q": "q", "r": "r", // It is not.
+		"s": "s", "z": "z", // What is skipped joins nobody.
+		"nobody": "",
+	} {
+		if got := namesOf(g.Component("Configuration", of).Nodes()); got != want {
+			t.Errorf("%s has to do with %q, want %q", of, got, want)
+		}
+	}
+}
+
+func TestOrphans(t *testing.T) {
+	for text, want := range map[string]string{
+		"a needs b; *b needs c; *c":              "",
+		"a; *b needs c; *c":                      "b c",
+		"a needs c; *b needs c; *c":              "b",
+		"a needs ?b; *b needs c; *c":             "b c",
+		"a needs b; *b needs ?c; *c":             "c",
+		"a; *b; *c needs b; *d needs c":          "d c b",
+		"-a needs b; *b":                         "b",
+		"*b needs c; *c needs b":                 "b c",
+		"a needs b; b; *c":                       "c",
+		"a needs b; *b needs d; *d needs e; *e":  "",
+		"a needs b; *b; *d needs b; *e needs d2": "d e",
+	} {
+		if got := namesOf(graph(strings.Split(text, "; ")...).Orphans()); got != want {
+			t.Errorf("%s: %q is there in vain, want %q", text, got, want)
+		}
+	}
+}
+
+// A package is known by where it is really read, under whatever name somebody needs it.
+func TestNames(t *testing.T) {
+	from := func(repository string) string {
+		return strings.Replace(repository, "public.example.com", "mirror.example.com", 1)
+	}
+	a, b := node("a"), node("b")
+	a.Dependencies = []lockfile.Dependency{{Package: "public.example.com/b", Constraint: ">=v1"}}
+	b.Repository = "mirror.example.com/b"
+	g := New([]Node{a, b}, from)
+	if got := g.Check(a.Dependencies)[0]; got.State != Satisfied || got.Installed.Name != "b" {
+		t.Errorf("got %+v", got)
+	}
+	if got := namesOf(g.Component("Configuration", "b").Nodes()); got != "a b" {
+		t.Errorf("it has to do with %q", got)
+	}
+	if got := g.Name("public.example.com/c"); got != "public.example.com/c" {
+		t.Errorf("what is not there is called %s", got)
+	}
+}
+
+func TestRequest(t *testing.T) {
+	unread := node("unread needs x")
+	unread.Digest = oci.Digest{}
+	twin := node("a")
+	twin.Name, twin.Dependencies = "twin", []lockfile.Dependency{{Package: repository("c"), Constraint: "<v2"}}
+	paused := node("*paused")
+	paused.Paused = true
+	g := New([]Node{node("a needs b, paused"), node("*b"), paused, node("*vain"), node("-s needs nobody"), unread, twin}, nil)
+	q := g.Request(Upgrade)
+	var roots, kept []string
+	for _, r := range q.Roots {
+		roots = append(roots, fmt.Sprintf("%s: %s %s", r.By, strings.TrimPrefix(r.Package, repository("")), r.Constraint))
+	}
+	for _, k := range q.Locked {
+		kept = append(kept, fmt.Sprintf("%s needs %d", strings.TrimPrefix(k.Repository, repository("")), len(k.Dependencies)))
+	}
+	if diff := cmp.Diff([]string{
+		"configuration/a: a v1.0.0", "configuration/paused (paused): paused v1.0.0", "configuration/s: s v1.0.0", "configuration/twin: c <v2",
+		"configuration/unread: unread v1.0.0", "configuration/vain: vain v1.0.0",
+	}, roots); diff != "" {
+		t.Errorf("roots (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"a needs 2", "b needs 0", "paused needs 0", "s needs 0", "vain needs 0"}, kept); diff != "" {
+		t.Errorf("kept (-want +got):\n%s", diff)
+	}
+}
+
+func TestCheckCycle(t *testing.T) {
+	g := graph("a needs b", "b needs c, d", "c needs ?a", "d needs a", "e needs a", "self needs self", "-skips needs skips", "alone needs gone")
+	for of, want := range map[string]string{
+		"a": "a b d a", "b": "b d a b", "d": "d a b d", "self": "self self",
+		"c": "", "e": "", "skips": "", "alone": "", "nobody": "",
+	} {
+		got := ""
+		if err := g.CheckCycle("Configuration", of); err != nil {
+			got = strings.NewReplacer(repository(""), "", " v1.0.0", "", " requires", "").Replace(errcode.From(err).Unwrap().Error())
+		}
+		if got != want {
+			t.Errorf("%s: got %q, want %q", of, got, want)
+		}
+	}
+}
+
+func TestChanges(t *testing.T) {
+	g := graph("a needs b", "*b")
+	to := func(name, version string, needs ...string) lockfile.Package {
+		p := node(name + " needs " + strings.Join(needs, ", ")).Package
+		p.Version = version
+		return p
+	}
+	result := resolver.Result{File: lockfile.File{Packages: []lockfile.Package{
+		to("a", "v1.0.0", "b", "c"), to("b", "v1.1.0", "d"), to("c", "v1.0.0", "d"), to("d", "v1.0.0"),
+	}}}
+	var got []string
+	for _, c := range g.Changes(result) {
+		was := "-"
+		if c.Existing != nil {
+			was = c.Existing.VersionOrDigest()
+		}
+		got = append(got, fmt.Sprintf("%s %s %s for %s", strings.TrimPrefix(c.To.Repository, repository("")), was, c.To.Version, strings.ReplaceAll(strings.Join(c.RequiredBy, " "), repository(""), "")))
+	}
+	if diff := cmp.Diff([]string{"d - v1.0.0 for b c", "b v1.0.0 v1.1.0 for a", "c - v1.0.0 for a"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Components divide the packages: each is in one, and nothing that anybody needs is in
+// another one. Without its orphans a graph has none.
+func TestGraphProperties(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		const many = 8
+		var nodes []Node
+		for i := range rapid.IntRange(1, many).Draw(r, "nodes") {
+			text := fmt.Sprintf("%sp%d needs ", rapid.SampledFrom([]string{"", "*", "-"}).Draw(r, "sort"), i)
+			for _, j := range rapid.SliceOfNDistinct(rapid.IntRange(0, many), 0, 3, rapid.ID[int]).Draw(r, "needs") {
+				text += fmt.Sprintf("%sp%d, ", rapid.SampledFrom([]string{"", "", "?"}).Draw(r, "optional"), j)
+			}
+			nodes = append(nodes, node(text))
+		}
+		g := New(nodes, nil)
+		for _, n := range g.Nodes() {
+			own := g.Component(n.Kind, n.Name)
+			for _, member := range own.Nodes() {
+				if again := g.Component(member.Kind, member.Name); namesOf(again.Nodes()) != namesOf(own.Nodes()) {
+					r.Fatalf("%s is with %s, which is with %s", n.Name, namesOf(own.Nodes()), namesOf(again.Nodes()))
+				}
+				for _, d := range g.links(member) {
+					if to, ok := g.Find(d.Package); ok && !slices.ContainsFunc(own.Nodes(), func(o Node) bool { return o.Name == to.Name }) {
+						r.Fatalf("%s needs %s, which is elsewhere", member.Name, to.Name)
+					}
+				}
+			}
+		}
+		orphans := g.Orphans()
+		left := slices.DeleteFunc(slices.Clone(g.Nodes()), func(n Node) bool {
+			return slices.ContainsFunc(orphans, func(o Node) bool { return o.Name == n.Name })
+		})
+		if more := New(left, nil).Orphans(); len(more) > 0 {
+			r.Fatalf("without %s there is %s in vain", namesOf(orphans), namesOf(more))
+		}
+	})
+}
+
+// Who works with a package that is not there has a say in what comes, and nothing else
+// to do with it.
+func TestConditions(t *testing.T) {
+	g := graph("a needs absent, ?other", "b needs ?absent, ?a", "c needs ?absent", "-d needs ?absent", "e needs ?c")
+	q := g.Component("Configuration", "a").Request(None)
+	var got []string
+	for _, r := range q.Roots {
+		got = append(got, fmt.Sprintf("%s: %s %s %v", r.By, strings.TrimPrefix(r.Package, repository("")), r.Constraint, r.Optional))
+	}
+	for _, k := range q.Locked {
+		for _, d := range k.Dependencies {
+			got = append(got, fmt.Sprintf("%s %s %v", strings.TrimPrefix(k.Repository, repository("")), strings.TrimPrefix(d.Package, repository("")), d.Optional))
+		}
+	}
+	if diff := cmp.Diff([]string{
+		"configuration/a: a v1.0.0 false", "configuration/b: b v1.0.0 false", "configuration/c: absent >=v1 true",
+		"a absent false", "a other true", "b absent true", "b a true",
+	}, got); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -1,0 +1,125 @@
+package graph
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// NodeFromPackage returns the node of a package with these dependencies. There is none for a package
+// that is being deleted, or whose reference is invalid.
+func NodeFromPackage(p v1.Package, needs []xpkg.Dependency) (Node, bool) {
+	return NodeFromImage(p, p.PackageSpec().Package, CurrentDigest(p), needs)
+}
+
+// NodeFromImage is like NodeFromPackage, for another image and content than those in the spec and the
+// status of the package. A digest in the image takes precedence.
+func NodeFromImage(p v1.Package, image string, content oci.Digest, needs []xpkg.Dependency) (Node, bool) {
+	spec := p.PackageSpec()
+	ref, err := oci.ParseReference(image, oci.ParseOptions{})
+	if err != nil || p.GetDeletionTimestamp() != nil {
+		return Node{}, false
+	}
+	if !ref.Digest.IsZero() {
+		content = ref.Digest
+	}
+	return Node{
+		Kind: p.PackageKind(), Name: p.GetName(), Requested: spec.Package, SkipDependencies: spec.SkipDependencyResolution, AutoInstalled: IsAutoInstalled(p), Paused: v1.IsPaused(p),
+		Package: lockfile.Package{
+			Repository: ref.Name(), Version: ref.Tag, Digest: content, Kind: xpkg.Kind(p.PackageKind()), Dependencies: lockfile.Dependencies(needs),
+		},
+	}, true
+}
+
+// Content is the digest that a package stands for, as far as that is known.
+func CurrentDigest(p v1.Package) oci.Digest {
+	spec, status := p.PackageSpec(), p.PackageStatus()
+	if ref, err := oci.ParseReference(spec.Package, oci.ParseOptions{}); err == nil && !ref.Digest.IsZero() {
+		return ref.Digest
+	}
+	if status.CurrentIdentifier != spec.Package {
+		return oci.Digest{}
+	}
+	d, err := oci.ParseDigest(status.ResolvedDigest)
+	if err != nil {
+		return oci.Digest{}
+	}
+	return d
+}
+
+// Entry is what the Lock says of what a package stands for, if it says anything.
+func LockEntry(p v1.Package, lock []v1beta1.LockPackage) (v1beta1.LockPackage, bool) {
+	back := revision.PolicyOf(p).Back
+	ref, err := oci.ParseReference(p.PackageSpec().Package, oci.ParseOptions{})
+	if err != nil {
+		return v1beta1.LockPackage{}, false
+	}
+	at := slices.IndexFunc(lock, func(l v1beta1.LockPackage) bool {
+		if back != "" {
+			return l.Name == back
+		}
+		return l.Source == ref.Name() && (l.Version == ref.Tag || l.Version == ref.Digest.String())
+	})
+	if at < 0 {
+		return v1beta1.LockPackage{}, false
+	}
+	return lock[at], true
+}
+
+// Locked is what a package needs as the Lock says, and whether that says anything of
+// it.
+func LockedDependencies(p v1.Package, lock []v1beta1.LockPackage) (dependencies []xpkg.Dependency, known bool) {
+	entry, known := LockEntry(p, lock)
+	return dependenciesOf(entry), known
+}
+
+// dependenciesOf returns the dependencies that an entry of the Lock lists.
+func dependenciesOf(entry v1beta1.LockPackage) []xpkg.Dependency {
+	var out []xpkg.Dependency
+	for _, d := range entry.Dependencies {
+		out = append(out, xpkg.Dependency{Package: d.Package, Constraint: d.Constraints})
+	}
+	for _, d := range entry.OptionalDependencies {
+		out = append(out, xpkg.Dependency{Package: d.Package, Constraint: d.Constraints, Optional: true})
+	}
+	return out
+}
+
+// Dependencies returns the dependencies of the content that an image stands for, as far as they are
+// known.
+type Dependencies func(image string, content oci.Digest) []xpkg.Dependency
+
+// DependenciesInLock returns the dependencies of contents as the Lock lists them.
+func DependenciesInLock(lock []v1beta1.LockPackage) Dependencies {
+	return func(image string, _ oci.Digest) []xpkg.Dependency {
+		ref, err := oci.ParseReference(image, oci.ParseOptions{})
+		if err != nil {
+			return nil
+		}
+		for _, entry := range lock {
+			if entry.Source == ref.Name() && (entry.Version == ref.Tag || entry.Version == ref.Digest.String()) {
+				return dependenciesOf(entry)
+			}
+		}
+		return nil
+	}
+}
+
+// AnnotationInheritSecrets with the value "true" on a package passes its pull secrets
+// to the packages that are installed because it needs them.
+const AnnotationInheritSecrets = "xpkg.dev/inherit-pull-secrets"
+
+// Inherited are the pull secrets that a package passes on.
+func InheritedPullSecrets(p v1.Package) []corev1.LocalObjectReference {
+	if p.GetAnnotations()[AnnotationInheritSecrets] != "true" {
+		return nil
+	}
+	return p.PackageSpec().PackagePullSecrets
+}

@@ -1,0 +1,102 @@
+package graph
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// Owned are the objects that a revision has brought and holds, as the Lock records
+// them (packages v2 design, "PackageLock API"). There are none while it does not hold
+// all of its objects. Webhook configurations are left out: they come and go with the
+// program, and have names that no other package can want.
+func OwnedObjects(rev v1.PackageRevision) []v1beta1.LockOwned {
+	var out []v1beta1.LockOwned
+	refs := slices.Clone(rev.RevisionStatus().ObjectRefs)
+	slices.SortFunc(refs, func(a, b v1.TypedReference) int {
+		return cmp.Or(cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
+	for _, o := range refs {
+		switch {
+		case plan.IsWebhookConfiguration(plan.Ref{Kind: o.Kind}):
+			continue
+		case o.UID == "":
+			return nil // It is still to be written.
+		}
+		if n := len(out); n == 0 || out[n-1].APIVersion != o.APIVersion || out[n-1].Kind != o.Kind {
+			out = append(out, v1beta1.LockOwned{APIVersion: o.APIVersion, Kind: o.Kind})
+		}
+		last := &out[len(out)-1]
+		last.Names = append(last.Names, o.Name)
+		last.Count++
+	}
+	return out
+}
+
+// Holders are the revisions that hold objects as entries of the Lock say, but for some
+// revisions. Known says whether the entries can be asked: those of an older package
+// manager say nothing of objects, and names are left out where there are too many.
+func Holders(lock []v1beta1.LockPackage, but map[string]bool) (holders plan.Holders, known bool) {
+	holders, short := plan.Holders{}, false
+	for _, entry := range lock {
+		for _, o := range entry.Owns {
+			known, short = true, short || o.Count != int64(len(o.Names))
+			for _, name := range o.Names {
+				if !but[entry.Name] {
+					holders.Put(holderName(entry), plan.Ref{APIVersion: o.APIVersion, Kind: o.Kind, Name: name})
+				}
+			}
+		}
+	}
+	return holders, known && !short
+}
+
+// holderName is the revision of an entry, as refusals name it.
+func holderName(entry v1beta1.LockPackage) string {
+	if entry.Kind == nil {
+		return entry.Source
+	}
+	return v1.RevisionKind(*entry.Kind) + "/" + entry.Name
+}
+
+// Fit makes entries of the Lock so small that their JSON has no more bytes than a
+// limit: it leaves out names of objects, where there are most of them first, and then
+// all that is said of objects. It keeps everything else, however large that is.
+func TrimOwned(packages []v1beta1.LockPackage, limit int) {
+	over := sizeOf(packages) - limit
+	if over <= 0 {
+		return
+	}
+	var groups []*v1beta1.LockOwned
+	for _, p := range packages {
+		for i := range p.Owns {
+			groups = append(groups, &p.Owns[i])
+		}
+	}
+	slices.SortStableFunc(groups, func(a, b *v1beta1.LockOwned) int { return sizeOf(b.Names) - sizeOf(a.Names) })
+	for _, g := range groups {
+		if over <= 0 {
+			return
+		}
+		over -= len(`,"names":`) + sizeOf(g.Names)
+		g.Names = nil
+	}
+	if over > 0 {
+		for i := range packages {
+			packages[i].Owns = nil
+		}
+	}
+}
+
+// sizeOf is how many bytes something has as JSON.
+func sizeOf(v any) int {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // Entries of the Lock always marshal.
+	}
+	return len(raw)
+}

@@ -1,0 +1,67 @@
+package graph
+
+import (
+	"strings"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// NewPackage returns the object of a package that is installed as a dependency of parent, without
+// its name.
+func (c Change) NewPackage(parent v1.Package) v1.Package {
+	p := v1.NewPackage(string(c.To.Kind))
+	p.SetLabels(map[string]string{LabelAutoInstalled: "true"})
+	p.SetAnnotations(map[string]string{AnnotationRequiredBy: strings.Join(c.RequiredBy, ", ")})
+	p.PackageSpec().Package = c.Reference()
+	p.PackageSpec().PackagePullSecrets = InheritedPullSecrets(parent)
+	return p
+}
+
+// Names returns the names that a new package can have: the one that Crossplane gives it and, where a
+// package of another repository has that one, a unique one.
+func (c Change) Names() []string {
+	name := oci.ToDNSLabel(c.To.RepositoryReference().Repository)
+	return []string{name, oci.FriendlyID(name, oci.DigestOf([]byte(c.To.Repository)).Hex())}
+}
+
+// Conflicts returns a refusal for each object that can never be established once changes are made
+// for an owner, which has its own objects: another package holds it, or two of the packages
+// contain it. Added are the objects of each change, and holders those of packages that stay as
+// they are; Conflicts adds to them.
+func Conflicts(holders plan.Holders, owner string, own []plan.Ref, changes []Change, added [][]plan.Ref) []plan.Refusal {
+	refusals := holders.Take(owner, own)
+	for i, c := range changes {
+		refusals = append(refusals, holders.Take(c.To.Repository, added[i])...)
+	}
+	return refusals
+}
+
+// PolicyFor returns what may be done to other packages for the sake of a revision, if the manager
+// is configured with a policy. A revision that is about to be replaced moves no package. One that
+// a rollback activated may take back the moves that were made for the version that failed.
+func PolicyFor(configured Policy, p v1.Package, rev v1.PackageRevision) Policy {
+	back := revision.PolicyOf(p).Back == rev.GetName()
+	switch {
+	case configured == Upgrade && back:
+		return UpgradeOrDowngrade
+	case !back && p.PackageSpec().Package != rev.RevisionSpec().Image:
+		return None
+	}
+	return configured
+}
+
+// NodeFromRevisions returns the node of a package with these revisions: of the version that it asks for,
+// or of the one that it was rolled back to. Dependencies returns the dependencies of content.
+func NodeFromRevisions(p v1.Package, revisions []v1.PackageRevision, dependencies Dependencies) (Node, bool) {
+	image, content := p.PackageSpec().Package, CurrentDigest(p)
+	if back := RolledBackTo(p, revisions); back != nil {
+		image = back.RevisionSpec().Image
+		content, _ = oci.ParseDigest(back.RevisionSpec().Digest)
+	}
+	n, ok := NodeFromImage(p, image, content, dependencies(image, content))
+	n.Running = Running(p, revisions)
+	return n, ok
+}

@@ -1,0 +1,27 @@
+package graph
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/imageconfig"
+	"github.com/xpkg-dev/xpkg/internal/resolver"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+)
+
+// Origins tell where the content of an image is; an origin.Finder does.
+type Origins interface {
+	Locate(ctx context.Context, image string, secrets []corev1.LocalObjectReference, policy corev1.PullPolicy) (fetch.Origin, imageconfig.Route, error)
+}
+
+// Resolver resolves what a package of the graph needs, where image configs say that it
+// is, with the pull secrets that the package passes on.
+func (g *Graph) Resolver(registry resolver.Registry, origins Origins, of v1.Package) *resolver.Resolver {
+	return &resolver.Resolver{Registry: registry, Canonical: g.Name, Locate: func(ctx context.Context, ref oci.Reference) (fetch.Origin, error) {
+		origin, _, err := origins.Locate(ctx, ref.String(), InheritedPullSecrets(of), corev1.PullIfNotPresent)
+		return origin, err
+	}}
+}

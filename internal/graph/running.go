@@ -1,0 +1,113 @@
+package graph
+
+import (
+	"cmp"
+	"slices"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/solver"
+)
+
+// Version is a version of a package: a tag, a digest, or both. The zero value is one
+// that nobody knows.
+type Version struct {
+	Tag    string
+	Digest oci.Digest
+}
+
+// String is the version as people read it: the tag, or the digest where there is none.
+func (v Version) String() string {
+	switch {
+	case v.Tag != "":
+		return v.Tag
+	case v.Digest.IsZero():
+		return "an unknown version"
+	}
+	return v.Digest.String()
+}
+
+// fits reports whether a version will do: any will where no constraint is named.
+func (v Version) satisfies(constraint string) bool {
+	if constraint == "" {
+		return true
+	}
+	pin := v.Tag
+	if !v.Digest.IsZero() {
+		pin = lockfile.Package{Version: v.Tag, Digest: v.Digest}.Pin()
+	}
+	return solver.ParseConstraint(constraint).Accepts(pin)
+}
+
+// Running gives the versions of a package whose objects may be in a cluster: that of
+// its active revision and, until that one has been healthy, those of the revision that
+// was active before and of the one that was healthy last. While one revision makes place
+// for another it is the last one that was active. There is none before the first
+// revision. Revisions are those of the package.
+func Running(p v1.Package, revisions []v1.PackageRevision) []Version {
+	rev := lastActive(revisions)
+	if rev == nil {
+		return nil
+	}
+	running := []Version{revisionVersion(rev)}
+	if a := p.PackageStatus().Activation; rev.RevisionSpec().DesiredState != v1.RevisionActive ||
+		a != nil && a.Healthy && a.Revision == rev.GetName() && a.Number == rev.RevisionSpec().Revision {
+		return running
+	}
+	previous, back := revision.Previous(rev.GetName(), revision.States(revisions, rev.GetName())), revision.Back(p, rev.GetName(), revisions)
+	for _, r := range revisions {
+		if r.GetName() == previous || r.GetName() == back {
+			running = append(running, revisionVersion(r))
+		}
+	}
+	return running
+}
+
+// last is the revision that is active, or was until now; nil when none ever was. Of
+// two that are active the one with the higher number is the newer one.
+func lastActive(revisions []v1.PackageRevision) v1.PackageRevision {
+	var out v1.PackageRevision
+	for _, rev := range revisions {
+		if rev.RevisionSpec().Revision > 0 && (out == nil || newer(rev, out)) {
+			out = rev
+		}
+	}
+	return out
+}
+
+func newer(a, b v1.PackageRevision) bool {
+	rank := func(r v1.PackageRevision) int {
+		if r.RevisionSpec().DesiredState == v1.RevisionActive {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.RevisionSpec().Revision, b.RevisionSpec().Revision)) > 0
+}
+
+func revisionVersion(rev v1.PackageRevision) Version {
+	var out Version
+	if ref, err := oci.ParseReference(rev.RevisionSpec().Image, oci.ParseOptions{}); err == nil {
+		out.Tag, out.Digest = ref.Tag, ref.Digest
+	}
+	if d, err := oci.ParseDigest(rev.RevisionSpec().Digest); err == nil {
+		out.Digest = d
+	}
+	return out
+}
+
+// BroughtBack is the revision that a package stands for instead of what it asks for,
+// since that did not become healthy in time: nil when there is none. It holds until the
+// package asks for something else.
+func RolledBackTo(p v1.Package, revisions []v1.PackageRevision) v1.PackageRevision {
+	back := revision.PolicyOf(p).Back
+	if i := slices.IndexFunc(revisions, func(r v1.PackageRevision) bool { return back != "" && r.GetName() == back }); i >= 0 {
+		return revisions[i]
+	}
+	return nil
+}
+
+// VersionOf is the version that a package stands for.
+func VersionOf(n Node) Version { return Version{n.Version, n.Digest} }

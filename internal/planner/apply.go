@@ -1,0 +1,105 @@
+package planner
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/webhooks"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/rbac"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// ErrPlanMoved is the failure of a plan that was made from something else than what
+// is there.
+var ErrPlanMoved = errcode.Code{
+	Name: "PlanMoved", Class: errcode.Conflict,
+	Cause: "Something that the plan was made from, or that it would do, is not as it was.",
+	Fix:   "Make a new plan and look at it. Nothing was written.",
+}
+
+// String says what moved, in one clause.
+func (d Difference) String() string { return fmt.Sprintf("%s was %s and is %s", d.What, d.Was, d.Is) }
+
+// Refuse is the failure of a plan that has moved: nil when nothing has.
+func MovedError(p *Plan, moved []Difference) error {
+	if len(moved) == 0 {
+		return nil
+	}
+	var reasons []string
+	for _, d := range moved {
+		reasons = append(reasons, d.String())
+	}
+	return ErrPlanMoved.New(few(reasons), "the plan to %s %s does not hold any more", p.Operation, p.Package.Short())
+}
+
+// Refused is the failure of a plan whose objects can never be established as things
+// are: nil when they can.
+func (p *Plan) RefusalError() error {
+	if p.Incompatible != "" {
+		return xpkg.ErrIncompatible.New(errors.New(p.Incompatible), "%s cannot be established", p.Package.Short())
+	}
+	if why := p.denied(); why != "" {
+		return rbac.ErrPermissionDenied.New(errors.New(why), "%s may not have what it requests", p.Package.Short())
+	}
+	if rules := p.unallowed(); len(rules) > 0 {
+		return webhooks.NotAllowed(p.Package.Short(), rules, p.commandToAllow())
+	}
+	if len(p.Objects.Refusals) == 0 {
+		return nil
+	}
+	err := apply.Refused(p.Objects.Refusals, "%s cannot be established", p.Package.Short())
+	if errors.Is(err, apply.ErrDeleting) {
+		return err.WithDo("Wait until the object is gone, and try again. One that stays has a finalizer that somebody must remove: look at it with kubectl.")
+	}
+	return err
+}
+
+// Short is the package as commands name it.
+func (p Package) Short() string { return strings.ToLower(p.Kind) + "/" + p.Name }
+
+// few names the first few of many reasons.
+func few(reasons []string) error {
+	const most = 3
+	return errors.New(wording.Few(reasons, most, "; "))
+}
+
+// Applied reports whether a plan is carried out already. Live is the package as it
+// is now, or nil.
+func (p *Plan) IsApplied(live v1.Package) (bool, error) {
+	if p.Operation == Uninstall {
+		return live == nil || live.GetUID() == p.Preconditions.UID && live.GetDeletionTimestamp() != nil, nil
+	}
+	if live == nil || p.Operation == Update && live.GetUID() != p.Preconditions.UID {
+		return false, nil
+	}
+	if p.Adopts && graph.IsAutoInstalled(live) {
+		return false, nil
+	}
+	if p.Webhooks != nil && p.Webhooks.Consents {
+		want, err := p.Wanted()
+		if err != nil || want.GetAnnotations()[webhooks.AnnotationAllowed] != live.GetAnnotations()[webhooks.AnnotationAllowed] {
+			return false, err
+		}
+	}
+	is, err := specOf(live)
+	return err == nil && sameJSON(is, specIn(p.Package.Object)), err
+}
+
+// Holds reports whether the package is still the one that the plan was made from.
+// Its status may have changed: that is no part of what a plan says.
+func (p *Plan) CheckPackage(live v1.Package) []Difference {
+	var d differences
+	if live == nil {
+		d.text("the UID of the package", string(p.Preconditions.UID), "")
+		return d
+	}
+	d.text("the UID of the package", string(p.Preconditions.UID), string(live.GetUID()))
+	d.text("the generation of the package", number(p.Preconditions.Generation), number(live.GetGeneration()))
+	return d
+}

@@ -1,0 +1,97 @@
+package planner
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+)
+
+const leaf = "registry.example.com/leaf"
+
+// asking is a Provider that asks for a reference.
+func asking(name, ref string) v1.Package {
+	p := v1.NewPackage(v1.ProviderKind)
+	p.SetName(name)
+	p.SetGeneration(2)
+	p.PackageSpec().Package = ref
+	return p
+}
+
+func TestBreaks(t *testing.T) {
+	for name, tc := range map[string]struct {
+		// live and to are the references of the leaf now and then; empty is none.
+		live, to string
+		// back is the version of the leaf that was brought back.
+		back string
+		// need is what the root needs of the leaf; one with a question mark is optional.
+		need           string
+		skip, together bool
+		want           string
+	}{
+		"it still fits":                         {live: leaf + ":v1.0.0", to: leaf + ":v1.1.0", need: "<v2"},
+		"it does not fit any more":              {live: leaf + ":v1.0.0", to: leaf + ":v2.0.0", need: "<v2", want: "provider/root needs " + leaf + " <v2, and it would be at v2.0.0"},
+		"a digest is in no range":               {live: leaf + ":v1.0.0", to: leaf + "@" + digestA, need: "<v2", want: "provider/root needs " + leaf + " <v2, and it would be at " + digestA},
+		"it did not fit before":                 {live: leaf + ":v3.0.0", to: leaf + ":v2.0.0", need: "<v2"},
+		"it fits, since it was brought back":    {live: leaf + ":v3.0.0", back: "v1.0.0", to: leaf + ":v2.0.0", need: "<v2", want: "provider/root needs " + leaf + " <v2, and it would be at v2.0.0"},
+		"it was not there, and does not fit":    {to: leaf + ":v2.0.0", need: "<v2", want: "provider/root needs " + leaf + " <v2, and it would be at v2.0.0"},
+		"it was not there, and fits":            {to: leaf + ":v1.0.0", need: "<v2"},
+		"it goes":                               {live: leaf + ":v1.0.0", need: "<v2", want: "provider/root needs " + leaf + " <v2, and it would not be there"},
+		"it goes, and did not fit":              {live: leaf + ":v3.0.0", need: "<v2"},
+		"it goes to another repository":         {live: leaf + ":v1.0.0", to: "registry.example.com/fork:v1.0.0", need: "<v2", want: "provider/root needs " + leaf + " <v2, and it would not be there"},
+		"optional, and it goes":                 {live: leaf + ":v1.0.0", need: "?<v2"},
+		"optional, and it does not fit":         {live: leaf + ":v1.0.0", to: leaf + ":v2.0.0", need: "?<v2", want: "provider/root needs " + leaf + " <v2, and it would be at v2.0.0"},
+		"nothing is done about what root needs": {live: leaf + ":v1.0.0", to: leaf + ":v2.0.0", need: "<v2", skip: true},
+		"the root changes with it":              {live: leaf + ":v1.0.0", to: leaf + ":v2.0.0", need: "<v2", together: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := asking("root", "registry.example.com/root:v1.0.0")
+			root.PackageSpec().SkipDependencyResolution = tc.skip
+			entry := v1beta1.LockPackage{Name: "root-1", Source: "registry.example.com/root", Version: "v1.0.0"}
+			need := v1beta1.Dependency{Package: leaf, Constraints: strings.TrimPrefix(tc.need, "?")}
+			if tc.need[0] == '?' {
+				entry.OptionalDependencies = append(entry.OptionalDependencies, need)
+			} else {
+				entry.Dependencies = append(entry.Dependencies, need)
+			}
+			s := &clusterState{others: []v1.Package{root}, lock: v1beta1.Lock{Packages: []v1beta1.LockPackage{entry}}}
+			if tc.live != "" {
+				s.live = asking("leaf", tc.live)
+			}
+			if tc.back != "" {
+				s.live.PackageStatus().Rollback = &v1.Rollback{From: "leaf-3", To: "leaf-1", Generation: 2}
+				s.lock.Packages = append(s.lock.Packages, v1beta1.LockPackage{Name: "leaf-1", Source: leaf, Version: tc.back})
+				rev := s.live.NewRevision()
+				rev.SetName("leaf-1")
+				rev.RevisionSpec().Image = leaf + ":" + tc.back
+				s.revisions = []v1.PackageRevision{rev}
+			}
+			pl := &Planner{ChangedTogether: map[string]bool{"provider/root": tc.together}}
+			nodes, err := pl.nodes(t.Context(), s, func(string) bool { return false })
+			if err != nil {
+				t.Fatal(err)
+			}
+			var will *graph.Node
+			if tc.to != "" {
+				n, _ := graph.NodeFromPackage(asking("leaf", tc.to), nil)
+				will, nodes = &n, append(nodes, n)
+			}
+			p := &Plan{Operation: Update, Package: Package{Kind: "Provider", Name: "leaf"}, Breaks: pl.breaks(s, graph.New(nodes, nil), will)}
+			var got []string
+			for _, b := range p.Breaks {
+				got = append(got, b.String())
+			}
+			if diff := cmp.Diff(tc.want, strings.Join(got, "; ")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if (p.BreakageError() == nil) != (tc.want == "") || tc.want != "" && !errors.Is(p.BreakageError(), ErrDependentsBroken) {
+				t.Errorf("it fails with %v", p.BreakageError())
+			}
+		})
+	}
+}

@@ -1,0 +1,121 @@
+package planner
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apidiscovery "k8s.io/api/apidiscovery/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+)
+
+// answers are those of an API server, by path.
+type answers map[string]struct {
+	code int
+	body any
+}
+
+func (a answers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	got, ok := a[r.URL.Path]
+	if !ok {
+		got.code, got.body = http.StatusNotFound, metav1.Status{
+			TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
+			Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(got.code)
+	_ = json.NewEncoder(w).Encode(got.body)
+}
+
+func page(items int, rest *int64, next string) metav1.PartialObjectMetadataList {
+	return metav1.PartialObjectMetadataList{
+		ListMeta: metav1.ListMeta{RemainingItemCount: rest, Continue: next}, Items: make([]metav1.PartialObjectMetadata, items),
+	}
+}
+
+func forbidden() metav1.Status {
+	return metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
+		Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
+	}
+}
+
+// discovery serves these resources of the group a.test, in two versions.
+func discovery(resources ...string) apidiscovery.APIGroupDiscoveryList {
+	var all []apidiscovery.APIResourceDiscovery
+	for _, r := range resources {
+		all = append(all, apidiscovery.APIResourceDiscovery{Resource: r})
+	}
+	return apidiscovery.APIGroupDiscoveryList{Items: []apidiscovery.APIGroupDiscovery{{
+		ObjectMeta: metav1.ObjectMeta{Name: "a.test"},
+		Versions:   []apidiscovery.APIVersionDiscovery{{Version: "v2", Resources: all}, {Version: "v1", Resources: all}},
+	}}}
+}
+
+func serve(t *testing.T, a answers) Cluster {
+	t.Helper()
+	server := httptest.NewServer(a)
+	t.Cleanup(server.Close)
+	c, err := NewCluster(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestCount(t *testing.T) {
+	names := []string{"nones.a.test", "ones.a.test", "manys.a.test", "forbiddens.a.test", "unclears.a.test", "goings.a.test", "unserveds.a.test"}
+	c := serve(t, answers{
+		"/apis":                      {http.StatusOK, discovery("nones", "ones", "manys", "forbiddens", "unclears", "goings")},
+		"/apis/a.test/v2/nones":      {http.StatusOK, page(0, nil, "")},
+		"/apis/a.test/v2/ones":       {http.StatusOK, page(1, nil, "")},
+		"/apis/a.test/v2/manys":      {http.StatusOK, page(1, new(int64(411)), "next")},
+		"/apis/a.test/v2/forbiddens": {http.StatusForbidden, forbidden()},
+		"/apis/a.test/v2/unclears":   {http.StatusOK, page(1, nil, "next")},
+	})
+	got, err := c.CountCustomResources(t.Context(), names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []CustomResources{
+		{Definition: "ones.a.test", Count: 1}, {Definition: "manys.a.test", Count: 412},
+		{Definition: "forbiddens.a.test", Unknown: "they may not be listed"},
+		{Definition: "unclears.a.test", Count: 1, Unknown: "the API server does not say how many there are"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got, err := c.CountCustomResources(t.Context(), nil); got != nil || err != nil {
+		t.Errorf("of nothing: %v, %v", got, err)
+	}
+	p := &Plan{CustomResources: want}
+	if resources, uncounted := p.CountCustomResources(); resources != 414 || uncounted != 2 {
+		t.Errorf("%d lost, and %d uncounted", resources, uncounted)
+	}
+}
+
+func TestIdentity(t *testing.T) {
+	const path = "/api/v1/namespaces/kube-system"
+	named := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: "u"}}
+	for name, tc := range map[string]struct {
+		a       answers
+		want    string
+		failing bool
+	}{
+		"there":     {answers{path: {http.StatusOK, named}}, "u", false},
+		"forbidden": {answers{path: {http.StatusForbidden, forbidden()}}, "", false},
+		"absent":    {answers{}, "", false},
+		"broken":    {answers{path: {http.StatusInternalServerError, nil}}, "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := serve(t, tc.a).Identity(t.Context())
+			if string(got) != tc.want || (err != nil) != tc.failing {
+				t.Errorf("got %q and %v", got, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,191 @@
+package planner
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+)
+
+// clusterState is the state of a cluster around one package.
+type clusterState struct {
+	cluster types.UID
+	// live is the package, or nil.
+	live      v1.Package
+	revisions []v1.PackageRevision
+	// others are all other packages, and lock is the manager's record of their
+	// dependencies and objects.
+	others []v1.Package
+	lock   v1beta1.Lock
+	// place returns the repository that a repository is read from: a package is known
+	// under each of its names.
+	place func(repository string) string
+}
+
+// read reads the cluster around one package.
+func (pl *Planner) read(ctx context.Context, p v1.Package) (*clusterState, error) {
+	var s clusterState
+	var err error
+	if s.cluster, err = pl.Cluster.Identity(ctx); err != nil {
+		return nil, err
+	}
+	for _, kind := range v1.PackageKinds() {
+		list := v1.NewPackageList(kind)
+		if err := pl.Reader.List(ctx, list); err != nil {
+			return nil, fmt.Errorf("list packages: %w", err)
+		}
+		for _, x := range list.Packages() {
+			if kind == p.PackageKind() && x.GetName() == p.GetName() {
+				s.live = x
+			} else {
+				s.others = append(s.others, x)
+			}
+		}
+	}
+	if err := pl.Reader.Get(ctx, client.ObjectKey{Name: v1beta1.LockName}, &s.lock); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("read the Lock: %w", err)
+	}
+	if s.place, err = pl.finder().Places(ctx); err != nil {
+		return nil, err
+	}
+	if s.live != nil {
+		s.revisions, err = pl.listRevisions(ctx, p.PackageKind(), p.GetName())
+	}
+	return &s, err
+}
+
+// listRevisions lists the revisions of some packages of a kind.
+func (pl *Planner) listRevisions(ctx context.Context, kind string, names ...string) ([]v1.PackageRevision, error) {
+	some, err := labels.NewRequirement(v1.LabelPackage, selection.In, names)
+	if err != nil {
+		return nil, fmt.Errorf("list revisions: %w", err)
+	}
+	list := v1.NewPackage(kind).NewRevisionList()
+	if err := pl.Reader.List(ctx, list, client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*some)}); err != nil {
+		return nil, fmt.Errorf("list revisions: %w", err)
+	}
+	return list.Revisions(), nil
+}
+
+// nodes returns the nodes of all other packages, with their dependencies from the Lock. It reads the
+// revisions of the packages that is-needed reports, whose running versions matter, and of those that
+// were rolled back, whose versions are not the ones that they ask for.
+func (pl *Planner) nodes(ctx context.Context, s *clusterState, isNeeded func(repository string) bool) ([]graph.Node, error) {
+	names := map[string][]string{}
+	for _, x := range s.others {
+		if isNeeded(lockfile.Repository(x.PackageSpec().Package)) || revision.PolicyOf(x).Back != "" {
+			names[x.PackageKind()] = append(names[x.PackageKind()], x.GetName())
+		}
+	}
+	revisions := map[string][]v1.PackageRevision{}
+	for _, kind := range slices.Sorted(maps.Keys(names)) {
+		list, err := pl.listRevisions(ctx, kind, names[kind]...)
+		if err != nil {
+			return nil, err
+		}
+		for _, rev := range list {
+			key := Package{Kind: kind, Name: rev.GetLabels()[v1.LabelPackage]}.Short()
+			revisions[key] = append(revisions[key], rev)
+		}
+	}
+	var nodes []graph.Node
+	for _, x := range s.others {
+		if n, ok := s.node(x, revisions[Package{Kind: x.PackageKind(), Name: x.GetName()}.Short()]); ok {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes, nil
+}
+
+// node returns the node of a package with these revisions.
+func (s *clusterState) node(x v1.Package, revisions []v1.PackageRevision) (graph.Node, bool) {
+	return graph.NodeFromRevisions(x, revisions, graph.DependenciesInLock(s.lock.Packages))
+}
+
+// liveNode returns the node of the package as it is now.
+func (s *clusterState) liveNode() (graph.Node, bool) {
+	if s.live == nil {
+		return graph.Node{}, false
+	}
+	return s.node(s.live, s.revisions)
+}
+
+// placeOf returns the repository that a repository is read from.
+func (s *clusterState) placeOf(repository string) string {
+	if s.place == nil {
+		return repository
+	}
+	return s.place(repository)
+}
+
+// sameRepository reports whether two repositories are read from the same one.
+func (s *clusterState) sameRepository(a, b string) bool { return s.placeOf(a) == s.placeOf(b) }
+
+// startPlan returns a plan with the preconditions of this state.
+func (s *clusterState) startPlan(op Operation, p v1.Package) (*Plan, error) {
+	out := &Plan{
+		APIVersion: APIVersion, Kind: Kind, Operation: op, Cluster: s.cluster,
+		Package: Package{Kind: p.PackageKind(), Name: p.GetName()},
+	}
+	for _, r := range s.revisions {
+		out.Preconditions.Revisions = append(out.Preconditions.Revisions, Revision{
+			Name: r.GetName(), UID: r.GetUID(), Number: r.RevisionSpec().Revision,
+			State: r.RevisionSpec().DesiredState, Digest: r.RevisionSpec().Digest,
+		})
+	}
+	slices.SortFunc(out.Preconditions.Revisions, func(a, b Revision) int { return cmp.Compare(a.Name, b.Name) })
+	if s.live == nil {
+		return out, nil
+	}
+	out.Package.From = &Version{Reference: s.live.PackageSpec().Package, Digest: recordedDigest(s.live)}
+	out.Preconditions.UID, out.Preconditions.Generation = s.live.GetUID(), s.live.GetGeneration()
+	var err error
+	out.Preconditions.Spec, err = specOf(s.live)
+	return out, err
+}
+
+// preconditions returns the packages that a plan depends on: those that the package requires, and
+// those that move with it. Changes of any other package do not invalidate the plan.
+func (s *clusterState) preconditions(p *Plan) []Installed {
+	repositories := map[string]bool{}
+	for _, d := range p.Dependencies {
+		repositories[s.placeOf(lockfile.Repository(d.Package))] = true
+	}
+	for _, b := range p.AddedPackages {
+		repositories[s.placeOf(lockfile.Repository(b.Reference))] = true
+	}
+	var out []Installed
+	for _, x := range s.others {
+		if repository := lockfile.Repository(x.PackageSpec().Package); repository == "" || !repositories[s.placeOf(repository)] {
+			continue
+		}
+		out = append(out, Installed{
+			Kind: x.PackageKind(), Name: x.GetName(), Reference: x.PackageSpec().Package, Digest: x.PackageStatus().ResolvedDigest,
+		})
+	}
+	slices.SortFunc(out, func(a, b Installed) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
+	return out
+}
+
+// recordedDigest returns the digest that is recorded for the reference of a package. There is none
+// until the manager has resolved a new reference.
+func recordedDigest(p v1.Package) string {
+	if p.PackageStatus().CurrentIdentifier != p.PackageSpec().Package {
+		return ""
+	}
+	return p.PackageStatus().ResolvedDigest
+}

@@ -1,0 +1,60 @@
+package planner
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+
+	kjson "sigs.k8s.io/json"
+)
+
+// json names the fields in which two objects differ, so that nobody has to compare them
+// by eye.
+func (d *differences) json(what string, was, is json.RawMessage) {
+	if sameJSON(was, is) {
+		return
+	}
+	var before, after map[string]any
+	if decode(was, &before) != nil || decode(is, &after) != nil {
+		d.text(what, string(was), string(is))
+		return
+	}
+	d.fields("", what, before, after)
+}
+
+func decode(raw json.RawMessage, into *map[string]any) error {
+	return kjson.UnmarshalCaseSensitivePreserveInts(raw, into)
+}
+
+// fields names what differs in two objects that lie under a path.
+func (d *differences) fields(path, of string, was, is map[string]any) {
+	keys := slices.Concat(slices.Collect(maps.Keys(was)), slices.Collect(maps.Keys(is)))
+	slices.Sort(keys)
+	for _, key := range slices.Compact(keys) {
+		if reflect.DeepEqual(was[key], is[key]) && said(was, key) == said(is, key) {
+			continue
+		}
+		before, object := was[key].(map[string]any)
+		after, both := is[key].(map[string]any)
+		if object && both {
+			d.fields(path+key+".", of, before, after)
+			continue
+		}
+		*d = append(*d, Difference{path + key + " in " + of, cmp.Or(said(was, key), absent), cmp.Or(said(is, key), absent)})
+	}
+}
+
+// said is what a field says: nothing where it is not there.
+func said(object map[string]any, key string) string {
+	value, there := object[key]
+	if text, ok := value.(string); ok && text != "" || !there {
+		return text
+	}
+	raw, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // What was read as JSON always marshals.
+	}
+	return string(raw)
+}

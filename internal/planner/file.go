@@ -1,0 +1,172 @@
+package planner
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	kjson "sigs.k8s.io/json"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
+
+// Failures of kept plans.
+var (
+	ErrPlanInvalid = errcode.Code{
+		Name: "PlanInvalid", Class: errcode.Invalid,
+		Cause: "The file is not a plan, or one of a version of xpkg that this one does not know.",
+		Fix:   "Make a new plan with `xpkg plan … --out FILE`.",
+	}
+	ErrPlanDamaged = errcode.Code{
+		Name: "PlanDamaged", Class: errcode.Untrusted,
+		Cause: "The content of a plan is not what its digest says: it was changed after it was made.",
+		Fix:   "Take an undamaged copy of the file, or make a new plan.",
+	}
+)
+
+// MaxSize bounds what Decode looks at, in bytes. The plan of a package with 2,000
+// objects has 2 MB.
+const MaxSize = 64 << 20
+
+// digestField holds the digest of the rest of the file.
+const digestField = "digest"
+
+// Digest is "sha256:…" over the canonical JSON of the plan: keys in order, no
+// space. Plans that say the same have the same digest on every machine.
+func (p *Plan) Digest() string {
+	raw, err := marshal(p)
+	if err == nil {
+		raw, err = canonical(raw)
+	}
+	if err != nil {
+		// A Plan has nothing in it that does not marshal, and Object and Spec are
+		// JSON already.
+		panic(err)
+	}
+	return digestOf(raw)
+}
+
+// FileName is how the file of a plan is named by its content.
+func (p *Plan) FileName() string {
+	const shown = 12
+	return "plan-" + p.Digest()[len("sha256:"):][:shown] + ".json"
+}
+
+// Encode gives the file of a plan: JSON with the digest of all the rest in it.
+func Encode(p *Plan) ([]byte, error) {
+	raw, err := marshal(struct {
+		*Plan
+		Digest string `json:"digest"`
+	}{p, p.Digest()})
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	if err := json.Indent(&out, raw, "", "  "); err != nil {
+		return nil, err
+	}
+	out.WriteByte('\n')
+	return out.Bytes(), nil
+}
+
+// marshal writes JSON as people read it: constraints are full of ">".
+func marshal(v any) ([]byte, error) {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
+}
+
+// Decode reads the file of a plan. It fails with PlanDamaged when the content is
+// not what the digest says, and with PlanInvalid when it is not a plan.
+func Decode(raw []byte) (*Plan, error) {
+	if len(raw) > MaxSize {
+		return nil, ErrPlanInvalid.New(fmt.Errorf("it has %d bytes and may have %d", len(raw), MaxSize), "cannot read the plan")
+	}
+	content, claimed, err := apart(raw)
+	if err != nil {
+		return nil, ErrPlanInvalid.New(err, "cannot read the plan")
+	}
+	if is := digestOf(content); is != claimed {
+		return nil, ErrPlanDamaged.New(fmt.Errorf("its digest is %s and not %s", is, claimed), "cannot use the plan")
+	}
+	p := &Plan{}
+	unknown, err := kjson.UnmarshalStrict(content, p)
+	if err := errors.Join(append(unknown, err)...); err != nil {
+		return nil, ErrPlanInvalid.New(err, "cannot read the plan")
+	}
+	return p, p.check()
+}
+
+// apart takes the canonical content and the digest that it claims to have out of
+// a file.
+func apart(raw []byte) (content []byte, digest string, err error) {
+	var fields map[string]any
+	strict, err := kjson.UnmarshalStrict(raw, &fields)
+	if err := errors.Join(append(strict, err)...); err != nil {
+		return nil, "", err
+	}
+	digest, ok := fields[digestField].(string)
+	if !ok {
+		return nil, "", errors.New("it has no digest")
+	}
+	if fields["apiVersion"] != APIVersion || fields["kind"] != Kind {
+		return nil, "", fmt.Errorf("it is not a %s of %s", Kind, APIVersion)
+	}
+	delete(fields, digestField)
+	content, err = marshal(fields)
+	return content, digest, err
+}
+
+// check finds what a plan that was written by hand may lack.
+func (p *Plan) check() error {
+	fail := func(what string) error { return ErrPlanInvalid.New(errors.New(what), "cannot use the plan") }
+	switch p.Operation {
+	case Install, Update:
+		if _, err := p.Wanted(); err != nil {
+			return ErrPlanInvalid.New(err, "cannot use the plan")
+		}
+		if p.Content == nil {
+			return fail("it names no content")
+		}
+	case Uninstall:
+		if p.Preconditions.UID == "" {
+			return fail("it does not say which package is uninstalled")
+		}
+	default:
+		return fail(fmt.Sprintf("nobody knows the operation %q", p.Operation))
+	}
+	if v1.NewPackage(p.Package.Kind) == nil || p.Package.Name == "" {
+		return fail("it names no package")
+	}
+	return nil
+}
+
+func digestOf(canonical []byte) string {
+	sum := sha256.Sum256(canonical)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// canonical gives JSON in its one form: keys in order, no space.
+func canonical(raw []byte) ([]byte, error) {
+	var v any
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &v); err != nil {
+		return nil, err
+	}
+	return marshal(v)
+}
+
+// sameJSON compares what two texts say and not how they are written.
+func sameJSON(a, b json.RawMessage) bool {
+	if len(a) == 0 || len(b) == 0 {
+		return len(a) == len(b)
+	}
+	x, errX := canonical(a)
+	y, errY := canonical(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
+}

@@ -1,0 +1,220 @@
+package planner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/internal/webhooks"
+	"github.com/xpkg-dev/xpkg/pkg/desired"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// Install plans to create or update a package. Of a package that exists, only the spec of want
+// counts.
+//
+// It fails if the content cannot be read, and with WrongKind. Problems that only keep objects from
+// being established are part of the plan.
+func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) {
+	s, err := pl.read(ctx, want)
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.updated(want)
+	if err != nil {
+		return nil, err
+	}
+	packages := pl.packages()
+	res, err := packages.Resolve(ctx, p, s.revisions, state.ResolveOptions{})
+	if err != nil {
+		return nil, err
+	}
+	pkg, err := packages.Read(ctx, res.Origin, res.Digest, p.PackageSpec().Package, p.PackageSpec().PackagePullPolicy)
+	if err != nil {
+		return nil, err
+	}
+	if err := revision.Installable(p, pkg.Meta); err != nil {
+		return nil, err
+	}
+	hooks, err := pl.webhooks(s.live, p, pkg)
+	if err != nil {
+		return nil, err
+	}
+	pinned := pl.pin(s.live, p, res)
+	if err := s.setGeneration(p); err != nil {
+		return nil, err
+	}
+	out, err := s.startInstall(p, res)
+	if err != nil {
+		return nil, err
+	}
+	out.Webhooks = hooks
+	t := revision.Next(p, pkg.Meta, res.Digest.String(), s.revisions)
+	out.Revisions = revisionChanges(t)
+	changes, err := pl.dependencies(ctx, s, p, t.Current, res.Digest, pkg.Meta.Dependencies(), out)
+	if err != nil {
+		return nil, err
+	}
+	pl.checkCrossplane(ctx, p, pkg.Meta, out)
+	if err := pl.permissions(ctx, s, pkg, t, out); err != nil {
+		return nil, err
+	}
+	if err := pl.objects(ctx, p, pkg, t, out); err != nil {
+		return nil, err
+	}
+	if err := pl.preflight(ctx, s, p, pkg, changes, out); err != nil {
+		return nil, err
+	}
+	out.warn(notes(p, t, out)...)
+	pl.warnOfTags(ctx, p, res, pinned, out)
+	return out, nil
+}
+
+// warnOfTags adds warnings about the reference and the content that it stands for.
+func (pl *Planner) warnOfTags(ctx context.Context, p v1.Package, res state.Resolution, pinned bool, out *Plan) {
+	if pinned && p.PackageSpec().PackagePullPolicy == corev1.PullAlways {
+		out.warn("The plan pins the digest, so the packagePullPolicy Always will not follow the tag.")
+	}
+	if res.LookupError != nil {
+		out.warn(fmt.Sprintf("The registry cannot be asked: %v. The plan stays with the installed content %s.", res.LookupError, res.Digest))
+		return
+	}
+	if now, ok := pl.currentDigest(ctx, p, res); ok && now != res.Digest {
+		out.warn(fmt.Sprintf("The tag %s has moved: it stands for %s now. The plan stays with %s.", res.Origin.Ref.Tag, now, res.Digest))
+	}
+}
+
+// tagTimeout bounds the look-up of the digest that a tag has now. The result is only shown.
+const tagTimeout = 3 * time.Second
+
+// currentDigest returns the digest that the tag of a package has now, if the plan used one that was
+// known without a look-up. A failed look-up changes nothing.
+func (pl *Planner) currentDigest(ctx context.Context, p v1.Package, res state.Resolution) (oci.Digest, bool) {
+	if res.LookedUp || res.Origin.Ref.Tag == "" || !revision.MayPull(p.PackageSpec().PackagePullPolicy) {
+		return oci.Digest{}, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, tagTimeout)
+	defer cancel()
+	d, err := pl.Source.Resolve(ctx, withoutDigest(res.Origin), 0)
+	return d, err == nil
+}
+
+// withoutDigest returns an origin whose tag is looked up.
+func withoutDigest(o fetch.Origin) fetch.Origin {
+	o.Ref.Digest = oci.Digest{}
+	places := make([]fetch.Place, len(o.Places))
+	for i, p := range o.Places {
+		p.Ref.Digest = oci.Digest{}
+		places[i] = p
+	}
+	o.Places = places
+	return o
+}
+
+// updated returns the package as the operation leaves it in the cluster.
+func (s *clusterState) updated(want v1.Package) (v1.Package, error) {
+	want, err := withDefaults(want)
+	if err != nil || s.live == nil {
+		return want, err
+	}
+	p := s.live.DeepCopyObject().(v1.Package)
+	*p.PackageSpec() = *want.PackageSpec()
+	if r := p.RuntimeSpec(); r != nil {
+		*r = *want.RuntimeSpec()
+	}
+	if s.adopts(want) {
+		graph.Adopt(p)
+	}
+	if allowed, ok := want.GetAnnotations()[webhooks.AnnotationAllowed]; ok {
+		p.SetAnnotations(desired.Overlay(p.GetAnnotations(), map[string]string{webhooks.AnnotationAllowed: allowed}))
+	}
+	return p, nil
+}
+
+// adopts reports whether a package that was installed as a dependency becomes one that the user
+// installed.
+func (s *clusterState) adopts(want v1.Package) bool {
+	return s.live != nil && graph.IsAutoInstalled(s.live) && !graph.IsAutoInstalled(want)
+}
+
+// setGeneration sets the generation that p will have: the API server counts changes of the spec, and
+// a rollback of one generation does not hold for the next.
+func (s *clusterState) setGeneration(p v1.Package) error {
+	if s.live == nil {
+		p.SetGeneration(1)
+		return nil
+	}
+	was, err := specOf(s.live)
+	if err != nil {
+		return err
+	}
+	is, err := specOf(p)
+	if err == nil && !sameJSON(was, is) {
+		p.SetGeneration(s.live.GetGeneration() + 1)
+	}
+	return err
+}
+
+// pin adds the digest to the reference if the reference or its content changes. The reference of an
+// installed package with the same content stays as it is.
+func (pl *Planner) pin(live, p v1.Package, res state.Resolution) bool {
+	spec := p.PackageSpec()
+	if !pl.Pin || len(res.Origin.Places) == 0 || !res.Origin.Ref.Digest.IsZero() {
+		return false
+	}
+	if live != nil && live.PackageSpec().Package == spec.Package && recordedDigest(live) == res.Digest.String() {
+		return false
+	}
+	// A rewritten image has another name; the digest belongs to the reference in the spec.
+	spec.Package += "@" + res.Digest.String()
+	return true
+}
+
+// startInstall returns the plan of an install or update without anything that depends on the
+// content.
+func (s *clusterState) startInstall(p v1.Package, res state.Resolution) (*Plan, error) {
+	op := Install
+	if s.live != nil {
+		op = Update
+	}
+	out, err := s.startPlan(op, p)
+	if err != nil {
+		return nil, err
+	}
+	out.Adopts = s.adopts(p)
+	reference, digest := p.PackageSpec().Package, res.Digest.String()
+	out.Package.To = &Version{Reference: reference, Digest: digest}
+	out.Content = &Content{Reference: reference, Resolved: reference, Digest: digest}
+	switch {
+	case res.LookupError != nil:
+		out.Content.Resolved = res.Image + "@" + digest
+	case len(res.Origin.Places) > 0:
+		out.Content.Resolved = res.Origin.Ref.WithDigest(res.Digest).String()
+	}
+	out.Package.Object, err = written(p)
+	return out, err
+}
+
+// checkCrossplane records why a package does not work with the Crossplane in the cluster. A manager
+// with a configured version may decide otherwise.
+func (pl *Planner) checkCrossplane(ctx context.Context, p v1.Package, meta xpkg.Meta, out *Plan) {
+	if p.PackageSpec().IgnoreCrossplaneConstraints {
+		return
+	}
+	err := pl.crossplane().Check(ctx, meta)
+	switch {
+	case errors.Is(err, xpkg.ErrIncompatible):
+		out.Incompatible = err.Error()
+	case err != nil:
+		out.warn(fmt.Sprintf("Whether the package works with the Crossplane in the cluster is not known: %v.", err))
+	}
+}

@@ -1,0 +1,133 @@
+package planner_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/xpkg-dev/xpkg/apis"
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/permission"
+	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// emptyCluster has no objects and no custom resources.
+type emptyCluster struct{}
+
+func (emptyCluster) Identity(context.Context) (types.UID, error) { return "cluster", nil }
+
+func (emptyCluster) Metadata(context.Context, []plan.Ref) (map[plan.Ref]plan.Live, error) {
+	return nil, nil
+}
+
+func (emptyCluster) Preflight(_ context.Context, p plan.Plan, _ apply.Content) (plan.Plan, error) {
+	return p, nil
+}
+
+func (emptyCluster) CountCustomResources(context.Context, []string) ([]planner.CustomResources, error) {
+	return nil, nil
+}
+
+func (emptyCluster) ClusterScoped(context.Context) (map[schema.GroupResource]bool, error) {
+	return map[schema.GroupResource]bool{}, nil
+}
+
+// offline is a package cache without a registry.
+type offline struct{ *shelf }
+
+var errUnreachable = errors.New("connection refused")
+
+func (offline) Resolve(_ context.Context, o fetch.Origin, _ time.Duration) (oci.Digest, error) {
+	return oci.Digest{}, remote.ErrRegistryUnavailable.New(errUnreachable, "%s", o.Ref)
+}
+
+// fakePlanner plans for a cluster with these objects.
+func fakePlanner(t *testing.T, source planner.Source, objects ...client.Object) *planner.Planner {
+	t.Helper()
+	scheme, err := apis.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&v1.Provider{}, &v1.ProviderRevision{}).Build()
+	return &planner.Planner{Reader: reader, Cluster: emptyCluster{}, Source: source, Namespace: "crossplane-system"}
+}
+
+// An image that is rewritten while the new registry cannot be reached keeps its installed content,
+// in the plan as in the manager.
+func TestPlanKeepsTheInstalledContentOfARewrittenImageWithoutARegistry(t *testing.T) {
+	s := newShelf()
+	const ref = "registry.example.com/boats:v1"
+	digest := s.put(ref, provider("boats", "", crd("boats.test", "Boat", "one")))
+	p := newProvider("boats", ref)
+	p.Status.CurrentIdentifier, p.Status.ResolvedPackage, p.Status.ResolvedDigest = ref, ref, digest.String()
+	p.Status.CurrentRevision = "boats-111111111111"
+	rewrite := &v1beta1.ImageConfig{ObjectMeta: metav1.ObjectMeta{Name: "mirror"}, Spec: v1beta1.ImageConfigSpec{
+		MatchImages: []v1beta1.ImageMatch{{Prefix: "registry.example.com"}}, RewriteImage: &v1beta1.ImageRewrite{Prefix: "mirror.example.com"},
+	}}
+	got, err := fakePlanner(t, offline{s}, p, rewrite).Install(t.Context(), p)
+	if err != nil {
+		t.Fatalf("the plan fails where the manager goes on: %v", err)
+	}
+	if got.Content.Digest != digest.String() || got.Content.Resolved != "registry.example.com/boats:v1@"+digest.String() {
+		t.Errorf("planned with %+v, want the installed %s", got.Content, digest)
+	}
+	if !slices.ContainsFunc(got.Warnings, func(w string) bool { return strings.Contains(w, "connection refused") }) {
+		t.Errorf("no warning names the cause: %q", got.Warnings)
+	}
+}
+
+// A plan shows the permissions that a manager with --namespaced grants.
+func TestPlanKnowsAManagerThatConfinesRuntimesToItsNamespace(t *testing.T) {
+	s := newShelf()
+	const ref = "registry.example.com/boats:v1"
+	s.put(ref, provider("boats", "", crd("boats.test", "Boat", "one")))
+	for scope, want := range map[string]bool{"": true, permission.ScopeNamespaced: false} {
+		lock := &v1beta1.Lock{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.LockName, Annotations: map[string]string{permission.AnnotationScope: scope}}}
+		got, err := fakePlanner(t, s, lock).Install(t.Context(), newProvider("boats", ref))
+		if err != nil {
+			t.Fatal(err)
+		}
+		everyFinalizer := false
+		for _, r := range got.Permissions.Added {
+			everyFinalizer = everyFinalizer || slices.Contains(r.Resources, "*/finalizers")
+		}
+		if everyFinalizer != want {
+			t.Errorf("with the scope %q the runtime gets the finalizers of all types: %t, want %t", scope, everyFinalizer, want)
+		}
+	}
+}
+
+// A package that was rolled back stands for the version that runs, also before the Lock lists it.
+func TestPlanTakesARolledBackPackageForTheVersionThatRuns(t *testing.T) {
+	s := newShelf()
+	const at = "registry.example.com/"
+	s.put(at+"app:v1", strings.Replace(needing("app", at+"leaf"), "'>=v1'", "'<v2'", 1))
+	leaf := newProvider("leaf", at+"leaf:v2.0.0")
+	leaf.Generation = 2
+	leaf.Status.Rollback = &v1.Rollback{From: "leaf-2", To: "leaf-1", Generation: 2}
+	running := &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: "leaf-1", Labels: map[string]string{v1.LabelPackage: "leaf"}}}
+	running.Spec.Image, running.Spec.DesiredState, running.Spec.Revision = at+"leaf:v1.0.0", v1.RevisionActive, 3
+	pl := fakePlanner(t, s, leaf, running)
+	got, err := pl.Install(t.Context(), newProvider("app", at+"app:v1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Dependencies) != 1 || got.Dependencies[0].Installed != at+"leaf:v1.0.0" || got.WaitsForDependencies() {
+		t.Errorf("planned with the dependencies %+v, want the running v1.0.0", got.Dependencies)
+	}
+}

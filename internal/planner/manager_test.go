@@ -1,0 +1,312 @@
+package planner_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
+	"github.com/xpkg-dev/xpkg/internal/testing/plane"
+	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// expected are the writes that a plan announces, as the audit tells writes.
+func expected(p *planner.Plan) []string {
+	out := []string{}
+	for _, r := range p.Revisions {
+		verb := map[planner.RevisionAction]string{planner.CreateRevision: "POST", planner.CollectRevision: "DELETE"}[r.Action]
+		if verb == "" {
+			verb = "PUT"
+		}
+		out = append(out, verb+" "+strings.ToLower(p.Package.Kind)+"revisions/"+r.Name)
+	}
+	for _, c := range p.Objects.Changes {
+		verb := "PUT"
+		switch {
+		case c.Action == plan.Create:
+			verb = "POST"
+		case c.MetadataOnly:
+			verb = "PATCH"
+		}
+		out = append(out, verb+" "+strings.ToLower(c.Ref.Kind)+"s/"+c.Ref.Name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// actions are the actions of a plan on objects, by name.
+func actions(p *planner.Plan) map[string]plan.Action {
+	out := map[string]plan.Action{}
+	for _, c := range p.Objects.Changes {
+		out[c.Ref.Name] = c.Action
+	}
+	return out
+}
+
+func install(t *testing.T, pl *planner.Planner, want v1.Package) *planner.Plan {
+	t.Helper()
+	p, err := pl.Install(t.Context(), want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// with is p with another spec.
+func with(p *v1.Provider, how func(v1.Package)) v1.Package {
+	out := p.DeepCopy()
+	how(out)
+	return out
+}
+
+// wantWrites waits until the manager has made the writes of a plan, and no others.
+func wantWrites(t *testing.T, a *audit, p *planner.Plan) {
+	t.Helper()
+	want := expected(p)
+	wait.Until(t, limit, "all writes of the plan are made", func() (string, bool) {
+		got := slices.Compact(a.seen())
+		return cmp.Diff(want, got), len(got) >= len(want)
+	})
+	// The garbage collector takes part when a revision is collected, so that the
+	// manager may have to try again; what it writes twice is written all the same.
+	if diff := cmp.Diff(want, slices.Compact(a.seen())); diff != "" {
+		t.Errorf("writes (-planned +made):\n%s", diff)
+	}
+}
+
+func wantActions(t *testing.T, p *planner.Plan, want map[string]plan.Action) {
+	t.Helper()
+	if diff := cmp.Diff(want, actions(p)); diff != "" {
+		t.Errorf("actions (-want +got):\n%s", diff)
+	}
+}
+
+// What a plan says is what the manager then does: the same writes and no others.
+func TestPlanIsWhatTheManagerDoes(t *testing.T) {
+	cfg := cluster.Start(t)
+	s := newShelf()
+	const repository = "registry.example.com/preview/life"
+	s.put(repository+":v1", provider("life", "", crd("life.preview.test", "Kept", "one"), crd("life.preview.test", "Changed", "one"), crd("life.preview.test", "Dropped", "one")))
+	s.put(repository+":v2", provider("life", "", crd("life.preview.test", "Kept", "one"), crd("life.preview.test", "Changed", "two"), crd("life.preview.test", "Added", "two")))
+	s.put(repository+":v3", provider("life", "", crd("life.preview.test", "Kept", "one"), crd("life.preview.test", "Changed", "three"), crd("life.preview.test", "Added", "two")))
+	listened, seen := watched(cfg)
+	defer plane.Run(t, listened, s)()
+	c, pl := plane.Client(t, cfg), newPlanner(t, cfg, s)
+
+	p := newProvider("life", repository+":v1")
+	first := install(t, pl, p)
+	wantActions(t, first, map[string]plan.Action{"kepts.life.preview.test": plan.Create, "changeds.life.preview.test": plan.Create, "droppeds.life.preview.test": plan.Create})
+	seen.reset()
+	create(t, c, p)
+	settled(t, c, p)
+	wantWrites(t, seen, first)
+	if got := p.Status.CurrentRevision; got != first.Revisions[0].Name {
+		t.Errorf("the revision is %s and was planned to be %s", got, first.Revisions[0].Name)
+	}
+
+	again := install(t, pl, p)
+	if again.HasChanges() || again.Objects.Unchanged != 3 {
+		t.Errorf("a package that is installed: %+v", again)
+	}
+
+	for _, update := range []struct {
+		name  string
+		how   func(v1.Package)
+		first map[string]plan.Action
+	}{
+		{"kept, changed, dropped and added", func(p v1.Package) { p.PackageSpec().Package = repository + ":v2" }, map[string]plan.Action{
+			"kepts.life.preview.test": plan.TakeOver, "changeds.life.preview.test": plan.TakeOver,
+			"addeds.life.preview.test": plan.Create, "droppeds.life.preview.test": plan.Release,
+		}},
+		{"with a revision that is collected", func(p v1.Package) { p.PackageSpec().Package = repository + ":v3" }, map[string]plan.Action{
+			"kepts.life.preview.test": plan.TakeOver, "changeds.life.preview.test": plan.TakeOver, "addeds.life.preview.test": plan.TakeOver,
+		}},
+		{"back", func(p v1.Package) { p.PackageSpec().Package = repository + ":v2" }, map[string]plan.Action{
+			"kepts.life.preview.test": plan.TakeOver, "changeds.life.preview.test": plan.TakeOver, "addeds.life.preview.test": plan.TakeOver,
+		}},
+		{"labels on everything", func(p v1.Package) { p.PackageSpec().CommonLabels = map[string]string{"team": "a"} }, map[string]plan.Action{
+			"kepts.life.preview.test": plan.TakeOver, "changeds.life.preview.test": plan.TakeOver, "addeds.life.preview.test": plan.TakeOver,
+		}},
+		{"the pull policy, which only revisions copy", func(p v1.Package) { p.PackageSpec().PackagePullPolicy = corev1.PullAlways }, map[string]plan.Action{}},
+		{"the history limit, which makes no write", func(p v1.Package) { p.PackageSpec().RevisionHistoryLimit = new(int64(3)) }, map[string]plan.Action{}},
+		{"manual activation", func(p v1.Package) {
+			p.PackageSpec().RevisionActivationPolicy = v1.ManualActivation
+			p.PackageSpec().Package = repository + ":v1"
+		}, map[string]plan.Action{"kepts.life.preview.test": plan.Own, "changeds.life.preview.test": plan.Own, "droppeds.life.preview.test": plan.Own}},
+	} {
+		t.Run(update.name, func(t *testing.T) {
+			planned := install(t, pl, with(p, update.how))
+			if !planned.HasChanges() {
+				t.Error("nothing is pending")
+			}
+			wantActions(t, planned, update.first)
+			seen.reset()
+			change(t, c, p, update.how)
+			settled(t, c, p)
+			wantWrites(t, seen, planned)
+			handedOver(t, c)
+		})
+	}
+}
+
+// handedOver waits until no definition of the test is controlled by a revision that
+// is not active: what was cut off by a conflict is tried again after a pause.
+func handedOver(t *testing.T, c client.Client) {
+	t.Helper()
+	wait.Until(t, limit, "inactive revisions control nothing", func() (string, bool) {
+		var revisions v1.ProviderRevisionList
+		var definitions apiextensionsv1.CustomResourceDefinitionList
+		if err := errors.Join(c.List(t.Context(), &revisions), c.List(t.Context(), &definitions)); err != nil {
+			return err.Error(), false
+		}
+		for _, d := range definitions.Items {
+			owner := metav1.GetControllerOf(&d)
+			for _, r := range revisions.Items {
+				if owner != nil && owner.UID == r.UID && r.Spec.DesiredState != v1.RevisionActive {
+					return d.Name + " is controlled by " + r.Name, false
+				}
+			}
+		}
+		return "", true
+	})
+}
+
+// A package whose object belongs to somebody else: the plan says who, and nothing
+// of it is written.
+func TestRefusedPlan(t *testing.T) {
+	cfg := cluster.Start(t)
+	s := newShelf()
+	s.put("registry.example.com/preview/holder:v1", provider("holder", "", crd("refused.preview.test", "Shared", "a")))
+	s.put("registry.example.com/preview/comer:v1", provider("comer", "", crd("refused.preview.test", "Shared", "b"), crd("refused.preview.test", "Own", "b")))
+	listened, seen := watched(cfg)
+	defer plane.Run(t, listened, s)()
+	c, pl := plane.Client(t, cfg), newPlanner(t, cfg, s)
+
+	holder, comer := newProvider("holder", "registry.example.com/preview/holder:v1"), newProvider("comer", "registry.example.com/preview/comer:v1")
+	create(t, c, holder)
+	settled(t, c, holder)
+	planned := install(t, pl, comer)
+	if len(planned.Objects.Refusals) != 1 || planned.Objects.Refusals[0].Holder != "ProviderRevision/"+holder.Status.CurrentRevision {
+		t.Fatalf("refusals: %+v", planned.Objects.Refusals)
+	}
+	seen.reset()
+	create(t, c, comer)
+	// The manager names the package where the plan can only know its revision.
+	until(t, c, comer, v1.TypeHealthy, corev1.ConditionFalse, "CustomResourceDefinition shareds.refused.preview.test belongs to Provider")
+	// Changes of a plan with a refusal are not carried out.
+	planned.Objects.Changes = nil
+	wantWrites(t, seen, planned)
+}
+
+// While a dependency is missing, only the revision is made.
+func TestPlanThatWaits(t *testing.T) {
+	cfg := cluster.Start(t)
+	s := newShelf()
+	needs := "spec:\n  dependsOn:\n  - provider: registry.example.com/preview/needed\n    version: \">=v1.1.0\"\n"
+	s.put("registry.example.com/preview/waits:v1", provider("waits", needs, crd("waits.preview.test", "Thing", "a")))
+	listened, seen := watched(cfg)
+	defer plane.Run(t, listened, s)()
+	c, pl := plane.Client(t, cfg), newPlanner(t, cfg, s)
+
+	p := newProvider("waits", "registry.example.com/preview/waits:v1")
+	planned := install(t, pl, p)
+	if !planned.WaitsForDependencies() || len(planned.Warnings) != 1 || len(planned.Objects.Changes) != 1 {
+		t.Errorf("the plan does not wait: %+v", planned)
+	}
+	seen.reset()
+	create(t, c, p)
+	until(t, c, p, v1.TypeHealthy, corev1.ConditionFalse, "DependencyMissing")
+	planned.Objects.Changes = nil
+	wantWrites(t, seen, planned)
+}
+
+// What an uninstall takes away is what its plan says, with the custom resources.
+func TestPlanOfUninstall(t *testing.T) {
+	cfg := cluster.Start(t)
+	s := newShelf()
+	const ref = "registry.example.com/preview/goes:v1"
+	s.put(ref, provider("goes", "", crd("goes.preview.test", "Thing", "a"), crd("goes.preview.test", "Empty", "a"), crd("goes.preview.test", "Held", "a")))
+	defer plane.Run(t, cfg, s)()
+	c, pl := plane.Client(t, cfg), newPlanner(t, cfg, s)
+	p := newProvider("goes", ref)
+	if _, err := pl.Uninstall(t.Context(), p); !errors.Is(err, planner.ErrNotInstalled) {
+		t.Errorf("nothing to uninstall: %v", err)
+	}
+	create(t, c, p)
+	settled(t, c, p)
+	hold(t, c, "helds.goes.preview.test")
+	for i := range 3 {
+		create(t, c, thing(fmt.Sprintf("thing-%d", i)))
+	}
+
+	planned, err := pl.Uninstall(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantActions(t, planned, map[string]plan.Action{
+		"things.goes.preview.test": plan.Delete, "emptys.goes.preview.test": plan.Delete, "helds.goes.preview.test": plan.Leave,
+	})
+	want := []planner.CustomResources{{Definition: "things.goes.preview.test", Count: 3}}
+	if diff := cmp.Diff(want, planned.CustomResources); diff != "" {
+		t.Errorf("custom resources (-want +got):\n%s", diff)
+	}
+	if err := c.Delete(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	for name, action := range actions(planned) {
+		if action == plan.Leave {
+			continue
+		}
+		wait.Until(t, limit, name+" is gone", func() (string, bool) {
+			err := c.Get(t.Context(), client.ObjectKey{Name: name}, &apiextensionsv1.CustomResourceDefinition{})
+			return fmt.Sprint(err), apierrors.IsNotFound(err)
+		})
+	}
+	wait.Until(t, limit, "the object that somebody else owns is released", func() (string, bool) {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := c.Get(t.Context(), client.ObjectKey{Name: "helds.goes.preview.test"}, crd); err != nil {
+			return err.Error(), false
+		}
+		return fmt.Sprint(crd.OwnerReferences), crd.DeletionTimestamp == nil
+	})
+}
+
+// hold makes somebody else an owner of a definition too.
+func hold(t *testing.T, c client.Client, name string) {
+	t.Helper()
+	owner := &unstructured.Unstructured{}
+	owner.SetAPIVersion("v1")
+	owner.SetKind("Namespace")
+	if err := c.Get(t.Context(), client.ObjectKey{Name: "default"}, owner); err != nil {
+		t.Fatal(err)
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := c.Get(t.Context(), client.ObjectKey{Name: name}, crd); err != nil {
+		t.Fatal(err)
+	}
+	patch := fmt.Appendf(nil, `[{"op":"add","path":"/metadata/ownerReferences/-","value":{"apiVersion":"v1","kind":"Namespace","name":"default","uid":%q}}]`, owner.GetUID())
+	if err := c.Patch(t.Context(), crd, client.RawPatch("application/json-patch+json", patch)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func thing(name string) client.Object {
+	o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
+	o.SetAPIVersion("goes.preview.test/v1")
+	o.SetKind("Thing")
+	o.SetName(name)
+	return o
+}

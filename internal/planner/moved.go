@@ -1,0 +1,209 @@
+package planner
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+	"github.com/xpkg-dev/xpkg/pkg/rbac"
+)
+
+// Difference is one thing that is not as it was when a plan was made.
+type Difference struct {
+	What string `json:"what"`
+	Was  string `json:"was"`
+	Is   string `json:"is"`
+}
+
+// absent stands for a thing that is not there.
+const absent = "absent"
+
+// Moved compares a plan with what would be planned now, and names all that is not
+// the same: what it was made from, and what it would do. Warnings are not
+// compared, and neither is the image that a registry is asked for, since content
+// is known by its digest.
+func Compare(planned, now *Plan) []Difference {
+	var d differences
+	d.text("the operation", string(planned.Operation), string(now.Operation))
+	d.text("the cluster", string(planned.Cluster), string(now.Cluster))
+	d.packages(planned, now)
+	d.text("whether the package becomes yours", fmt.Sprint(planned.Adopts), fmt.Sprint(now.Adopts))
+	d.content(planned.Content, now.Content)
+	was, is := planned.Preconditions, now.Preconditions
+	d.text("the UID of the package", string(was.UID), string(is.UID))
+	d.json("the spec of the package", was.Spec, is.Spec)
+	d.text("the generation of the package", number(was.Generation), number(is.Generation))
+	each(&d, was.Revisions, is.Revisions, func(r Revision) (string, string) {
+		return "revision " + r.Name, fmt.Sprintf("%s with number %d", r.State, r.Number)
+	})
+	each(&d, was.Installed, is.Installed, func(i Installed) (string, string) {
+		return "the installed " + strings.ToLower(i.Kind) + "/" + i.Name, (&Version{i.Reference, i.Digest}).String()
+	})
+	each(&d, planned.Revisions, now.Revisions, func(r RevisionChange) (string, string) {
+		return "the change of revision " + r.Name, fmt.Sprintf("%s to %s with number %d", r.Action, r.State, r.Number)
+	})
+	d.text("why the package does not fit", planned.Incompatible, now.Incompatible)
+	d.permissions(planned.Permissions, now.Permissions)
+	d.text("the webhooks outside of the package's API groups", strings.Join(planned.outside(), "; "), strings.Join(now.outside(), "; "))
+	d.objects(planned.Objects, now.Objects)
+	each(&d, planned.Dependencies, now.Dependencies, func(x Dependency) (string, string) {
+		return "the dependency " + x.Package, strings.TrimSpace(string(x.State) + " " + x.Installed)
+	})
+	each(&d, planned.AddedPackages, now.AddedPackages, func(b AddedPackage) (string, string) {
+		ref, _, _ := strings.Cut(b.Reference, "@")
+		return "what comes with it of " + ref, b.Digest
+	})
+	d.text("what the package manager does about dependencies", string(planned.Upgrades), string(now.Upgrades))
+	each(&d, planned.Orphans, now.Orphans, func(o Orphan) (string, string) {
+		return "what nobody needs of " + strings.ToLower(o.Kind) + "/" + o.Name, o.Reference
+	})
+	each(&d, planned.Breaks, now.Breaks, func(b Broken) (string, string) {
+		return "what breaks of " + strings.ToLower(b.Kind) + "/" + b.Name, b.String()
+	})
+	each(&d, planned.CustomResources, now.CustomResources, func(r CustomResources) (string, string) {
+		return "the custom resources of " + r.Definition, number(r.Count)
+	})
+	return d
+}
+
+type differences []Difference
+
+func (d *differences) text(what, was, is string) {
+	if was != is {
+		*d = append(*d, Difference{what, cmp.Or(was, absent), cmp.Or(is, absent)})
+	}
+}
+
+func (d *differences) packages(planned, now *Plan) {
+	was, is := planned.Package, now.Package
+	d.text("the package", was.Kind+"/"+was.Name, is.Kind+"/"+is.Name)
+	d.text("what is installed", was.From.String(), is.From.String())
+	d.text("what would be installed", was.To.String(), is.To.String())
+	before, after := was.Object, is.Object
+	if planned.Operation == Update && now.Operation == Update {
+		// Of a package that is there nothing else is written.
+		before, after = specIn(before), specIn(after)
+	}
+	d.json("what would be written", before, after)
+}
+
+func (d *differences) content(was, is *Content) {
+	if was == nil || is == nil {
+		if was != is {
+			d.text("the content", was.digest(), is.digest())
+		}
+		return
+	}
+	d.text("the reference", was.Reference, is.Reference)
+	d.text("the content", was.Digest, is.Digest)
+}
+
+func (c *Content) digest() string {
+	if c == nil {
+		return absent
+	}
+	return cmp.Or(c.Digest, "without a digest")
+}
+
+// String is the reference with its digest.
+func (v *Version) String() string {
+	switch {
+	case v == nil:
+		return absent
+	case v.Digest == "" || strings.HasSuffix(v.Reference, "@"+v.Digest):
+		return v.Reference
+	}
+	return v.Reference + " (" + v.Digest + ")"
+}
+
+func (d *differences) permissions(was, is *Permissions) {
+	var none Permissions
+	was, is = cmp.Or(was, &none), cmp.Or(is, &none)
+	d.text("why the program may not have what it requests", was.Denied, is.Denied)
+	d.text("what the program may do besides", describe(was.Added), describe(is.Added))
+	d.text("what the program may not do any more", describe(was.Removed), describe(is.Removed))
+}
+
+func describe(rules []rbacv1.PolicyRule) string {
+	if len(rules) == 0 {
+		return ""
+	}
+	lines := make([]string, len(rules))
+	for i, r := range rules {
+		lines[i] = rbac.Describe(r)
+	}
+	return strings.Join(lines, "; ") + " (" + rbac.Fingerprint(rules) + ")"
+}
+
+func (d *differences) objects(was, is plan.Plan) {
+	each(d, was.Changes, is.Changes, func(c plan.Change) (string, string) {
+		return string(c.Ref.Kind) + " " + c.Ref.Name, change(c)
+	})
+	each(d, was.Refusals, is.Refusals, func(r plan.Refusal) (string, string) {
+		return "the refusal of " + r.Ref.Kind + " " + r.Ref.Name, r.Reason
+	})
+	d.text("the number of unchanged objects", number(int64(was.Unchanged)), number(int64(is.Unchanged)))
+}
+
+func change(c plan.Change) string {
+	if c.ResourceVersion == "" {
+		return "to " + string(c.Action)
+	}
+	return fmt.Sprintf("to %s, with UID %s and resourceVersion %s", c.Action, c.UID, c.ResourceVersion)
+}
+
+// each compares two lists by what their elements are called. The text of an
+// element says most of what it is; where it is the same and the elements are not,
+// all of them is told.
+func each[T any](d *differences, was, is []T, text func(T) (name, text string)) {
+	before, after := byName(was, text), byName(is, text)
+	names := slices.Collect(maps.Keys(before))
+	for name := range after {
+		if _, both := before[name]; !both {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		b, a := before[name], after[name]
+		switch {
+		case b.whole == a.whole:
+		case b.text == a.text:
+			*d = append(*d, Difference{name, cmp.Or(b.whole, absent), cmp.Or(a.whole, absent)})
+		default:
+			*d = append(*d, Difference{name, cmp.Or(b.text, absent), cmp.Or(a.text, absent)})
+		}
+	}
+}
+
+type element struct{ text, whole string }
+
+// byName gives the elements by their names. Elements of one name are one.
+func byName[T any](all []T, text func(T) (string, string)) map[string]element {
+	out := map[string]element{}
+	for _, x := range all {
+		raw, err := json.Marshal(x)
+		if err != nil {
+			panic(err) // Elements of a Plan always marshal.
+		}
+		name, said := text(x)
+		e := out[name]
+		out[name] = element{join(e.text, said), join(e.whole, string(raw))}
+	}
+	return out
+}
+
+func join(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + " and " + b
+}
+
+func number(n int64) string { return fmt.Sprint(n) }

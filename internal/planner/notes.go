@@ -1,0 +1,51 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// warn adds warnings.
+func (p *Plan) warn(all ...string) { p.Warnings = append(p.Warnings, all...) }
+
+// notes returns the warnings that follow from the state of a package and its revisions.
+func notes(p v1.Package, t revision.Transition, out *Plan) []string {
+	var all []string
+	if p.GetDeletionTimestamp() != nil {
+		all = append(all, "The package is being deleted: none of this happens.")
+	}
+	if v1.IsPaused(p) {
+		all = append(all, fmt.Sprintf("The package is paused: nothing happens until the annotation %s is removed.", v1.AnnotationPaused))
+	}
+	if v1.IsPaused(t.Current) {
+		all = append(all, fmt.Sprintf("The revision %s is paused: its objects stay as they are until the annotation %s is removed.", t.Current.GetName(), v1.AnnotationPaused))
+	}
+	if out.Adopts {
+		all = append(all, "The package was installed as a dependency. It becomes yours, and stays when no package requires it any more.")
+	}
+	policy := revision.PolicyOf(p)
+	switch {
+	case t.Activate == t.Current.GetName():
+	case t.Current.GetName() == policy.Refused:
+		all = append(all, fmt.Sprintf("The revision %s did not become healthy in time: %s was brought back, and stays until the spec of the package changes.", policy.Refused, policy.Back))
+	default:
+		all = append(all, fmt.Sprintf("The revisionActivationPolicy is Manual: the revision %s waits until a person sets its spec.desiredState to Active.", t.Current.GetName()))
+	}
+	if out.WaitsForDependencies() {
+		all = append(all, "Objects are changed only when these are installed: "+strings.Join(out.unsatisfied(), ", ")+".")
+	}
+	if coming := out.coming(); len(coming) > 0 && !out.WaitsForDependencies() {
+		all = append(all, "Objects are changed when these have arrived: "+strings.Join(coming, ", ")+".")
+	}
+	if slices.ContainsFunc(out.Objects.Changes, func(c plan.Change) bool {
+		return c.Action == plan.Create && plan.IsWebhookConfiguration(c.Ref)
+	}) {
+		all = append(all, "Webhook configurations are created once the runtime of the package serves them.")
+	}
+	return all
+}

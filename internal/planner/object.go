@@ -1,0 +1,114 @@
+package planner
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/xpkg-dev/xpkg/apis/crds"
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+)
+
+// Wanted is the package as the plan would write it.
+func (p *Plan) Wanted() (v1.Package, error) {
+	out := v1.NewPackage(p.Package.Kind)
+	if out == nil {
+		return nil, fmt.Errorf("%q is not a kind of package", p.Package.Kind)
+	}
+	kind := out.GetObjectKind().GroupVersionKind()
+	strict, err := kjson.UnmarshalStrict(p.Package.Object, out)
+	if err := errors.Join(append(strict, err)...); err != nil {
+		return nil, fmt.Errorf("the object to write: %w", err)
+	}
+	if out.GetObjectKind().GroupVersionKind() != kind || out.GetName() != p.Package.Name {
+		return nil, fmt.Errorf("the object to write is not %s %s", p.Package.Kind, p.Package.Name)
+	}
+	return out, nil
+}
+
+// written is the part of a package that a person decides about: what is sent to
+// the API server, with the defaults that it would fill in.
+func written(p v1.Package) (json.RawMessage, error) {
+	raw, err := json.Marshal(p)
+	if err != nil {
+		return nil, err
+	}
+	var o map[string]any
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &o); err != nil {
+		return nil, err
+	}
+	meta := map[string]any{"name": p.GetName()}
+	if len(p.GetLabels()) > 0 {
+		meta["labels"] = p.GetLabels()
+	}
+	if len(p.GetAnnotations()) > 0 {
+		meta["annotations"] = p.GetAnnotations()
+	}
+	out := map[string]any{
+		"apiVersion": v1.GroupVersion.String(), "kind": p.PackageKind(), "metadata": meta, "spec": o["spec"],
+	}
+	s, err := schemaOf(p.PackageKind())
+	if err != nil {
+		return nil, err
+	}
+	defaulting.Default(out, s)
+	return json.Marshal(out)
+}
+
+// withDefaults gives p the defaults that the API server would give it.
+func withDefaults(p v1.Package) (v1.Package, error) {
+	raw, err := written(p)
+	if err != nil {
+		return nil, err
+	}
+	out := p.DeepCopyObject().(v1.Package)
+	return out, json.Unmarshal(raw, out)
+}
+
+// specOf is the spec of a package as JSON, with its defaults.
+func specOf(p v1.Package) (json.RawMessage, error) {
+	raw, err := written(p)
+	if err != nil {
+		return nil, err
+	}
+	return specIn(raw), nil
+}
+
+// specIn is the spec in the JSON of an object, or nothing.
+func specIn(object json.RawMessage) json.RawMessage {
+	var o struct {
+		Spec json.RawMessage `json:"spec"`
+	}
+	if json.Unmarshal(object, &o) != nil {
+		return nil
+	}
+	return o.Spec
+}
+
+// schemaOf is the schema of a kind of package, from the definition that a cluster
+// has: so its defaults are written down once.
+func schemaOf(kind string) (*schema.Structural, error) {
+	definitions, err := crds.Packages()
+	if err != nil {
+		return nil, err
+	}
+	for _, crd := range definitions {
+		for _, version := range crd.Spec.Versions {
+			if crd.Spec.Names.Kind != kind || version.Name != v1.GroupVersion.Version {
+				continue
+			}
+			var s apiextensions.JSONSchemaProps
+			if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(version.Schema.OpenAPIV3Schema, &s, nil); err != nil {
+				return nil, err
+			}
+			return schema.NewStructural(&s)
+		}
+	}
+	return nil, fmt.Errorf("%q is not a kind of package", kind)
+}

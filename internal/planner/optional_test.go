@@ -1,0 +1,53 @@
+package planner_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
+	"github.com/xpkg-dev/xpkg/internal/testing/plane"
+	"github.com/xpkg-dev/xpkg/pkg/solver"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// A plan tells what is off, and knows with what installed packages work, by the Lock.
+func TestPlansWithOptionalDependencies(t *testing.T) {
+	cfg := cluster.Start(t)
+	s := newShelf()
+	const at = "registry.example.com/optional/"
+	works := "  annotations:\n    " + xpkg.AnnotationOptional + ": '[{\"provider\": \"" + at + "mail\", \"version\": \"<v2\"}]'\n"
+	shop := strings.Replace(provider("shop", ""), "  name: shop\n", "  name: shop\n"+works, 1)
+	for ref, stream := range map[string]string{
+		"shop:v1": shop, "mail:v1.0.0": provider("mail", ""), "mail:v2.0.0": provider("mail", ""),
+		"any:v1": needing("any", at+"mail"), "new:v1": strings.Replace(needing("new", at+"mail"), "'>=v1'", "'>=v2'", 1),
+	} {
+		s.put(at+ref, stream)
+	}
+	stop := plane.Run(t, cfg, s)
+	c, pl := plane.Client(t, cfg), newPlanner(t, cfg, s)
+	pl.Registry = s
+	installed := newProvider("optional-shop", at+"shop:v1")
+	p := install(t, pl, installed)
+	want := []planner.Dependency{{Package: at + "mail", Constraint: "<v2", State: graph.Absent, Optional: true, Kind: xpkg.Provider}}
+	if !slices.Equal(p.Dependencies, want) || p.WaitsForDependencies() || len(p.AddedPackages) != 0 {
+		t.Errorf("planned with %+v, and brings %+v", p.Dependencies, p.AddedPackages)
+	}
+	create(t, c, installed)
+	settled(t, c, installed)
+	untilLock(t, c, "says with what it works", installed, func(p v1beta1.LockPackage) bool { return len(p.OptionalDependencies) == 1 })
+	stop()
+
+	p = install(t, pl, newProvider("optional-any", at+"any:v1"))
+	if len(p.AddedPackages) != 1 || !strings.HasPrefix(p.AddedPackages[0].Reference, at+"mail:v1.0.0") {
+		t.Errorf("it brings %+v", p.AddedPackages)
+	}
+	_, err := pl.Install(t.Context(), newProvider("optional-new", at+"new:v1"))
+	if !errors.Is(err, solver.ErrUnsolvable) || !strings.Contains(err.Error(), "provider/optional-shop works only with "+at+"mail <v2") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,73 @@
+package planner
+
+import (
+	"slices"
+
+	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+)
+
+// Orphan is a package that was installed as a dependency and that no package requires any more.
+type Orphan struct {
+	Kind      string `json:"kind"`
+	Name      string `json:"name"`
+	Reference string `json:"reference"`
+	// Removed is set if the manager deletes it, unless it has custom resources.
+	Removed bool `json:"removed,omitempty"`
+}
+
+// orphans returns the packages that become orphans by an operation. Node is the package as the
+// operation leaves it, or nil if the operation deletes it. The dependencies of all packages are
+// those in the Lock; the manager itself deletes no orphan before it knows all dependencies.
+func (s *clusterState) orphans(others []graph.Node, node *graph.Node, changes []graph.Change) []Orphan {
+	if s.live == nil {
+		return nil
+	}
+	var before []graph.Node
+	if was, ok := s.liveNode(); ok {
+		before = append(before, was)
+	}
+	after := withChanges(others, changes)
+	if node != nil {
+		after = append(after, *node)
+	}
+	existing := s.orphanNodes(append(before, others...))
+	removed := s.lock.Annotations[graph.AnnotationRemovalPolicy] == string(graph.RemoveOrphans)
+	var out []Orphan
+	for _, n := range s.orphanNodes(after) {
+		if !slices.ContainsFunc(existing, func(o graph.Node) bool { return o.Compare(n) == 0 }) {
+			out = append(out, Orphan{Kind: n.Kind, Name: n.Name, Reference: n.Reference(), Removed: removed})
+		}
+	}
+	return out
+}
+
+// withChanges returns nodes as changes leave them.
+func withChanges(nodes []graph.Node, changes []graph.Change) []graph.Node {
+	out := slices.Clone(nodes)
+	for _, c := range changes {
+		if c.Existing == nil {
+			out = append(out, graph.Node{Kind: string(c.To.Kind), Package: c.To, AutoInstalled: true})
+			continue
+		}
+		for i := range out {
+			if out[i].Compare(*c.Existing) == 0 {
+				out[i].Package = c.To
+			}
+		}
+	}
+	return out
+}
+
+// orphanNodes returns the orphans among nodes. As for the manager, a package also requires its
+// optional dependencies, and the dependencies whose resolution it skips.
+func (s *clusterState) orphanNodes(nodes []graph.Node) []graph.Node {
+	nodes = slices.Clone(nodes)
+	for i := range nodes {
+		nodes[i].SkipDependencies, nodes[i].Dependencies = false, slices.Clone(nodes[i].Dependencies)
+		for j := range nodes[i].Dependencies {
+			nodes[i].Dependencies[j] = lockfile.Dependency{Package: nodes[i].Dependencies[j].Package}
+		}
+	}
+	return graph.New(nodes, s.place).Orphans()
+}

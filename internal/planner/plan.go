@@ -1,0 +1,279 @@
+// Package planner tells, before anything is written, what an install, an update or
+// an uninstall of a package would do to a cluster.
+//
+// A Planner reads: packages, revisions, the metadata of objects, and content. It
+// decides with the same pure functions as the package manager (internal/revision,
+// pkg/desired, pkg/plan), so that a Plan says what the manager then
+// does. What can be done with a Plan, to keep it, to load it and to tell what has
+// moved since it was made, is pure.
+package planner
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// The type of a kept plan.
+const (
+	APIVersion = "xpkg.dev/v1alpha1"
+	Kind       = "Plan"
+)
+
+// Operation is what a plan is for.
+type Operation string
+
+// The operations.
+const (
+	// Install makes a package that is not there.
+	Install Operation = "install"
+	// Update changes the spec of a package that is there, or finds it as wanted.
+	Update Operation = "update"
+	// Uninstall deletes a package.
+	Uninstall Operation = "uninstall"
+)
+
+// Plan is what an operation on one package would do to a cluster. Equal reads of
+// a cluster give equal plans: it holds no time and no order that varies.
+type Plan struct {
+	APIVersion string    `json:"apiVersion"`
+	Kind       string    `json:"kind"`
+	Operation  Operation `json:"operation"`
+	// Cluster identifies the cluster: the UID of its namespace kube-system. It is
+	// empty when whoever plans may not read that.
+	Cluster types.UID `json:"cluster,omitempty"`
+	Package Package   `json:"package"`
+	// Adopts says that the package was installed because others need it, and becomes one
+	// that a person wants: it stays when nobody needs it any more.
+	Adopts bool `json:"adopts,omitempty"`
+	// Content is what would be installed; nil for an uninstall.
+	Content *Content `json:"content,omitempty"`
+	// Revisions are changed in this order.
+	Revisions []RevisionChange `json:"revisions,omitempty"`
+	// Objects are changed in this order. With a refusal none is.
+	Objects plan.Plan `json:"objects"`
+	// Incompatible says why the content does not work with the Crossplane that
+	// runs, if it does not. Then no object is changed.
+	Incompatible string `json:"incompatible,omitempty"`
+	// Permissions are what changes for the package's program; nil when nothing does.
+	Permissions *Permissions `json:"permissions,omitempty"`
+	// Webhooks are rules outside of the package's own API groups; nil when there are none.
+	Webhooks *Webhooks `json:"webhooks,omitempty"`
+	// Dependencies are those that the content names directly. While one of them is
+	// not satisfied, no object is changed.
+	Dependencies []Dependency `json:"dependencies,omitempty"`
+	// Brings are the packages that the package manager installs or moves with it, those
+	// that others need first.
+	AddedPackages []AddedPackage `json:"brings,omitempty"`
+	// Upgrades is what the package manager was said to do about versions that do not
+	// fit. It is empty where it says so itself.
+	Upgrades graph.Policy `json:"dependencyUpgrades,omitempty"`
+	// Orphans are the packages that nobody needs any more after it.
+	Orphans []Orphan `json:"orphans,omitempty"`
+	// Breaks are the packages that would not have what they need any more, by kind and
+	// name.
+	Breaks []Broken `json:"breaks,omitempty"`
+	// Resources are the custom resources of the definitions that an uninstall
+	// takes away, as far as there are any.
+	CustomResources []CustomResources `json:"customResources,omitempty"`
+	// Preconditions are what the plan was made from.
+	Preconditions Preconditions `json:"preconditions"`
+	// Warnings are for people, and no part of what is compared.
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// Package is the object that makes the package manager act.
+type Package struct {
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+	// From is what is installed, and To what would be; each is nil where there is
+	// nothing.
+	From *Version `json:"from,omitempty"`
+	To   *Version `json:"to,omitempty"`
+	// Object is the package as it would be written, without what the API server
+	// fills in. It is empty for an uninstall.
+	Object json.RawMessage `json:"object,omitempty"`
+}
+
+// Version is a reference and the digest of its content, as far as that is known.
+type Version struct {
+	Reference string `json:"reference"`
+	Digest    string `json:"digest,omitempty"`
+}
+
+// Content is what would be installed.
+type Content struct {
+	// Reference is spec.package as it was asked for.
+	Reference string `json:"reference"`
+	// Resolved is the image that a registry is asked for, after rewriting by
+	// ImageConfigs.
+	Resolved string `json:"resolved"`
+	Digest   string `json:"digest"`
+}
+
+// RevisionAction is a write to a revision.
+type RevisionAction = revision.Action
+
+// The writes to revisions.
+const (
+	CreateRevision     = revision.Create
+	ActivateRevision   = revision.Activate
+	DeactivateRevision = revision.Deactivate
+	UpdateRevision     = revision.Update
+	NumberRevision     = revision.Number
+	CollectRevision    = revision.Collect
+)
+
+// RevisionChange is one write of a revision.
+type RevisionChange struct {
+	Action RevisionAction `json:"action"`
+	Name   string         `json:"name"`
+	// Number and State are those after the change.
+	Number int64            `json:"number"`
+	State  v1.RevisionState `json:"state"`
+	Digest string           `json:"digest,omitempty"`
+}
+
+// Dependency is a package that the content needs.
+type Dependency struct {
+	Package    string      `json:"package"`
+	Constraint string      `json:"constraint,omitempty"`
+	State      graph.State `json:"state"`
+	// Optional says that the package need not be there, and Kind is what its author
+	// takes it for, as far as that is written.
+	Optional bool      `json:"optional,omitempty"`
+	Kind     xpkg.Kind `json:"kind,omitempty"`
+	// Installed is the reference that is there, if any is.
+	Installed string `json:"installed,omitempty"`
+}
+
+// Brought is a package that is installed, or moved, because others need it.
+type AddedPackage struct {
+	Kind string `json:"kind"`
+	// Name is that of its object, and From what that stands for now. Both are empty of
+	// a package that is not there yet.
+	Name      string `json:"name,omitempty"`
+	From      string `json:"from,omitempty"`
+	Reference string `json:"reference"`
+	Digest    string `json:"digest"`
+	// For are the repositories of those who need it.
+	RequiredBy []string `json:"for"`
+}
+
+// Resources says how many custom resources a definition has in the cluster.
+type CustomResources struct {
+	Definition string `json:"definition"`
+	Count      int64  `json:"count"`
+	// Unknown says why they could not be counted.
+	Unknown string `json:"unknown,omitempty"`
+}
+
+// Preconditions are what a plan was made from, beside what its changes carry
+// themselves. Applying a plan refuses when one of them does not hold any more.
+type Preconditions struct {
+	// UID and Generation are those of the package object, and Spec is its spec.
+	// All are empty when there is none.
+	UID        types.UID       `json:"uid,omitempty"`
+	Generation int64           `json:"generation,omitempty"`
+	Spec       json.RawMessage `json:"spec,omitempty"`
+	// Revisions are those of the package, by name.
+	Revisions []Revision `json:"revisions,omitempty"`
+	// Installed are the packages that the package depends on, by kind and name.
+	Installed []Installed `json:"installed,omitempty"`
+}
+
+// Revision is a revision that exists.
+type Revision struct {
+	Name   string           `json:"name"`
+	UID    types.UID        `json:"uid"`
+	Number int64            `json:"number"`
+	State  v1.RevisionState `json:"state"`
+	Digest string           `json:"digest,omitempty"`
+}
+
+// Installed is a package that another one depends on.
+type Installed struct {
+	Kind      string `json:"kind"`
+	Name      string `json:"name"`
+	Reference string `json:"reference"`
+	Digest    string `json:"digest,omitempty"`
+}
+
+// Writes reports whether the operation would write the package object.
+func (p *Plan) WritesPackage() bool {
+	return p.Operation != Update || p.Adopts || p.Webhooks != nil && p.Webhooks.Consents || !sameJSON(p.Preconditions.Spec, specIn(p.Package.Object))
+}
+
+// Pending reports whether anything would change.
+func (p *Plan) HasChanges() bool {
+	return p.WritesPackage() || len(p.Revisions)+len(p.Objects.Changes)+len(p.Objects.Refusals) > 0
+}
+
+// Waits reports whether objects have to wait for a dependency that does not come with
+// the package.
+func (p *Plan) WaitsForDependencies() bool { return len(p.unsatisfied()) > 0 }
+
+// unsatisfied are the dependencies that neither are there nor come with the package.
+func (p *Plan) unsatisfied() []string {
+	return p.needs(func(d Dependency) bool {
+		return d.State == graph.Incompatible && !p.moves(d.Package) || d.State == graph.Missing && len(p.AddedPackages) == 0
+	})
+}
+
+// coming are the dependencies that are on their way, or will be.
+func (p *Plan) coming() []string {
+	return p.needs(func(d Dependency) bool {
+		return d.State == graph.Progressing || d.State == graph.Incompatible && p.moves(d.Package)
+	})
+}
+
+// needs names some of the dependencies.
+func (p *Plan) needs(which func(Dependency) bool) []string {
+	var out []string
+	for _, d := range p.Dependencies {
+		if which(d) {
+			out = append(out, strings.TrimSpace(d.Package+" "+d.Constraint))
+		}
+	}
+	return out
+}
+
+// moves reports whether the package of a repository moves with the one that is planned.
+func (p *Plan) moves(repository string) bool {
+	return slices.ContainsFunc(p.AddedPackages, func(b AddedPackage) bool {
+		return b.From != "" && lockfile.Repository(b.Reference) == lockfile.Repository(repository)
+	})
+}
+
+// Stops reports whether something keeps all objects as they are.
+func (p *Plan) Blocked() bool {
+	return p.Incompatible != "" || p.denied() != "" || len(p.unallowed()) > 0 || len(p.Objects.Refusals) > 0 || p.WaitsForDependencies()
+}
+
+// denied says why the program may not have what it requests, or nothing.
+func (p *Plan) denied() string {
+	if p.Permissions == nil {
+		return ""
+	}
+	return p.Permissions.Denied
+}
+
+// Lost is how many custom resources go with an uninstall, and of how many
+// definitions they cannot be counted.
+func (p *Plan) CountCustomResources() (resources int64, uncounted int) {
+	for _, r := range p.CustomResources {
+		if resources += r.Count; r.Unknown != "" {
+			uncounted++
+		}
+	}
+	return resources, uncounted
+}

@@ -1,0 +1,104 @@
+package planner
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/crossplane"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/origin"
+	"github.com/xpkg-dev/xpkg/internal/permission"
+	"github.com/xpkg-dev/xpkg/internal/resolver"
+	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// Source reads the content of packages, as a fetch.Source does.
+type Source = state.Content
+
+// Cluster reads a cluster beside its packages; NewCluster returns one.
+type Cluster interface {
+	// Identity returns the UID of the namespace kube-system, or "" if that may not be
+	// read.
+	Identity(ctx context.Context) (types.UID, error)
+	// Metadata reads the metadata of those of the objects that exist.
+	Metadata(ctx context.Context, refs []plan.Ref) (map[plan.Ref]plan.Live, error)
+	// Preflight adds a refusal for each object that the API server would reject.
+	Preflight(ctx context.Context, p plan.Plan, content apply.Content) (plan.Plan, error)
+	// CountCustomResources counts the custom resources of CRDs and XRDs, in the order of
+	// their names. CRDs without custom resources are left out.
+	CountCustomResources(ctx context.Context, names []string) ([]CustomResources, error)
+	// ClusterScoped returns the cluster-scoped resources that the API server serves.
+	ClusterScoped(ctx context.Context) (map[schema.GroupResource]bool, error)
+}
+
+// Planner plans operations on packages. It writes nothing.
+type Planner struct {
+	// Reader reads packages, revisions, ImageConfigs, the Lock and pull secrets. It must
+	// read from the API server: a plan of a cached state may delete what was just created.
+	Reader  client.Reader
+	Cluster Cluster
+	Source  Source
+	// Registry looks up versions of dependencies. Without it, a plan does not list the
+	// packages that would be installed as dependencies.
+	Registry resolver.Registry
+	// Namespace is the namespace of the manager.
+	Namespace string
+	// Ceiling is the manager's maximum for the permissions that packages request, as far
+	// as it is known here.
+	Ceiling permission.CeilingSource
+	// Upgrades is what the manager does if a package requires another version of an
+	// installed one. Empty means the policy that the manager announces in the Lock.
+	Upgrades graph.Policy
+	// AllowWebhooks makes the plan allow the webhooks of the package that cover resources
+	// outside of its own API groups.
+	AllowWebhooks bool
+	// ChangedTogether has the packages that the same operation changes beside the planned
+	// one, as [Package.Short]. Their current requirements do not count as broken.
+	ChangedTogether map[string]bool
+	// Pin makes the plan write the reference with the digest that it was resolved to, so
+	// that applying the plan later installs exactly the same content.
+	Pin bool
+}
+
+// packages returns what reads the content of packages, as the manager does.
+func (pl *Planner) packages() state.Packages {
+	return state.Packages{Content: pl.Source, Origins: pl.finder(), Namespace: pl.Namespace}
+}
+
+func (pl *Planner) finder() origin.Finder {
+	return origin.Finder{Reader: pl.Reader, Namespace: pl.Namespace}
+}
+
+func (pl *Planner) crossplane() *crossplane.Checker {
+	return &crossplane.Checker{Reader: pl.Reader, Namespace: pl.Namespace, Now: time.Now}
+}
+
+// Replan plans the operation of a kept plan for the current state of the cluster.
+func (pl *Planner) Replan(ctx context.Context, planned *Plan) (*Plan, error) {
+	p, err := planned.subject()
+	if err != nil {
+		return nil, err
+	}
+	if planned.Operation == Uninstall {
+		return pl.Uninstall(ctx, p)
+	}
+	pl.Upgrades = planned.Upgrades
+	return pl.Install(ctx, p)
+}
+
+// subject returns the package that a plan is about.
+func (p *Plan) subject() (v1.Package, error) {
+	if p.Operation != Uninstall {
+		return p.Wanted()
+	}
+	out := v1.NewPackage(p.Package.Kind)
+	out.SetName(p.Package.Name)
+	return out, nil
+}

@@ -1,0 +1,106 @@
+package planner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/pkg/desired"
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+	"github.com/xpkg-dev/xpkg/pkg/rbac"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// preflight adds a refusal for each object of an added package that can never be established:
+// another package holds it, or two of the packages contain it. The manager then installs none of
+// them.
+func (pl *Planner) preflight(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, changes []graph.Change, out *Plan) error {
+	if len(changes) == 0 {
+		return nil
+	}
+	own, err := desired.Of(pkg, desired.Options{Package: p.GetName()})
+	if err != nil {
+		return err
+	}
+	reader := state.AdditionReader{Packages: pl.packages(), Installed: s.installed, CheckCrossplane: pl.crossplane().Check}
+	added := make([][]plan.Ref, len(changes))
+	for i, a := range reader.ReadAll(ctx, p, changes) {
+		added[i] = a.Objects
+		switch {
+		case errors.Is(a.Err, rbac.ErrReservedDefinition):
+			return a.Err
+		case errors.Is(a.Err, xpkg.ErrIncompatible):
+			out.Incompatible = a.Err.Error()
+		case a.Err != nil:
+			out.warn(fmt.Sprintf("The objects of %s are not known: %v.", changes[i].Reference(), a.Err))
+		}
+	}
+	holders, err := pl.holders(ctx, s, changes, added)
+	if err != nil {
+		return err
+	}
+	known := map[plan.Ref]bool{}
+	for _, r := range out.Objects.Refusals {
+		known[r.Ref] = true
+	}
+	for _, r := range graph.Conflicts(holders, out.Package.Short(), own.Refs(), changes, added) {
+		if !known[r.Ref] {
+			out.Objects.Refusals = append(out.Objects.Refusals, r)
+		}
+	}
+	return nil
+}
+
+// installed returns another package of the cluster.
+func (s *clusterState) installed(_ context.Context, kind, name string) (v1.Package, error) {
+	for _, x := range s.others {
+		if x.PackageKind() == kind && x.GetName() == name {
+			return x, nil
+		}
+	}
+	return nil, fmt.Errorf("there is no %s %s", kind, name)
+}
+
+// holders returns the revisions that hold objects, except for those of packages that change: by the
+// Lock, or by the owners of the objects where the Lock does not list all of them.
+func (pl *Planner) holders(ctx context.Context, s *clusterState, changes []graph.Change, added [][]plan.Ref) (plan.Holders, error) {
+	changing := s.changingRevisions(changes)
+	if holders, known := graph.Holders(s.lock.Packages, changing); known {
+		return holders, nil
+	}
+	holders := plan.Holders{}
+	for _, refs := range added {
+		live, err := pl.metadataIgnoringMissingKinds(ctx, refs)
+		if err != nil {
+			return nil, err
+		}
+		for ref, l := range live {
+			if c := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: l.Owners}); c != nil && !changing[c.Name] {
+				holders.Put(c.Kind+"/"+c.Name, ref)
+			}
+		}
+	}
+	return holders, nil
+}
+
+// changingRevisions returns the revisions of the packages that change.
+func (s *clusterState) changingRevisions(changes []graph.Change) map[string]bool {
+	names := map[string]bool{}
+	for _, rev := range s.revisions {
+		names[rev.GetName()] = true
+	}
+	for _, c := range changes {
+		for _, x := range s.others {
+			if s.sameRepository(lockfile.Repository(x.PackageSpec().Package), lockfile.Repository(c.Reference())) {
+				names[x.PackageStatus().CurrentRevision] = true
+			}
+		}
+	}
+	return names
+}

@@ -1,0 +1,120 @@
+package planner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// ErrNotInstalled is the code for an uninstall of a package that does not exist.
+var ErrNotInstalled = errcode.Code{
+	Name: "NotInstalled", Class: errcode.NotFound,
+	Cause: "The package to uninstall does not exist.",
+	Fix:   "List the installed packages with `xpkg list`.",
+}
+
+// Uninstall plans to delete the package with the kind and name of p. It fails with NotInstalled if
+// there is none.
+func (pl *Planner) Uninstall(ctx context.Context, p v1.Package) (*Plan, error) {
+	s, err := pl.read(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	if s.live == nil {
+		return nil, ErrNotInstalled.New(nil, "there is no %s %s", strings.ToLower(p.PackageKind()), p.GetName())
+	}
+	out, err := s.startPlan(Uninstall, p)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range out.Preconditions.Revisions {
+		out.Revisions = append(out.Revisions, RevisionChange{
+			Action: CollectRevision, Name: r.Name, Number: r.Number, State: r.State, Digest: r.Digest,
+		})
+	}
+	live, err := pl.metadataIgnoringMissingKinds(ctx, pl.ownedObjects(ctx, s, out))
+	if err != nil {
+		return nil, err
+	}
+	out.Objects = plan.Uninstall(live, revision.Requester(s.live, s.live.NewRevision(), s.revisions))
+	if out.CustomResources, err = pl.Cluster.CountCustomResources(ctx, deletedDefinitions(out.Objects)); err != nil {
+		return nil, err
+	}
+	return out, pl.dependentsOf(ctx, s, out)
+}
+
+// dependentsOf records the packages that require the deleted one, and that the manager installs it
+// again for them.
+func (pl *Planner) dependentsOf(ctx context.Context, s *clusterState, out *Plan) error {
+	others, err := pl.nodes(ctx, s, func(string) bool { return false })
+	if err != nil {
+		return err
+	}
+	out.Breaks = pl.breaks(s, graph.New(others, s.place), nil)
+	out.Orphans = s.orphans(others, nil, nil)
+	if _, installs := s.lock.Annotations[graph.AnnotationUpgrades]; installs && len(out.Breaks) > 0 {
+		out.warn(fmt.Sprintf("The package manager installs it again: %s.", out.Breaks[0]))
+	}
+	return nil
+}
+
+// metadataIgnoringMissingKinds reads metadata kind by kind. Kinds that the cluster does not serve
+// any more have no objects to delete.
+func (pl *Planner) metadataIgnoringMissingKinds(ctx context.Context, refs []plan.Ref) (map[plan.Ref]plan.Live, error) {
+	type kind struct{ apiVersion, kind string }
+	byKind := map[kind][]plan.Ref{}
+	for _, ref := range refs {
+		k := kind{ref.APIVersion, ref.Kind}
+		byKind[k] = append(byKind[k], ref)
+	}
+	live := map[plan.Ref]plan.Live{}
+	for _, some := range byKind {
+		found, err := pl.Cluster.Metadata(ctx, some)
+		if err != nil && !errors.Is(err, apply.ErrKindNotServed) {
+			return nil, err
+		}
+		maps.Copy(live, found)
+	}
+	return live, nil
+}
+
+// ownedObjects returns the objects that the revisions of a package own.
+func (pl *Planner) ownedObjects(ctx context.Context, s *clusterState, out *Plan) []plan.Ref {
+	seen := map[plan.Ref]bool{}
+	for _, rev := range s.revisions {
+		refs, err := pl.packages().ObjectRefs(ctx, rev)
+		if err != nil {
+			out.warn(fmt.Sprintf("The objects that the revision %s owns are not known: %v.", rev.GetName(), err))
+			continue
+		}
+		for _, ref := range refs {
+			seen[ref] = true
+		}
+	}
+	return slices.SortedFunc(maps.Keys(seen), plan.Ref.Compare)
+}
+
+// deletedDefinitions returns the names of the CRDs and XRDs that a plan deletes, in order. Both are
+// named by the resource that they define.
+func deletedDefinitions(p plan.Plan) []string {
+	var names []string
+	for _, c := range p.Changes {
+		switch {
+		case c.Action != plan.Delete:
+		case c.Ref.Kind == plan.DefinitionKind, c.Ref.Kind == "CompositeResourceDefinition":
+			names = append(names, c.Ref.Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

@@ -1,0 +1,66 @@
+package planner
+
+import (
+	"fmt"
+	"strings"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/webhooks"
+	"github.com/xpkg-dev/xpkg/pkg/desired"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// Webhooks are rules of a package's webhooks that cover resources outside of the API groups
+// in which the package defines resources.
+type Webhooks struct {
+	// Outside are all of these rules.
+	Outside []string `json:"outside"`
+	// Unallowed are those that the package has no consent for. Then no object is changed.
+	Unallowed []string `json:"unallowed,omitempty"`
+	// Consents reports whether the operation writes the consent.
+	Consents bool `json:"consents,omitempty"`
+}
+
+// webhooks compares the webhooks of a package with the consent of p. It adds the consent to p
+// where the caller wants that.
+func (pl *Planner) webhooks(live, p v1.Package, pkg *xpkg.Package) (*Webhooks, error) {
+	objects, err := desired.Of(pkg, desired.Options{Package: p.GetName()})
+	if err != nil {
+		return nil, err
+	}
+	rules, err := objects.OutsideWebhookRules()
+	if err != nil || len(rules) == 0 {
+		return nil, err
+	}
+	if pl.AllowWebhooks && len(webhooks.Unallowed(p, rules)) > 0 {
+		webhooks.Allow(p, rules)
+	}
+	return &Webhooks{
+		Outside: webhooks.Strings(rules), Unallowed: webhooks.Strings(webhooks.Unallowed(p, rules)),
+		Consents: live != nil && live.GetAnnotations()[webhooks.AnnotationAllowed] != p.GetAnnotations()[webhooks.AnnotationAllowed],
+	}, nil
+}
+
+// unallowed returns the rules of webhooks that the package has no consent for.
+func (p *Plan) unallowed() []string {
+	if p.Webhooks == nil {
+		return nil
+	}
+	return p.Webhooks.Unallowed
+}
+
+// outside returns the rules of webhooks outside of the package's own API groups.
+func (p *Plan) outside() []string {
+	if p.Webhooks == nil {
+		return nil
+	}
+	return p.Webhooks.Outside
+}
+
+// commandToAllow returns the command that carries the plan out and allows its webhooks.
+func (p *Plan) commandToAllow() string {
+	if p.Operation == Install {
+		return fmt.Sprintf("xpkg install %s %s %s --allow-webhooks", strings.ToLower(p.Package.Kind), p.Package.To.Reference, p.Package.Name)
+	}
+	return fmt.Sprintf("xpkg update %s %s --allow-webhooks", p.Package.Short(), p.Package.To.Reference)
+}

@@ -1,0 +1,264 @@
+package resolver_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/xpkg-dev/xpkg/internal/credentials"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/resolver"
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/image"
+	"github.com/xpkg-dev/xpkg/pkg/oci/indexlayer"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// A tag that somebody has moved is told, and what was locked stays.
+func TestMovedTag(t *testing.T) {
+	r := newRegistry(t, 0)
+	r.have(t, "top v1.0.0: base v1\nbase v1.0.0")
+	q := resolver.Request{Roots: []lockfile.Root{r.root("top", "*")}}
+	res := newResolver(t, nil)
+	first, err := res.Resolve(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, _ := first.Find(r.address + "/base")
+	r.have(t, "base v1.0.0: other >=v1\nother v1.0.0")
+
+	q.Locked = first.Packages
+	again, err := res.Resolve(t.Context(), q)
+	if err != nil || string(lockfile.Encode(again.File)) != string(lockfile.Encode(first.File)) {
+		t.Errorf("what is kept has moved: %s, %v", r.summary(again.File), err)
+	}
+
+	// Not even where it does not go with something new.
+	q.Roots = append(q.Roots, r.root("other", "v1.0.0"))
+	q.Locked = []lockfile.Package{base}
+	q.Locked[0].Dependencies = []lockfile.Dependency{{Package: r.address + "/other", Constraint: "v9"}}
+	_, err = res.Resolve(t.Context(), q)
+	checkFailure(t, err, "Unsolvable", "/other v9, which does not exist")
+	q.Locked = nil
+	moved, err := res.Resolve(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(moved.Notes) != 1 || !strings.HasSuffix(moved.Notes[0], "/base for a Provider, and it is a Configuration") {
+		t.Errorf("%q", moved.Notes)
+	}
+
+	// Somebody asks for the digest itself.
+	gone := oci.DigestOf([]byte("gone"))
+	_, err = res.Resolve(t.Context(), resolver.Request{Roots: []lockfile.Root{r.root("base", "v1.0.0@"+gone.String())}})
+	checkFailure(t, err, "TagMoved", "base:v1.0.0 stands for sha256:")
+	_, err = res.Resolve(t.Context(), resolver.Request{Roots: []lockfile.Root{r.root("base", gone.String())}})
+	checkFailure(t, err, "ManifestNotFound", "there is no "+gone.String())
+	_, err = res.Resolve(t.Context(), resolver.Request{Roots: []lockfile.Root{r.root("base", base.Pin())}})
+	if err != nil {
+		t.Errorf("the digest that is still there: %v", err)
+	}
+}
+
+// A version that is no package is set aside with a note. What cannot be read now ends
+// everything: otherwise whoever disturbs a network could bring an old version about.
+func TestVersionsThatCannotBeRead(t *testing.T) {
+	r := newRegistry(t, 0)
+	r.have(t, "top v1.0.0: base >=v1\nbase v1.0.0\nbase v1.1.0")
+	remote := remote.New(remote.Options{})
+	defer remote.Close()
+	r.push(t, remote, "base", "v1.2.0", "apiVersion: meta.pkg.crossplane.io/v7\nkind: Provider\nmetadata: {name: base}\n")
+	q := resolver.Request{Roots: []lockfile.Root{r.root("top", "*")}}
+	got, err := newResolver(t, nil).Resolve(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := r.summary(got.File); s != "base v1.1.0; top v1.0.0" || len(got.Notes) != 1 || !strings.Contains(got.Notes[0], "/base v1.2.0 is set aside: ") {
+		t.Errorf("%s, %q", s, got.Notes)
+	}
+	q.Roots[0] = r.root("base", "v1.2.0@"+digestOf(t, r, "base", "v1.2.0"))
+	_, err = newResolver(t, nil).Resolve(t.Context(), q)
+	checkFailure(t, err, "UnsupportedMeta", "is not known")
+
+	q.Roots[0] = r.root("top", "*")
+	for code, fault := range map[string]func(http.ResponseWriter){
+		"RegistryUnavailable": func(w http.ResponseWriter) { w.WriteHeader(http.StatusBadGateway) },
+		"Throttled": func(w http.ResponseWriter) {
+			w.Header().Set("Retry-After", "3600")
+			w.WriteHeader(http.StatusTooManyRequests)
+		},
+		"Unauthorized":   func(w http.ResponseWriter) { w.WriteHeader(http.StatusForbidden) },
+		"DigestMismatch": func(w http.ResponseWriter) { _, _ = w.Write(bytes.Repeat([]byte("x"), 1000)) },
+	} {
+		t.Run(code, func(t *testing.T) {
+			r.does(func(w http.ResponseWriter, req *http.Request) bool {
+				if !strings.Contains(req.URL.Path, "/base/blobs/") {
+					return false
+				}
+				fault(w)
+				return true
+			})
+			_, err := newResolver(t, nil).Resolve(t.Context(), q)
+			if err == nil || !hasCode(err, code) && !(code == "DigestMismatch" && hasCode(err, "SizeMismatch")) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+// What is wrong with the way to a registry is wrong with no version.
+func TestWayToARegistry(t *testing.T) {
+	r := newRegistry(t, 0)
+	r.have(t, "top v1.0.0: base >=v1\nbase v1.0.0\nbase v1.1.0")
+	res := newResolver(t, nil)
+	res.Locate = func(_ context.Context, ref oci.Reference) (fetch.Origin, error) {
+		o := fetch.Plain(ref)
+		if ref.Tag == "v1.1.0" {
+			o.Places[0].CABundle = "none"
+		}
+		return o, nil
+	}
+	q := resolver.Request{Roots: []lockfile.Root{r.root("top", "*")}}
+	_, err := res.Resolve(t.Context(), q)
+	checkFailure(t, err, "CABundleInvalid", "holds no certificate")
+
+	// Nor is a secret that is missing a version that is.
+	res.Locate = func(_ context.Context, ref oci.Reference) (fetch.Origin, error) {
+		o := fetch.Plain(ref)
+		if ref.Tag == "v1.1.0" {
+			o.Places[0].Secrets = func(context.Context) (*credentials.Keychain, error) {
+				return nil, credentials.ErrPullSecretNotFound.New(nil, "there is no pull secret x")
+			}
+		}
+		return o, nil
+	}
+	_, err = res.Resolve(t.Context(), q)
+	checkFailure(t, err, "PackageLookup", "there is no pull secret x")
+}
+
+func digestOf(t *testing.T, r *registry, name, tag string) string {
+	t.Helper()
+	remote := remote.New(remote.Options{})
+	defer remote.Close()
+	d, err := remote.Resolve(t.Context(), oci.MustParseReference(r.backend+"/"+name+":"+tag))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.Digest.String()
+}
+
+// A dependency that names no registry is found where somebody says that it is, and
+// nowhere else.
+func TestShortNames(t *testing.T) {
+	r := newRegistry(t, 0)
+	r.have(t, "top v1.0.0: short/base v1\nshort/base v1.0.0")
+	q := resolver.Request{Roots: []lockfile.Root{r.root("top", "*")}}
+	res := newResolver(t, nil)
+	_, err := res.Resolve(t.Context(), q)
+	checkFailure(t, err, "Unsolvable", "short/base")
+	res.DefaultRegistry = r.address
+	got, err := res.Resolve(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := r.summary(got.File); s != "short/base v1.0.0; top v1.0.0" {
+		t.Error(s)
+	}
+}
+
+// Where an image is rewritten or mirrored, another registry is asked, and the package
+// keeps its name.
+func TestLocate(t *testing.T) {
+	r := newRegistry(t, 0)
+	r.have(t, "mirrored/top v1.0.0: example.test/base v1\nmirrored/base v1.0.0")
+	res := newResolver(t, nil)
+	res.Locate = func(_ context.Context, ref oci.Reference) (fetch.Origin, error) {
+		ref.Registry, ref.Repository = r.address, "mirrored/"+ref.Repository
+		return fetch.Plain(ref), nil
+	}
+	got, err := res.Resolve(t.Context(), resolver.Request{Roots: []lockfile.Root{{Package: "example.test/top", Constraint: "*"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := r.summary(got.File); s != "example.test/base v1.0.0; example.test/top v1.0.0" {
+		t.Error(s)
+	}
+	if asked := r.asked(); len(asked) != 6 || slices.ContainsFunc(asked, func(a string) bool { return !strings.Contains(a, "/mirrored/") }) {
+		t.Errorf("%q", asked)
+	}
+}
+
+// A large package is read by the small layer that says what is in it, as long as it is
+// not chosen; then it must be true.
+func TestClaims(t *testing.T) {
+	r := newRegistry(t, 0)
+	r.have(t, "base v1.0.0\nbase v2.0.0")
+	honest := bigStream(r.stream("big", "base v2"))
+	pushWithIndex(t, r, "big", "v2.0.0", honest, honest)
+	pushWithIndex(t, r, "big", "v1.0.0", bigStream(r.stream("big", "base v1")), bigStream(r.stream("big", "base v1")))
+	q := resolver.Request{Roots: []lockfile.Root{r.root("big", "*"), r.root("base", "v1")}}
+	r.asked()
+	got, err := newResolver(t, nil).Resolve(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Both versions were looked at, each by its manifest and its small layer; of the
+	// one that was chosen, package.yaml was read.
+	if s, asked := r.summary(got.File), r.asked(); s != "base v1.0.0; big v1.0.0" || count(asked, "/big/blobs/") != 3 {
+		t.Errorf("%s, with %q", s, asked)
+	}
+
+	pushWithIndex(t, r, "liar", "v1.0.0", honest, bigStream(r.stream("big", "base v1")))
+	_, err = newResolver(t, nil).Resolve(t.Context(), resolver.Request{Roots: []lockfile.Root{r.root("liar", "*")}})
+	checkFailure(t, err, "IndexMismatch", "liar v1.0.0 claims to need something else")
+}
+
+// bigStream is a package.yaml that does not get small by compression.
+func bigStream(meta string) string {
+	var b strings.Builder
+	b.WriteString(meta)
+	for i := range 8000 {
+		d := oci.DigestOf(fmt.Appendf(nil, "%d", i))
+		fmt.Fprintf(&b, "# %s\n", d.Hex())
+	}
+	return b.String()
+}
+
+func pushWithIndex(t *testing.T, r *registry, name, tag, stream, claimed string) {
+	t.Helper()
+	layer, err := indexlayer.Build([]byte(claimed), xpkg.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, err := image.Build(t.Context(), image.Input{PackageYAML: []byte(stream), Extra: []image.ExtraLayer{layer}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	remote := remote.New(remote.Options{})
+	defer remote.Close()
+	if _, err := remote.Push(t.Context(), oci.MustParseReference(r.backend+"/"+name+":"+tag), image); err != nil {
+		t.Fatal(err)
+	}
+	r.mu.Lock()
+	r.names[name] = true
+	r.mu.Unlock()
+}
+
+// A fork that nobody changed is told from a package of its own.
+func TestOnePackageUnderTwoNames(t *testing.T) {
+	r := newRegistry(t, 0)
+	r.have(t, "top v1.0.0: old/base v1; new/base v1\nold/base v1.0.0\nnew/base v1.0.0")
+	got, err := newResolver(t, nil).Resolve(t.Context(), resolver.Request{Roots: []lockfile.Root{r.root("top", "*")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Notes) != 1 || !strings.Contains(got.Notes[0], "/new/base and "+r.address+"/old/base are the same content") {
+		t.Errorf("%q", got.Notes)
+	}
+}

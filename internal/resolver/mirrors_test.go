@@ -1,0 +1,126 @@
+package resolver_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/resolver"
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+)
+
+// mirrored is a resolver that finds everything of a registry at its mirrors first.
+func mirrored(t *testing.T, r *registry, mirrors ...*registry) *resolver.Resolver {
+	t.Helper()
+	res := newResolver(t, nil)
+	res.Locate = func(_ context.Context, ref oci.Reference) (fetch.Origin, error) {
+		o := fetch.Origin{Ref: ref}
+		for _, m := range mirrors {
+			place := ref
+			place.Registry = m.address
+			o.Places = append(o.Places, fetch.Place{Ref: place})
+		}
+		o.Places = append(o.Places, fetch.Place{Ref: ref})
+		return o, nil
+	}
+	return res
+}
+
+// lists counts the requests for lists of tags since the last call.
+func lists(r *registry) int { return count(r.asked(), "/tags/list") }
+
+// The first place that has versions says which there are, alone, and is named.
+func TestMirrorListsVersions(t *testing.T) {
+	home, mirror := newRegistry(t, 0), newRegistry(t, 0)
+	home.have(t, "base v1.0.0\nbase v1.1.0")
+	mirror.have(t, "base v0.9.0\nbase v1.0.0")
+	res := mirrored(t, home, mirror)
+	q := resolver.Request{Roots: []lockfile.Root{home.root("base", ">=v0")}}
+	got, err := res.Resolve(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, from := home.summary(got.File), got.ListedBy[home.address+"/base"]; s != "base v1.0.0" || from != mirror.address+"/base" || len(got.Notes) != 0 || lists(home) != 0 {
+		t.Errorf("%s, listed by %q; %q", s, from, got.Notes)
+	}
+
+	for name, fault := range map[string]func(w http.ResponseWriter, r *http.Request) bool{
+		"empty": func(w http.ResponseWriter, r *http.Request) bool {
+			if strings.HasSuffix(r.URL.Path, "/tags/list") {
+				_, err := w.Write([]byte(`{"name": "base", "tags": []}`))
+				return err == nil
+			}
+			return false
+		},
+		"missing": func(w http.ResponseWriter, r *http.Request) bool {
+			http.NotFound(w, r)
+			return true
+		},
+	} {
+		mirror.does(fault)
+		got, err := res.Resolve(t.Context(), q)
+		if err != nil || home.summary(got.File) != "base v1.1.0" || len(got.ListedBy) != 0 {
+			t.Errorf("%s: %s, listed by %v; %v", name, home.summary(got.File), got.ListedBy, err)
+		}
+	}
+}
+
+// A mirror that is behind hides no solution, and is told.
+func TestMirrorIsBehind(t *testing.T) {
+	home, first, second := newRegistry(t, 0), newRegistry(t, 0), newRegistry(t, 0)
+	top := "top v1.0.0: base >=v1.1"
+	home.have(t, top+"\nbase v1.0.0\nbase v1.1.0\nbase v1.2.0\nbase v1.10.0\nbase v1.3.0")
+	for _, mirror := range []*registry{first, second} {
+		mirror.have(t, "base v1.0.0")
+	}
+	q := resolver.Request{Roots: []lockfile.Root{home.root("top", "*")}}
+	got, err := mirrored(t, home, first, second).Resolve(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := home.summary(got.File); s != "base v1.10.0; top v1.0.0" {
+		t.Error(s)
+	}
+	want := "the mirror " + second.address + "/base is behind: " + home.address + "/base has v1.10.0, v1.3.0, v1.2.0 and 1 more"
+	if len(got.Notes) != 1 || got.Notes[0] != want {
+		t.Errorf("%q, want %q", got.Notes, want)
+	}
+	// That of top, which no mirror has, and that of base.
+	if n := lists(home); n != 2 {
+		t.Errorf("%d lists were asked for", n)
+	}
+
+	// The lists are not put together: what only a mirror has is not there any more.
+	first.have(t, "base v1.0.0\nbase v3.0.0: base v9")
+	q.Roots = append(q.Roots, home.root("base", ">=v1.2"))
+	got, err = mirrored(t, home, first).Resolve(t.Context(), q)
+	if err != nil || home.summary(got.File) != "base v1.10.0; top v1.0.0" {
+		t.Errorf("%s, %v", home.summary(got.File), err)
+	}
+}
+
+// Where nobody has a solution, everybody was asked; who could not be is named.
+func TestNoMirrorHasASolution(t *testing.T) {
+	home, mirror := newRegistry(t, 0), newRegistry(t, 0)
+	home.have(t, "base v1.0.0\nbase v1.1.0")
+	mirror.have(t, "base v1.0.0")
+	res := mirrored(t, home, mirror)
+	q := resolver.Request{Roots: []lockfile.Root{home.root("base", ">=v2")}}
+	got, err := res.Resolve(t.Context(), q)
+	checkFailure(t, err, "Unsolvable", "(versions: v1.0.0, v1.1.0)")
+	if len(got.Notes) != 1 || !strings.Contains(got.Notes[0], "is behind: "+home.address+"/base has v1.1.0") {
+		t.Errorf("%q", got.Notes)
+	}
+	home.Close()
+	got, err = res.Resolve(t.Context(), q)
+	checkFailure(t, err, "Unsolvable", "(versions: v1.0.0)")
+	if !strings.Contains(err.Error(), "(whether a mirror hides a solution is not known: ") {
+		t.Error(err)
+	}
+	if len(got.Notes) != 1 || !strings.Contains(got.Notes[0], "whether there are others is not known: ") {
+		t.Errorf("%q", got.Notes)
+	}
+}

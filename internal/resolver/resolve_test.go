@@ -1,0 +1,112 @@
+package resolver_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/xpkg-dev/xpkg/internal/resolver"
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/solver"
+)
+
+func TestResolve(t *testing.T) {
+	for name, c := range map[string]struct{ have, roots, want, fails, says string }{
+		"a tree":             {"top v1.0.0: left >=v1; right >=v1\nleft v1.0.0: base ^v1.1.0\nright v1.0.0: base <v1.3.0\nbase v1.0.0\nbase v1.2.0\nbase v1.3.0\nbase v2.0.0", "top v1.0.0", "base v1.2.0; left v1.0.0; right v1.0.0; top v1.0.0", "", ""},
+		"an older parent":    {"top v1.0.0: left >=v1; base v1\nleft v1.0.0: base v1\nleft v2.0.0: base v2\nleft v1.1.0: base v2\nbase v1.0.0\nbase v2.0.0", "top *", "base v1.0.0; left v1.0.0; top v1.0.0", "", ""},
+		"tags of all sorts":  {"top v1.0.0\ntop latest\ntop v2\ntop v2.0.0-rc.1", "top *", "top v1.0.0", "", ""},
+		"a moving tag":       {"top latest: base >=v1.0.0-0\nbase v1.0.0\nbase v1.1.0-rc.1", "top latest", "base v1.1.0-rc.1; top latest", "", ""},
+		"no tag":             {"top v1.0.0", "top latest", "", "TagNotFound", "there is no tag"},
+		"no repository":      {"top v1.0.0", "bottom *", "", "RepositoryNotFound", "bottom"},
+		"a vanished one":     {"top v1.0.0: gone >=v1", "top *", "", "Unsolvable", "gone >=v1, whose repository does not exist"},
+		"around it":          {"top v1.0.0: base v1\ntop v1.1.0: gone >=v1\nbase v1.0.0", "top *", "base v1.0.0; top v1.0.0", "", ""},
+		"no version":         {"top v1.0.0: base >=v3\nbase v1.0.0\nbase v2.0.0", "top *", "", "Unsolvable", "which does not exist (versions:"},
+		"a conflict":         {"top v1.0.0: base <v2\nother v1.0.0: base >=v2\nbase v1.0.0\nbase v2.0.0", "top *; other *", "", "Unsolvable", "base <v2"},
+		"a circle":           {"top v1.0.0: base v1\nbase v1.0.0: top v1", "top *", "", "DependencyCycle", " requires "},
+		"needs itself":       {"top v1.0.0: top v1", "top *", "", "DependencyCycle", " requires "},
+		"needs another self": {"top v1.0.0: top v2", "top *", "", "Unsolvable", "another version of itself"},
+		"a short name":       {"top v1.0.0: short/base v1", "top *", "", "Unsolvable", "short/base"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRegistry(t, 0)
+			r.have(t, c.have)
+			var q resolver.Request
+			for ask := range strings.SplitSeq(c.roots, "; ") {
+				pkg, constraint, _ := strings.Cut(ask, " ")
+				q.Roots = append(q.Roots, r.root(pkg, constraint))
+			}
+			got, err := newResolver(t, nil).Resolve(t.Context(), q)
+			if c.fails != "" {
+				checkFailure(t, err, c.fails, c.says)
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s := r.summary(got.File); s != c.want {
+				t.Errorf("%s, want %s", s, c.want)
+			}
+			if problems := got.Check(q.Roots); problems != nil {
+				t.Errorf("it does not fit: %q", problems)
+			}
+			if _, err := lockfile.Parse(lockfile.Encode(got.File)); err != nil {
+				t.Errorf("its file cannot be read: %v", err)
+			}
+		})
+	}
+}
+
+func checkFailure(t *testing.T, err error, code, says string) {
+	t.Helper()
+	if err == nil || !hasCode(err, code) {
+		t.Fatalf("%v is no %s", err, code)
+	}
+	text := err.Error()
+	var c *solver.Conflict
+	if errors.As(err, &c) {
+		text = c.Explanation.String()
+	}
+	if !strings.Contains(text, says) {
+		t.Errorf("%s does not say %s", text, says)
+	}
+}
+
+// What is kept moves as far as whoever asks allows it to.
+func TestMoves(t *testing.T) {
+	r := newRegistry(t, 0)
+	r.have(t, "top v1.0.0: base >=v1.1.0\nlow v1.0.0: base <v1.3.0\nbase v1.0.0\nbase v1.1.0\nbase v1.2.0\nbase v1.4.0")
+	res := newResolver(t, nil)
+	locked := func(constraint string) []lockfile.Package {
+		got, err := res.Resolve(t.Context(), resolver.Request{Roots: []lockfile.Root{r.root("base", constraint)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got.Packages
+	}
+	top, low := r.root("top", "*"), r.root("low", "*")
+	for name, c := range map[string]struct {
+		kept    string
+		root    lockfile.Root
+		moves   solver.Moves
+		nearest bool
+		want    string
+	}{
+		"up":                   {"v1.0.0", top, solver.Freely, false, "base v1.4.0; top v1.0.0"},
+		"up as little as need": {"v1.0.0", top, solver.Upward, true, "base v1.1.0; top v1.0.0"},
+		"up, which may not":    {"v1.0.0", top, solver.Never, false, ""},
+		"down":                 {"v1.4.0", low, solver.Freely, true, "base v1.2.0; low v1.0.0"},
+		"down, which may not":  {"v1.4.0", low, solver.Upward, false, ""},
+		"it fits":              {"v1.2.0", low, solver.Never, false, "base v1.2.0; low v1.0.0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := res.Resolve(t.Context(), resolver.Request{Roots: []lockfile.Root{c.root}, Locked: locked(c.kept), Moves: c.moves, Nearest: c.nearest})
+			if c.want == "" {
+				checkFailure(t, err, "Unsolvable", "is installed and must not")
+				return
+			}
+			if s := r.summary(got.File); err != nil || s != c.want {
+				t.Errorf("%s, %v", s, err)
+			}
+		})
+	}
+}

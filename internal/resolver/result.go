@@ -1,0 +1,141 @@
+package resolver
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/indexlayer"
+	"github.com/xpkg-dev/xpkg/pkg/solver"
+)
+
+// result makes the file of a solution. What was claimed of a version that was chosen
+// is proven now.
+func (s *source) result(q Request, solution solver.Solution) (Result, error) {
+	out := Result{Why: map[string][]string{}, SetAside: map[string][]solver.SetAside{}}
+	out.Roots = slices.Clone(q.Roots)
+	if err := s.verifyClaims(solution.Picks); err != nil {
+		return Result{Notes: s.sortedNotes()}, err
+	}
+	for _, pick := range solution.Picks {
+		p, err := s.lockedPackage(pick)
+		if err != nil {
+			return Result{Notes: s.sortedNotes()}, err
+		}
+		out.Packages = append(out.Packages, p)
+		out.Why[p.Repository], out.SetAside[p.Repository] = pick.Why, pick.SetAside
+	}
+	slices.SortFunc(out.Packages, func(a, b lockfile.Package) int { return cmp.Compare(a.Repository, b.Repository) })
+	s.noteDuplicates(out.Packages)
+	s.noteKindMismatches(solution.Picks, &out.File)
+	out.Notes, out.ListedBy = s.sortedNotes(), s.listedBy()
+	return out, nil
+}
+
+// locked is a pick with its digest and kind.
+func (s *source) lockedPackage(pick solver.Pick) (lockfile.Package, error) {
+	version := pin(pick)
+	p := lockfile.Package{Repository: pick.Package, Version: pick.Tag}
+	if kept, ok := s.locked[pick.Package]; ok && kept.Pin() == version {
+		p = kept
+	} else {
+		t, ok := s.lookup(pick.Package, version)
+		if !ok {
+			return p, errcode.Unknown.New(nil, "%s %s was chosen and never read", pick.Package, version)
+		}
+		d, err := t.wait()
+		if err != nil {
+			return p, err
+		}
+		p.Digest, p.Kind = d.Digest, d.Meta.Kind
+	}
+	p.Dependencies = pick.Dependencies
+	return p, nil
+}
+
+func pin(pick solver.Pick) string {
+	if pick.Tag == "" || pick.Digest == "" {
+		return pick.Version()
+	}
+	return pick.Tag + "@" + pick.Digest
+}
+
+// same notes where two packages are one under two names: a mirror, or a fork that was
+// not changed.
+func (s *source) noteDuplicates(packages []lockfile.Package) {
+	names := map[oci.Digest]string{}
+	for _, p := range packages {
+		if other, ok := names[p.Digest]; ok {
+			s.note(fmt.Sprintf("%s and %s are the same content, %s, under two names", other, p.Repository, p.Digest.Short()))
+		}
+		names[p.Digest] = p.Repository
+	}
+}
+
+// kinds notes where somebody takes a package for one of another kind than it is.
+func (s *source) noteKindMismatches(picks []solver.Pick, f *lockfile.File) {
+	for _, pick := range picks {
+		t, ok := s.lookup(pick.Package, pin(pick))
+		if !ok || t.err != nil {
+			continue
+		}
+		for _, d := range t.value.Meta.Dependencies() {
+			if to, ok := f.Find(s.resolver.identity(d.Package)); ok && d.Kind != "" && d.Kind != to.Kind {
+				s.note(fmt.Sprintf("%s takes %s for a %s, and it is a %s", pick.Package, to.Repository, d.Kind, to.Kind))
+			}
+		}
+	}
+}
+
+// prove reads the package.yaml of what was chosen and only claimed so far.
+func (s *source) verifyClaims(picks []solver.Pick) error {
+	errs := make([]error, len(picks))
+	var proofs sync.WaitGroup
+	for i, pick := range picks {
+		t, ok := s.lookup(pick.Package, pin(pick))
+		if !ok {
+			continue
+		}
+		claim, err := t.wait()
+		if err != nil || !claim.Claimed {
+			continue
+		}
+		proofs.Go(func() {
+			var proof fetch.Description
+			proof, errs[i] = locateAndCall(s, pick.Package, pin(pick), func(o fetch.Origin) (fetch.Description, error) {
+				return s.resolver.Registry.Prove(s.ctx, o, claim.Digest)
+			})
+			same := slices.Equal(proof.Meta.Dependencies(), claim.Meta.Dependencies()) && proof.Meta.Kind == claim.Meta.Kind
+			if errs[i] == nil && !same {
+				errs[i] = indexlayer.ErrMismatch.New(nil, "%s %s claims to need something else than its package.yaml says", pick.Package, pin(pick))
+			}
+		})
+	}
+	proofs.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *source) note(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.notes[text] = true
+}
+
+// told gives what was noted, in order.
+func (s *source) sortedNotes() []string {
+	s.wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.notes))
+}

@@ -1,0 +1,153 @@
+package revision
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// Action is the kind of a write to a revision.
+type Action string
+
+// The writes to revisions.
+const (
+	Create     Action = "create"
+	Activate   Action = "activate"
+	Deactivate Action = "deactivate"
+	// Update changes the fields that a revision copies from its package, or its owner.
+	Update Action = "update"
+	// Number renumbers a revision that a user activated.
+	Number Action = "number"
+	// Collect deletes a revision beyond the history limit.
+	Collect Action = "collect"
+)
+
+// Step is one write to a revision.
+type Step struct {
+	Action Action
+	// Revision is the revision as the step writes it, or the one that it deletes. Its
+	// resourceVersion is the one that was read.
+	Revision v1.PackageRevision
+}
+
+// Transition takes the revisions of a package from their current state to the one that the
+// package asks for.
+type Transition struct {
+	Decision
+	// Current is the revision of the package's content after the transition.
+	Current v1.PackageRevision
+	// Before are the revisions that exist, and After the revisions after all steps, those
+	// that are collected included.
+	Before, After []v1.PackageRevision
+	// Steps are the writes, in order. The old revision is deactivated before the new one
+	// is activated, so that two are never active at once.
+	Steps []Step
+}
+
+// Name returns the name of the revision for the content with a digest.
+func Name(p v1.Package, digest string) string {
+	return oci.FriendlyID(p.GetName(), Key(p, digest))
+}
+
+// Next returns the transition of a package whose content has a digest and metadata.
+func Next(p v1.Package, meta xpkg.Meta, digest string, existing []v1.PackageRevision) Transition {
+	name := Name(p, digest)
+	t := Transition{Decision: Decide(name, States(existing, name), PolicyOf(p)), Before: existing, After: slices.Clone(existing)}
+	t.own(p, name)
+	for _, n := range t.Deactivate {
+		rev := t.copyOf(n)
+		rev.RevisionSpec().DesiredState = v1.RevisionInactive
+		t.add(Deactivate, rev)
+	}
+	t.ensureCurrent(p, meta, digest, name)
+	if t.Activate != "" && t.Activate != name {
+		t.activate()
+	}
+	for _, n := range t.Collect {
+		t.Steps = append(t.Steps, Step{Collect, t.find(n)})
+	}
+	return t
+}
+
+// own makes the package the owner of the revisions that stay. The current one is written as a
+// whole by ensureCurrent. Only revisions from a backup lack their owner.
+func (t *Transition) own(p v1.Package, current string) {
+	for _, rev := range t.Before {
+		if rev.GetName() == current || slices.Contains(t.Collect, rev.GetName()) {
+			continue
+		}
+		if owned := t.copyOf(rev.GetName()); Own(p, owned) {
+			t.add(Update, owned)
+		}
+	}
+}
+
+// ensureCurrent creates or updates the revision of the package's content.
+func (t *Transition) ensureCurrent(p v1.Package, meta xpkg.Meta, digest, name string) {
+	existing := t.find(name)
+	t.Current = Current(p, meta, digest, name, existing, t.Decision)
+	switch {
+	case existing == nil:
+		t.add(Create, t.Current)
+	case equality.Semantic.DeepEqual(existing, t.Current):
+	case t.Activate == name && existing.RevisionSpec().DesiredState != v1.RevisionActive:
+		t.add(Activate, t.Current)
+	default:
+		t.add(Update, t.Current)
+	}
+}
+
+// activate makes a revision other than the current one active, as after a rollback, or
+// renumbers one that a user activated.
+func (t *Transition) activate() {
+	rev := t.copyOf(t.Activate)
+	spec, action := rev.RevisionSpec(), Activate
+	if spec.DesiredState == v1.RevisionActive {
+		if spec.Revision == t.Number {
+			return
+		}
+		action = Number
+	}
+	spec.DesiredState, spec.Revision = v1.RevisionActive, t.Number
+	t.add(action, rev)
+}
+
+// add appends a step, and makes its revision one of those after the transition.
+func (t *Transition) add(action Action, rev v1.PackageRevision) {
+	t.Steps = append(t.Steps, Step{action, rev})
+	for i := range t.After {
+		if t.After[i].GetName() == rev.GetName() {
+			t.After[i] = rev
+			return
+		}
+	}
+	t.After = append(t.After, rev)
+}
+
+// Active returns the active revision after the transition, or nil.
+func (t *Transition) Active() v1.PackageRevision { return t.find(t.Activate) }
+
+// Writes reports whether a step writes a revision.
+func (t *Transition) Writes(name string) bool {
+	return slices.ContainsFunc(t.Steps, func(s Step) bool { return s.Revision.GetName() == name })
+}
+
+// Deactivates reports whether the transition makes a revision inactive.
+func (t *Transition) Deactivates(name string) bool { return slices.Contains(t.Deactivate, name) }
+
+func (t *Transition) find(name string) v1.PackageRevision {
+	for _, rev := range t.After {
+		if rev.GetName() == name {
+			return rev
+		}
+	}
+	return nil
+}
+
+func (t *Transition) copyOf(name string) v1.PackageRevision {
+	return t.find(name).DeepCopyObject().(v1.PackageRevision)
+}

@@ -1,0 +1,20 @@
+package manifests
+
+import "github.com/xpkg-dev/xpkg/pkg/errcode"
+
+// Failures of building the objects of a runtime.
+var (
+	// ErrUnpinnedImage is the failure of an image that could be exchanged behind
+	// the digest that was verified.
+	ErrUnpinnedImage = errcode.Code{
+		Name: "UnpinnedImage", Class: errcode.Internal,
+		Cause: "A program was to be run from an image without a digest, which could be another one than was verified.",
+		Fix:   "Report the whole message: the package manager resolves images to digests before it runs them.",
+	}
+	// ErrNoProgramKind is the failure of a package of a kind that has no runtime.
+	ErrNoProgramKind = errcode.Code{
+		Name: "NoProgramKind", Class: errcode.Internal,
+		Cause: "A program was to be run for a package that is neither a Provider nor a Function.",
+		Fix:   "Report the whole message: only Providers and Functions have programs.",
+	}
+)

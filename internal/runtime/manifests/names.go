@@ -1,0 +1,49 @@
+package manifests
+
+const (
+	// Container is the name of the runtime container, the first container of the pod.
+	Container = "package-runtime"
+
+	// MetricsPort is the name of the port for Prometheus metrics, WebhookPort the name of
+	// a provider's webhook port, and GRPCPort the name of a function's gRPC port.
+	MetricsPort = "metrics"
+	WebhookPort = "webhook"
+	GRPCPort    = "grpc"
+
+	metricsNumber = 8080
+	// ServiceNumber is the port of every Service, and the default port on which a runtime
+	// listens.
+	ServiceNumber = 9443
+)
+
+const (
+	serverVolume = "tls-server-certs"
+	clientVolume = "tls-client-certs"
+
+	// ServerCertificates and ClientCertificates are the folders with the runtime's
+	// certificates: tls.crt, tls.key and ca.crt.
+	ServerCertificates = "/tls/server"
+	ClientCertificates = "/tls/client"
+
+	// AuthorityKey is the key of the authorities in a Secret with a certificate.
+	AuthorityKey = "ca.crt"
+
+	serverVariable  = "TLS_SERVER_CERTS_DIR"
+	clientVariable  = "TLS_CLIENT_CERTS_DIR"
+	webhookVariable = "WEBHOOK_TLS_CERT_DIR"
+)
+
+// CertificatesAnnotation on the pods of a function identifies the certificates with which
+// they started.
+const CertificatesAnnotation = "xpkg.dev/certificates"
+
+// scrape and the other annotations let Prometheus find the metrics of a provider.
+const (
+	scrape     = "prometheus.io/scrape"
+	scrapePort = "prometheus.io/port"
+	scrapePath = "prometheus.io/path"
+)
+
+// user is the user ID and the group ID of a runtime, unless its configuration sets a
+// security context.
+const user = 2000

@@ -1,0 +1,35 @@
+package processruntime
+
+import (
+	"net"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+)
+
+// MachineAddress is an address of this machine that endpoints may have: neither
+// loopback nor link-local. It is empty when the machine has none.
+func MachineAddress() string {
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		return ""
+	}
+	other := ""
+	for _, a := range all {
+		n, ok := a.(*net.IPNet)
+		if !ok || !n.IP.IsGlobalUnicast() {
+			continue
+		}
+		if n.IP.To4() != nil {
+			return n.IP.String()
+		}
+		other = n.IP.String()
+	}
+	return other
+}
+
+func addressType(address string) discoveryv1.AddressType {
+	if net.ParseIP(address).To4() != nil {
+		return discoveryv1.AddressTypeIPv4
+	}
+	return discoveryv1.AddressTypeIPv6
+}

@@ -1,0 +1,112 @@
+package processruntime
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/runtime"
+	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox"
+)
+
+const (
+	// probePatience is how long one probe may take.
+	probePatience = time.Second
+	// probeEvery is the pause between two probes of a program that does not answer.
+	probeEvery = time.Second
+	// probeLimit is how long a provider may refuse connections to its health port
+	// before it counts as one that has none.
+	probeLimit = 10 * time.Second
+)
+
+// state tells how a program does.
+func (p *Programs) state(ctx context.Context, program runtime.Program, l layout) runtime.State {
+	status, known := p.opts.Supervisor.Status(program.Owner.Revision.Name)
+	if !known || !status.Running {
+		return runtime.State{Reason: runtime.CrashReason(status.Restarts), Message: crash(status)}
+	}
+	ran := p.opts.Now().Sub(status.Since)
+	if ran < l.settle {
+		s := runtime.State{
+			Reason: runtime.ReasonStarting, Again: l.settle - ran,
+			Message: fmt.Sprintf("the program has started, and is available when it has run for %s without a restart", l.settle),
+		}
+		if status.LastExit != nil {
+			// The message does not change with each restart.
+			s.Reason, s.Message = runtime.CrashReason(status.Restarts), crash(status)
+		}
+		return s
+	}
+	ask := p.provides
+	if program.Owner.Package.Kind == v1.FunctionKind {
+		ask = p.serves
+	}
+	if problem := ask(ctx, program, l, ran); problem != "" {
+		return runtime.State{Reason: runtime.ReasonNotAnswering, Message: problem, Again: probeEvery}
+	}
+	s := runtime.State{Available: true, Again: max(probeEvery, l.renew.Sub(p.opts.Now()))}
+	if program.Owner.Package.Kind == v1.FunctionKind {
+		s.Endpoint = "dns:///localhost:" + strconv.Itoa(l.ports.serving)
+	}
+	return s
+}
+
+// crash says why a program does not run.
+func crash(s sandbox.Status) string {
+	if s.LastExit == nil {
+		return "the program has not been started yet"
+	}
+	return "the program was started and ended: " + s.LastExit.Reason
+}
+
+// provides asks a provider whether it is ready, if it can be asked: its health port
+// has no name in the field. One that does not listen there may be one that cannot be
+// told to, and counts when it runs.
+func (p *Programs) provides(ctx context.Context, _ runtime.Program, l layout, ran time.Duration) string {
+	if l.ports.health == 0 {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, probePatience)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+loopback(l.ports.health)+"/readyz", nil)
+	if err != nil {
+		return err.Error()
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		if ran < probeLimit {
+			return "the program does not answer on its health port yet"
+		}
+		return ""
+	}
+	if err := res.Body.Close(); err != nil || res.StatusCode >= http.StatusInternalServerError {
+		return fmt.Sprintf("the program says of itself that it is not ready: %s", res.Status)
+	}
+	return ""
+}
+
+// serves asks a function for a connection: with TLS where it has a certificate. It may
+// refuse us after that, since we show none.
+func (p *Programs) serves(ctx context.Context, program runtime.Program, l layout, _ time.Duration) string {
+	ctx, cancel := context.WithTimeout(ctx, probePatience)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", loopback(l.ports.serving))
+	if err != nil {
+		return fmt.Sprintf("the program does not listen on port %d", l.ports.serving)
+	}
+	defer conn.Close() //nolint:errcheck // Nothing was written.
+	if program.ServerSecret == "" {
+		return ""
+	}
+	// Whether it is the right one, its callers check: here it only has to answer.
+	c := tls.Client(conn, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}) //nolint:gosec // See above.
+	if err := c.HandshakeContext(ctx); err != nil {
+		return fmt.Sprintf("the program does not speak TLS on port %d", l.ports.serving)
+	}
+	return ""
+}

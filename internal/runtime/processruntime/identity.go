@@ -1,0 +1,140 @@
+package processruntime
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path"
+	"sync"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// accountFolder is where every pod finds what it is to the API server.
+const accountFolder = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+// tokenLife is how long a token is valid. It is renewed at four fifths of that.
+const tokenLife = time.Hour
+
+// tokens are those of the ServiceAccounts of programs.
+type tokens struct {
+	client client.Client
+	now    func() time.Time
+
+	mu  sync.Mutex
+	all map[string]token
+}
+
+// token is that of one program.
+type token struct {
+	value   string
+	account types.UID
+	renew   time.Time
+}
+
+// of gives a token that is valid for some time, for the program of a revision.
+func (t *tokens) of(ctx context.Context, revision string, account types.NamespacedName) (token, error) {
+	sa := &corev1.ServiceAccount{}
+	err := t.client.Get(ctx, account, sa)
+	if apierrors.IsNotFound(err) {
+		return token{}, missing("the program is to run as the ServiceAccount " + account.Name + ", which does not exist yet")
+	}
+	if err != nil {
+		return token{}, fmt.Errorf("read ServiceAccount %s: %w", account.Name, err)
+	}
+	t.mu.Lock()
+	known := t.all[revision]
+	t.mu.Unlock()
+	if known.account == sa.UID && t.now().Before(known.renew) {
+		return known, nil
+	}
+	seconds := int64(tokenLife / time.Second)
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
+	asked := t.now()
+	if err := t.client.SubResource("token").Create(ctx, sa, request); err != nil {
+		return token{}, fmt.Errorf("get a token of ServiceAccount %s: %w", account.Name, err)
+	}
+	// The server may give one for less or for more.
+	life := request.Status.ExpirationTimestamp.Sub(asked)
+	fresh := token{value: request.Status.Token, account: sa.UID, renew: asked.Add(life * 4 / 5)}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.all == nil {
+		t.all = map[string]token{}
+	}
+	t.all[revision] = fresh
+	return fresh, nil
+}
+
+func (t *tokens) forget(revision string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.all, revision)
+}
+
+// identity gives the files and the variables by which a program finds the API server
+// and is known to it.
+func (p *Programs) identity(t token) (files map[string][]byte, variables map[string]string, err error) {
+	authority, err := authorityOf(p.opts.Config)
+	if err != nil {
+		return nil, nil, err
+	}
+	host, port, err := split(p.opts.Config.Host)
+	if err != nil {
+		return nil, nil, err
+	}
+	config, err := kubeconfig("https://"+net.JoinHostPort(host, port), p.opts.Namespace)
+	if err != nil {
+		return nil, nil, err
+	}
+	in := func(name string) string { return path.Join(accountFolder, name) }
+	files = map[string][]byte{
+		in(corev1.ServiceAccountTokenKey): []byte(t.value), in(corev1.ServiceAccountRootCAKey): authority,
+		in(corev1.ServiceAccountNamespaceKey): []byte(p.opts.Namespace), in("kubeconfig"): config,
+	}
+	return files, map[string]string{
+		"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port, clientcmd.RecommendedConfigPathEnvVar: in("kubeconfig"),
+	}, nil
+}
+
+// kubeconfig names the token and the authority as files beside it, so that it holds
+// wherever a program finds it, and a token that is replaced is read again.
+func kubeconfig(server, namespace string) ([]byte, error) {
+	const name = "xpkg"
+	c := clientcmdapi.NewConfig()
+	c.Clusters[name] = &clientcmdapi.Cluster{Server: server, CertificateAuthority: corev1.ServiceAccountRootCAKey}
+	c.AuthInfos[name] = &clientcmdapi.AuthInfo{TokenFile: corev1.ServiceAccountTokenKey}
+	c.Contexts[name] = &clientcmdapi.Context{Cluster: name, AuthInfo: name, Namespace: namespace}
+	c.CurrentContext = name
+	return clientcmd.Write(*c)
+}
+
+// authorityOf is the authority of the API server's certificate, in PEM.
+func authorityOf(c *rest.Config) ([]byte, error) {
+	if len(c.CAData) > 0 || c.CAFile == "" {
+		return c.CAData, nil
+	}
+	return os.ReadFile(c.CAFile)
+}
+
+// split gives the host and the port of an API server.
+func split(server string) (host, port string, err error) {
+	u, err := url.Parse(server)
+	if err != nil || u.Hostname() == "" {
+		return "", "", fmt.Errorf("the API server %q has no address that programs could use", server)
+	}
+	if port = u.Port(); port == "" {
+		port = "443"
+	}
+	return u.Hostname(), port, nil
+}

@@ -1,0 +1,117 @@
+package processruntime
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/runtime"
+	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
+	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox"
+)
+
+// layout is a program as a process.
+type layout struct {
+	spec  sandbox.Spec
+	ports assigned
+	// renew is when the token has to be replaced.
+	renew time.Time
+	// settle is how long the process has to run before it is available.
+	settle time.Duration
+}
+
+// layOut derives the process from the Deployment of a program. It fails with missing for
+// what is not there yet.
+func (p *Programs) layOut(ctx context.Context, program runtime.Program, o manifests.Objects) (layout, error) {
+	pod := o.Deployment.Spec.Template
+	if err := refuse(pod.Spec); err != nil {
+		return layout{}, err
+	}
+	files, err := p.volumes(ctx, pod.Spec)
+	if err != nil {
+		return layout{}, err
+	}
+	who := program.Owner
+	t, err := p.tokens.of(ctx, who.Revision.Name, types.NamespacedName{Namespace: p.opts.Namespace, Name: o.ServiceAccountName})
+	if err != nil {
+		return layout{}, err
+	}
+	account, variables, err := p.identity(t)
+	if err != nil {
+		return layout{}, err
+	}
+	maps.Copy(files, account)
+	c := pod.Spec.Containers[0]
+	ports, err := p.ports.of(who)
+	if err != nil {
+		return layout{}, sandbox.ErrProgramStart.New(err, "cannot find free ports for %s", who.Revision.Name)
+	}
+	more := ports.follow(&c, who.Package.Kind)
+	env, err := p.environment(ctx, c, p.fields(pod, who.Revision.Name, string(who.Revision.UID)), variables)
+	if err != nil {
+		return layout{}, err
+	}
+	settle := cmp.Or(time.Duration(o.Deployment.Spec.MinReadySeconds)*time.Second, p.opts.Settle)
+	return layout{ports: ports, renew: t.renew, settle: settle, spec: sandbox.Spec{
+		Name: who.Revision.Name, Origin: program.Origin, Digest: program.Digest,
+		Command: expandAll(c.Command, env), Args: expandAll(c.Args, env), MoreArgs: more, Env: env, Files: files,
+		Memory: c.Resources.Limits.Memory().Value(),
+	}}, nil
+}
+
+// follow tells a container its ports, and learns of those that its configuration has
+// chosen. It gives the arguments that tell a function its port: they come after those of
+// the image, and not in their place.
+func (a *assigned) follow(c *corev1.Container, kind string) (more []string) {
+	for _, e := range a.environment(kind) {
+		i := slices.IndexFunc(c.Env, func(have corev1.EnvVar) bool { return have.Name == e.Name })
+		if i < 0 {
+			c.Env = append(c.Env, e)
+			continue
+		}
+		a.learn(c.Env[i])
+	}
+	named := manifests.WebhookPort
+	if kind == v1.FunctionKind {
+		named = manifests.GRPCPort
+	}
+	for _, port := range c.Ports {
+		if port.Name == named && port.ContainerPort != manifests.ServiceNumber {
+			// Whoever moves the port of a pod tells the program so.
+			a.serving = int(port.ContainerPort)
+			return nil
+		}
+	}
+	if kind == v1.FunctionKind && a.serving != manifests.ServiceNumber && !hasFlag(c.Args, addressFlag) {
+		return []string{addressFlag + "=:" + strconv.Itoa(a.serving)}
+	}
+	return nil
+}
+
+// learn takes over a port that the configuration gives a program.
+func (a *assigned) learn(e corev1.EnvVar) {
+	number, err := strconv.Atoi(e.Value[strings.LastIndex(e.Value, ":")+1:])
+	if err != nil {
+		number = 0
+	}
+	switch e.Name {
+	case metricsVariable:
+		a.metrics = number
+	case healthVariable:
+		a.health = number
+	case webhookVariable:
+		a.serving = number
+	}
+}
+
+func hasFlag(args []string, flag string) bool {
+	return slices.ContainsFunc(args, func(a string) bool { return a == flag || strings.HasPrefix(a, flag+"=") })
+}

@@ -1,0 +1,129 @@
+package processruntime
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/ports"
+	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// Variables by which the programs of the field let themselves be told their ports:
+// those that upjet generates, and those of controller-runtime's scaffold.
+const (
+	metricsVariable = "METRICS_BIND_ADDRESS"
+	healthVariable  = "HEALTH_PROBE_BIND_ADDRESS"
+	webhookVariable = "WEBHOOK_PORT"
+	// addressFlag is that of every function that was made of a template of
+	// Crossplane. They read no variable for it.
+	addressFlag = "--address"
+)
+
+// assigned are the ports of one program.
+type assigned struct {
+	metrics, health int
+	// serving is where a provider answers webhooks, and a function calls.
+	serving int
+}
+
+// assignments give each program ports of its own, and the same again when it is started
+// anew.
+type assignments struct {
+	mu  sync.Mutex
+	all map[string]assigned
+}
+
+// of gives the ports of a program. A function keeps the usual port where that is free,
+// since it can be told another only by a flag that it may not have.
+func (p *assignments) of(who plan.Requester) (assigned, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if a, ok := p.all[who.Revision.Name]; ok {
+		return a, nil
+	}
+	var a assigned
+	for _, port := range []*int{&a.metrics, &a.health, &a.serving} {
+		var err error
+		if *port, err = p.any(a); err != nil {
+			return assigned{}, err
+		}
+	}
+	if who.Package.Kind == v1.FunctionKind && p.free(manifests.ServiceNumber) == nil {
+		a.serving = manifests.ServiceNumber
+	}
+	if p.all == nil {
+		p.all = map[string]assigned{}
+	}
+	p.all[who.Revision.Name] = a
+	return a, nil
+}
+
+// any finds a port that nobody has, and that nobody else is given while a program is
+// started anew.
+func (p *assignments) any(among assigned) (int, error) {
+	for {
+		l, err := ports.Listen("")
+		if err != nil {
+			return 0, err
+		}
+		port := l.Addr().(*net.TCPAddr).Port
+		if err := l.Close(); err != nil {
+			return 0, err
+		}
+		if !among.has(port) && !p.given(port) {
+			return port, nil
+		}
+	}
+}
+
+// free fails when somebody listens on a port, or another program was given it.
+func (p *assignments) free(port int) error {
+	if p.given(port) {
+		return fmt.Errorf("port %d was given away", port)
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort("", strconv.Itoa(port)))
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}
+
+// given reports whether a program was given a port.
+func (p *assignments) given(port int) bool {
+	for _, a := range p.all {
+		if a.has(port) {
+			return true
+		}
+	}
+	return false
+}
+
+func (a assigned) has(port int) bool {
+	return a.metrics == port || a.health == port || a.serving == port
+}
+
+func (p *assignments) release(revision string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.all, revision)
+}
+
+// environment tells a provider its ports. What the administrator has configured wins.
+func (a assigned) environment(kind string) []corev1.EnvVar {
+	out := []corev1.EnvVar{
+		{Name: metricsVariable, Value: loopback(a.metrics)},
+		{Name: healthVariable, Value: loopback(a.health)},
+	}
+	if kind == v1.ProviderKind {
+		out = append(out, corev1.EnvVar{Name: webhookVariable, Value: strconv.Itoa(a.serving)})
+	}
+	return out
+}
+
+func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

@@ -1,0 +1,69 @@
+package processruntime
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
+)
+
+// publish makes the Service of the package lead to the process: without a selector,
+// since there are no pods, and with endpoints that are this machine. The API server
+// calls webhooks there.
+func (p *Programs) publish(ctx context.Context, o manifests.Objects, ports assigned) error {
+	if p.opts.Address == "" {
+		return nil
+	}
+	o.Service = o.Service.DeepCopy()
+	o.Service.Spec.Selector = nil
+	for i := range o.Service.Spec.Ports {
+		o.Service.Spec.Ports[i].TargetPort = intstr.FromInt32(o.Service.Spec.Ports[i].Port)
+	}
+	if err := p.objects.EnsureService(ctx, o); err != nil {
+		return err
+	}
+	return p.point(ctx, o.Service, ports)
+}
+
+// point writes where the Service leads.
+func (p *Programs) point(ctx context.Context, s *corev1.Service, ports assigned) error {
+	want := &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: s.Namespace, Name: s.Name + "-process", OwnerReferences: s.OwnerReferences,
+			Labels: map[string]string{discoveryv1.LabelServiceName: s.Name, discoveryv1.LabelManagedBy: "xpkg.dev"},
+		},
+		AddressType: addressType(p.opts.Address),
+		Endpoints: []discoveryv1.Endpoint{{
+			Addresses: []string{p.opts.Address}, Conditions: discoveryv1.EndpointConditions{Ready: new(true)},
+		}},
+		Ports: []discoveryv1.EndpointPort{{
+			Name: &s.Spec.Ports[0].Name, Port: new(int32(ports.serving)), Protocol: new(corev1.ProtocolTCP),
+		}},
+	}
+	live := &discoveryv1.EndpointSlice{}
+	err := p.opts.Client.Get(ctx, client.ObjectKeyFromObject(want), live)
+	switch {
+	case apierrors.IsNotFound(err):
+		err = p.opts.Client.Create(ctx, want)
+	case err == nil && !samePlace(live, want):
+		want.ResourceVersion = live.ResourceVersion
+		err = p.opts.Client.Update(ctx, want)
+	}
+	if err != nil {
+		return fmt.Errorf("write the endpoints of the Service %s: %w", s.Name, err)
+	}
+	return nil
+}
+
+func samePlace(a, b *discoveryv1.EndpointSlice) bool {
+	return equality.Semantic.DeepEqual(a.Endpoints, b.Endpoints) && equality.Semantic.DeepEqual(a.Ports, b.Ports) &&
+		equality.Semantic.DeepEqual(a.Labels, b.Labels) && manifests.EqualOwners(a.OwnerReferences, b.OwnerReferences)
+}

@@ -1,0 +1,111 @@
+package processruntime
+
+import (
+	"context"
+	"path"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
+)
+
+// refuse refuses what a process cannot have. What says where and how a pod runs, and
+// probes, means nothing here, and is passed over.
+func refuse(pod corev1.PodSpec) error {
+	no := func(what string, args ...any) error {
+		return ErrNotForProcesses.New(nil, "cannot run the program as a process: "+what, args...)
+	}
+	if len(pod.InitContainers) > 0 {
+		return no("it has the init container %s", pod.InitContainers[0].Name)
+	}
+	if len(pod.Containers) > 1 {
+		return no("it has the second container %s", pod.Containers[1].Name)
+	}
+	volumes := map[string]corev1.Volume{}
+	for _, v := range pod.Volumes {
+		volumes[v.Name] = v
+	}
+	for _, m := range pod.Containers[0].VolumeMounts {
+		v := volumes[m.Name]
+		switch {
+		case v.Secret != nil, v.ConfigMap != nil:
+			if m.SubPathExpr != "" {
+				return no("the volume %s is mounted by subPathExpr", m.Name)
+			}
+		case v.EmptyDir != nil && (m.MountPath == "/tmp" || m.MountPath == "/dev/shm"):
+		default:
+			return no("the volume %s is neither a Secret nor a ConfigMap", m.Name)
+		}
+	}
+	return nil
+}
+
+// volumes gives the files that volumes bring, by their path. It fails with missing for
+// what is not there yet.
+func (p *Programs) volumes(ctx context.Context, pod corev1.PodSpec) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	for _, v := range pod.Volumes {
+		for _, m := range pod.Containers[0].VolumeMounts {
+			if m.Name != v.Name {
+				continue
+			}
+			content, err := p.content(ctx, v)
+			if err != nil {
+				return nil, err
+			}
+			for name, data := range content {
+				switch {
+				case m.SubPath == "":
+					files[path.Join(m.MountPath, name)] = data
+				case path.Clean(m.SubPath) == path.Clean(name):
+					files[path.Clean(m.MountPath)] = data
+				}
+			}
+		}
+	}
+	return files, nil
+}
+
+// content gives the files of a volume by their name within it.
+func (p *Programs) content(ctx context.Context, v corev1.Volume) (map[string][]byte, error) {
+	var name string
+	var items []corev1.KeyToPath
+	var optional *bool
+	var read reading
+	switch {
+	case v.Secret != nil:
+		name, items, optional, read = v.Secret.SecretName, v.Secret.Items, v.Secret.Optional, p.secret
+	case v.ConfigMap != nil:
+		name, items, optional, read = v.ConfigMap.Name, v.ConfigMap.Items, v.ConfigMap.Optional, p.configMap
+	default:
+		return nil, nil
+	}
+	values, found, err := read(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	may := optional != nil && *optional
+	if !found && !may {
+		return nil, missing("the volume " + v.Name + " needs " + name + ", which does not exist yet")
+	}
+	if items == nil {
+		for key := range values {
+			items = append(items, corev1.KeyToPath{Key: key, Path: key})
+		}
+	}
+	files := map[string][]byte{}
+	for _, item := range items {
+		value, ok := values[item.Key]
+		if (!ok || value == "" && isCertificate(item.Key)) && !may {
+			return nil, missing("the volume " + v.Name + " needs the key " + item.Key + " of " + name + ", which is not there yet")
+		}
+		files[item.Path] = []byte(value)
+	}
+	return files, nil
+}
+
+// isCertificate says of a key that it is filled by whoever issues certificates. The
+// Secret may be there before.
+func isCertificate(key string) bool {
+	return key == corev1.TLSCertKey || key == corev1.TLSPrivateKeyKey || key == manifests.AuthorityKey
+}

@@ -1,0 +1,135 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// capabilities are the isolation features that the machine allows.
+type capabilities struct {
+	kind kind
+	// why is the reason why no stronger isolation is possible.
+	why error
+	// overlay and proc are the reasons why an overlay or /proc cannot be mounted in a
+	// namespace, or nil if they can be mounted.
+	overlay, proc error
+}
+
+// String is the isolation of a status.
+func (g *capabilities) String() string {
+	switch {
+	case g.kind == inNamespaces && g.proc != nil:
+		return fmt.Sprintf("namespaces, without /proc: %v", g.proc)
+	case g.kind == inNamespaces:
+		return "namespaces"
+	case g.kind == inChroot:
+		return fmt.Sprintf("chroot: %v", g.why)
+	}
+	return fmt.Sprintf("none: %v", g.why)
+}
+
+// errAskedFor is why a supervisor uses less than the machine allows.
+var errAskedFor = errors.New("it was asked for")
+
+// detect probes which isolation the machine allows. The result holds for the lifetime of
+// the supervisor.
+func (s *launcher) detect(ctx context.Context) (*capabilities, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.capabilities != nil {
+		return s.capabilities, nil
+	}
+	g, err := s.find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if s.capabilities = g; g.kind != inNamespaces {
+		s.opts.Log.Warn("the programs of packages are not isolated from this machine: "+g.String(),
+			"what to do", "allow unprivileged user namespaces, and install only packages that you trust until then")
+	}
+	return g, nil
+}
+
+func (s *launcher) find(ctx context.Context) (*capabilities, error) {
+	g := &capabilities{kind: inNamespaces, why: errAskedFor}
+	if s.opts.Isolation == Namespaces {
+		if g.why = s.findNamespaces(ctx, g); g.why == nil || ctx.Err() != nil {
+			return g, context.Cause(ctx)
+		}
+	}
+	g.kind = asItIs
+	if s.opts.Isolation < None && os.Geteuid() == 0 {
+		g.kind = inChroot
+		if err := s.try(ctx, g); err != nil {
+			g.kind, g.why = asItIs, fmt.Errorf("%w, and %w", g.why, err)
+		}
+	}
+	return g, context.Cause(ctx)
+}
+
+// findNamespaces tries namespaces, with less where something in them is forbidden.
+func (s *launcher) findNamespaces(ctx context.Context, g *capabilities) error {
+	for {
+		err := s.try(ctx, g)
+		var failed *stageError
+		switch {
+		case !errors.As(err, &failed):
+			if err != nil {
+				return explain(err)
+			}
+			return nil
+		case failed.stage == stageOverlay && g.overlay == nil:
+			g.overlay = err
+		case failed.stage == stageProc && g.proc == nil:
+			g.proc = err
+		default:
+			return err
+		}
+	}
+}
+
+// explain returns an error that explains to administrators why namespaces are not
+// available.
+func explain(err error) error {
+	switch {
+	case errors.Is(err, syscall.ENOSPC):
+		return errors.New("cannot make namespaces: the setting user.max_user_namespaces does not allow it")
+	case errors.Is(err, syscall.EPERM), errors.Is(err, syscall.EACCES):
+		return errors.New("cannot make namespaces: this machine forbids them to this user")
+	case errors.Is(err, syscall.EINVAL), errors.Is(err, syscall.ENOSYS):
+		return errors.New("cannot make namespaces: the kernel does not have them")
+	}
+	return fmt.Errorf("cannot make namespaces: %w", err)
+}
+
+// try prepares a sandbox without starting a runtime in it.
+func (s *launcher) try(ctx context.Context, g *capabilities) error {
+	dir, err := os.MkdirTemp(filepath.Join(s.opts.Dir, programsFolder), ".try-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = discard(dir) }() // The next supervisor removes what stays.
+	what, attr := s.plan(g, dir)
+	what.Probe, what.Name = true, "probe"
+	lower := filepath.Join(dir, "lower")
+	err = os.Mkdir(lower, 0o755)
+	if err == nil && g.kind == inNamespaces && g.overlay == nil {
+		err = what.overlay(lower, dir)
+	} else if err == nil {
+		err = os.Mkdir(what.Root, 0o755)
+	}
+	if err != nil {
+		return err
+	}
+	child, _, err := s.begin(ctx, what, attr, io.Discard)
+	if err != nil {
+		return err
+	}
+	child.abandon(false)
+	return nil
+}

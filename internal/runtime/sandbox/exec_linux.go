@@ -1,0 +1,179 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+const (
+	// startLimit bounds the step in between, which takes some 50 ms.
+	startLimit = 30 * time.Second
+	// drainLimit is how long the output of a runtime is read after its exit, and
+	// reaperLimit how long a reaper may take to end all descendants.
+	drainLimit  = time.Second
+	reaperLimit = 5 * time.Second
+)
+
+// initThread starts child processes. The kernel ends a child when the thread that
+// started it ends, so all of them are started from one that stays.
+type initThread struct {
+	executable string
+	arguments  []string
+	requests   chan func()
+	done       chan struct{}
+}
+
+func newInitThread(o Options) *initThread {
+	l := &initThread{executable: o.Executable, arguments: o.Arguments, requests: make(chan func()), done: make(chan struct{})}
+	go func() {
+		defer close(l.done)
+		runtime.LockOSThread()
+		for request := range l.requests {
+			request()
+		}
+	}()
+	return l
+}
+
+// close ends the thread and the processes that were started from it.
+func (l *initThread) close() {
+	close(l.requests)
+	<-l.done
+}
+
+// do runs a function on the thread that stays.
+func (l *initThread) do(f func() error) error {
+	result := make(chan error)
+	l.requests <- func() { result <- f() }
+	return <-result
+}
+
+// child is an init process, and later the runtime that it executes.
+type child struct {
+	cmd     *exec.Cmd
+	control *os.File
+	reports *json.Decoder
+	report  *os.File
+	// copied is closed when all of the output has arrived.
+	copied chan struct{}
+	output *os.File
+}
+
+// exec starts an init process. The returned errors include those of a machine that
+// forbids the isolation.
+func (l *initThread) exec(s sandboxSpec, attr *syscall.SysProcAttr, log io.Writer) (*child, error) {
+	var pipes [6]*os.File
+	for i := 0; i < len(pipes); i += 2 {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return nil, errors.Join(err, closeAll(pipes[:]...))
+		}
+		pipes[i], pipes[i+1] = r, w
+	}
+	output, outputEnd, controlEnd, control, reports, reportEnd := pipes[0], pipes[1], pipes[2], pipes[3], pipes[4], pipes[5]
+	cmd := &exec.Cmd{
+		Path: l.executable, Args: append([]string{l.executable}, l.arguments...), Dir: "/",
+		// Init does not inherit the environment of this process.
+		Env:    []string{"GOTRACEBACK=single"},
+		Stdout: outputEnd, Stderr: outputEnd, ExtraFiles: []*os.File{controlEnd, reportEnd}, SysProcAttr: attr,
+	}
+	err := l.do(cmd.Start)
+	err = errors.Join(err, closeAll(outputEnd, controlEnd, reportEnd))
+	if err != nil {
+		return nil, errors.Join(err, closeAll(output, control, reports))
+	}
+	c := &child{cmd: cmd, control: control, report: reports, reports: json.NewDecoder(reports), output: output, copied: make(chan struct{})}
+	go func() {
+		defer close(c.copied)
+		_, _ = io.Copy(log, output) // An end is an end, however it comes.
+	}()
+	return c, c.send(s)
+}
+
+// send writes the sandbox spec to init. If init has already exited, its report contains
+// the reason.
+func (c *child) send(s sandboxSpec) error {
+	if err := c.control.SetWriteDeadline(time.Now().Add(startLimit)); err != nil {
+		return err
+	}
+	return ignore(send(c.control, s), syscall.EPIPE)
+}
+
+// await waits until init has executed the runtime, or reports a failure. A reaper sends a
+// report. Without a reaper, the report pipe is closed when the runtime is executed.
+func (c *child) await(ctx context.Context, withReaper bool) (report, error) {
+	if err := c.report.SetReadDeadline(time.Now().Add(startLimit)); err != nil {
+		return report{}, err
+	}
+	defer context.AfterFunc(ctx, func() { _ = c.report.SetReadDeadline(time.Unix(1, 0)) })()
+	var last report
+	for {
+		var r report
+		err := c.reports.Decode(&r)
+		switch {
+		case errors.Is(err, io.EOF) && last.Ready:
+			return last, nil
+		case errors.Is(err, io.EOF):
+			return last, errEndedEarly
+		case err != nil && ctx.Err() != nil:
+			return last, context.Cause(ctx)
+		case err != nil:
+			return last, fmt.Errorf("it does not start within %s: %w", startLimit, err)
+		case r.Error != "":
+			return r, &stageError{r.Stage, errors.New(r.Error)}
+		}
+		if last = r; withReaper && r.Ready {
+			return last, c.report.SetReadDeadline(time.Time{})
+		}
+	}
+}
+
+// errEndedEarly is the failure of an init process that exited without a report. Its log
+// may contain the reason.
+var errEndedEarly = errors.New("it ended before the program was started")
+
+// stageError is a failure while starting a runtime.
+type stageError struct {
+	stage string
+	err   error
+}
+
+func (e *stageError) Error() string { return "cannot " + e.stage + ": " + e.err.Error() }
+
+func (e *stageError) Unwrap() error { return e.err }
+
+// wait waits for the end of the child and of its output.
+func (c *child) wait() (*os.ProcessState, error) {
+	// How it ended is in the state, and an error of waiting is not expected.
+	err := c.cmd.Wait()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		err = nil
+	}
+	timer := time.AfterFunc(drainLimit, func() { _ = c.output.SetReadDeadline(time.Unix(1, 0)) })
+	<-c.copied
+	timer.Stop()
+	return c.cmd.ProcessState, err
+}
+
+// abandon ends an init process that did not execute its runtime. A reaper ends the
+// processes that it started, and then exits.
+func (c *child) abandon(withReaper bool) {
+	_ = c.control.Close()
+	limit := time.Duration(0)
+	if withReaper {
+		limit = reaperLimit
+	}
+	timer := time.AfterFunc(limit, func() { _ = c.cmd.Process.Kill() })
+	_, _ = c.wait()
+	timer.Stop()
+	_ = closeAll(c.report, c.output)
+}

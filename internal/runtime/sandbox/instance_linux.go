@@ -1,0 +1,87 @@
+package sandbox
+
+import (
+	"fmt"
+	"syscall"
+	"time"
+)
+
+func signalOf(n int) syscall.Signal { return syscall.Signal(n) }
+
+func supported() error { return nil }
+
+// instance is a started runtime.
+type instance struct {
+	child *child
+	// pid is the host PID of the runtime, and isolation its isolation.
+	pid        int
+	isolation  string
+	withReaper bool
+	// gone is closed when the runtime and all of its descendants have exited, and exit is
+	// how the runtime exited.
+	gone chan struct{}
+	exit Exit
+}
+
+func newInstance(c *child, first report, isolation string, withReaper bool) *instance {
+	i := &instance{child: c, pid: c.cmd.Process.Pid, isolation: isolation, withReaper: withReaper, gone: make(chan struct{})}
+	if withReaper {
+		i.pid = first.PID
+	}
+	go i.reap()
+	return i
+}
+
+func (i *instance) reap() {
+	defer close(i.gone)
+	defer func() { _ = closeAll(i.child.control, i.child.report, i.child.output) }()
+	if !i.withReaper {
+		state, err := i.child.wait()
+		if i.exit = exitOf(state); err != nil {
+			i.exit.Reason = "it cannot be told how it ended: " + err.Error()
+		}
+		return
+	}
+	var last report
+	for {
+		var r report
+		if i.child.reports.Decode(&r) != nil {
+			break
+		}
+		last = r
+	}
+	state, _ := i.child.wait()
+	if i.exit = exitOf(state); last.Ended != nil {
+		i.exit = last.Ended.exit()
+	}
+}
+
+// terminate sends SIGTERM to the runtime. A reaper forwards it.
+func (i *instance) terminate() {
+	// It is not an error if the process has already exited.
+	_ = i.child.cmd.Process.Signal(syscall.SIGTERM)
+}
+
+// kill kills the runtime and its descendants. In a process namespace, the exit of the
+// first process ends all others.
+func (i *instance) kill() {
+	if !i.withReaper {
+		_ = i.child.cmd.Process.Kill()
+		return
+	}
+	// The reaper exits when its control file is closed, after all descendants.
+	_ = i.child.control.Close()
+	time.AfterFunc(reaperLimit, func() { _ = i.child.cmd.Process.Kill() })
+}
+
+// excess returns the limit that the runtime exceeds, or an empty string.
+func (i *instance) excess(s Spec) string {
+	used := usageOf(i.child.cmd.Process.Pid, !i.withReaper)
+	switch {
+	case used.memory > s.memory():
+		return fmt.Sprintf("it was ended because it used %d MiB of memory and may use %d MiB", used.memory>>20, s.memory()>>20)
+	case used.threads > s.processes():
+		return fmt.Sprintf("it was ended because it had %d processes and threads and may have %d", used.threads, s.processes())
+	}
+	return ""
+}

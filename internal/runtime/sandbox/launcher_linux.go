@@ -1,0 +1,238 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// insideUser is the user and group ID of a runtime in a user namespace, the same as
+	// in a pod of Crossplane.
+	insideUser = 2000
+	// outsideUser is the host user ID if the supervisor is root. It has no account: it is
+	// one of the IDs that systemd allocates to services dynamically.
+	outsideUser = 62000
+)
+
+// launcher starts runtimes in the strongest isolation that the machine allows.
+type launcher struct {
+	opts       Options
+	initThread *initThread
+
+	mu           sync.Mutex
+	capabilities *capabilities // nil until detected.
+}
+
+func newLauncher(o Options) *launcher { return &launcher{opts: o, initThread: newInitThread(o)} }
+
+func (s *launcher) close() { s.initThread.close() }
+
+// start starts the process of a run, and returns when init has executed it.
+func (s *launcher) start(ctx context.Context, r *run) (*instance, error) {
+	g, err := s.detect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	private, err := r.private()
+	if err != nil {
+		return nil, err
+	}
+	what, attr := s.plan(g, private)
+	what.Name, what.Paths = r.spec.Name, r.spec.paths()
+	if g.kind == inNamespaces && countsByNamespace() {
+		what.Processes = r.spec.processes()
+	}
+	what.Files = r.program.files().dir
+	what.Path, what.Args, what.Env, what.Dir = r.command.path, r.command.args, r.command.env, r.command.dir
+	if err := s.furnish(&what, g, r, private); err != nil {
+		return nil, err
+	}
+	withReaper := g.kind != inNamespaces
+	if withReaper {
+		program := what
+		what = sandboxSpec{Kind: asReaper, Reaped: &program}
+	}
+	child, first, err := s.begin(ctx, what, attr, r.log)
+	if err != nil {
+		return nil, err
+	}
+	return newInstance(child, first, g.String(), withReaper), nil
+}
+
+func (s *launcher) begin(ctx context.Context, what sandboxSpec, attr *syscall.SysProcAttr, log io.Writer) (*child, report, error) {
+	child, err := s.initThread.exec(what, attr, log)
+	if child == nil {
+		return nil, report{}, err
+	}
+	var first report
+	if err == nil {
+		first, err = child.await(ctx, what.Kind == asReaper)
+	}
+	if err != nil {
+		child.abandon(what.Kind == asReaper)
+		return nil, report{}, err
+	}
+	return child, first, nil
+}
+
+// plan returns how to start a runtime with these capabilities, independent of its
+// command.
+func (s *launcher) plan(g *capabilities, private string) (sandboxSpec, *syscall.SysProcAttr) {
+	what := sandboxSpec{Kind: g.kind, Root: filepath.Join(private, "root")}
+	attr := &syscall.SysProcAttr{Setsid: true}
+	if g.kind == inChroot {
+		what.User = outsideUser
+	}
+	if g.kind != inNamespaces {
+		return what, attr
+	}
+	what.Proc = g.proc == nil
+	attr.Pdeathsig = syscall.SIGKILL
+	attr.Cloneflags = syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
+	if uid := os.Geteuid(); uid != 0 {
+		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: insideUser, HostID: uid, Size: 1}}
+		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: insideUser, HostID: os.Getegid(), Size: 1}}
+		// Init is not root in its namespace, and would lose the capabilities for the
+		// preparations when it is executed.
+		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_CHOWN}
+		what.UserXattr = true
+		return what, attr
+	}
+	// Root prepares as root, and becomes the user at the end.
+	what.User = insideUser
+	ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}, {ContainerID: insideUser, HostID: outsideUser, Size: 1}}
+	attr.UidMappings, attr.GidMappings, attr.GidMappingsEnableSetgroups = ids, ids, true
+	return what, attr
+}
+
+// furnish sets the root of a runtime: an overlay if possible, and a private copy
+// otherwise.
+func (s *launcher) furnish(what *sandboxSpec, g *capabilities, r *run, private string) error {
+	machine := machineFiles()
+	if g.kind == inNamespaces {
+		what.Binds = machine
+		if g.overlay == nil {
+			return what.overlay(r.root.Path, private)
+		}
+		return copyTree(r.root.Path, what.Root)
+	}
+	if err := copyTree(r.root.Path, what.Root); err != nil {
+		return err
+	}
+	if g.kind == inChroot {
+		// There are no mounts: what would be mounted is copied.
+		given := filepath.Join(what.Root, filesMount)
+		return errors.Join(copyMachineFiles(what.Root, machine), discard(given), r.program.mirrorFiles(given))
+	}
+	return what.plain(r, private)
+}
+
+// countsByNamespace reports whether the kernel counts the processes of a user per user
+// namespace, as Linux does since 5.14. Before that, the limit would apply to all
+// processes of the user of this process.
+func countsByNamespace() bool {
+	var name unix.Utsname
+	if unix.Uname(&name) != nil {
+		return false
+	}
+	var major, minor int
+	n, err := fmt.Sscanf(unix.ByteSliceToString(name.Release[:]), "%d.%d", &major, &minor)
+	return err == nil && n == 2 && (major > 5 || major == 5 && minor >= 14)
+}
+
+// overlay lets the root be one over the unpacked image.
+func (s *sandboxSpec) overlay(lower, private string) error {
+	s.Lower, s.Upper, s.Work = lower, filepath.Join(private, "upper"), filepath.Join(private, "work")
+	for _, dir := range []string{s.Root, s.Upper, s.Work} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// plain maps the image paths of a runtime that runs in the root of the host.
+func (s *sandboxSpec) plain(r *run, private string) error {
+	temp := filepath.Join(private, "tmp")
+	if err := os.Mkdir(temp, 0o700); err != nil {
+		return err
+	}
+	t := translate(r.program.files(), s.Paths)
+	s.Env = lastOfEach(slices.Concat([]string{"TMPDIR=" + temp}, t.all(s.Env)))
+	s.Args = t.all(s.Args)
+	s.Path = filepath.Join(s.Root, s.Path)
+	if s.Dir = filepath.Join(s.Root, s.Dir); !isThere(s.Dir) {
+		s.Dir = s.Root
+	}
+	s.Paths, s.Files, s.Root = nil, "", ""
+	return nil
+}
+
+// authorities are where the systems of the field keep the certificates that they
+// trust, and where every common library looks for them.
+var authorities = []string{
+	"/etc/ssl/certs/ca-certificates.crt",                // Debian, Ubuntu, Arch, Alpine
+	"/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", // Fedora, RHEL
+	"/etc/ssl/ca-bundle.pem",                            // SUSE
+	"/etc/pki/tls/certs/ca-bundle.crt",                  // older RHEL
+	"/etc/ssl/cert.pem",                                 // older Alpine
+}
+
+// machineFiles returns the host files that are visible to runtimes: the name resolution
+// and the trusted CAs. It omits missing files.
+func machineFiles() []bind {
+	var found []bind
+	add := func(from, to string) bool {
+		real, err := filepath.EvalSymlinks(from)
+		if err != nil {
+			return false
+		}
+		found = append(found, bind{From: real, To: to})
+		return true
+	}
+	add("/etc/resolv.conf", "/etc/resolv.conf")
+	add("/etc/hosts", "/etc/hosts")
+	for _, path := range authorities {
+		if add(path, authorities[0]) {
+			break
+		}
+	}
+	return found
+}
+
+// copyMachineFiles puts files of the machine into a root. Links in the image are not
+// followed out of it.
+func copyMachineFiles(root string, machine []bind) error {
+	inside, err := os.OpenRoot(root)
+	if err != nil {
+		return err
+	}
+	defer inside.Close() //nolint:errcheck // Each write has said whether it worked.
+	for _, b := range machine {
+		data, err := os.ReadFile(b.From)
+		if err != nil {
+			return err
+		}
+		name := b.To[1:]
+		if err := inside.MkdirAll(path.Dir(name), 0o755); err != nil {
+			return err
+		}
+		if err := ignoreAbsent(inside.Remove(name)); err != nil {
+			return err
+		}
+		if err := inside.WriteFile(name, data, 0o444); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,104 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"os"
+)
+
+// InitCommand is the argument with which the executable is run as init.
+const InitCommand = "runtime-init"
+
+// The file descriptors of init.
+const (
+	// controlFile provides the sandbox spec, and is closed when the supervisor exits.
+	controlFile = 3
+	// reportFile takes reports, one JSON document each.
+	reportFile = 4
+)
+
+// kind is the task of init.
+type kind string
+
+const (
+	// inNamespaces prepares new namespaces, in which it runs already.
+	inNamespaces kind = "namespaces"
+	// inChroot changes its root and its user.
+	inChroot kind = "chroot"
+	// asItIs runs the runtime in the root of the host.
+	asItIs kind = "plain"
+	// asReaper starts the step again for one of the two above, and stays to end all
+	// that comes of it.
+	asReaper kind = "guard"
+)
+
+// sandboxSpec describes the sandbox that init prepares.
+type sandboxSpec struct {
+	Kind kind `json:"kind"`
+	// Probe reports that init should exit before it executes the runtime, to find out
+	// whether it could.
+	Probe bool `json:"probe,omitempty"`
+	// Reaped is the sandbox spec of the runtime that a reaper starts.
+	Reaped *sandboxSpec `json:"guarded,omitempty"`
+
+	// Name is the host name.
+	Name string `json:"name,omitempty"`
+	// Root is the folder that becomes the root. With a Lower folder it becomes an
+	// overlay of that, written to Upper.
+	Root  string `json:"root,omitempty"`
+	Lower string `json:"lower,omitempty"`
+	Upper string `json:"upper,omitempty"`
+	Work  string `json:"work,omitempty"`
+	// UserXattr is set for overlays that are mounted without root privileges.
+	UserXattr bool `json:"userXattr,omitempty"`
+	// Proc reports whether to mount /proc.
+	Proc bool `json:"proc,omitempty"`
+	// Binds are files of the machine that appear in the root.
+	Binds []bind `json:"binds,omitempty"`
+	// Files is the folder of the given files, and Paths are their paths in the sandbox.
+	Files string   `json:"files,omitempty"`
+	Paths []string `json:"paths,omitempty"`
+
+	// User is the user and group to become; 0 to stay the same.
+	User int `json:"user,omitempty"`
+	// Processes bounds the processes of the user in the namespace; 0 for no bound.
+	Processes int `json:"processes,omitempty"`
+
+	Path string   `json:"path,omitempty"`
+	Args []string `json:"args,omitempty"`
+	Env  []string `json:"env,omitempty"`
+	Dir  string   `json:"dir,omitempty"`
+}
+
+// bind is a read-only bind mount of a host file.
+type bind struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
+// report is a message from init to the supervisor.
+type report struct {
+	// Ready is set just before the runtime is executed, or at the end of a probe.
+	Ready bool `json:"ready,omitempty"`
+	// Error is the failure, and Stage the step that failed.
+	Error string `json:"error,omitempty"`
+	Stage string `json:"stage,omitempty"`
+	// PID is the process that a reaper started.
+	PID int `json:"pid,omitempty"`
+	// Ended is how the process of a reaper exited.
+	Ended *ended `json:"ended,omitempty"`
+}
+
+type ended struct {
+	Code   int `json:"code"`
+	Signal int `json:"signal,omitempty"`
+}
+
+func (e ended) exit() Exit {
+	if e.Signal != 0 {
+		return exitSignal(signalOf(e.Signal))
+	}
+	return exitCode(e.Code)
+}
+
+// send writes a sandboxSpec or a report, one line each.
+func send(to *os.File, v any) error { return json.NewEncoder(to).Encode(v) }

@@ -1,0 +1,116 @@
+package sandbox
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+)
+
+const (
+	// DefaultMemory is the default memory limit of a runtime, in bytes.
+	DefaultMemory = 2 << 30
+	// DefaultProcesses is the default limit of processes and threads of a runtime.
+	DefaultProcesses = 1024
+)
+
+// Spec describes the runtime with a name.
+type Spec struct {
+	// Name identifies the runtime. It is a DNS subdomain, like the name of a package
+	// revision, and the host name inside the sandbox.
+	Name string
+	// Origin and Digest are the image.
+	Origin fetch.Origin
+	Digest oci.Digest
+	// Command replaces the entrypoint of the image, and Args its cmd, like the container
+	// fields of the same names. References are not expanded.
+	Command, Args []string
+	// MoreArgs are appended to the arguments, including those of the image.
+	MoreArgs []string
+	// Env is added to the environment of the image. Nothing of the environment of
+	// this process is passed on.
+	Env map[string]string
+	// Files maps absolute paths in the root to content. The files are read-only. If only
+	// content changes, all files are replaced atomically while the runtime runs. A change
+	// of the paths restarts it.
+	Files map[string][]byte
+	// Memory limits the memory of all processes of the runtime together, in bytes, and
+	// Processes the number of processes and threads. Zero means the default.
+	Memory    int64
+	Processes int
+}
+
+var (
+	validName     = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+	validVariable = regexp.MustCompile(`^[^=\x00]+$`)
+)
+
+// maxName is the longest name of a Kubernetes object, in bytes.
+const maxName = 253
+
+// check validates the spec.
+func (s Spec) check() error {
+	if len(s.Name) > maxName || !validName.MatchString(s.Name) {
+		return ErrProgramSpec.New(nil, "a program cannot have the name %q", s.Name)
+	}
+	refuse := func(format string, args ...any) error {
+		return ErrProgramSpec.New(fmt.Errorf(format, args...), "cannot run the program %s", s.Name)
+	}
+	if s.Digest.IsZero() {
+		return refuse("its image has no digest")
+	}
+	for name, value := range s.Env {
+		if !validVariable.MatchString(name) || strings.ContainsRune(value, 0) {
+			return refuse("its environment has a variable %q", name)
+		}
+	}
+	for _, arg := range slices.Concat(s.Command, s.Args, s.MoreArgs) {
+		if strings.ContainsRune(arg, 0) {
+			return refuse("an argument has a zero byte")
+		}
+	}
+	if s.Memory < 0 || s.Processes < 0 {
+		return refuse("a limit is negative")
+	}
+	return s.checkFiles(refuse)
+}
+
+func (s Spec) checkFiles(refuse func(string, ...any) error) error {
+	for name := range s.Files {
+		if !path.IsAbs(name) || path.Clean(name) != name || name == "/" || strings.ContainsRune(name, 0) || strings.HasPrefix(name+"/", filesMount+"/") {
+			return refuse("it cannot have a file %q", name)
+		}
+		for above := path.Dir(name); above != "/"; above = path.Dir(above) {
+			if _, both := s.Files[above]; both {
+				return refuse("%q is a file and a folder", above)
+			}
+		}
+	}
+	return nil
+}
+
+// same reports whether changing to the other spec needs no restart.
+func (s Spec) same(o Spec) bool {
+	return s.Digest == o.Digest && slices.Equal(s.Command, o.Command) && slices.Equal(s.Args, o.Args) && slices.Equal(s.MoreArgs, o.MoreArgs) &&
+		maps.Equal(s.Env, o.Env) && s.memory() == o.memory() && s.processes() == o.processes() &&
+		slices.Equal(s.paths(), o.paths())
+}
+
+func (s Spec) memory() int64  { return cmp.Or(s.Memory, DefaultMemory) }
+func (s Spec) processes() int { return cmp.Or(s.Processes, DefaultProcesses) }
+
+// paths returns the sorted paths of the files.
+func (s Spec) paths() []string { return slices.Sorted(maps.Keys(s.Files)) }
+
+// clone returns a deep copy.
+func (s Spec) clone() Spec {
+	s.Command, s.Args, s.MoreArgs = slices.Clone(s.Command), slices.Clone(s.Args), slices.Clone(s.MoreArgs)
+	s.Env, s.Files = maps.Clone(s.Env), maps.Clone(s.Files)
+	return s
+}

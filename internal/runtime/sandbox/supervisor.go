@@ -1,0 +1,281 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+const (
+	programsFolder = "programs"
+	logsFolder     = "logs"
+	// supervisorLock is held by the supervisor of a folder.
+	supervisorLock = "supervisor.lock"
+
+	// DefaultGrace is the default period between SIGTERM and SIGKILL.
+	DefaultGrace = 10 * time.Second
+	// defaultWatch is the default interval for checking the memory of a runtime.
+	defaultWatch = 500 * time.Millisecond
+)
+
+// Isolation is the level of isolation of a runtime from the host.
+type Isolation int
+
+// The isolations, the strongest first. A machine that forbids one gets the next.
+const (
+	// Namespaces isolates the root, the users and the processes.
+	Namespaces Isolation = iota
+	// Chroot isolates the root and runs as another user. It requires a supervisor with
+	// root privileges.
+	Chroot
+	// None runs an ordinary child process.
+	None
+)
+
+// Options make a supervisor.
+type Options struct {
+	// Dir is the folder of the files and logs of runtimes. It is created if missing, and
+	// used by one supervisor at a time.
+	Dir string
+	// Executable is run with Arguments to start a runtime. It must call [Init]. If both
+	// are empty, they default to the executable of this process, even if its file was
+	// replaced meanwhile, and [InitCommand].
+	Executable string
+	Arguments  []string
+	// Images provides the roots of images.
+	Images Images
+	// Log gets a line for each start and each end; nil means none.
+	Log *slog.Logger
+	// Isolation is the strongest that is tried.
+	Isolation Isolation
+	// Grace is the period between SIGTERM and SIGKILL. Zero means DefaultGrace.
+	Grace time.Duration
+	// LogSize bounds one log, in bytes; DefaultLogSize when it is zero.
+	LogSize int64
+	// WatchEvery is the interval for checking memory. Zero means 500 ms.
+	WatchEvery time.Duration
+	// Now returns the time. Nil means the system clock.
+	Now func() time.Time
+	// Sleep waits between two starts, and less when the context ends.
+	Sleep func(ctx context.Context, d time.Duration) error
+}
+
+func (o Options) withDefaults() Options {
+	if o.Executable == "" {
+		o.Executable = "/proc/self/exe"
+	}
+	if o.Arguments == nil {
+		o.Arguments = []string{InitCommand}
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Grace == 0 {
+		o.Grace = DefaultGrace
+	}
+	if o.LogSize == 0 {
+		o.LogSize = DefaultLogSize
+	}
+	if o.WatchEvery == 0 {
+		o.WatchEvery = defaultWatch
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Sleep == nil {
+		o.Sleep = sleep
+	}
+	return o
+}
+
+// Supervisor runs package runtimes. It is safe for concurrent use.
+type Supervisor struct {
+	opts     Options
+	lock     *flock.Flock
+	launcher *launcher
+	changes  *changes
+
+	// closing ends with Close, and with it what Ensure waits for.
+	closing context.Context //nolint:containedctx // It is that of the supervisor itself.
+	close   context.CancelCauseFunc
+
+	mu       sync.Mutex
+	programs map[string]*program
+}
+
+// errClosed is the cause of errors from a closed supervisor.
+var errClosed = errors.New("the supervisor is closed")
+
+// New returns a supervisor of the folder, without any runtimes. It removes the files of a
+// killed supervisor, whose runtimes ended with it. It fails with ProgramsInUse if another
+// supervisor uses the folder, and with ProgramsUnsupported on systems other than Linux.
+func New(o Options) (*Supervisor, error) {
+	if err := supported(); err != nil {
+		return nil, err
+	}
+	o = o.withDefaults()
+	dir, err := filepath.Abs(o.Dir)
+	if err != nil {
+		return nil, ErrProgramFolder.New(err, "cannot find the folder %s", o.Dir)
+	}
+	o.Dir = dir
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, ErrProgramFolder.New(err, "cannot make the folder %s", o.Dir)
+	}
+	lock := flock.New(filepath.Join(o.Dir, supervisorLock), flock.SetPermissions(0o600))
+	switch mine, err := lock.TryLock(); {
+	case err != nil:
+		return nil, ErrProgramFolder.New(err, "cannot lock the folder %s", o.Dir)
+	case !mine:
+		return nil, ErrProgramsInUse.New(nil, "the folder %s is in use by another supervisor", o.Dir)
+	}
+	if err := prepare(o.Dir); err != nil {
+		return nil, errors.Join(ErrProgramFolder.New(err, "cannot prepare the folder %s", o.Dir), lock.Close())
+	}
+	s := &Supervisor{opts: o, lock: lock, launcher: newLauncher(o), changes: newChanges(), programs: map[string]*program{}}
+	s.closing, s.close = context.WithCancelCause(context.Background())
+	return s, nil
+}
+
+// prepare creates the folders and empties them, except for the logs.
+func prepare(dir string) error {
+	programs := filepath.Join(dir, programsFolder)
+	if err := discard(programs); err != nil {
+		return err
+	}
+	// The files of runtimes contain secrets.
+	err := os.Mkdir(programs, 0o700)
+	return errors.Join(err, os.MkdirAll(logFolder(dir), 0o700), pruneLogs(logFolder(dir)))
+}
+
+func logFolder(dir string) string { return filepath.Join(dir, logsFolder) }
+
+// Ensure runs a runtime as specified. It starts a stopped runtime, restarts one if
+// anything but the content of files has changed, and leaves every other runtime
+// unchanged. It fetches a missing image first, while the current runtime keeps running.
+//
+// Ensure returns after the first start. From then on the supervisor restarts the runtime
+// whenever it exits. An error concerns the spec or the image, in which case nothing has
+// changed, or the first start, which is retried with backoff.
+func (s *Supervisor) Ensure(ctx context.Context, spec Spec) error {
+	if err := spec.check(); err != nil {
+		return err
+	}
+	p, leave, err := s.enter(ctx, spec.Name)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(s.closing, func() { cancel(errClosed) })()
+	return p.ensure(ctx, spec.clone())
+}
+
+// Stop ends a runtime with its descendants, and returns when they have exited. It sends
+// SIGTERM, and SIGKILL after the grace period or when the context is done. It is not an
+// error if the runtime is not running.
+func (s *Supervisor) Stop(ctx context.Context, name string) error {
+	p, leave, err := s.enter(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return p.stop(ctx)
+}
+
+// enter locks the program with a name. The caller must call leave.
+func (s *Supervisor) enter(ctx context.Context, name string) (_ *program, leave func(), err error) {
+	s.mu.Lock()
+	p, known := s.programs[name]
+	if !known {
+		p = &program{supervisor: s, name: name, turn: make(chan struct{}, 1)}
+		s.programs[name] = p
+	}
+	p.wanted++
+	s.mu.Unlock()
+	leave = func() {
+		<-p.turn
+		s.forget(p)
+	}
+	select {
+	case p.turn <- struct{}{}:
+	case <-ctx.Done():
+		s.forget(p)
+		return nil, nil, context.Cause(ctx)
+	}
+	if s.closing.Err() != nil {
+		leave()
+		return nil, nil, ErrProgramStart.New(errClosed, "cannot change the program %s", name)
+	}
+	return p, leave, nil
+}
+
+// forget removes the state of a name that is not in use and not running.
+func (s *Supervisor) forget(p *program) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.wanted--
+	if p.wanted == 0 && p.run == nil {
+		delete(s.programs, p.name)
+	}
+}
+
+// Status returns the status of a runtime, and false if none has that name.
+func (s *Supervisor) Status(name string) (Status, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p, ok := s.programs[name]
+	if !ok || p.run == nil {
+		return Status{}, false
+	}
+	return p.run.status, true
+}
+
+// Changes returns a channel of the names of runtimes whose status has changed. Changes
+// since the last receive are merged into one. The channel is shared by all callers, and
+// Close closes it. No change is lost while nothing receives.
+func (s *Supervisor) Changes() <-chan string { return s.changes.out }
+
+// Logs reads the log of a runtime; see [OpenLog].
+func (s *Supervisor) Logs(ctx context.Context, name string, follow bool, tail int) (io.ReadCloser, error) {
+	return OpenLog(ctx, s.opts.Dir, name, follow, tail)
+}
+
+// Close ends all runtimes, as Stop does, and unlocks the folder. A closed supervisor
+// starts nothing.
+func (s *Supervisor) Close() error {
+	s.mu.Lock()
+	if s.closing.Err() != nil {
+		s.mu.Unlock()
+		return nil
+	}
+	s.close(errClosed)
+	var all []*program
+	for _, p := range s.programs {
+		p.wanted++
+		all = append(all, p)
+	}
+	s.mu.Unlock()
+	errs := make([]error, len(all))
+	var stopping sync.WaitGroup
+	for i, p := range all {
+		stopping.Go(func() {
+			p.turn <- struct{}{}
+			errs[i] = p.stop(context.Background())
+			<-p.turn
+			s.forget(p)
+		})
+	}
+	stopping.Wait()
+	s.launcher.close()
+	s.changes.close()
+	return errors.Join(errors.Join(errs...), s.lock.Close())
+}

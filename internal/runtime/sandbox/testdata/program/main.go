@@ -1,0 +1,195 @@
+// Command program is what the tests run as the program of a package. It does what it
+// is asked for over HTTP, and tells what it sees.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// kept is memory that is in use.
+var kept [][]byte
+
+func main() {
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case "fail":
+			fmt.Println("failing")
+			os.Exit(3)
+		case "sleep":
+			signal.Ignore(syscall.SIGTERM)
+			time.Sleep(time.Hour)
+		case "talk":
+			for i := 0; ; i++ {
+				fmt.Printf("line %d %s\n", i, strings.Repeat("x", 80))
+				time.Sleep(time.Millisecond)
+			}
+		}
+	}
+	stubborn := os.Getenv("STUBBORN") != ""
+	if stubborn {
+		signal.Ignore(syscall.SIGTERM)
+	} else {
+		stop := make(chan os.Signal, 1)
+		signal.Notify(stop, syscall.SIGTERM)
+		go func() {
+			<-stop
+			fmt.Println("stopping in order")
+			os.Exit(0)
+		}()
+	}
+	debug.SetGCPercent(-1)
+	listener, err := net.Listen("tcp", "127.0.0.1:"+os.Getenv("PORT"))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Println("serving")
+	fmt.Println(http.Serve(listener, http.HandlerFunc(serve)))
+}
+
+func serve(w http.ResponseWriter, r *http.Request) {
+	argument := r.URL.Query().Get("a")
+	switch r.URL.Path {
+	case "/descriptors":
+		answer(w, descriptors(), nil)
+	case "/see":
+		_ = json.NewEncoder(w).Encode(see())
+	case "/read":
+		data, err := os.ReadFile(argument)
+		answer(w, string(data), err)
+	case "/list":
+		entries, err := os.ReadDir(argument)
+		var names []string
+		for _, e := range entries {
+			names = append(names, e.Name())
+		}
+		answer(w, strings.Join(names, " "), err)
+	case "/write":
+		answer(w, "", os.WriteFile(argument, []byte("written"), 0o600))
+	case "/remove":
+		answer(w, "", os.Remove(argument))
+	case "/eat":
+		mib, _ := strconv.Atoi(argument)
+		for range mib {
+			block := make([]byte, 1<<20)
+			for i := range block {
+				block[i] = 1
+			}
+			kept = append(kept, block)
+		}
+	case "/spawn":
+		cmd := exec.Command("/proc/self/exe", "sleep")
+		if argument != "" {
+			cmd = exec.Command(argument, "sleep")
+		}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		answer(w, "", cmd.Start())
+	case "/call":
+		answer(w, "", call(argument))
+	case "/exit":
+		code, _ := strconv.Atoi(argument)
+		os.Exit(code)
+	case "/kill":
+		pid, _ := strconv.Atoi(argument)
+		answer(w, "", syscall.Kill(pid, syscall.SIGKILL))
+	}
+}
+
+func answer(w http.ResponseWriter, text string, err error) {
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusTeapot)
+		return
+	}
+	fmt.Fprint(w, text)
+}
+
+// call tries what a program may not do.
+func call(name string) error {
+	var errno syscall.Errno
+	switch name {
+	case "unshare":
+		return syscall.Unshare(syscall.CLONE_NEWUSER)
+	case "clone":
+		cmd := exec.Command("/proc/self/exe", "fail")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER}
+		return cmd.Start()
+	case "mount":
+		return syscall.Mount("tmpfs", "/tmp", "tmpfs", 0, "")
+	case "chroot":
+		return syscall.Chroot("/tmp")
+	case "setuid":
+		return syscall.Setuid(0)
+	case "bpf":
+		_, _, errno = syscall.RawSyscall(321, 0, 0, 0)
+	case "pdeathsig":
+		_, _, errno = syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_SET_PDEATHSIG, 0, 0)
+	}
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// descriptors returns the device and the inode behind each open descriptor. It does not
+// need /proc.
+func descriptors() string {
+	var all []string
+	for fd := range 4096 {
+		var stat syscall.Stat_t
+		if syscall.Fstat(fd, &stat) == nil {
+			all = append(all, fmt.Sprintf("%d:%d", stat.Dev, stat.Ino))
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// sight is what the program sees of itself and of the machine.
+type sight struct {
+	Args      []string
+	Env       []string
+	UID, GID  int
+	Groups    []int
+	PID       int
+	Dir       string
+	Host      string
+	Processes []string
+	Status    map[string]string
+	Limits    map[string]uint64
+}
+
+func see() sight {
+	s := sight{Args: os.Args, Env: os.Environ(), UID: os.Getuid(), GID: os.Getgid(), PID: os.Getpid(), Status: map[string]string{}, Limits: map[string]uint64{}}
+	s.Groups, _ = os.Getgroups()
+	s.Dir, _ = os.Getwd()
+	s.Host, _ = os.Hostname()
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		if _, err := strconv.Atoi(e.Name()); err == nil {
+			s.Processes = append(s.Processes, e.Name())
+		}
+	}
+	status, _ := os.ReadFile("/proc/self/status")
+	for line := range strings.Lines(string(status)) {
+		if name, value, ok := strings.Cut(line, ":"); ok {
+			s.Status[name] = strings.TrimSpace(value)
+		}
+	}
+	for name, which := range map[string]int{"core": syscall.RLIMIT_CORE, "processes": 6} {
+		var limit syscall.Rlimit
+		if syscall.Getrlimit(which, &limit) == nil {
+			s.Limits[name] = limit.Cur
+		}
+	}
+	return s
+}

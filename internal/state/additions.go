@@ -1,0 +1,93 @@
+package state
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/pkg/desired"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+	"github.com/xpkg-dev/xpkg/pkg/rbac"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// concurrentReads is how many packages are read at the same time.
+const concurrentReads = 8
+
+// Addition is a package that is installed or moved as a dependency, as it was read.
+type Addition struct {
+	// Objects are the objects of its new version.
+	Objects []plan.Ref
+	// Err is why they are not known, or why the version cannot be installed.
+	Err error
+}
+
+// AdditionReader reads the packages that dependency resolution installs or moves.
+type AdditionReader struct {
+	Packages
+	// Installed returns the package with a kind and a name, for the fields that its new
+	// version is read with.
+	Installed func(ctx context.Context, kind, name string) (v1.Package, error)
+	// CheckCrossplane fails for content that does not work with the cluster's version of
+	// Crossplane.
+	CheckCrossplane func(context.Context, xpkg.Meta) error
+}
+
+// ReadAll reads the packages that changes install or move for the sake of a parent, in the order of
+// the changes. Their contents were read by dependency resolution, so this is cheap.
+func (r AdditionReader) ReadAll(ctx context.Context, parent v1.Package, changes []graph.Change) []Addition {
+	out := make([]Addition, len(changes))
+	var group errgroup.Group
+	group.SetLimit(concurrentReads)
+	for i, c := range changes {
+		group.Go(func() error {
+			pkg, err := r.read(ctx, parent, c)
+			if err != nil {
+				out[i].Err = fmt.Errorf("read %s, which %s needs: %w", c.To.Repository, parent.GetName(), err)
+				return nil
+			}
+			objects, err := desired.Of(pkg, desired.Options{Package: c.Names()[0]})
+			if err != nil {
+				out[i].Err = err
+				return nil
+			}
+			out[i].Objects = objects.Refs()
+			if err := rbac.CheckDefined(objects.Defined()); err != nil {
+				out[i].Err = fmt.Errorf("%s, which %s needs: %w", c.To.Repository, parent.GetName(), err)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // Each addition has its own error.
+	return out
+}
+
+func (r AdditionReader) read(ctx context.Context, parent v1.Package, c graph.Change) (*xpkg.Package, error) {
+	p := c.NewPackage(parent)
+	if c.Existing != nil {
+		var err error
+		if p, err = r.Installed(ctx, c.Existing.Kind, c.Existing.Name); err != nil {
+			return nil, err
+		}
+	}
+	spec, image := p.PackageSpec(), c.Reference()
+	policy := cmp.Or(spec.PackagePullPolicy, corev1.PullIfNotPresent)
+	origin, _, err := r.Origins.Locate(ctx, image, spec.PackagePullSecrets, policy)
+	if err != nil {
+		return nil, err
+	}
+	pkg, err := r.Read(ctx, origin, c.To.Digest, image, policy)
+	if err != nil {
+		return nil, err
+	}
+	if err := revision.Installable(p, pkg.Meta); err != nil || spec.IgnoreCrossplaneConstraints {
+		return pkg, err
+	}
+	return pkg, r.CheckCrossplane(ctx, pkg.Meta)
+}

@@ -1,0 +1,77 @@
+package state
+
+import (
+	"context"
+	"sync"
+
+	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// Dependencies caches the dependencies of contents by digest, so that each content is read once.
+type Dependencies struct {
+	Content Content
+
+	mu    sync.Mutex
+	known map[string][]xpkg.Dependency
+	// optional are the repositories that any known content names as optional dependencies.
+	optional map[string]bool
+}
+
+// Of returns the dependencies of the content with a digest, optional ones included. Content that is
+// not in the cache is not pulled, and has no dependencies here: its revision reports that it is
+// missing.
+func (c *Dependencies) Of(ctx context.Context, image, digest string) []xpkg.Dependency {
+	known, _ := c.Lookup(ctx, image, digest)
+	return known
+}
+
+// Lookup returns the dependencies of the content with a digest, and whether they are known.
+func (c *Dependencies) Lookup(ctx context.Context, image, digest string) (_ []xpkg.Dependency, ok bool) {
+	ref, err := oci.ParseReference(image, oci.ParseOptions{})
+	if err != nil {
+		return nil, false
+	}
+	c.mu.Lock()
+	known, ok := c.known[digest]
+	c.mu.Unlock()
+	if ok {
+		return known, true
+	}
+	d, err := oci.ParseDigest(digest)
+	if err != nil {
+		return nil, false
+	}
+	pkg, err := c.Content.Read(ctx, fetch.Plain(ref), d, false)
+	if err != nil {
+		return nil, false
+	}
+	return c.Add(digest, pkg.Meta), true
+}
+
+// Add records the dependencies of the content with a digest, and returns them. The digest is empty
+// for a revision that another package manager created; nothing can be looked up by it then.
+func (c *Dependencies) Add(digest string, meta xpkg.Meta) []xpkg.Dependency {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known == nil {
+		c.known, c.optional = map[string][]xpkg.Dependency{}, map[string]bool{}
+	}
+	for _, d := range meta.Optional {
+		c.optional[lockfile.Repository(d.Package)] = true
+	}
+	all := meta.Dependencies()
+	if digest != "" {
+		c.known[digest] = all
+	}
+	return all
+}
+
+// IsOptional reports whether any known content names a repository as an optional dependency.
+func (c *Dependencies) IsOptional(repository string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.optional[repository]
+}

@@ -1,0 +1,67 @@
+package up
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/xpkg-dev/xpkg/internal/wording"
+)
+
+// DefaultStartTimeout is the time for a start unless Options.StartTimeout is set. A
+// start takes about five seconds, and some times that on a busy machine.
+const DefaultStartTimeout = 3 * time.Minute
+
+var errStartTimeout = errors.New("the time for the start is over")
+
+// A deadline bounds a start.
+type deadline struct {
+	// ctx ends with the deadline.
+	ctx     context.Context
+	stop    context.CancelFunc
+	dir     *directory
+	timeout time.Duration
+
+	mu sync.Mutex
+	// last is how the manager ended last.
+	last error
+}
+
+func newDeadline(ctx context.Context, o Options, dir *directory) *deadline {
+	ctx, stop := context.WithTimeoutCause(ctx, o.StartTimeout, errStartTimeout)
+	return &deadline{ctx: ctx, stop: stop, dir: dir, timeout: o.StartTimeout}
+}
+
+// observe returns progress with a record of the failures of the manager.
+func (d *deadline) observe(progress func(Event)) func(Event) {
+	return func(e Event) {
+		if e.Err != nil {
+			d.mu.Lock()
+			d.last = e.Err
+			d.mu.Unlock()
+		}
+		progress(e)
+	}
+}
+
+// explain returns the failure of a start that took too long, with its reason and the
+// repair; other failures are returned as they are.
+func (d *deadline) explain(err error, what string) error {
+	if !errors.Is(err, errStartTimeout) {
+		return err
+	}
+	log := filepath.Join(d.dir.logs(), controlPlaneLog)
+	d.mu.Lock()
+	why := d.last
+	d.mu.Unlock()
+	if lines := lastLines(log, 0); why == nil && lines != "" {
+		why = fmt.Errorf("the log ends with:\n%s", lines)
+	}
+	dir := wording.ShellWord(d.dir.path)
+	return ErrNotReady.New(why, "the control plane in %s was not ready within %s: %s", d.dir.path, d.timeout, what).WithDo(
+		"Read %s. On a busy machine, allow more time: `xpkg up --data-dir %s --start-timeout %s`. If the log reports a damaged database, "+
+			"run `mv %s/etcd %s/etcd.damaged`, start again, and restore your objects from a backup.", log, dir, 4*d.timeout, dir, dir)
+}

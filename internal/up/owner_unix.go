@@ -1,0 +1,65 @@
+//go:build unix
+
+package up
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// ownerName is the file that the holder of a directory keeps a record lock on. The
+// kernel returns the process of a record lock, so another process does not need to
+// trust a recorded process id. The holder never opens the file twice: closing any
+// descriptor of a file releases the record locks of the process.
+const ownerName = "up.owner"
+
+// owned are the directories that this process holds.
+var owned sync.Map
+
+// lockOwner takes the record lock that identifies this process as the holder of a
+// directory. Closing the file releases it.
+func lockOwner(path string) (release func() error, err error) {
+	f, err := os.OpenFile(filepath.Join(path, ownerName), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	lock := unix.Flock_t{Type: unix.F_WRLCK}
+	if err := unix.FcntlFlock(f.Fd(), unix.F_SETLK, &lock); err != nil {
+		return nil, errors.Join(os.NewSyscallError("fcntl", err), f.Close())
+	}
+	owned.Store(path, true)
+	return func() error {
+		owned.Delete(path)
+		return f.Close()
+	}, nil
+}
+
+// ownerPID returns the process that holds a directory, as the kernel knows it. It
+// returns 0 if there is none, or one in another PID namespace.
+func ownerPID(path string) (int, error) {
+	if _, ok := owned.Load(path); ok {
+		return os.Getpid(), nil
+	}
+	f, err := os.OpenFile(filepath.Join(path, ownerName), os.O_RDWR|unix.O_NOFOLLOW, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	lock := unix.Flock_t{Type: unix.F_WRLCK}
+	err = errors.Join(os.NewSyscallError("fcntl", unix.FcntlFlock(f.Fd(), unix.F_GETLK, &lock)), f.Close())
+	if err != nil || lock.Type == unix.F_UNLCK {
+		return 0, err
+	}
+	return max(int(lock.Pid), 0), nil
+}
+
+// terminate asks a process to stop.
+func terminate(process *os.Process) error { return process.Signal(syscall.SIGTERM) }

@@ -1,0 +1,234 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/olareg/olareg/types"
+
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+)
+
+// A Use is a reference that an installed package has into this registry.
+type Use struct {
+	// Package names the package, for example "provider/provider-hello".
+	Package string
+	// Repository is the repository without the registry. Tag and Digest are those
+	// of the reference; Digest is empty when the package names none.
+	Repository, Tag, Digest string
+	// Follows reports whether the package is updated when the tag moves
+	// (packagePullPolicy: Always).
+	Follows bool
+}
+
+// Uses returns the uses of a registry at host:port.
+type Uses func(ctx context.Context, host string) ([]Use, error)
+
+// A change is a manifest of a repository that a request replaced or deleted.
+type change struct {
+	repository string
+	// tag is the tag that the request names, and tags are all that are affected: a
+	// deletion by digest names none and deletes every tag of the manifest.
+	tag  string
+	tags []string
+	// from and to are digests; to is empty for a deletion.
+	from, to string
+}
+
+// reportChanges passes requests on, and reports those that change the content that
+// an installed package refers to: in a Warning header, which clients show, and by
+// o.Report.
+func reportChanges(o Options, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c, ok := changeOf(r)
+		if !ok || o.Uses == nil {
+			next.ServeHTTP(w, r)
+			return
+		}
+		if c.from = digestOf(r.Context(), next, r.URL.Path); c.from == "" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		if c.tags = []string{c.tag}; c.tag == "" {
+			c.tags = tagsOf(r.Context(), next, c)
+		}
+		next.ServeHTTP(&warningWriter{ResponseWriter: w, warnings: func(status int) []string {
+			if status >= http.StatusMultipleChoices {
+				return nil
+			}
+			if r.Method == http.MethodPut {
+				c.to = w.Header().Get("Docker-Content-Digest")
+			}
+			return o.report(r, c)
+		}}, r)
+	})
+}
+
+// changeOf returns the manifest that a request is about to replace or delete.
+func changeOf(r *http.Request) (change, bool) {
+	if r.Method != http.MethodPut && r.Method != http.MethodDelete {
+		return change{}, false
+	}
+	path, ok := strings.CutPrefix(r.URL.Path, pingPath)
+	i := strings.LastIndex(path, "/manifests/")
+	if !ok || i < 0 {
+		return change{}, false
+	}
+	c := change{repository: path[:i]}
+	if reference := path[i+len("/manifests/"):]; !strings.Contains(reference, ":") {
+		c.tag = reference
+	} else if r.Method == http.MethodPut {
+		return change{}, false // A push by digest changes no content.
+	}
+	return c, true
+}
+
+// manifestTypes are the media types of manifests that the registry stores.
+var manifestTypes = []string{
+	types.MediaTypeOCI1Manifest, types.MediaTypeOCI1ManifestList, types.MediaTypeDocker2Manifest, types.MediaTypeDocker2ManifestList,
+}
+
+// digestOf returns the digest of the manifest at a path of the API; "" where there
+// is none.
+func digestOf(ctx context.Context, images http.Handler, path string) string {
+	return ask(ctx, images, http.MethodHead, path).header.Get("Docker-Content-Digest")
+}
+
+// tagsOf returns the tags of a repository that name the manifest of a change.
+func tagsOf(ctx context.Context, images http.Handler, c change) []string {
+	base := pingPath + c.repository
+	var list struct {
+		Tags []string `json:"tags"`
+	}
+	found := ask(ctx, images, http.MethodGet, base+"/tags/list")
+	if json.Unmarshal(found.body.Bytes(), &list) != nil {
+		return nil
+	}
+	return slices.DeleteFunc(list.Tags, func(tag string) bool {
+		return digestOf(ctx, images, base+"/manifests/"+tag) != c.from
+	})
+}
+
+// ask makes a request to the handler of the images. The answer is empty unless the
+// status is 200.
+func ask(ctx context.Context, images http.Handler, method, path string) answer {
+	a := answer{header: http.Header{}}
+	request, err := http.NewRequestWithContext(ctx, method, path, nil)
+	if err != nil {
+		return a
+	}
+	request.Header["Accept"] = manifestTypes // olareg knows no wildcard.
+	images.ServeHTTP(&a, request)
+	if a.status != http.StatusOK {
+		return answer{header: http.Header{}}
+	}
+	return a
+}
+
+// report reports a change and returns the messages about it.
+func (o Options) report(r *http.Request, c change) []string {
+	if c.from == c.to {
+		return nil
+	}
+	uses, err := o.Uses(r.Context(), r.Host)
+	messages := messagesOf(r.Host, c, uses)
+	if err != nil {
+		messages = append(messages, fmt.Sprintf("cannot check whether an installed package refers to %s: %v", c.reference(r.Host), err))
+	}
+	if o.Report != nil {
+		for _, m := range messages {
+			o.Report(m)
+		}
+	}
+	return messages
+}
+
+// messagesOf returns a message for each package that a change affects.
+func messagesOf(host string, c change, uses []Use) []string {
+	var messages []string
+	for _, use := range uses {
+		if use.Repository != c.repository || !c.affects(use) {
+			continue
+		}
+		message := fmt.Sprintf("%s is installed from %s, which ", use.Package, c.reference(host))
+		switch {
+		case c.to == "":
+			message += "was deleted; push it again, or install another version"
+		case use.Follows:
+			message += fmt.Sprintf("moved from %s to %s; the package is updated, because its packagePullPolicy is Always", short(c.from), short(c.to))
+		default:
+			message += fmt.Sprintf("moved from %s to %s; the package keeps the old content until its spec changes. "+
+				"Push a new version under a new tag instead", short(c.from), short(c.to))
+		}
+		messages = append(messages, message)
+	}
+	return messages
+}
+
+// affects reports whether a package refers to the changed manifest. A package with
+// a digest is affected by the deletion of that digest alone.
+func (c change) affects(use Use) bool {
+	if use.Digest != "" {
+		return c.to == "" && c.tag == "" && use.Digest == c.from
+	}
+	return slices.Contains(c.tags, use.Tag)
+}
+
+func (c change) reference(host string) string {
+	if c.tag == "" {
+		return host + "/" + c.repository + "@" + short(c.from)
+	}
+	return host + "/" + c.repository + ":" + c.tag
+}
+
+// short returns a digest as users recognize it.
+func short(digest string) string {
+	if d, err := oci.ParseDigest(digest); err == nil {
+		return d.Short()
+	}
+	return digest
+}
+
+// An answer keeps the answer to a request of this package.
+type answer struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+// Header implements [http.ResponseWriter].
+func (a *answer) Header() http.Header { return a.header }
+
+// WriteHeader implements [http.ResponseWriter].
+func (a *answer) WriteHeader(status int) { a.status = status }
+
+// Write implements [http.ResponseWriter].
+func (a *answer) Write(p []byte) (int, error) {
+	if a.status == 0 {
+		a.status = http.StatusOK
+	}
+	return a.body.Write(p)
+}
+
+// A warningWriter adds Warning headers to an answer, as the OCI distribution
+// specification describes them ("Warnings").
+type warningWriter struct {
+	http.ResponseWriter
+	warnings func(status int) []string
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (w *warningWriter) WriteHeader(status int) {
+	for _, m := range w.warnings(status) {
+		w.Header().Add("Warning", `299 - "`+quotedText.Replace(m)+`"`)
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// quotedText escapes a quoted string of an HTTP header.
+var quotedText = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", " ", "\r", " ")

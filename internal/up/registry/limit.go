@@ -1,0 +1,175 @@
+package registry
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+)
+
+// sessionLife is how long the count of an upload is kept after its last request.
+// The registry itself ends idle uploads after an hour.
+const sessionLife = 2 * time.Hour
+
+// errTooLarge ends the body of an upload that exceeds the limit.
+var errTooLarge = errors.New("the upload exceeds the limit of the registry")
+
+// An uploadLimit bounds the size of blobs, also of those that arrive in chunks.
+type uploadLimit struct {
+	most int64
+	next http.Handler
+
+	mu       sync.Mutex
+	sessions map[string]*session
+}
+
+// A session is an upload in progress.
+type session struct {
+	received int64
+	used     time.Time
+}
+
+// limitUploads refuses blobs of more than most bytes with 413 while they arrive,
+// and cancels their uploads, which removes the part that is on disk.
+func limitUploads(most int64, next http.Handler) http.Handler {
+	return &uploadLimit{most: most, next: next, sessions: map[string]*session{}}
+}
+
+// ServeHTTP implements [http.Handler].
+func (l *uploadLimit) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	isBlob := strings.Contains(r.URL.Path, "/blobs/uploads")
+	switch {
+	case !isBlob || isRead(r):
+		l.next.ServeHTTP(w, r)
+	case r.Method == http.MethodPost:
+		l.begin(w, r)
+	case r.Method == http.MethodPatch, r.Method == http.MethodPut:
+		l.receive(w, r)
+	default:
+		l.forget(r.URL.Path)
+		l.next.ServeHTTP(w, r)
+	}
+}
+
+// begin starts an upload. An upload in the single POST is declined as the
+// specification allows, by an answer that asks for a PUT: the registry would keep
+// the file of one that exceeds the limit.
+func (l *uploadLimit) begin(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	query.Del("digest")
+	r = r.Clone(r.Context())
+	r.URL.RawQuery, r.Body = query.Encode(), http.NoBody
+	l.next.ServeHTTP(w, r)
+}
+
+// receive passes a part of an upload on as long as the whole stays within the limit.
+func (l *uploadLimit) receive(w http.ResponseWriter, r *http.Request) {
+	body := &countedBody{ReadCloser: r.Body, limit: l, session: l.session(r.URL.Path)}
+	if r.ContentLength > 0 && !l.fits(body.session, r.ContentLength) {
+		body.exceeded = true
+	}
+	answer := &limitedAnswer{ResponseWriter: w, body: body}
+	if !body.exceeded {
+		r.Body = body
+		l.next.ServeHTTP(answer, r)
+	}
+	if body.exceeded {
+		l.cancel(r)
+		w.Header().Set("Connection", "close")
+		writeError(w, http.StatusRequestEntityTooLarge, codeDenied,
+			fmt.Sprintf("the blob has more than %d bytes; start the control plane with a larger `xpkg up --max-upload-size`", l.most))
+	}
+	if r.Method == http.MethodPut || body.exceeded {
+		l.forget(r.URL.Path)
+	}
+}
+
+// cancel ends an upload of the registry.
+func (l *uploadLimit) cancel(r *http.Request) {
+	request, err := http.NewRequestWithContext(r.Context(), http.MethodDelete, r.URL.Path, nil)
+	if err == nil {
+		l.next.ServeHTTP(&answer{header: http.Header{}}, request)
+	}
+}
+
+func (l *uploadLimit) session(path string) *session {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	for other, s := range l.sessions {
+		if now.Sub(s.used) > sessionLife {
+			delete(l.sessions, other)
+		}
+	}
+	s, ok := l.sessions[path]
+	if !ok {
+		s = &session{}
+		l.sessions[path] = s
+	}
+	s.used = now
+	return s
+}
+
+func (l *uploadLimit) forget(path string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.sessions, path)
+}
+
+// fits reports whether an upload has room for n more bytes.
+func (l *uploadLimit) fits(s *session, n int64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return n <= l.most-s.received
+}
+
+// count adds received bytes to an upload, and reports whether it is within the limit.
+func (l *uploadLimit) count(s *session, n int64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s.received += n
+	s.used = time.Now()
+	return s.received <= l.most
+}
+
+// A countedBody ends with errTooLarge where the upload exceeds the limit.
+type countedBody struct {
+	io.ReadCloser
+	limit    *uploadLimit
+	session  *session
+	exceeded bool
+}
+
+// Read implements [io.Reader].
+func (b *countedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if n > 0 && !b.limit.count(b.session, int64(n)) {
+		b.exceeded = true
+		return 0, errTooLarge
+	}
+	return n, err
+}
+
+// A limitedAnswer drops the answer of the registry to a body that exceeded the limit.
+type limitedAnswer struct {
+	http.ResponseWriter
+	body *countedBody
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (a *limitedAnswer) WriteHeader(status int) {
+	if !a.body.exceeded {
+		a.ResponseWriter.WriteHeader(status)
+	}
+}
+
+// Write implements [http.ResponseWriter].
+func (a *limitedAnswer) Write(p []byte) (int, error) {
+	if a.body.exceeded {
+		return len(p), nil
+	}
+	return a.ResponseWriter.Write(p)
+}

@@ -1,0 +1,72 @@
+package up
+
+import (
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/internal/wording"
+)
+
+const (
+	tokenName = "registry.token"
+	// RegistryUser is the user name of credentials for the registry. The registry
+	// accepts any; clients of registries need one.
+	RegistryUser = "xpkg"
+	// DefaultMaxUpload is the size of the largest blob that the registry accepts
+	// unless Options.MaxUpload is set.
+	DefaultMaxUpload = 4 << 30
+	// leastToken is the length of the shortest token that is not replaced.
+	leastToken = 20
+)
+
+// ensureToken returns the token that allows writes to the registry, and creates it
+// in a new data directory. A token that a crash has cut short is replaced.
+func ensureToken(d *directory) (string, error) {
+	token, err := readToken(d.path)
+	switch {
+	case err == nil && len(token) >= leastToken:
+		err = os.Chmod(d.file(tokenName), 0o600)
+	case err == nil, errors.Is(err, fs.ErrNotExist):
+		token = rand.Text()
+		err = replace(d.file(tokenName), []byte(token+"\n"))
+	}
+	if err != nil {
+		return "", ErrDataDirUnusable.New(err, "cannot prepare the token of the registry in %s", d.file(tokenName))
+	}
+	return token, nil
+}
+
+func readToken(dir string) (string, error) {
+	content, err := os.ReadFile(filepath.Join(dir, tokenName))
+	return strings.TrimSpace(string(content)), err
+}
+
+// RegistryToken returns the token that allows writes to the registry at host:port
+// when the control plane of a data directory serves that registry now, and ""
+// otherwise. The token of a control plane that does not run is not returned: another
+// process may listen on its port.
+func RegistryToken(dataDir, hostport string) (string, error) {
+	report, err := Status(dataDir)
+	if err != nil || !report.Ready || report.State.Registry != hostport {
+		return "", err
+	}
+	token, err := readToken(report.DataDir)
+	if err != nil {
+		return "", ErrDataDirUnusable.New(err, "cannot read the token of registry %s", hostport)
+	}
+	return token, nil
+}
+
+// LoginCommand returns the command that stores the credentials for the registry of
+// a control plane where docker, crane and skopeo find them.
+func LoginCommand(s State) string {
+	command := "xpkg login " + s.Registry
+	if s.DataDir != DefaultDataDir() {
+		command += " --data-dir " + wording.ShellWord(s.DataDir)
+	}
+	return command
+}

@@ -1,0 +1,35 @@
+package up
+
+import (
+	"context"
+	"io"
+	"os"
+	"time"
+)
+
+const (
+	// kubeconfigName is the file that the control plane writes for the administrator.
+	kubeconfigName = "kubeconfig"
+	// unblockPause is the pause between two attempts to reach an API server that starts.
+	unblockPause = 200 * time.Millisecond
+)
+
+// Unblock removes from a cluster what may block its writes, such as webhooks that do not
+// serve. It fails while the API server does not respond.
+type Unblock func(ctx context.Context, kubeconfig string, log io.Writer) error
+
+// retryUnblock calls unblock until it succeeds or ctx ends. What blocks every write would
+// keep the control plane from becoming ready. The control plane may write the kubeconfig
+// again at any time, with another port.
+func retryUnblock(ctx context.Context, dir *directory, unblock Unblock, log io.Writer) {
+	if _, err := os.Stat(dir.file(kubeconfigName)); err != nil || unblock == nil {
+		return // A new data directory has nothing that blocks.
+	}
+	for unblock(ctx, dir.file(kubeconfigName), log) != nil {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(unblockPause):
+		}
+	}
+}

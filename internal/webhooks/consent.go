@@ -1,0 +1,50 @@
+package webhooks
+
+import (
+	"errors"
+	"strings"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/pkg/desired"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
+
+// AnnotationAllowed on a package has the rules outside of the package's own API groups that
+// its webhooks may have, as [desired.FormatWebhookRules] writes them. A package cannot bring
+// annotations of this domain along.
+const AnnotationAllowed = "xpkg.dev/allowed-webhooks"
+
+// ErrNotAllowed is the failure of a package whose webhooks reach outside of its own API
+// groups.
+var ErrNotAllowed = errcode.Code{
+	Name: "WebhooksNotAllowed", Class: errcode.Unauthorized,
+	Cause: "Webhooks of the package cover resources outside of the API groups in which the package defines resources, and the user has not allowed that.",
+	Fix:   "Review the rules in the message. Allow them with `xpkg approve`, or use a version of the package without them.",
+}
+
+// Unallowed returns the rules that a package has no consent for.
+func Unallowed(p v1.Package, rules []desired.WebhookRule) []desired.WebhookRule {
+	return desired.UncoveredWebhookRules(desired.ParseWebhookRules(p.GetAnnotations()[AnnotationAllowed]), rules)
+}
+
+// Allow sets the consent to rules on a package. It replaces an earlier consent.
+func Allow(p v1.Package, rules []desired.WebhookRule) {
+	annotations := desired.Overlay(p.GetAnnotations(), map[string]string{AnnotationAllowed: desired.FormatWebhookRules(rules)})
+	p.SetAnnotations(annotations)
+}
+
+// NotAllowed returns ErrNotAllowed for rules of a package without consent. Do is the command
+// with which a user allows them.
+func NotAllowed(p string, rules []string, do string) *errcode.Error {
+	return ErrNotAllowed.New(errors.New(strings.Join(rules, "; ")), "webhooks of %s reach outside of its API groups", p).
+		WithDo("Review these rules. To allow them, run `%s`.", do)
+}
+
+// Strings returns the texts of rules.
+func Strings(rules []desired.WebhookRule) []string {
+	var out []string
+	for _, r := range rules {
+		out = append(out, r.String())
+	}
+	return out
+}

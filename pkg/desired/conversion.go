@@ -1,0 +1,117 @@
+package desired
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+)
+
+// Service is where the program of a package answers webhooks.
+type Service struct {
+	Name      string
+	Namespace string
+}
+
+const (
+	// WebhookPort is the port of the Service of every package.
+	WebhookPort = 9443
+	// conversionPath is where programs convert unless the package says another place.
+	conversionPath = "/convert"
+)
+
+// withConversion names the service of the package in a definition whose versions
+// are converted by a webhook. Authors leave it out, since they cannot know it.
+func withConversion(raw []byte, webhooks Service, authorities []byte) ([]byte, error) {
+	definition, err := decode(raw)
+	if err != nil {
+		return nil, err
+	}
+	config, err := nested(definition, "spec", "conversion", "webhook", "clientConfig")
+	if err != nil {
+		return nil, err
+	}
+	if err := callsProgram(config, webhooks, authorities, conversionPath); err != nil {
+		return nil, err
+	}
+	return json.Marshal(definition)
+}
+
+// withWebhooks names the service of the package in each webhook of a configuration.
+func withWebhooks(raw []byte, webhooks Service, authorities []byte) ([]byte, error) {
+	configuration, err := decode(raw)
+	if err != nil {
+		return nil, err
+	}
+	all, ok := configuration["webhooks"].([]any)
+	if !ok && configuration["webhooks"] != nil {
+		return nil, errors.New("webhooks is not a list")
+	}
+	for i := range all {
+		webhook, ok := all[i].(map[string]any)
+		if !ok {
+			return nil, fmt.Errorf("webhooks[%d] is not an object", i)
+		}
+		config, err := nested(webhook, "clientConfig")
+		if err != nil {
+			return nil, fmt.Errorf("webhooks[%d]: %w", i, err)
+		}
+		if err := callsProgram(config, webhooks, authorities, ""); err != nil {
+			return nil, fmt.Errorf("webhooks[%d]: %w", i, err)
+		}
+	}
+	return json.Marshal(configuration)
+}
+
+// callsProgram puts where the program answers in the place of whatever the author
+// wrote. Only the path is the author's; it is the usual one where there is none.
+func callsProgram(config map[string]any, webhooks Service, authorities []byte, usual string) error {
+	path := usual
+	if text, ok := config["url"].(string); ok {
+		if u, err := url.Parse(text); err == nil && u.Path != "" && u.Path != "/" {
+			path = u.Path
+		}
+	}
+	service, err := nested(config, "service")
+	if err != nil {
+		return err
+	}
+	if text, ok := service["path"].(string); ok && text != "" {
+		path = text
+	}
+	delete(config, "url")
+	delete(config, "caBundle")
+	config["service"] = map[string]any{"name": webhooks.Name, "namespace": webhooks.Namespace, "port": WebhookPort}
+	if path != "" {
+		config["service"].(map[string]any)["path"] = path
+	}
+	if len(authorities) > 0 {
+		config["caBundle"] = authorities
+	}
+	return nil
+}
+
+// decode keeps numbers as they are written: a schema may have one that no float is.
+func decode(raw []byte) (map[string]any, error) {
+	var out map[string]any
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	err := d.Decode(&out)
+	return out, err
+}
+
+// nested gives the map at a path, and makes what is missing on the way.
+func nested(m map[string]any, path ...string) (map[string]any, error) {
+	for _, key := range path {
+		if m[key] == nil {
+			m[key] = map[string]any{}
+		}
+		next, ok := m[key].(map[string]any)
+		if !ok {
+			return nil, fmt.Errorf("%s is not an object", key)
+		}
+		m = next
+	}
+	return m, nil
+}

@@ -1,0 +1,268 @@
+// Package desired tells what a revision of a package wants in a cluster: the
+// objects of the package as API servers take them today, with what the revision
+// adds to them. It is pure.
+package desired
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// Options are what a revision adds to the objects of its package.
+type Options struct {
+	// Labels and Annotations are put on every object. Where the package gives the
+	// same key another value, these win.
+	Labels, Annotations map[string]string
+	// Package is the name of the package. Its webhook configurations are named after
+	// it.
+	Package string
+	// Webhooks is where the program of the package answers webhooks, unless whoever
+	// runs it knows better; see [Objects.Trust].
+	Webhooks Service
+}
+
+// Objects are what a revision wants in the cluster.
+type Objects struct {
+	want    []plan.Desired
+	content map[plan.Ref]func() ([]byte, error)
+	// definitions are the resources that the definitions among the objects make
+	// the API server serve, by the name of the definition.
+	definitions map[string]schema.GroupResource
+	// program is where the program of the package answers, and authorities are those by
+	// which the API server knows it, in PEM.
+	program     Service
+	authorities []byte
+}
+
+func newObjects() *Objects {
+	return &Objects{content: map[plan.Ref]func() ([]byte, error){}, definitions: map[string]schema.GroupResource{}}
+}
+
+// Of gives the objects of a package. A Function brings none: its definitions only
+// tell the schema of its input (xpkg specification, "Function Package
+// Requirements").
+func Of(pkg *xpkg.Package, opts Options) (*Objects, error) {
+	out := newObjects()
+	out.program = opts.Webhooks
+	if pkg.Meta.Kind == xpkg.Function {
+		return out, nil
+	}
+	names := webhookNames{prefix: "crossplane-" + strings.ToLower(string(pkg.Meta.Kind)) + "-" + opts.Package}
+	for _, o := range pkg.Objects {
+		if err := out.add(o, names.of(o), opts); err != nil {
+			return nil, fmt.Errorf("%s %s: %w", o.GVK.Kind, o.Name, err)
+		}
+	}
+	return out, nil
+}
+
+// add takes up an object. Of one that comes from an index nothing is read but
+// what the index says, so that a package that is in place costs next to nothing.
+func (o *Objects) add(object xpkg.Object, name string, opts Options) error {
+	content := func() ([]byte, error) { return o.installable(object) }
+	if isDefinition(object.GVK.GroupKind()) && object.GVK.Version != "v1" {
+		// What cannot be converted is refused before anything is written.
+		if _, err := content(); err != nil {
+			return err
+		}
+	}
+	sum, err := object.SHA256()
+	if err != nil {
+		return err
+	}
+	o.put(plan.Desired{
+		Ref: refOf(object, name), Digest: digest(object, sum, opts.Webhooks), CallsProgram: object.CallsProgram(),
+		Labels: Overlay(object.Labels(), opts.Labels), Annotations: Overlay(object.Annotations(), opts.Annotations),
+	}, content)
+	return nil
+}
+
+func (o *Objects) put(d plan.Desired, content func() ([]byte, error)) {
+	o.want = append(o.want, d)
+	o.content[d.Ref] = content
+	if d.Ref.Kind == definitionKind {
+		o.definitions[d.Ref.Name] = ResourceOf(d.Ref.Name)
+	}
+}
+
+// ResourceOf is what a definition defines: its name is always "<plural>.<group>".
+func ResourceOf(definition string) schema.GroupResource {
+	plural, group, _ := strings.Cut(definition, ".")
+	return schema.GroupResource{Group: group, Resource: plural}
+}
+
+// Defined returns the resources that the CRDs, XRDs and MRDs among the objects define.
+func (o *Objects) Defined() []schema.GroupResource { return Defined(o.Refs()) }
+
+// Defined returns the resources that the CRDs, XRDs and MRDs among refs define.
+func Defined(refs []plan.Ref) []schema.GroupResource {
+	var out []schema.GroupResource
+	for _, ref := range refs {
+		if ref.Kind == definitionKind || ref.Kind == managedKind || ref.Kind == compositeKind {
+			out = append(out, ResourceOf(ref.Name))
+		}
+	}
+	return out
+}
+
+// derivation is the version of what is done to an object before it is installed.
+// It changes when the same object is installed in another form, and with it the
+// digests of all objects.
+const derivation = "1"
+
+// digest covers all that an installed object is made of, but for the authorities: only
+// objects that call the program have any, and those remember which.
+func digest(object xpkg.Object, sum [sha256.Size]byte, webhooks Service) string {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\n%x\n", derivation, sum)
+	if object.CallsProgram() {
+		fmt.Fprintf(h, "%s\n%s\n", webhooks.Namespace, webhooks.Name)
+	}
+	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+}
+
+// refOf names an object as it is installed.
+func refOf(object xpkg.Object, name string) plan.Ref {
+	gvk := object.GVK
+	if isDefinition(gvk.GroupKind()) {
+		gvk.Version = "v1"
+	}
+	apiVersion, kind := gvk.ToAPIVersionAndKind()
+	return plan.Ref{APIVersion: apiVersion, Kind: kind, Name: name}
+}
+
+const (
+	definitionGroup = "apiextensions.k8s.io"
+	definitionKind  = "CustomResourceDefinition"
+	managedKind     = "ManagedResourceDefinition"
+	compositeKind   = "CompositeResourceDefinition"
+)
+
+func isDefinition(gk schema.GroupKind) bool {
+	return gk.Group == definitionGroup && gk.Kind == definitionKind
+}
+
+// Trust names where the program of the package answers, and the authorities, in PEM, by
+// which the API server knows it. Without any it cannot call the program, and no object
+// remembers any.
+func (o *Objects) Trust(program Service, authorities []byte) {
+	fingerprint := Fingerprint(authorities)
+	if fingerprint != "" {
+		o.program, o.authorities = program, authorities
+	}
+	for i := range o.want {
+		d := &o.want[i]
+		if d.CallsProgram = d.CallsProgram && fingerprint != ""; d.CallsProgram {
+			d.Trusts = fingerprint + " " + program.Name
+		}
+	}
+}
+
+// Program is where the program of the package answers.
+func (o *Objects) Program() Service { return o.program }
+
+// Authorities returns the CA bundle of the objects that make the API server call the
+// program, in PEM.
+func (o *Objects) Authorities() []byte { return o.authorities }
+
+// Trusted is the fingerprint of the authorities that an object remembers.
+func Trusted(trusts string) string {
+	fingerprint, _, _ := strings.Cut(trusts, " ")
+	return fingerprint
+}
+
+// CallsProgram reports whether any of the objects makes the API server call the program
+// of the package.
+func (o *Objects) CallsProgram() bool {
+	return slices.ContainsFunc(o.want, func(d plan.Desired) bool { return d.CallsProgram })
+}
+
+// Fingerprint stands for authorities. Of none it is empty.
+func Fingerprint(authorities []byte) string {
+	if len(authorities) == 0 {
+		return ""
+	}
+	sum := sha256.Sum256(authorities)
+	return "sha256:" + hex.EncodeToString(sum[:16])
+}
+
+// Desired are the objects as a plan sees them.
+func (o *Objects) Desired() []plan.Desired { return o.want }
+
+// Refs name the objects, in the order of the package.
+func (o *Objects) Refs() []plan.Ref {
+	refs := make([]plan.Ref, len(o.want))
+	for i, d := range o.want {
+		refs[i] = d.Ref
+	}
+	return refs
+}
+
+// Content is the canonical JSON of one object, as it is installed.
+func (o *Objects) Content(ref plan.Ref) ([]byte, error) {
+	content, ok := o.content[ref]
+	if !ok {
+		return nil, fmt.Errorf("%s %s is not an object of the package", ref.Kind, ref.Name)
+	}
+	return content()
+}
+
+// Definitions is how many definitions there are among the objects.
+func (o *Objects) Definitions() int { return len(o.definitions) }
+
+// Missing lists the definitions whose kinds are not among those that are served,
+// in the order of their names.
+func (o *Objects) Missing(served map[schema.GroupResource]bool) []string {
+	var missing []string
+	for name, resource := range o.definitions {
+		if !served[resource] {
+			missing = append(missing, name)
+		}
+	}
+	slices.Sort(missing)
+	return missing
+}
+
+// installable is an object as API servers of today take it: definitions of the
+// version v1beta1 are written as v1, and what calls the program of the package is told
+// where that answers, and by which authorities it is known to be genuine.
+func (o *Objects) installable(object xpkg.Object) ([]byte, error) {
+	raw, err := object.JSON()
+	if err != nil {
+		return nil, err
+	}
+	if isDefinition(object.GVK.GroupKind()) && object.GVK.Version == "v1beta1" {
+		if raw, err = xpkg.ConvertV1Beta1CRD(raw); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case object.IsWebhookConfiguration():
+		return withWebhooks(raw, o.program, o.authorities)
+	case object.CallsProgram():
+		return withConversion(raw, o.program, o.authorities)
+	}
+	return raw, nil
+}
+
+// Overlay lays maps over each other: the later one wins. Nothing gives nil.
+func Overlay(layers ...map[string]string) map[string]string {
+	var out map[string]string
+	for _, m := range layers {
+		for k, v := range m {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[k] = v
+		}
+	}
+	return out
+}

@@ -1,0 +1,134 @@
+package desired
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+const webhook = `---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: checks}
+webhooks:
+- name: checks.desired.test
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  clientConfig: {service: {name: replaced, namespace: replaced, path: /validate}, caBundle: QUFB}
+- name: more.desired.test
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  clientConfig: {url: "https://elsewhere.example.org/more?x=y"}
+- name: least.desired.test
+  admissionReviewVersions: [v1]
+  sideEffects: None
+`
+
+var home = Options{Package: "desired", Webhooks: Service{Name: "desired", Namespace: "home"}}
+
+func configuration(name string) plan.Ref {
+	return plan.Ref{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingWebhookConfiguration", Name: name}
+}
+
+// Webhooks are answered by the program of the package, wherever its author thought
+// that would be, at the author's paths.
+func TestWebhooksAreAnsweredByTheProgram(t *testing.T) {
+	o := of(t, stream+webhook, home)
+	o.Trust(home.Webhooks, []byte("authorities"))
+	raw, err := o.Content(configuration("crossplane-provider-desired"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Webhooks []struct {
+			ClientConfig map[string]any `json:"clientConfig"`
+		} `json:"webhooks"`
+	}
+	if err := json.Unmarshal(raw, &got); err != nil {
+		t.Fatal(err)
+	}
+	for i, path := range []any{"/validate", "/more", nil} {
+		service := map[string]any{"name": "desired", "namespace": "home", "port": float64(9443)}
+		if path != nil {
+			service["path"] = path
+		}
+		want := map[string]any{"service": service, "caBundle": "YXV0aG9yaXRpZXM="}
+		if diff := cmp.Diff(want, got.Webhooks[i].ClientConfig); diff != "" {
+			t.Errorf("webhook %d (-want +got):\n%s", i, diff)
+		}
+	}
+}
+
+// Who trusts what is remembered on what calls the program, and nowhere else: a change
+// of authorities writes no other object.
+func TestTrustIsOfWhatCallsTheProgram(t *testing.T) {
+	o := of(t, stream+webhook, home)
+	if !o.CallsProgram() || o.Desired()[0].CallsProgram || !o.Desired()[1].CallsProgram {
+		t.Fatalf("who calls the program: %+v", o.Desired())
+	}
+	before := []plan.Desired{o.Desired()[0], o.Desired()[1]}
+	o.Trust(Service{Name: "elsewhere", Namespace: "home"}, []byte("authorities"))
+	if diff := cmp.Diff(before[0], o.Desired()[0]); diff != "" {
+		t.Errorf("an object that calls nobody changed:\n%s", diff)
+	}
+	trusts := Fingerprint([]byte("authorities"))
+	if d := o.Desired()[1]; d.Digest != before[1].Digest || d.Trusts != trusts+" elsewhere" || Trusted(d.Trusts) != trusts || trusts == "" {
+		t.Errorf("digest %s, trusts %q", d.Digest, d.Trusts)
+	}
+	if raw, err := o.Content(o.Refs()[1]); err != nil || !strings.Contains(string(raw), `"name":"elsewhere"`) {
+		t.Errorf("whoever runs the program knows where it answers: %s, %v", raw, err)
+	}
+	o.Trust(Service{}, nil)
+	if d := o.Desired()[1]; d.CallsProgram {
+		t.Errorf("without authorities the program is called: %+v", d)
+	}
+	if Fingerprint(nil) != "" || Fingerprint([]byte("a")) == Fingerprint([]byte("b")) {
+		t.Error("a fingerprint stands for nothing")
+	}
+	if of(t, stream, home).CallsProgram() {
+		t.Error("a package without webhooks calls its program")
+	}
+}
+
+// Where two objects would get the same name, both are there.
+func TestNamesOfWebhookConfigurations(t *testing.T) {
+	mutating := strings.ReplaceAll(strings.Replace(webhook, "Validating", "Mutating", 1), "checks", "defaults")
+	o := of(t, stream+webhook+strings.ReplaceAll(webhook, "checks", "others")+mutating, home)
+	second := configuration("crossplane-provider-desired-others")
+	third := configuration("crossplane-provider-desired")
+	third.Kind = "MutatingWebhookConfiguration"
+	want := []plan.Ref{thing, configuration("crossplane-provider-desired"), second, third}
+	if diff := cmp.Diff(want, o.Refs()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Numbers of a schema are those of the author, also where a float is not exact.
+func TestConversionKeepsNumbers(t *testing.T) {
+	converted := strings.Replace(stream, "{strategy: None}", "{strategy: Webhook, webhook: {clientConfig: {service: {path: /elsewhere}}}}", 1)
+	converted = strings.Replace(converted, "type: object", "type: integer, maximum: 9223372036854775807", 1)
+	o := of(t, converted, home)
+	o.Trust(home.Webhooks, []byte("authorities"))
+	raw, err := o.Content(thing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{":9223372036854775807", `"caBundle":"YXV0aG9yaXRpZXM="`, `"path":"/elsewhere"`} {
+		if !strings.Contains(string(raw), want) {
+			t.Errorf("%s is not in %s", want, raw)
+		}
+	}
+}
+
+func TestWebhooksThatCannotBeTold(t *testing.T) {
+	for _, webhooks := range []string{"webhooks: {}", "webhooks: [text]", "webhooks: [{clientConfig: text}]", "webhooks: [{clientConfig: {service: text}}]"} {
+		o := of(t, stream+"---\n{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: x}, "+webhooks+"}\n", home)
+		if raw, err := o.Content(configuration("crossplane-provider-desired")); err == nil {
+			t.Errorf("%s: %s", webhooks, raw)
+		}
+	}
+}

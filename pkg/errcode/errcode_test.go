@@ -1,0 +1,73 @@
+package errcode_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
+
+var errTest = errcode.Code{Name: "TestOnly", Class: errcode.NotFound, Cause: "A test asked for it.", Fix: "Do nothing."}
+
+func TestErrorHasCodeCauseAndAdvice(t *testing.T) {
+	root := errors.New("no such file")
+	err := errTest.New(root, "cannot read %s", "x.yaml")
+	if got, want := err.Error(), "cannot read x.yaml: no such file"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if !errors.Is(err, root) || !errors.Is(fmt.Errorf("wrapped: %w", err), errTest) || errors.Is(err, errcode.Unknown) {
+		t.Error("errors.Is does not find the error by its code and by its cause")
+	}
+	if got, want := errcode.Message(err), "TestOnly: cannot read x.yaml: no such file. Do nothing."; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := errcode.Message(err.WithDo("Look at %s.", "it")), "TestOnly: cannot read x.yaml: no such file. Look at it."; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestFromKeepsWrappingText(t *testing.T) {
+	inner := errTest.New(nil, "cannot read x.yaml")
+	f := errcode.From(fmt.Errorf("build: %w", inner))
+	if got, want := f.Error(), "build: cannot read x.yaml"; got != want || f.Code.Name != errTest.Name || f.Do != inner.Do {
+		t.Errorf("got %q with code %s, want %q with code %s", got, f.Code.Name, want, errTest.Name)
+	}
+	if errcode.From(inner) != inner {
+		t.Error("From did not return an *Error unchanged")
+	}
+	if f := errcode.From(errors.New("boom")); f.Code.Name != errcode.Unknown.Name || f.Error() != "boom" {
+		t.Errorf("an unclassified error became %v", f)
+	}
+}
+
+func TestExitCodesAreDistinct(t *testing.T) {
+	seen := map[int]string{0: "success", 2: "changes"}
+	for _, c := range errcode.Classes() {
+		if other, taken := seen[c.Exit]; taken {
+			t.Errorf("%s and %s share the exit code %d", c.Name, other, c.Exit)
+		}
+		seen[c.Exit] = c.Name
+		if c.Name == "" || c.Meaning == "" {
+			t.Errorf("class %+v is not documented", c)
+		}
+		if errcode.ClassNamed(c.Name) != c {
+			t.Errorf("ClassNamed(%q) does not return the class", c.Name)
+		}
+	}
+}
+
+func ExampleCode_New() {
+	var ErrTagNotFound = errcode.Code{
+		Name: "TagNotFound", Class: errcode.NotFound,
+		Cause: "The repository does not contain the tag.",
+		Fix:   "Check the tag.",
+	}
+	err := ErrTagNotFound.New(nil, "resolve %s", "example.org/provider:v9")
+	wrapped := fmt.Errorf("install: %w", err)
+	fmt.Println(errors.Is(wrapped, ErrTagNotFound))
+	fmt.Println(errcode.Message(wrapped))
+	// Output:
+	// true
+	// TagNotFound: install: resolve example.org/provider:v9. Check the tag.
+}

@@ -1,0 +1,119 @@
+package lockfile
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// The type of a lock file. Another version of it is another format.
+const (
+	APIVersion = "xpkg.dev/v1alpha1"
+	Kind       = "PackageLock"
+)
+
+const head = `# Written by xpkg resolve. It belongs into version control; xpkg install --lock installs it.
+apiVersion: ` + APIVersion + `
+kind: ` + Kind + `
+`
+
+// Encode writes a lock file. Equal files are equal bytes, in whatever order their
+// parts are.
+func Encode(f File) []byte {
+	f.Roots, f.Packages = slices.Clone(f.Roots), clonePackages(f.Packages)
+	f.sort()
+	w := &writer{}
+	w.WriteString(head)
+	w.list("roots", len(f.Roots))
+	for _, r := range f.Roots {
+		w.field("- package", r.Package)
+		w.field("  constraint", r.Constraint)
+		w.flag("  exact", r.Exact)
+		w.flag("  optional", r.Optional)
+		w.optionalField("  by", r.By)
+	}
+	w.list("packages", len(f.Packages))
+	for _, p := range f.Packages {
+		w.field("- package", p.Repository)
+		w.optionalField("  version", p.Version)
+		w.field("  digest", p.Digest.String())
+		w.field("  kind", string(p.Kind))
+		if len(p.Dependencies) > 0 {
+			w.WriteString("  dependencies:\n")
+		}
+		for _, d := range p.Dependencies {
+			w.field("  - package", d.Package)
+			w.field("    constraint", d.Constraint)
+			w.flag("    optional", d.Optional)
+		}
+	}
+	return w.Bytes()
+}
+
+func clonePackages(all []Package) []Package {
+	out := slices.Clone(all)
+	for i := range out {
+		out[i].Dependencies = slices.Clone(out[i].Dependencies)
+	}
+	return out
+}
+
+// writer writes YAML. It is not left to a library, so that another version of one
+// never changes the file of anybody.
+type writer struct{ bytes.Buffer }
+
+func (w *writer) list(name string, length int) {
+	if length == 0 {
+		name += ": []"
+	} else {
+		name += ":"
+	}
+	fmt.Fprintln(w, name)
+}
+
+func (w *writer) optionalField(key, value string) {
+	if value != "" {
+		w.field(key, value)
+	}
+}
+
+func (w *writer) flag(key string, is bool) {
+	if is {
+		fmt.Fprintf(w, "%s: true\n", key)
+	}
+}
+
+// item writes a text. One that could be read as something else, such as the version
+// 1.10, is quoted as JSON quotes it, which is YAML too.
+func (w *writer) field(key, value string) {
+	if !isPlain(value) {
+		var quoted bytes.Buffer
+		enc := json.NewEncoder(&quoted)
+		enc.SetEscapeHTML(false) // constraints are full of ">"
+		_ = enc.Encode(value)    // a string can always be written
+		value = string(bytes.TrimSpace(quoted.Bytes()))
+	}
+	fmt.Fprintf(w, "%s: %s\n", key, value)
+}
+
+// isPlain reports whether YAML reads a text as itself: it starts with a letter and
+// holds a character that no word with a meaning of its own has, such as "true" or
+// "null"; or it is one of the kinds of packages.
+func isPlain(s string) bool {
+	meaning := true
+	for i, r := range s {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z':
+		case i == 0:
+			return false
+		case r >= '0' && r <= '9', r == '/', r == '-':
+			meaning = false
+		case r == '.', r == '_':
+		case r == ':' && i+1 < len(s):
+		default:
+			return false
+		}
+	}
+	return s != "" && (!meaning || len(s) > len("false"))
+}

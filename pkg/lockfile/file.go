@@ -1,0 +1,98 @@
+// Package lockfile is the file that keeps one version, with its digest, of
+// everything that some packages need.
+//
+// It is written by people's tools and read by people: a change of it in a review
+// says what changes in a control plane. So it holds no time, no host and no order
+// that varies, and the same closure is the same file to the byte.
+package lockfile
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/solver"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// File is what a lock file says.
+type File struct {
+	// Roots are what was asked for.
+	Roots []Root `json:"roots"`
+	// Packages are everything that the roots need, each repository once, in the
+	// order of their repositories.
+	Packages []Package `json:"packages"`
+}
+
+// Root is a requirement on a package that a user or the package of a folder has.
+type Root = solver.Root
+
+// Package is one version of a package.
+type Package struct {
+	// Package is the repository.
+	Repository string `json:"package"`
+	// Version is the tag; empty for a package that is known by its digest alone.
+	Version string     `json:"version,omitempty"`
+	Digest  oci.Digest `json:"digest"`
+	// Kind is the one that the package itself says it has.
+	Kind xpkg.Kind `json:"kind"`
+	// Dependencies are those of this version, in the order of their packages.
+	Dependencies []Dependency `json:"dependencies,omitempty"`
+}
+
+// Dependency is a dependency of a package of the file.
+type Dependency = solver.Dependency
+
+// Reference names the content of the package, by its digest and, where it is known,
+// its tag.
+func (p Package) Reference() oci.Reference {
+	ref := p.RepositoryReference()
+	ref.Tag, ref.Digest = p.Version, p.Digest
+	return ref
+}
+
+// Repository names the repository of the package.
+func (p Package) RepositoryReference() oci.Reference {
+	ref, err := oci.ParseReference(p.Repository, oci.ParseOptions{AllowUntagged: true})
+	if err != nil {
+		return oci.Reference{Repository: p.Repository}
+	}
+	return ref
+}
+
+// Pin is the version as a solver names it.
+func (p Package) Pin() string {
+	if p.Version == "" {
+		return p.Digest.String()
+	}
+	return p.Version + "@" + p.Digest.String()
+}
+
+// Name is the version as people read it.
+func (p Package) ShortVersion() string { return cmp.Or(p.Version, p.Digest.Short()) }
+
+// Find gives the package of a repository.
+func (f *File) Find(repository string) (Package, bool) {
+	at, ok := slices.BinarySearchFunc(f.Packages, repository, func(p Package, name string) int { return cmp.Compare(p.Repository, name) })
+	if !ok {
+		return Package{}, false
+	}
+	return f.Packages[at], true
+}
+
+// sort puts everything into its one order.
+func (f *File) sort() {
+	slices.SortFunc(f.Roots, func(a, b Root) int {
+		return cmp.Or(cmp.Compare(a.Package, b.Package), cmp.Compare(a.Constraint, b.Constraint), cmp.Compare(a.By, b.By), cmp.Compare(strconv.FormatBool(a.Optional), strconv.FormatBool(b.Optional)))
+	})
+	f.Roots = slices.Compact(f.Roots)
+	slices.SortFunc(f.Packages, func(a, b Package) int { return cmp.Compare(a.Repository, b.Repository) })
+	for i := range f.Packages {
+		deps := f.Packages[i].Dependencies
+		slices.SortFunc(deps, func(a, b Dependency) int {
+			return cmp.Or(cmp.Compare(a.Package, b.Package), cmp.Compare(a.Constraint, b.Constraint), cmp.Compare(strconv.FormatBool(a.Optional), strconv.FormatBool(b.Optional)))
+		})
+		f.Packages[i].Dependencies = slices.Compact(deps)
+	}
+}

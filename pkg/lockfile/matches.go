@@ -1,0 +1,58 @@
+package lockfile
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// ErrContradicted is the failure of a lock file that says something else of a
+// package than the package itself.
+var ErrContradicted = errcode.Code{
+	Name: "LockContradicted", Class: errcode.Untrusted,
+	Cause: "The lock file says that a package needs something else, or is of another kind, than the package itself says. The file was changed by hand, or the package has lied when it was resolved.",
+	Fix:   "Find out how this came about, and write the file again with xpkg resolve --lock FILE --upgrade.",
+}
+
+// Matches says whether the file tells the truth about a package.
+func (p Package) Matches(kind xpkg.Kind, needs []xpkg.Dependency) error {
+	if kind != p.Kind {
+		return ErrContradicted.New(nil, "%s %s is a %s, and locked as a %s", p.Repository, p.ShortVersion(), kind, p.Kind)
+	}
+	var problems []string
+	for _, d := range needs {
+		if slices.ContainsFunc(p.Dependencies, func(l Dependency) bool { return matches(l, d) }) {
+			continue
+		}
+		words := "it needs %s %s, which is not locked"
+		if d.Optional {
+			words = "it works with %s %s where that is, which is not locked"
+		}
+		problems = append(problems, fmt.Sprintf(words, d.Package, d.Constraint))
+	}
+	for _, l := range p.Dependencies {
+		if slices.ContainsFunc(needs, func(d xpkg.Dependency) bool { return matches(l, d) }) {
+			continue
+		}
+		words := "it does not need %s %s"
+		if l.Optional {
+			words = "it does not say that it works with %s %s"
+		}
+		problems = append(problems, fmt.Sprintf(words, l.Package, l.Constraint))
+	}
+	if problems == nil {
+		return nil
+	}
+	return ErrContradicted.New(errors.New(strings.Join(problems, "; ")), "%s %s is not as it is locked", p.Repository, p.ShortVersion())
+}
+
+// is reports whether a dependency of a package is this one. Where the package names
+// no registry, whoever has resolved it has said which one is meant.
+func matches(d Dependency, need xpkg.Dependency) bool {
+	name := Repository(need.Package)
+	return d.Optional == need.Optional && d.Constraint == need.Constraint && (d.Package == name || strings.HasSuffix(d.Package, "/"+name))
+}

@@ -1,0 +1,151 @@
+package lockfile
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// Failures of a lock file.
+var (
+	ErrInvalid = errcode.Code{
+		Name: "LockInvalid", Class: errcode.Invalid,
+		Cause: "The lock file is not one that xpkg has written: it is no YAML, or holds something that cannot be.",
+		Fix:   "Take the file of the last commit, or remove it, and run xpkg resolve --lock again.",
+	}
+	ErrVersion = errcode.Code{
+		Name: "LockVersion", Class: errcode.Unsupported,
+		Cause: "The lock file is of a format that this version of xpkg does not know.",
+		Fix:   "Use a newer xpkg, or write the file again with xpkg resolve --lock.",
+	}
+)
+
+const (
+	maxBytes    = 16 << 20
+	maxPackages = 10_000
+)
+
+// Parse reads a lock file. What it gives holds together: every package is there
+// once, with its digest, and everything that is needed is there; what is optional
+// need not be. Whether the versions satisfy the constraints, [File.Check] says.
+func Parse(data []byte) (File, error) {
+	if len(data) > maxBytes {
+		return File{}, ErrInvalid.New(nil, "the lock file has %d bytes and may have %d", len(data), maxBytes)
+	}
+	if line := conflictLine(data); line > 0 {
+		return File{}, ErrInvalid.New(nil, "line %d of the lock file begins a merge conflict", line).
+			WithDo("Take either side of the merge, and run xpkg resolve --lock again: it adds what is missing.")
+	}
+	var head struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+	}
+	if err := yaml.Unmarshal(data, &head); err != nil {
+		return File{}, ErrInvalid.New(withoutGoTypes(err), "cannot read the lock file")
+	}
+	if head.Kind != Kind {
+		return File{}, ErrInvalid.New(fmt.Errorf("its kind is %.40q and not %s", head.Kind, Kind), "cannot read the lock file")
+	}
+	if head.APIVersion != APIVersion {
+		return File{}, ErrVersion.New(nil, "the lock file is %.80q and not %s", head.APIVersion, APIVersion)
+	}
+	var doc struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		File       `json:",inline"`
+	}
+	if err := yaml.UnmarshalStrict(data, &doc); err != nil {
+		return File{}, ErrInvalid.New(withoutGoTypes(err), "cannot read the lock file")
+	}
+	f := doc.File
+	f.sort()
+	if err := f.verify(); err != nil {
+		return File{}, ErrInvalid.New(err, "the lock file does not hold together")
+	}
+	return f, nil
+}
+
+// unmerged is the line in which a merge of two versions was left to a person; 0 when
+// there is none.
+func conflictLine(data []byte) int {
+	line := 0
+	for text := range bytes.Lines(data) {
+		line++
+		if bytes.HasPrefix(text, []byte("<<<<<<< ")) {
+			return line
+		}
+	}
+	return 0
+}
+
+// plain says what is of the wrong type without naming types of Go.
+func withoutGoTypes(err error) error {
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	return fmt.Errorf("%s is of the wrong type: %s", cmp.Or(strings.TrimPrefix(wrong.Field, "File."), "it"), wrong.Value)
+}
+
+// verify finds what cannot be.
+func (f *File) verify() error {
+	if len(f.Packages) > maxPackages {
+		return fmt.Errorf("it has %d packages and may have %d", len(f.Packages), maxPackages)
+	}
+	for i, p := range f.Packages {
+		if i > 0 && f.Packages[i-1].Repository == p.Repository {
+			return fmt.Errorf("%s is there twice", p.Repository)
+		}
+		if err := f.verifyPackage(p); err != nil {
+			return err
+		}
+	}
+	for _, r := range f.Roots {
+		if err := f.present(r.Package); err != nil && !r.Optional {
+			return fmt.Errorf("a root names %w", err)
+		}
+	}
+	return nil
+}
+
+func (f *File) verifyPackage(p Package) error {
+	ref, err := oci.ParseReference(p.Repository, oci.ParseOptions{AllowUntagged: true})
+	switch {
+	case err != nil:
+		return err
+	case ref.Name() != p.Repository:
+		return fmt.Errorf("%q is not the repository of a package, as %s is", p.Repository, ref.Name())
+	case p.Digest.IsZero():
+		return fmt.Errorf("%s has no digest", p.Repository)
+	}
+	if again, err := oci.ParseReference(p.Reference().String(), oci.ParseOptions{}); err != nil || again != p.Reference() {
+		return errors.Join(fmt.Errorf("%s cannot have the version %q", p.Repository, p.Version), err)
+	}
+	switch p.Kind {
+	case xpkg.Provider, xpkg.Configuration, xpkg.Function:
+	default:
+		return fmt.Errorf("%s cannot be of the kind %q", p.Repository, p.Kind)
+	}
+	for _, d := range p.Dependencies {
+		if err := f.present(d.Package); err != nil && !d.Optional {
+			return fmt.Errorf("%s needs %w", p.Repository, err)
+		}
+	}
+	return nil
+}
+
+func (f *File) present(repository string) error {
+	if _, ok := f.Find(repository); !ok {
+		return fmt.Errorf("%q, which is not among the packages", repository)
+	}
+	return nil
+}

@@ -1,0 +1,8 @@
+//go:build unix
+
+package archive
+
+import "syscall"
+
+// openNonblock makes opening a named pipe return at once.
+const openNonblock = syscall.O_NONBLOCK

@@ -1,0 +1,75 @@
+package oci_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest"
+)
+
+func TestB06ParseDigest(t *testing.T) {
+	zeros := strings.Repeat("0", 64)
+	tests := map[string]struct {
+		in   string
+		want errcode.Code
+	}{
+		"Empty":         {"", oci.ErrInvalidDigest},
+		"NoAlgorithm":   {zeros, oci.ErrInvalidDigest},
+		"Traversal":     {"sha256:../../../../etc/passwd", oci.ErrInvalidDigest},
+		"TraversalLong": {"sha256:" + strings.Repeat("../", 21) + "a", oci.ErrInvalidDigest},
+		"UpperCase":     {"sha256:" + strings.Repeat("A", 64), oci.ErrInvalidDigest},
+		"UpperName":     {"SHA256:" + zeros, oci.ErrInvalidDigest},
+		"LeadingSpace":  {" sha256:" + zeros, oci.ErrInvalidDigest},
+		"TrailingSpace": {"sha256:" + zeros + " ", oci.ErrInvalidDigest},
+		"InnerSpace":    {"sha256: " + zeros[1:], oci.ErrInvalidDigest},
+		"Short":         {"sha256:" + zeros[1:], oci.ErrInvalidDigest},
+		"Long":          {"sha256:" + zeros + "0", oci.ErrInvalidDigest},
+		"UnicodeDigits": {"sha256:" + strings.Repeat("٣", 32), oci.ErrInvalidDigest},
+		"NotHex":        {"sha256:" + strings.Repeat("g", 64), oci.ErrInvalidDigest},
+		"Unknown":       {"sha1024:" + zeros, oci.ErrInvalidDigest},
+		"SHA512":        {"sha512:" + zeros + zeros, oci.ErrUnsupportedDigest},
+		"SHA384":        {"sha384:" + zeros, oci.ErrUnsupportedDigest},
+		"Blake3":        {"blake3:" + zeros, oci.ErrUnsupportedDigest},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := oci.ParseDigest(tc.in)
+			ocitest.WantCode(t, err, tc.want)
+		})
+	}
+}
+
+func TestDigestForms(t *testing.T) {
+	d := oci.DigestOf(nil)
+	if d.String() != ocitest.EmptyDigest || d.Short() != "e3b0c44298fc" || d.IsZero() {
+		t.Errorf("%s %s", d, d.Short())
+	}
+	var zero oci.Digest
+	if zero.String() != "" || zero.Hex() != "" || zero.Short() != "" || !zero.IsZero() {
+		t.Errorf("the zero digest is %q", zero)
+	}
+	data, err := json.Marshal(map[oci.Digest]oci.Digest{d: zero})
+	if err != nil || string(data) != `{"`+ocitest.EmptyDigest+`":""}` {
+		t.Errorf("%s %v", data, err)
+	}
+	var back map[oci.Digest]oci.Digest
+	if err := json.Unmarshal(data, &back); err != nil || len(back) != 1 {
+		t.Errorf("%v %v", back, err)
+	}
+}
+
+func FuzzParseDigest(f *testing.F) {
+	f.Add(ocitest.EmptyDigest)
+	f.Add("sha512:" + strings.Repeat("0", 128))
+	f.Add("sha256:../x")
+	f.Add("")
+	f.Fuzz(func(t *testing.T, s string) {
+		d, err := oci.ParseDigest(s)
+		if err == nil && d.String() != s && !d.IsZero() {
+			t.Fatalf("%q became %q", s, d)
+		}
+	})
+}

@@ -1,0 +1,76 @@
+// Package tarfile has the rules about tar entries that every reader and writer of
+// this repository shares.
+package tarfile
+
+import (
+	"archive/tar"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Names of whiteouts (OCI image specification, "Applying Changesets").
+const (
+	// WhiteoutPrefix begins the name of an entry that removes a file of a lower layer.
+	WhiteoutPrefix = ".wh."
+	// OpaqueWhiteout is the name of an entry that removes everything that lower layers
+	// have in its directory.
+	OpaqueWhiteout = ".wh..wh..opq"
+)
+
+// Header returns the header of a regular file: mode 0644, owner 0 and the time of
+// the Unix epoch, so that equal content has equal bytes.
+func Header(name string, size int64) *tar.Header {
+	return &tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o644, ModTime: time.Unix(0, 0)}
+}
+
+// Irregular returns the kind of an entry that is not a regular file, for example
+// "symbolic link", and "" for a regular file. A sparse file is not regular: its content
+// in the tar differs from the content of the file.
+func Irregular(h *tar.Header) string {
+	if IsSparse(h) {
+		return "sparse file"
+	}
+	switch h.Typeflag {
+	case tar.TypeReg:
+		return ""
+	case tar.TypeSymlink:
+		return "symbolic link"
+	case tar.TypeLink:
+		return "hard link"
+	case tar.TypeDir:
+		return "directory"
+	case tar.TypeFifo:
+		return "named pipe"
+	case tar.TypeChar, tar.TypeBlock:
+		return "device"
+	}
+	return fmt.Sprintf("tar entry of type %q", h.Typeflag)
+}
+
+// IsSparse reports whether an entry is a sparse file of the GNU format.
+func IsSparse(h *tar.Header) bool {
+	for key := range h.PAXRecords {
+		if strings.HasPrefix(key, "GNU.sparse.") {
+			return true
+		}
+	}
+	return h.Typeflag == tar.TypeGNUSparse
+}
+
+// Counter counts the entries and header bytes of one or more tars.
+type Counter struct {
+	// Entries is the number of entries, and Headers the number of bytes of their
+	// names, link targets and PAX records.
+	Entries int
+	Headers int64
+}
+
+// Add counts one entry.
+func (c *Counter) Add(h *tar.Header) {
+	c.Entries++
+	c.Headers += int64(len(h.Name) + len(h.Linkname))
+	for k, v := range h.PAXRecords {
+		c.Headers += int64(len(k) + len(v))
+	}
+}

@@ -1,0 +1,52 @@
+package oci
+
+import "github.com/google/go-containerregistry/pkg/v1/types"
+
+// MediaType is the media type of a descriptor, manifest or layer.
+type MediaType = types.MediaType
+
+// The media types that a package can use (OCI image specification, "OCI Image Media
+// Types", and the equivalent Docker schema 2 types).
+const (
+	MediaTypeOCIIndex        = types.OCIImageIndex
+	MediaTypeOCIManifest     = types.OCIManifestSchema1
+	MediaTypeOCIConfig       = types.OCIConfigJSON
+	MediaTypeOCILayer        = types.OCIUncompressedLayer
+	MediaTypeOCILayerGzip    = types.OCILayer
+	MediaTypeOCILayerZstd    = types.OCILayerZStd
+	MediaTypeDockerList      = types.DockerManifestList
+	MediaTypeDockerManifest  = types.DockerManifestSchema2
+	MediaTypeDockerConfig    = types.DockerConfigJSON
+	MediaTypeDockerLayer     = types.DockerUncompressedLayer
+	MediaTypeDockerLayerGzip = types.DockerLayer
+)
+
+// IsDockerSchema1 reports whether m is the manifest format of 2015, which carries
+// neither trustworthy digests of its layers nor annotations.
+func IsDockerSchema1(m MediaType) bool {
+	return m == types.DockerManifestSchema1 || m == types.DockerManifestSchema1Signed
+}
+
+// Compression is how the bytes of a layer are packed.
+type Compression string
+
+// The compressions that a layer can have.
+const (
+	Uncompressed Compression = "uncompressed"
+	Gzip         Compression = "gzip"
+	Zstd         Compression = "zstd"
+)
+
+// LayerCompression returns the compression that a layer's media type declares, and
+// false for a media type that is not a layer of an image.
+func LayerCompression(m MediaType) (Compression, bool) {
+	switch m {
+	case MediaTypeOCILayer, MediaTypeDockerLayer:
+		return Uncompressed, true
+	case MediaTypeOCILayerGzip, MediaTypeDockerLayerGzip:
+		return Gzip, true
+	case MediaTypeOCILayerZstd:
+		return Zstd, true
+	}
+	return "", false
+}

@@ -1,0 +1,216 @@
+package remote
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
+
+// ErrUnauthorized is the failure of credentials that are missing or refused.
+var ErrUnauthorized = errcode.Code{
+	Name: "Unauthorized", Class: errcode.Unauthorized,
+	Cause: "A registry wants credentials that it was not given, or refuses the ones it was given. Many registries answer the same for a repository that does not exist.",
+	Fix:   "Check the repository's name, and log in with `xpkg login`, or give the package a pull secret that may read it.",
+}
+
+// errNoChallenge reports a 401 without a supported challenge.
+var errNoChallenge = errors.New("no challenge")
+
+// maxToken bounds the answer of a token server.
+const maxToken = 1 << 20
+
+// token is the Authorization header that worked last for a scope.
+func (s *session) token(scope string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tokens[scope]
+}
+
+// authorize returns the Authorization header for the challenge of a 401. A host other
+// than the registry gets no credentials, only an anonymous token.
+func (s *session) authorize(ctx context.Context, resp *http.Response, c call, home bool) (string, error) {
+	creds := &authn.AuthConfig{}
+	if home {
+		var err error
+		if creds, err = s.credentials(ctx, c.repository); err != nil {
+			return "", err
+		}
+	}
+	authorization, err := s.answer(ctx, parseChallenges(resp.Header.Values("WWW-Authenticate")), c, creds)
+	if err == nil && home {
+		s.mu.Lock()
+		s.tokens[c.scope()] = authorization
+		s.mu.Unlock()
+	}
+	return authorization, err
+}
+
+// answer answers the first challenge that it can.
+func (s *session) answer(ctx context.Context, challenges []challenge, c call, creds *authn.AuthConfig) (string, error) {
+	for _, ch := range challenges {
+		switch {
+		case ch.scheme == "bearer" && creds.RegistryToken != "":
+			return "Bearer " + creds.RegistryToken, nil
+		case ch.scheme == "bearer":
+			token, err := s.fetchToken(ctx, ch, c, creds)
+			return "Bearer " + token, err
+		case ch.scheme == "basic" && (creds.Username != "" || creds.Password != ""):
+			return basic(creds), nil
+		}
+	}
+	return "", errNoChallenge
+}
+
+// credentials returns the keychain's credentials for the host and repository. Keychains
+// can hold different credentials for parts of a registry.
+func (s *session) credentials(ctx context.Context, repository string) (*authn.AuthConfig, error) {
+	auth, err := authn.Resolve(ctx, s.opts.Keychain, keychainEntry{s.host, repository})
+	if err != nil {
+		return nil, ErrUnauthorized.New(err, "cannot get the credentials for registry %s", s.host)
+	}
+	creds, err := authn.Authorization(ctx, auth)
+	if err != nil {
+		return nil, ErrUnauthorized.New(err, "cannot get the credentials for registry %s", s.host)
+	}
+	return creds, nil
+}
+
+// keychainEntry is the [authn.Resource] for a lookup in the keychain.
+type keychainEntry struct{ host, repository string }
+
+// String is the host with the repository, if it is about one.
+func (k keychainEntry) String() string {
+	if k.repository == "" {
+		return k.host
+	}
+	return k.host + "/" + k.repository
+}
+
+// RegistryStr is the host.
+func (k keychainEntry) RegistryStr() string { return k.host }
+
+// fetchToken requests a token for the scope of the call from the token server of a
+// challenge. It ignores the scope in the challenge: a registry must not obtain a token
+// for anything else.
+func (s *session) fetchToken(ctx context.Context, ch challenge, c call, creds *authn.AuthConfig) (string, error) {
+	realm, err := url.Parse(ch.params["realm"])
+	if err != nil || realm.Host == "" {
+		return "", ErrUnauthorized.New(nil, "cannot %s: registry %s names no token server", c.what, s.host)
+	}
+	if err := s.tokensThrottled(realm, c); err != nil {
+		return "", err
+	}
+	req, err := tokenRequest(ctx, realm, ch.params["service"], c.scope(), creds)
+	if err != nil {
+		return "", err
+	}
+	transport, err := s.transportFor(realm)
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := s.deadline(ctx, 0)
+	defer cancel()
+	req.Header.Set("User-Agent", s.opts.UserAgent)
+	resp, err := s.roundTrip(transport, req.WithContext(ctx), "get a token from "+realm.Host)
+	if err != nil {
+		return "", s.networkError(ctx, err, fmt.Sprintf("get a token from %s", realm.Host))
+	}
+	defer drain(resp)
+	if resp.StatusCode != http.StatusOK {
+		return "", s.tokenError(resp, realm, c)
+	}
+	return s.readToken(resp, realm, c)
+}
+
+// tokenRequest returns a token request: a GET, or a POST with a refresh token (CNCF
+// distribution, "Token Authentication").
+func tokenRequest(ctx context.Context, realm *url.URL, service, scope string, creds *authn.AuthConfig) (*http.Request, error) {
+	params := url.Values{}
+	if service != "" {
+		params.Set("service", service)
+	}
+	if scope != "" {
+		params.Set("scope", scope)
+	}
+	target := *realm
+	if creds.IdentityToken != "" {
+		params.Set("grant_type", "refresh_token")
+		params.Set("refresh_token", creds.IdentityToken)
+		params.Set("client_id", "xpkg")
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, target.String(), strings.NewReader(params.Encode()))
+		if err == nil {
+			req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		}
+		return req, err
+	}
+	query := target.Query()
+	for k, v := range params {
+		query[k] = v
+	}
+	target.RawQuery = query.Encode()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
+	if err == nil && (creds.Username != "" || creds.Password != "") {
+		req.Header.Set("Authorization", basic(creds))
+	}
+	return req, err
+}
+
+func (s *session) readToken(resp *http.Response, realm *url.URL, c call) (string, error) {
+	var answer struct {
+		Token       string `json:"token"`
+		AccessToken string `json:"access_token"`
+	}
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxToken))
+	if err == nil {
+		err = json.Unmarshal(data, &answer)
+	}
+	token := answer.Token
+	if token == "" {
+		token = answer.AccessToken
+	}
+	// Never the content: it may hold a secret.
+	if err != nil || token == "" || strings.ContainsAny(token, "\r\n") {
+		return "", ErrUnauthorized.New(nil, "cannot %s: token server %s answered without a token", c.what, realm.Host)
+	}
+	return token, nil
+}
+
+func (s *session) tokenError(resp *http.Response, realm *url.URL, c call) error {
+	switch {
+	case resp.StatusCode == http.StatusTooManyRequests:
+		s.mu.Lock()
+		s.tokensUntil = s.opts.Now().Add(s.retryAfter(resp))
+		s.mu.Unlock()
+		if err := s.tokensThrottled(realm, c); err != nil {
+			return err
+		}
+		return ErrThrottled.New(nil, "cannot %s: token server %s is throttled", c.what, realm.Host)
+	case resp.StatusCode >= http.StatusInternalServerError:
+		return ErrRegistryUnavailable.New(nil, "cannot %s: token server %s answered %d", c.what, realm.Host, resp.StatusCode)
+	}
+	return ErrUnauthorized.New(errors.Join(registryWords(resp), s.skew(resp)), "cannot %s: token server %s answered %d", c.what, realm.Host, resp.StatusCode)
+}
+
+// tokensThrottled returns an error while the token server's Retry-After is in the future.
+func (s *session) tokensThrottled(realm *url.URL, c call) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.opts.Now().Before(s.tokensUntil) {
+		return ErrThrottled.New(&retryAfterError{at: s.tokensUntil}, "cannot %s: token server %s is throttled", c.what, realm.Host)
+	}
+	return nil
+}
+
+func basic(creds *authn.AuthConfig) string {
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(creds.Username+":"+creds.Password))
+}

@@ -1,0 +1,156 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+)
+
+// maxStalls is how often in a row a download can break off without a byte of
+// progress.
+const maxStalls = 5
+
+// openBlob opens a blob of a registry. It reconnects after a broken connection and
+// resumes the download; the caller verifies the digest of the whole. The reader returns
+// at most one byte more than the descriptor's size.
+func (r *Client) openBlob(ctx context.Context, ref oci.Reference, d oci.Descriptor) (io.ReadCloser, error) {
+	s := r.session(ref.Host())
+	ctx, cancel := s.deadline(ctx, d.Size)
+	b := &blobReader{ctx: ctx, cancel: cancel, s: s, desc: d, call: call{
+		method:     http.MethodGet,
+		url:        s.url("/v2/" + ref.RepositoryPath() + "/blobs/" + d.Digest.String()),
+		repository: ref.RepositoryPath(), actions: "pull",
+		what: fmt.Sprintf("download %s of %s", d.Digest.Short(), ref.Name()),
+	}}
+	if err := b.connect(); err != nil {
+		cancel()
+		return nil, err
+	}
+	return b.s.progress(b, d, false), nil
+}
+
+type blobReader struct {
+	ctx    context.Context //nolint:containedctx // It bounds the whole download, and a reader has no other way to get it.
+	cancel context.CancelFunc
+	s      *session
+	desc   oci.Descriptor
+	call   call
+	body   io.ReadCloser
+	offset int64
+	stalls int
+}
+
+// Read implements [io.Reader].
+func (b *blobReader) Read(p []byte) (int, error) {
+	for {
+		n, err := b.body.Read(p)
+		b.offset += int64(n)
+		if n > 0 {
+			b.stalls = 0
+		}
+		if err == nil || errors.Is(err, io.EOF) || b.offset >= b.desc.Size {
+			return n, err
+		}
+		if n > 0 {
+			return n, nil
+		}
+		if err := b.resume(err); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// Close implements [io.Closer].
+func (b *blobReader) Close() error {
+	defer b.cancel()
+	return b.body.Close()
+}
+
+// resume connects again after a failure.
+func (b *blobReader) resume(cause error) error {
+	b.stalls++
+	if b.stalls > maxStalls || b.ctx.Err() != nil || !canPass(cause) {
+		return b.s.networkError(b.ctx, cause, b.call.what)
+	}
+	if b.stalls > 1 {
+		if err := b.s.opts.Sleep(b.ctx, b.s.backoff(b.stalls-1)); err != nil {
+			return b.s.networkError(b.ctx, err, b.call.what)
+		}
+	}
+	_ = b.body.Close()
+	return b.connect()
+}
+
+// connect requests the remaining bytes as a range with both ends: several registries do
+// not support an open range.
+func (b *blobReader) connect() error {
+	b.call.header = http.Header{}
+	if b.offset > 0 {
+		b.call.header.Set("Range", fmt.Sprintf("bytes=%d-%d", b.offset, b.desc.Size-1))
+	}
+	resp, err := b.s.do(b.ctx, b.call)
+	if err != nil {
+		return err
+	}
+	b.body = resp.Body
+	switch {
+	case resp.StatusCode == http.StatusOK:
+		return b.whole(resp)
+	case resp.StatusCode == http.StatusPartialContent && b.offset > 0 && strings.HasPrefix(resp.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", b.offset)):
+		return nil
+	}
+	defer drain(resp)
+	if resp.StatusCode == http.StatusNotFound {
+		return oci.ErrBlobMissing.New(nil, "cannot %s: registry %s does not have it", b.call.what, b.s.host)
+	}
+	return b.s.statusError(resp, b.call.what)
+}
+
+// whole handles a response that starts at the first byte, whether that was requested or
+// the registry does not support ranges.
+func (b *blobReader) whole(resp *http.Response) error {
+	if resp.ContentLength >= 0 && resp.ContentLength != b.desc.Size {
+		_ = resp.Body.Close()
+		return oci.ErrSizeMismatch.New(nil, "cannot %s: the registry announces %d bytes and the descriptor %d", b.call.what, resp.ContentLength, b.desc.Size)
+	}
+	if t := contentType(resp.Header); t == "text/html" {
+		_ = resp.Body.Close()
+		return oci.ErrUnexpectedMediaType.New(nil, "cannot %s: registry %s answered with %q", b.call.what, b.s.host, t)
+	}
+	if b.offset == 0 {
+		return nil
+	}
+	if _, err := io.CopyN(io.Discard, resp.Body, b.offset); err != nil {
+		_ = resp.Body.Close()
+		return b.s.networkError(b.ctx, err, b.call.what)
+	}
+	return nil
+}
+
+// progress reports what is read from r.
+func (s *session) progress(r io.ReadCloser, d oci.Descriptor, upload bool) io.ReadCloser {
+	if s.opts.Progress == nil {
+		return r
+	}
+	return &progressReader{ReadCloser: r, report: s.opts.Progress, transfer: Transfer{Upload: upload, Digest: d.Digest, Total: d.Size}}
+}
+
+type progressReader struct {
+	io.ReadCloser
+	report   func(Transfer)
+	transfer Transfer
+}
+
+func (p *progressReader) Read(b []byte) (int, error) {
+	n, err := p.ReadCloser.Read(b)
+	p.transfer.Done += int64(n)
+	if n > 0 {
+		p.report(p.transfer)
+	}
+	return n, err
+}

@@ -1,0 +1,235 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/xpkg-dev/xpkg/internal/testing/port"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/image"
+	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest"
+)
+
+func TestA16CaptivePortal(t *testing.T) {
+	f := ocitest.NewRegistry(t)
+	f.Fault = func(w http.ResponseWriter, _ *http.Request) bool {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = io.WriteString(w, "<html>please log in</html>")
+		return true
+	}
+	r := testRemote(t, nil)
+	ocitest.WantCode(t, read(t, r, f.Ref("v1")), oci.ErrUnexpectedMediaType)
+	_, err := r.Tags(t.Context(), f.Ref("v1"))
+	ocitest.WantCode(t, err, oci.ErrUnexpectedMediaType)
+	ocitest.WantCode(t, read(t, r, f.Ref("v1").WithDigest(oci.DigestOf(nil))), oci.ErrDigestMismatch)
+}
+
+func TestA17Tags(t *testing.T) {
+	f := ocitest.NewRegistry(t)
+	pages := 0
+	var link func(page int) string
+	f.Fault = func(w http.ResponseWriter, _ *http.Request) bool {
+		pages++
+		if l := link(pages); l != "" {
+			w.Header().Set("Link", l)
+		}
+		_, _ = fmt.Fprintf(w, `{"tags":["v1.0.%d","latest","not a tag","v1.0.%d"]}`, pages, pages)
+		return true
+	}
+	r := testRemote(t, nil)
+	list := func(t *testing.T, l func(int) string) ([]string, error) {
+		t.Helper()
+		pages, link = 0, l
+		return r.Tags(t.Context(), f.Ref("v1"))
+	}
+	t.Run("Pages", func(t *testing.T) {
+		got, err := list(t, func(page int) string {
+			if page == 3 {
+				return ""
+			}
+			return fmt.Sprintf(`</v2/acme/pkg/tags/list?n=1000&last=%d>; rel="next"`, page)
+		})
+		if err != nil || strings.Join(got, " ") != "latest v1.0.1 v1.0.2 v1.0.3" {
+			t.Errorf("%v %v", got, err)
+		}
+	})
+	for name, l := range map[string]func(int) string{
+		"Circle":      func(page int) string { return fmt.Sprintf(`<?last=%d>; rel="next"`, page%2) },
+		"Endless":     func(page int) string { return fmt.Sprintf(`<?last=%d>; rel="next"`, page) },
+		"AnotherHost": func(int) string { return `<https://evil.test/v2/acme/pkg/tags/list>; rel="next"` },
+		"AnotherPath": func(int) string { return `</v2/other/tags/list>; rel="next"` },
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := list(t, l)
+			ocitest.WantCode(t, err, ErrTagList)
+			if pages > maxTagPages {
+				t.Errorf("%d pages", pages)
+			}
+		})
+	}
+}
+
+func TestA20DigestOutlivesTag(t *testing.T) {
+	f := ocitest.NewRegistry(t)
+	ref := f.Publish(t, ocitest.Hello(t), "v1")
+	r := testRemote(t, nil)
+	planned, err := r.Resolve(t.Context(), ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	moved, err := image.Build(t.Context(), image.Input{PackageYAML: []byte("kind: Other\n")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Publish(t, moved, "v1")
+	m, err := r.Fetch(t.Context(), ref.WithDigest(planned.Digest), newStore(t), FetchOptions{})
+	if err != nil || m.Digest != planned.Digest {
+		t.Errorf("%s %v", m.Digest, err)
+	}
+	if now, err := r.Resolve(t.Context(), ref); err != nil || now.Digest == planned.Digest {
+		t.Errorf("the tag still points to %s (%v)", now.Digest, err)
+	}
+}
+
+func TestRegistryThatIsNotThere(t *testing.T) {
+	err := read(t, testRemote(t, nil), oci.MustParseReference(port.Free(t)+"/acme/pkg:v1"))
+	ocitest.WantCode(t, err, ErrRegistryUnavailable)
+}
+
+func TestTagNotFoundNamesNeighbors(t *testing.T) {
+	f := ocitest.NewRegistry(t)
+	for _, tag := range []string{"v1.0.0", "v1.1.0", "v2.0.0", "edge"} {
+		f.Publish(t, ocitest.Hello(t), tag)
+	}
+	err := read(t, testRemote(t, nil), f.Ref("v1.0.1"))
+	ocitest.WantCode(t, err, ErrTagNotFound)
+	if do := errcode.From(err).Do; !strings.Contains(do, "v1.0.0") {
+		t.Errorf("advice %q", do)
+	}
+}
+
+// Requests cost the user time and count against registry quotas.
+func TestRequests(t *testing.T) {
+	f := ocitest.NewRegistry(t)
+	img := ocitest.Hello(t)
+	ref := f.Publish(t, img, "v1")
+	r := testRemote(t, nil)
+	store := newStore(t)
+	if _, _, err := fetchYAML(t.Context(), r, store, ref); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"HEAD /v2/acme/pkg/manifests/v1",
+		"GET /v2/acme/pkg/manifests/" + img.Digest().String(),
+		"GET /v2/acme/pkg/blobs/" + layersOf(t, img)[0].Digest.String(),
+	}
+	if got := strings.Join(f.Requests, "\n"); got != strings.Join(want, "\n") {
+		t.Errorf("cold:\n%s", got)
+	}
+	f.Requests = nil
+	if _, _, err := fetchYAML(t.Context(), r, store, ref.WithDigest(img.Digest())); err != nil {
+		t.Fatal(err)
+	}
+	if len(f.Requests) != 0 {
+		t.Errorf("warm: %v", f.Requests)
+	}
+}
+
+func TestCancelledRequest(t *testing.T) {
+	f := ocitest.NewRegistry(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	f.Fault = func(_ http.ResponseWriter, r *http.Request) bool {
+		cancel()
+		<-r.Context().Done()
+		return true
+	}
+	_, err := testRemote(t, nil).Resolve(ctx, f.Ref("v1"))
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestSharedContentIsFetchedOnce(t *testing.T) {
+	f := ocitest.NewRegistry(t)
+	img := ocitest.Hello(t)
+	ref := f.Publish(t, img, "v1").WithDigest(img.Digest())
+	r, store := testRemote(t, nil), newStore(t)
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			if _, err := r.Fetch(t.Context(), ref, store, FetchOptions{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if n := f.Count("/blobs/"); n != 1 {
+		t.Errorf("the layer was fetched %d times", n)
+	}
+}
+
+// A GET follows an incomplete or failed HEAD.
+func TestResolveWithoutHead(t *testing.T) {
+	img := ocitest.Hello(t)
+	for name, fault := range map[string]func(w http.ResponseWriter, r *http.Request){
+		"NotAllowed": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusMethodNotAllowed) },
+		"NoDigest": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", string(oci.MediaTypeOCIManifest))
+		},
+		"BadDigest": func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Docker-Content-Digest", "sha256:x") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := ocitest.NewRegistry(t)
+			ref := f.Publish(t, img, "v1")
+			f.Fault = func(w http.ResponseWriter, r *http.Request) bool {
+				if r.Method == http.MethodHead {
+					fault(w, r)
+				}
+				return r.Method == http.MethodHead
+			}
+			d, err := testRemote(t, nil).Resolve(t.Context(), ref)
+			if err != nil || d.Digest != img.Digest() {
+				t.Errorf("%s %v", d.Digest, err)
+			}
+		})
+	}
+}
+
+// A GET by tag whose header names other content than its body.
+func TestB03DigestHeaderLies(t *testing.T) {
+	f := ocitest.NewRegistry(t)
+	img := ocitest.Hello(t)
+	ref := f.Publish(t, img, "v1")
+	f.Fault = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodHead {
+			w.WriteHeader(http.StatusMethodNotAllowed)
+			return true
+		}
+		w.Header().Set("Content-Type", string(oci.MediaTypeOCIManifest))
+		w.Header().Set("Docker-Content-Digest", ocitest.EmptyDigest)
+		_, _ = w.Write(img.RawManifest())
+		return true
+	}
+	_, err := testRemote(t, nil).Resolve(t.Context(), ref)
+	ocitest.WantCode(t, err, oci.ErrDigestMismatch)
+}
+
+func TestRetryAfter(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	s := &session{opts: &Options{Now: func() time.Time { return now }}}
+	for value, want := range map[string]time.Duration{
+		"": 0, "5": 5 * time.Second, "Fri, 02 Jan 2026 03:05:05 GMT": time.Minute, "soon": 0, "99999999999999999999": 0,
+	} {
+		if got := s.retryAfter(&http.Response{Header: http.Header{"Retry-After": {value}}}); got != want {
+			t.Errorf("%q is %s, want %s", value, got, want)
+		}
+	}
+}

@@ -1,0 +1,18 @@
+package remote
+
+import "github.com/xpkg-dev/xpkg/pkg/errcode"
+
+// Codes returns the error codes that this package defines, in alphabetical order.
+func Codes() []errcode.Code {
+	return []errcode.Code{
+		ErrForbiddenAddress,
+		ErrRefused,
+		ErrRegistryUnavailable,
+		ErrRepositoryNotFound,
+		ErrTLSUntrusted,
+		ErrTagList,
+		ErrTagNotFound,
+		ErrThrottled,
+		ErrUnauthorized,
+	}
+}

@@ -1,0 +1,321 @@
+package remote
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest"
+)
+
+// wantBearer responds with a challenge until a request has the right token.
+func wantBearer(token, realm string) func(http.ResponseWriter, *http.Request) bool {
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Header.Get("Authorization") == "Bearer "+token {
+			return false
+		}
+		w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer realm=%q,service="reg",scope="repository:other:pull"`, realm))
+		w.WriteHeader(http.StatusUnauthorized)
+		return true
+	}
+}
+
+// keychain maps exact hosts to credentials.
+type keychain map[string]authn.AuthConfig
+
+func (k keychain) Resolve(r authn.Resource) (authn.Authenticator, error) {
+	if c, ok := k[r.String()]; ok {
+		return authn.FromConfig(c), nil
+	}
+	if c, ok := k[r.RegistryStr()]; ok {
+		return authn.FromConfig(c), nil
+	}
+	return authn.Anonymous, nil
+}
+
+func TestA08RedirectLosesCredentials(t *testing.T) {
+	f := ocitest.NewRegistry(t)
+	img := ocitest.Hello(t)
+	ref := f.Publish(t, img, "v1")
+	storage := ocitest.NewRegistry(t)
+	storage.Publish(t, img, "v1")
+	f.Fault = func(w http.ResponseWriter, r *http.Request) bool {
+		if user, password, _ := r.BasicAuth(); user != "me" || password != "secret" {
+			w.Header().Set("WWW-Authenticate", `Basic realm="x"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return true
+		}
+		if strings.Contains(r.URL.Path, "/blobs/") {
+			http.SetCookie(w, &http.Cookie{Name: "session", Value: "x", Secure: true, HttpOnly: true})
+			http.Redirect(w, r, storage.URL+r.URL.Path, http.StatusTemporaryRedirect)
+			return true
+		}
+		return false
+	}
+	r := testRemote(t, func(o *Options) {
+		o.Keychain = keychain{f.Host(): {Username: "me", Password: "secret"}, storage.Host(): {Username: "other", Password: "other"}}
+	})
+	if err := read(t, r, ref); err != nil {
+		t.Fatal(err)
+	}
+	if storage.Count("/blobs/") == 0 {
+		t.Fatal("the redirect was not followed")
+	}
+	for _, h := range storage.Headers {
+		if h.Get("Authorization") != "" || h.Get("Cookie") != "" {
+			t.Errorf("the other host got %v", h)
+		}
+	}
+}
+
+func TestA08RedirectLoops(t *testing.T) {
+	tests := map[string]func(n int) string{
+		"Circle": func(n int) string { return fmt.Sprintf("/v2/x/blobs/%d", n%2) },
+		"Long":   func(n int) string { return fmt.Sprintf("/v2/x/blobs/%d", n) },
+	}
+	for name, next := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := ocitest.NewRegistry(t)
+			ref := f.Publish(t, ocitest.Hello(t), "v1")
+			var n atomic.Int64
+			f.Fault = func(w http.ResponseWriter, r *http.Request) bool {
+				if !strings.Contains(r.URL.Path, "/blobs/") {
+					return false
+				}
+				http.Redirect(w, r, next(int(n.Add(1))), http.StatusFound)
+				return true
+			}
+			ocitest.WantCode(t, read(t, testRemote(t, nil), ref), ErrRegistryUnavailable)
+			if n.Load() > maxRedirects+1 {
+				t.Errorf("%d redirects were followed", n.Load())
+			}
+		})
+	}
+}
+
+func TestA09CredentialsForTheExactHost(t *testing.T) {
+	f := ocitest.NewRegistry(t)
+	f.Publish(t, ocitest.Hello(t), "v1")
+	f.Fault = func(w http.ResponseWriter, _ *http.Request) bool {
+		w.Header().Set("WWW-Authenticate", `Basic realm="x"`)
+		w.WriteHeader(http.StatusUnauthorized)
+		return true
+	}
+	host, port, _ := net.SplitHostPort(f.Host())
+	r := testRemote(t, func(o *Options) {
+		o.Lookup = loopbackNames
+		o.Keychain = keychain{
+			host: {Username: "me", Password: "secret"}, "localhost": {Username: "me", Password: "secret"},
+			"evil.localhost": {Username: "me", Password: "secret"},
+		}
+	})
+	for _, registry := range []string{f.Host(), "localhost:" + port, "evil.localhost:" + port} {
+		ocitest.WantCode(t, read(t, r, oci.MustParseReference(registry+"/acme/pkg:v1")), ErrUnauthorized)
+	}
+	for _, h := range f.Headers {
+		if h.Get("Authorization") != "" {
+			t.Errorf("the registry got %v", h)
+		}
+	}
+}
+
+func loopbackNames(context.Context, string) ([]netip.Addr, error) {
+	return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
+}
+
+func TestA10Tokens(t *testing.T) {
+	tests := map[string]struct {
+		status int
+		body   string
+		want   errcode.Code
+	}{
+		"HTML":        {http.StatusOK, "<html>log in</html>", ErrUnauthorized},
+		"NoToken":     {http.StatusOK, `{"expires_in":300}`, ErrUnauthorized},
+		"LineBreak":   {http.StatusOK, `{"token":"a\r\nX: y"}`, ErrUnauthorized},
+		"WrongToken":  {http.StatusOK, `{"token":"wrong"}`, ErrUnauthorized},
+		"Refused":     {http.StatusForbidden, `{}`, ErrUnauthorized},
+		"Broken":      {http.StatusBadGateway, ``, ErrRegistryUnavailable},
+		"TooMany":     {http.StatusTooManyRequests, ``, ErrThrottled},
+		"EndlessBody": {http.StatusOK, strings.Repeat(" ", maxToken+10) + `{"token":"good"}`, ErrUnauthorized},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := ocitest.NewRegistry(t)
+			ref := f.Publish(t, ocitest.Hello(t), "v1")
+			var asked atomic.Int64
+			tokens := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				asked.Add(1)
+				if user, password, _ := r.BasicAuth(); user != "me" || password != "secret-word" {
+					t.Errorf("credentials %q %q", user, password)
+				}
+				w.WriteHeader(tc.status)
+				_, _ = io.WriteString(w, tc.body)
+			}))
+			t.Cleanup(tokens.Close)
+			f.Fault = wantBearer("good", tokens.URL)
+			r := testRemote(t, func(o *Options) {
+				o.Keychain = keychain{f.Host(): {Username: "me", Password: "secret-word"}}
+			})
+			err := read(t, r, ref)
+			ocitest.WantCode(t, err, tc.want)
+			if strings.Contains(errcode.Message(err), "secret-word") {
+				t.Errorf("the secret is in %q", errcode.Message(err))
+			}
+			if asked.Load() > int64(2*r.opts.Attempts) {
+				t.Errorf("%d tokens were asked for", asked.Load())
+			}
+		})
+	}
+}
+
+// A token that expires during a download is requested once more.
+func TestA10TokenExpires(t *testing.T) {
+	f := ocitest.NewRegistry(t)
+	ref := f.Publish(t, ocitest.Hello(t), "v1")
+	var issued atomic.Int64
+	tokens := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if got := r.URL.Query().Get("scope"); got != "repository:acme/pkg:pull" {
+			t.Errorf("scope %q", got)
+		}
+		_, _ = fmt.Fprintf(w, `{"token":"t%d"}`, issued.Add(1))
+	}))
+	t.Cleanup(tokens.Close)
+	f.Fault = func(w http.ResponseWriter, r *http.Request) bool {
+		token := "t1"
+		if strings.Contains(r.URL.Path, "/blobs/") {
+			token = "t2"
+		}
+		return wantBearer(token, tokens.URL)(w, r)
+	}
+	if err := read(t, testRemote(t, nil), ref); err != nil {
+		t.Fatal(err)
+	}
+	if issued.Load() != 2 {
+		t.Errorf("%d tokens were asked for", issued.Load())
+	}
+}
+
+func TestA10RefreshToken(t *testing.T) {
+	f := ocitest.NewRegistry(t)
+	ref := f.Publish(t, ocitest.Hello(t), "v1")
+	tokens := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost || r.FormValue("grant_type") != "refresh_token" || r.FormValue("refresh_token") != "refresh" {
+			t.Errorf("%s %v", r.Method, r.Form)
+		}
+		_, _ = io.WriteString(w, `{"access_token":"good"}`)
+	}))
+	t.Cleanup(tokens.Close)
+	f.Fault = wantBearer("good", tokens.URL)
+	r := testRemote(t, func(o *Options) { o.Keychain = keychain{f.Host(): {IdentityToken: "refresh"}} })
+	if err := read(t, r, ref); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestA11AbsentAndRefusedDiffer(t *testing.T) {
+	f := ocitest.NewRegistry(t)
+	f.Publish(t, ocitest.Hello(t), "v1.0.0")
+	r := testRemote(t, nil)
+	ocitest.WantCode(t, read(t, r, f.Ref("sha256-abc.sig")), ErrTagNotFound)
+	f.Fault = func(w http.ResponseWriter, _ *http.Request) bool {
+		w.WriteHeader(http.StatusForbidden)
+		return true
+	}
+	ocitest.WantCode(t, read(t, r, f.Ref("sha256-abc.sig")), ErrUnauthorized)
+}
+
+func TestA18Proxy(t *testing.T) {
+	f := ocitest.NewRegistry(t)
+	img := ocitest.Hello(t)
+	f.Publish(t, img, "v1")
+	proxied := 0
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		proxied++
+		f.ServeNormally(w, r)
+	}))
+	t.Cleanup(proxy.Close)
+	r := testRemote(t, func(o *Options) {
+		o.Hosts = map[string]HostOptions{"registry.acme.test": {PlainHTTP: true}}
+		o.Proxy = func(*http.Request) (*url.URL, error) { return url.Parse(proxy.URL) }
+		o.Lookup = loopbackNames
+	})
+	if err := read(t, r, oci.MustParseReference("registry.acme.test/acme/pkg:v1")); err != nil {
+		t.Fatal(err)
+	}
+	if proxied == 0 {
+		t.Error("the proxy was not used")
+	}
+}
+
+func TestA19ClockSkewIsNamed(t *testing.T) {
+	f := ocitest.NewRegistry(t)
+	f.Fault = func(w http.ResponseWriter, _ *http.Request) bool {
+		w.WriteHeader(http.StatusForbidden)
+		return true
+	}
+	r := testRemote(t, func(o *Options) { o.Now = func() time.Time { return time.Now().Add(24 * time.Hour) } })
+	err := read(t, r, f.Ref("v1"))
+	ocitest.WantCode(t, err, ErrUnauthorized)
+	if !strings.Contains(err.Error(), "clock") {
+		t.Errorf("%v does not name the clock", err)
+	}
+}
+
+// Pull secrets of clusters can be for a part of a registry.
+func TestCredentialsForARepository(t *testing.T) {
+	f := ocitest.NewRegistry(t)
+	ref := f.Publish(t, ocitest.Hello(t), "v1")
+	f.Fault = func(w http.ResponseWriter, r *http.Request) bool {
+		if user, _, _ := r.BasicAuth(); user == "acme" {
+			return false
+		}
+		w.Header().Set("WWW-Authenticate", `Basic realm="x"`)
+		w.WriteHeader(http.StatusUnauthorized)
+		return true
+	}
+	r := testRemote(t, func(o *Options) {
+		o.Keychain = keychain{f.Host() + "/acme/pkg": {Username: "acme", Password: "x"}, f.Host(): {Username: "other", Password: "x"}}
+	})
+	if err := read(t, r, ref); err != nil {
+		t.Error(err)
+	}
+}
+
+// A registry that is an alias redirects to another one. The other one gets an anonymous
+// token and none of the alias's credentials.
+func TestRegistryThatRedirectsToAnother(t *testing.T) {
+	img := ocitest.Hello(t)
+	behind := ocitest.NewRegistry(t)
+	behind.Publish(t, img, "v1")
+	tokens := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "" {
+			t.Errorf("the token server got %v", r.Header)
+		}
+		_, _ = io.WriteString(w, `{"token":"everybody"}`)
+	}))
+	t.Cleanup(tokens.Close)
+	behind.Fault = wantBearer("everybody", tokens.URL)
+	front := ocitest.NewRegistry(t)
+	front.Fault = func(w http.ResponseWriter, r *http.Request) bool {
+		http.Redirect(w, r, behind.URL+r.URL.Path, http.StatusTemporaryRedirect)
+		return true
+	}
+	secret := authn.AuthConfig{Username: "me", Password: "secret"}
+	r := testRemote(t, func(o *Options) { o.Keychain = keychain{front.Host(): secret, behind.Host(): secret} })
+	if err := read(t, r, front.Ref("v1")); err != nil {
+		t.Fatal(err)
+	}
+}

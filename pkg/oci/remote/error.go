@@ -1,0 +1,206 @@
+package remote
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci/internal/text"
+)
+
+// ErrRegistryUnavailable is the failure of a registry that does not answer, or
+// answers with an error of its own.
+var ErrRegistryUnavailable = errcode.Code{
+	Name: "RegistryUnavailable", Class: errcode.Unavailable,
+	Cause: "A registry cannot be reached, is too slow, or answers with an error.",
+	Fix:   "Check the registry's name and the network, and try again.",
+}
+
+// ErrTLSUntrusted is the failure of a registry whose certificate or protocol is
+// not good enough.
+var ErrTLSUntrusted = errcode.Code{
+	Name: "TLSUntrusted", Class: errcode.Untrusted,
+	Cause: "The certificate of a registry is not trusted, not valid now or not for this host, or it does not speak TLS 1.2 or newer.",
+	Fix:   "Name the certificate of its authority with --ca-file HOST=FILE; only for a registry of your own, skip the check with --insecure-skip-tls-verify.",
+}
+
+// ErrThrottled is the failure of a request that the registry's rate limit rejects.
+var ErrThrottled = errcode.Code{
+	Name: "Throttled", Class: errcode.Unavailable,
+	Cause: "A registry refuses requests for a while because there were too many.",
+	Fix:   "Wait until the time in the message; registries often allow more to those who log in.",
+}
+
+// ErrRefused is the failure of a request that a registry does not accept.
+var ErrRefused = errcode.Code{
+	Name: "RegistryRefused", Class: errcode.Invalid,
+	Cause: "A registry does not accept the request or the content.",
+	Fix:   "Read the registry's own words in the message.",
+}
+
+// networkError classifies why there is no answer.
+func (s *session) networkError(ctx context.Context, err error, what string) error {
+	switch {
+	case errcode.Known(err):
+		return err
+	case errors.Is(ctx.Err(), context.Canceled):
+		return fmt.Errorf("cannot %s: %w", what, context.Cause(ctx))
+	case isTLS(err):
+		return ErrTLSUntrusted.New(s.tlsReason(err), "cannot %s: registry %s is not trusted", what, s.host)
+	case errors.Is(err, context.DeadlineExceeded):
+		return ErrRegistryUnavailable.New(nil, "cannot %s: registry %s is too slow", what, s.host)
+	}
+	why := s.opts.Health.pausing(s.scheme+"://"+s.host, reason(err))
+	if s.scheme == "http" && strings.Contains(err.Error(), "malformed HTTP response") {
+		why = s.tlsHint()
+	}
+	return ErrRegistryUnavailable.New(why, "cannot %s: registry %s cannot be reached", what, s.host)
+}
+
+// canPass reports whether a failure of the network may go away by itself.
+func canPass(err error) bool {
+	var dns *net.DNSError
+	var wait *retryAfterError
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), isTLS(err), errors.As(err, &wait):
+		return false
+	case errcode.Known(err):
+		return errors.Is(err, ErrRegistryUnavailable) && !strings.Contains(err.Error(), "redirects")
+	case errors.As(err, &dns):
+		return !dns.IsNotFound
+	}
+	return true
+}
+
+// reason returns a description of the most common network errors, without the parts that
+// differ between connections.
+func reason(err error) error {
+	var dns *net.DNSError
+	var op *net.OpError
+	switch {
+	case errors.As(err, &dns) && dns.IsNotFound:
+		return fmt.Errorf("there is no host %s", dns.Name)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("it closed the connection")
+	case errors.As(err, &op) && op.Source != nil:
+		return &net.OpError{Op: op.Op, Net: op.Net, Addr: op.Addr, Err: op.Err}
+	}
+	return err
+}
+
+func isTLS(err error) bool {
+	var (
+		record    tls.RecordHeaderError
+		alert     tls.AlertError
+		verify    *tls.CertificateVerificationError
+		authority x509.UnknownAuthorityError
+		invalid   x509.CertificateInvalidError
+		host      x509.HostnameError
+	)
+	return errors.As(err, &record) || errors.As(err, &alert) || errors.As(err, &verify) ||
+		errors.As(err, &authority) || errors.As(err, &invalid) || errors.As(err, &host) ||
+		strings.Contains(err.Error(), "tls: ") || strings.Contains(err.Error(), "server gave HTTP response to HTTPS client")
+}
+
+// tlsReason mentions the clock if the time is outside of the certificate's validity.
+func (s *session) tlsReason(err error) error {
+	var invalid x509.CertificateInvalidError
+	if errors.As(err, &invalid) && invalid.Reason == x509.Expired && invalid.Cert != nil {
+		return fmt.Errorf("its certificate is valid from %s to %s, and the clock of this machine says %s",
+			invalid.Cert.NotBefore.UTC().Format(time.RFC3339), invalid.Cert.NotAfter.UTC().Format(time.RFC3339), s.opts.Now().UTC().Format(time.RFC3339))
+	}
+	var record tls.RecordHeaderError
+	if errors.As(err, &record) || strings.Contains(err.Error(), "server gave HTTP response") {
+		return fmt.Errorf("it does not speak TLS; use plain HTTP with --insecure %s if that is meant", s.host)
+	}
+	return err
+}
+
+// skew returns an error for a clock difference, which invalidates tokens.
+func (s *session) skew(resp *http.Response) error {
+	const much = 5 * time.Minute
+	at, err := http.ParseTime(resp.Header.Get("Date"))
+	if err != nil {
+		return nil
+	}
+	if d := s.opts.Now().Sub(at); d > much || d < -much {
+		return fmt.Errorf("the clock of this machine differs from the registry's by %s", d.Abs().Round(time.Second))
+	}
+	return nil
+}
+
+// statusError classifies an answer that is not the expected one. It reads the
+// body; the caller closes it.
+func (s *session) statusError(resp *http.Response, what string) error {
+	why := registryWords(resp)
+	// The answer to a HEAD request has no words: 400 is all that a TLS server sends.
+	if errors.Is(why, errSpeaksTLS) || why == nil && resp.StatusCode == http.StatusBadRequest && s.scheme == "http" {
+		why = s.tlsHint()
+	}
+	switch code := resp.StatusCode; {
+	case code == http.StatusUnauthorized, code == http.StatusForbidden:
+		return ErrUnauthorized.New(errors.Join(why, s.skew(resp)), "cannot %s: registry %s refuses access", what, s.host)
+	case code == http.StatusTooManyRequests, code == http.StatusServiceUnavailable:
+		if err := s.throttled(what); err != nil {
+			return err
+		}
+		if code == http.StatusServiceUnavailable {
+			return ErrRegistryUnavailable.New(why, "cannot %s: registry %s answered %d", what, s.host, code)
+		}
+		return ErrThrottled.New(why, "cannot %s: registry %s is throttled", what, s.host)
+	case code >= http.StatusInternalServerError, code == http.StatusRequestTimeout:
+		return ErrRegistryUnavailable.New(why, "cannot %s: registry %s answered %d", what, s.host, code)
+	case code >= http.StatusMultipleChoices && code < http.StatusBadRequest:
+		return ErrRefused.New(why, "cannot %s: registry %s redirects where it may not (%d)", what, s.host, code)
+	}
+	return ErrRefused.New(why, "cannot %s: registry %s answered %d", what, s.host, resp.StatusCode)
+}
+
+// tlsHint returns the probable reason why a registry does not understand plain HTTP.
+func (s *session) tlsHint() error {
+	return fmt.Errorf("%w; if so, name the authority of its certificate with --ca-file %s=FILE", errSpeaksTLS, s.host)
+}
+
+// errSpeaksTLS is the answer of a TLS server to a request in plain HTTP.
+var errSpeaksTLS = errors.New("it was contacted in plain HTTP, as loopback registries are by default, and seems to speak TLS")
+
+// registryWords returns the errors in a registry's response (OCI distribution
+// specification, "Error Codes"), without characters that could affect a terminal.
+func registryWords(resp *http.Response) error {
+	const most = 64 << 10
+	var body struct {
+		Errors []struct {
+			Code    string `json:"code"`
+			Message string `json:"message"`
+		} `json:"errors"`
+	}
+	data, err := io.ReadAll(io.LimitReader(resp.Body, most))
+	if err != nil || json.Unmarshal(data, &body) != nil || len(body.Errors) == 0 {
+		if strings.Contains(string(data), "HTTP request to an HTTPS server") {
+			return errSpeaksTLS
+		}
+		return nil
+	}
+	first := body.Errors[0]
+	return errors.New(text.ClipTo(printable(strings.Trim(first.Code+": "+first.Message, ": ")), maxMessage))
+}
+
+// printable leaves out control characters.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,188 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/internal/assembly"
+	"github.com/xpkg-dev/xpkg/pkg/oci/internal/text"
+)
+
+// Push uploads an artifact to a repository, the root last and under the tag of the
+// reference, so a tag never refers to an incomplete artifact. It skips content that the
+// repository has. It returns the digest of the root, and fails before the first upload if
+// the reference has a different digest.
+func (r *Client) Push(ctx context.Context, ref oci.Reference, a oci.Artifact) (oci.Digest, error) {
+	root := a.Root()
+	if !ref.Digest.IsZero() && ref.Digest != root.Digest {
+		return oci.Digest{}, oci.ErrInvalidReference.New(nil, "%s cannot be pushed as %s", root.Digest, ref).
+			WithDo("Push to a tag, or leave the digest out.")
+	}
+	p := pusher{remote: r, s: r.session(ref.Host()), ref: ref, artifact: a, root: root.Digest}
+	err := oci.Walk(ctx, a, r.opts.Limits, p.visit)
+	return root.Digest, err
+}
+
+// To is a repository, with the tag of the reference if it has one.
+func (r *Client) To(ref oci.Reference) oci.Destination { return repository{r, ref} }
+
+type repository struct {
+	remote *Client
+	ref    oci.Reference
+}
+
+func (d repository) Write(ctx context.Context, a oci.Artifact) (oci.Digest, error) {
+	return d.remote.Push(ctx, d.ref, a)
+}
+
+const pushActions = "pull,push"
+
+type pusher struct {
+	remote   *Client
+	s        *session
+	ref      oci.Reference
+	artifact oci.Artifact
+	root     oci.Digest
+}
+
+func (p *pusher) visit(ctx context.Context, d oci.Descriptor, raw []byte) error {
+	if raw != nil {
+		return p.manifest(ctx, d, raw)
+	}
+	return p.blob(ctx, d)
+}
+
+func (p *pusher) manifest(ctx context.Context, d oci.Descriptor, raw []byte) error {
+	target := d.Digest.String()
+	if d.Digest == p.root && p.ref.Tag != "" {
+		target = p.ref.Tag
+	}
+	mediaType := d.MediaType
+	if mediaType == "" {
+		doc, err := oci.ParseDocument(raw, "", p.remote.opts.Limits)
+		if err != nil {
+			return err
+		}
+		mediaType = doc.MediaType
+	}
+	resp, err := p.call(ctx, call{
+		method: http.MethodPut, url: p.s.url("/v2/" + p.ref.RepositoryPath() + "/manifests/" + target),
+		header: http.Header{"Content-Type": {string(mediaType)}},
+		body:   assembly.BytesSource(raw), size: int64(len(raw)),
+		what: "push the manifest of " + p.ref.String(),
+	}, http.StatusCreated, http.StatusOK)
+	if err != nil {
+		return err
+	}
+	if got := resp.Header.Get("Docker-Content-Digest"); got != "" && got != d.Digest.String() {
+		return oci.ErrDigestMismatch.New(nil, "registry %s stored %s as %q", p.s.host, d.Digest, text.Clip(got)).
+			WithDo("Do not use what was pushed: the registry changes content.")
+	}
+	return nil
+}
+
+// blob uploads content in one piece. An upload that fails is begun anew, since a
+// session that was interrupted is in a state that registries do not agree on.
+func (p *pusher) blob(ctx context.Context, d oci.Descriptor) error {
+	what := "push " + d.Digest.Short() + " to " + p.ref.Name()
+	there, err := p.call(ctx, call{method: http.MethodHead, url: p.s.url("/v2/" + p.ref.RepositoryPath() + "/blobs/" + d.Digest.String()), what: what}, http.StatusOK, http.StatusNotFound)
+	if err != nil {
+		return err
+	}
+	if there.StatusCode == http.StatusOK {
+		return nil
+	}
+	for attempt := 1; ; attempt++ {
+		err := p.upload(ctx, d, what)
+		if err == nil || attempt >= p.s.opts.Attempts || !errors.Is(err, ErrRegistryUnavailable) || ctx.Err() != nil {
+			return err
+		}
+		if err := p.s.opts.Sleep(ctx, p.s.backoff(attempt)); err != nil {
+			return p.s.networkError(ctx, err, what)
+		}
+	}
+}
+
+func (p *pusher) upload(ctx context.Context, d oci.Descriptor, what string) error {
+	start := p.s.url("/v2/" + p.ref.RepositoryPath() + "/blobs/uploads/")
+	begun, err := p.call(ctx, call{method: http.MethodPost, url: start, what: what}, http.StatusAccepted)
+	if err != nil {
+		return err
+	}
+	location, err := start.Parse(begun.Header.Get("Location"))
+	if err != nil || begun.Header.Get("Location") == "" {
+		return ErrRefused.New(nil, "cannot %s: registry %s does not say where to", what, p.s.host)
+	}
+	ctx, cancel := p.s.deadline(ctx, d.Size)
+	defer cancel()
+	resp, err := p.s.once(ctx, call{
+		method: http.MethodPut, url: withDigest(location, d.Digest), repository: p.ref.RepositoryPath(), actions: pushActions, what: what,
+		header: http.Header{"Content-Type": {"application/octet-stream"}}, size: d.Size,
+		body: func(ctx context.Context) (io.ReadCloser, error) { return p.open(ctx, d) },
+	})
+	if err != nil {
+		return err
+	}
+	defer drain(resp)
+	if resp.StatusCode != http.StatusCreated && resp.StatusCode != http.StatusNoContent {
+		return p.s.statusError(resp, what)
+	}
+	return nil
+}
+
+// open verifies content while it is sent: the last bytes of content that is wrong
+// are never sent, so no registry can take it.
+func (p *pusher) open(ctx context.Context, d oci.Descriptor) (io.ReadCloser, error) {
+	r, err := p.artifact.Open(ctx, d)
+	if err != nil {
+		return nil, err
+	}
+	return p.s.progress(readCloser{oci.VerifyReader(r, d), r}, d, true), nil
+}
+
+type readCloser struct {
+	io.Reader
+	io.Closer
+}
+
+// call sends a small request and closes the response.
+func (p *pusher) call(ctx context.Context, c call, expected ...int) (*http.Response, error) {
+	c.repository, c.actions = p.ref.RepositoryPath(), pushActions
+	ctx, cancel := p.s.deadline(ctx, c.size)
+	defer cancel()
+	resp, err := p.s.do(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	defer drain(resp)
+	for _, status := range expected {
+		if resp.StatusCode == status {
+			return resp, nil
+		}
+	}
+	return nil, p.s.statusError(resp, c.what)
+}
+
+// once sends a request without retries.
+func (s *session) once(ctx context.Context, c call) (*http.Response, error) {
+	resp, err := s.authorized(ctx, c)
+	if err == nil {
+		return resp, nil
+	}
+	if errors.Is(err, context.Canceled) && ctx.Err() == nil {
+		err = errors.New("the registry ended the upload")
+	}
+	return nil, s.networkError(ctx, err, c.what)
+}
+
+func withDigest(location *url.URL, d oci.Digest) *url.URL {
+	u := *location
+	query := u.Query()
+	query.Set("digest", d.String())
+	u.RawQuery = query.Encode()
+	return &u
+}

@@ -1,0 +1,176 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/registry"
+
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/internal/assembly"
+	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest"
+)
+
+// faultyTarget is a foreign registry behind a fault.
+func faultyTarget(t *testing.T, fault func(w http.ResponseWriter, r *http.Request) bool) *ocitest.Registry {
+	t.Helper()
+	f := ocitest.NewRegistry(t)
+	target := registry.New(registry.Logger(ocitest.Quiet))
+	f.Fault = func(w http.ResponseWriter, r *http.Request) bool {
+		if !fault(w, r) {
+			target.ServeHTTP(w, r)
+		}
+		return true
+	}
+	return f
+}
+
+func TestPushRetriesUploads(t *testing.T) {
+	var broken atomic.Int64
+	f := faultyTarget(t, func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodPut || !strings.Contains(r.URL.Path, "/blobs/uploads/") || broken.Add(1) > 2 {
+			return false
+		}
+		_, _ = io.CopyN(io.Discard, r.Body, 10)
+		w.WriteHeader(http.StatusBadGateway)
+		return true
+	})
+	img := ocitest.Hello(t)
+	r := testRemote(t, nil)
+	ref := f.Ref("v1")
+	if _, err := r.Push(t.Context(), ref, img); err != nil {
+		t.Fatal(err)
+	}
+	if got, _, err := fetchYAML(t.Context(), r, newStore(t), ref); err != nil || string(got) != ocitest.HelloYAML {
+		t.Errorf("%q %v", got, err)
+	}
+}
+
+func TestPushFailures(t *testing.T) {
+	manifests := func(w http.ResponseWriter, r *http.Request, status int, body string) bool {
+		if r.Method != http.MethodPut || !strings.Contains(r.URL.Path, "/manifests/") {
+			return false
+		}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+		return true
+	}
+	tests := map[string]struct {
+		fault func(w http.ResponseWriter, r *http.Request) bool
+		want  errcode.Code
+		words string
+	}{
+		"Refused": {func(w http.ResponseWriter, r *http.Request) bool {
+			return manifests(w, r, http.StatusBadRequest, `{"errors":[{"code":"MANIFEST_INVALID","message":"too \u001b[31mred"}]}`)
+		}, ErrRefused, "MANIFEST_INVALID: too [31mred"},
+		"Denied": {func(w http.ResponseWriter, r *http.Request) bool {
+			return manifests(w, r, http.StatusForbidden, `{}`)
+		}, ErrUnauthorized, ""},
+		"StoresSomethingElse": {func(w http.ResponseWriter, r *http.Request) bool {
+			if r.Method == http.MethodPut {
+				w.Header().Set("Docker-Content-Digest", ocitest.EmptyDigest)
+			}
+			return manifests(w, r, http.StatusCreated, "")
+		}, oci.ErrDigestMismatch, ""},
+		"NoLocation": {func(w http.ResponseWriter, r *http.Request) bool {
+			if r.Method == http.MethodPost {
+				w.WriteHeader(http.StatusAccepted)
+			}
+			return r.Method == http.MethodPost
+		}, ErrRefused, ""},
+		"UploadElsewhere": {func(w http.ResponseWriter, r *http.Request) bool {
+			if r.Method == http.MethodPost {
+				w.Header().Set("Location", "http://169.254.169.254/upload")
+				w.WriteHeader(http.StatusAccepted)
+			}
+			return r.Method == http.MethodPost
+		}, ErrForbiddenAddress, ""},
+		"RedirectedUpload": {func(w http.ResponseWriter, r *http.Request) bool {
+			if r.Method == http.MethodPut {
+				http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
+			}
+			return r.Method == http.MethodPut
+		}, ErrRefused, "redirects"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := faultyTarget(t, tc.fault)
+			_, err := testRemote(t, nil).Push(t.Context(), f.Ref("v1"), ocitest.Hello(t))
+			ocitest.WantCode(t, err, tc.want)
+			if !strings.Contains(err.Error(), tc.words) {
+				t.Errorf("%q does not say %q", err, tc.words)
+			}
+		})
+	}
+}
+
+func TestProgress(t *testing.T) {
+	var last [2]Transfer
+	r := testRemote(t, func(o *Options) {
+		o.Progress = func(p Transfer) {
+			if p.Upload {
+				last[0] = p
+			} else {
+				last[1] = p
+			}
+		}
+	})
+	ref := oci.MustParseReference(ocitest.MemoryRegistry(t) + "/acme/pkg:v1")
+	_, err := r.Push(t.Context(), ref, ocitest.Hello(t))
+	ocitest.Must(t, err)
+	ocitest.Must(t, read(t, r, ref))
+	for _, p := range last {
+		if p.Total == 0 || p.Done != p.Total || p.Digest.IsZero() {
+			t.Errorf("%+v", p)
+		}
+	}
+}
+
+// A machine without a registry reads packages from its store.
+func TestStoreWithoutNetwork(t *testing.T) {
+	store := newStore(t)
+	index := ocitest.TwoPlatforms(t)
+	ocitest.Must(t, store.Add(t.Context(), index, oci.Limits{}))
+	a, err := store.Artifact(t.Context(), index.Digest(), oci.Limits{})
+	ocitest.Must(t, err)
+	m, err := oci.FindManifest(t.Context(), a, oci.Platform{OS: "linux", Architecture: "arm64"}, oci.Limits{})
+	ocitest.Must(t, err)
+	got, err := store.PackageYAML(t.Context(), m, oci.Limits{})
+	if err != nil || !strings.HasSuffix(string(got), "# arm64\n") {
+		t.Errorf("%q %v", got, err)
+	}
+	_, err = store.Artifact(t.Context(), oci.DigestOf(nil), oci.Limits{})
+	ocitest.WantCode(t, err, oci.ErrBlobNotFound)
+}
+
+// Content that does not match its digest does not reach a registry.
+func TestPushVerifies(t *testing.T) {
+	img := ocitest.Hello(t)
+	m, err := img.Manifest()
+	ocitest.Must(t, err)
+	layer := m.Layers[0]
+	damaged := &assembly.Assembly{Desc: img.Root(), Parts: []oci.Artifact{img}}
+	damaged.Add(layer.Digest, func(ctx context.Context) (io.ReadCloser, error) {
+		r, err := img.Open(ctx, layer)
+		if err != nil {
+			return nil, err
+		}
+		data, err := io.ReadAll(r)
+		data[len(data)/2] ^= 1
+		return io.NopCloser(bytes.NewReader(data)), errors.Join(err, r.Close())
+	})
+	host := ocitest.MemoryRegistry(t)
+	r := testRemote(t, nil)
+	ref := oci.MustParseReference(host + "/acme/pkg:v1")
+	_, err = r.Push(t.Context(), ref, damaged)
+	ocitest.WantCode(t, err, oci.ErrDigestMismatch)
+	_, err = r.Resolve(t.Context(), ref)
+	ocitest.WantCode(t, err, ErrTagNotFound)
+}

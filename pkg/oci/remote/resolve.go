@@ -1,0 +1,181 @@
+package remote
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/internal/spelling"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/internal/text"
+)
+
+// ErrTagNotFound is the failure of a tag that a repository does not have.
+var ErrTagNotFound = errcode.Code{
+	Name: "TagNotFound", Class: errcode.NotFound,
+	Cause: "The repository has no such tag, or there is no such repository.",
+	Fix:   "Check the spelling of the repository and the tag.",
+}
+
+// manifestTypes are the accepted media types of a manifest, in order of preference.
+var manifestTypes = []oci.MediaType{
+	oci.MediaTypeOCIManifest, oci.MediaTypeDockerManifest, oci.MediaTypeOCIIndex, oci.MediaTypeDockerList,
+}
+
+// Resolve returns the current digest of a reference. For a reference with a digest it
+// makes no request, and the descriptor has only the digest. Otherwise it sends a HEAD,
+// which most registries do not count as a pull, and a GET if the HEAD fails or is
+// incomplete.
+//
+// Resolve once for each decision and use the digest from then on: a tag can change at any
+// time.
+func (r *Client) Resolve(ctx context.Context, ref oci.Reference) (oci.Descriptor, error) {
+	if !ref.Digest.IsZero() {
+		return oci.Descriptor{Digest: ref.Digest}, nil
+	}
+	if ref.Tag == "" {
+		return oci.Descriptor{}, oci.ErrInvalidReference.New(nil, "reference %s has neither a tag nor a digest", ref)
+	}
+	s := r.session(ref.Host())
+	c := s.manifestCall(ref, http.MethodHead)
+	c.what = "resolve " + ref.String()
+	ans, err := s.read(ctx, c, r.opts.Limits.Manifest)
+	switch {
+	case err == nil:
+		if d, ok := headDescriptor(ans.Header); ok {
+			return d, nil
+		}
+	case ans.Response == nil, errors.Is(err, ErrThrottled), errors.Is(err, ErrRegistryUnavailable):
+		return oci.Descriptor{}, err
+	case ans.StatusCode == http.StatusNotFound:
+		return oci.Descriptor{}, r.notFound(ctx, ref)
+	}
+	_, d, err := r.getManifest(ctx, ref)
+	return d, err
+}
+
+// Exists checks that a registry has the manifest of a reference with a digest, and
+// fetches no other content. It fails with ManifestNotFound otherwise.
+func (r *Client) Exists(ctx context.Context, ref oci.Reference) error {
+	if ref.Digest.IsZero() {
+		return oci.ErrInvalidReference.New(nil, "reference %s has no digest to look for", ref)
+	}
+	_, _, err := r.getManifest(ctx, ref)
+	return err
+}
+
+// headDescriptor parses the response to a HEAD. It returns false if the response is
+// incomplete.
+func headDescriptor(h http.Header) (oci.Descriptor, bool) {
+	digest, err := oci.ParseDigest(h.Get("Docker-Content-Digest"))
+	mediaType := contentType(h)
+	if err != nil || !slices.Contains(manifestTypes, mediaType) {
+		return oci.Descriptor{}, false
+	}
+	size, err := strconv.ParseInt(h.Get("Content-Length"), 10, 64)
+	if err != nil || size <= 0 {
+		return oci.Descriptor{}, false
+	}
+	return oci.Descriptor{MediaType: mediaType, Digest: digest, Size: size}, true
+}
+
+// getManifest returns a manifest or index with its computed descriptor. If the reference
+// has a digest, the bytes are verified against it.
+func (r *Client) getManifest(ctx context.Context, ref oci.Reference) ([]byte, oci.Descriptor, error) {
+	s := r.session(ref.Host())
+	ans, err := s.read(ctx, s.manifestCall(ref, http.MethodGet), r.opts.Limits.Manifest)
+	if ans.Response != nil && ans.StatusCode == http.StatusNotFound {
+		return nil, oci.Descriptor{}, r.notFound(ctx, ref)
+	}
+	if err != nil {
+		return nil, oci.Descriptor{}, err
+	}
+	d := oci.Descriptor{MediaType: contentType(ans.Header), Digest: oci.DigestOf(ans.body), Size: int64(len(ans.body))}
+	if !ref.Digest.IsZero() && d.Digest != ref.Digest {
+		return nil, oci.Descriptor{}, oci.ErrDigestMismatch.New(nil, "registry %s answered with %s when it was asked for %s", ref.Registry, d.Digest, ref.Digest)
+	}
+	if claimed := ans.Header.Get("Docker-Content-Digest"); ref.Digest.IsZero() && claimed != "" && claimed != d.Digest.String() {
+		return nil, oci.Descriptor{}, oci.ErrDigestMismatch.New(nil, "registry %s sent %s and called it %q", ref.Registry, d.Digest, text.Clip(claimed))
+	}
+	return ans.body, d, checkManifestType(ref, d.MediaType)
+}
+
+// checkManifestType distinguishes manifests of other kinds from responses that are not
+// manifests.
+func checkManifestType(ref oci.Reference, t oci.MediaType) error {
+	switch {
+	case slices.Contains(manifestTypes, t):
+		return nil
+	case oci.IsDockerSchema1(t):
+		return oci.ErrNotAPackage.New(nil, "%s is of Docker schema 1, which does not protect its content", ref)
+	case strings.HasPrefix(string(t), "application/vnd."):
+		return oci.ErrNotAPackage.New(nil, "%s is %q, which is not an image", ref, text.Clip(string(t)))
+	}
+	return oci.ErrUnexpectedMediaType.New(nil, "registry %s answered with %q instead of a manifest", ref.Registry, text.Clip(string(t)))
+}
+
+func (s *session) manifestCall(ref oci.Reference, method string) call {
+	accept := make([]string, 0, len(manifestTypes))
+	for _, t := range manifestTypes {
+		accept = append(accept, string(t))
+	}
+	return call{
+		method:     method,
+		url:        s.url("/v2/" + ref.RepositoryPath() + "/manifests/" + ref.Identifier()),
+		header:     http.Header{"Accept": {strings.Join(accept, ", ")}},
+		repository: ref.RepositoryPath(), actions: "pull",
+		what: "read the manifest of " + ref.String(),
+	}
+}
+
+// contentType is the media type of an answer, without parameters.
+func contentType(h http.Header) oci.MediaType {
+	t, _, _ := strings.Cut(h.Get("Content-Type"), ";")
+	return oci.MediaType(strings.TrimSpace(t))
+}
+
+// notFound returns an error that names the missing content and, for a tag, similar tags.
+func (r *Client) notFound(ctx context.Context, ref oci.Reference) error {
+	if !ref.Digest.IsZero() {
+		return oci.ErrManifestNotFound.New(nil, "there is no %s in %s", ref.Digest, ref.Name())
+	}
+	failed := ErrTagNotFound.New(nil, "there is no tag %q in %s", ref.Tag, ref.Name())
+	tags, err := r.tagPage(ctx, ref)
+	if err != nil {
+		if errors.Is(err, ErrRepositoryNotFound) {
+			failed.Why = fmt.Errorf("there is no such repository")
+		}
+		return failed
+	}
+	if near := nearest(ref.Tag, tags); len(near) > 0 {
+		return failed.WithDo("Use a tag that is there, such as %s.", strings.Join(near, ", "))
+	}
+	return failed
+}
+
+// nearest returns the few tags that are most similar to one, the most similar first.
+func nearest(tag string, tags []string) []string {
+	const most = 3
+	type candidate struct {
+		tag      string
+		distance int
+	}
+	candidates := make([]candidate, 0, len(tags))
+	for _, t := range tags {
+		candidates = append(candidates, candidate{t, spelling.Distance(tag, t)})
+	}
+	slices.SortFunc(candidates, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(b.tag, a.tag))
+	})
+	near := make([]string, 0, most)
+	for _, c := range candidates[:min(most, len(candidates))] {
+		near = append(near, c.tag)
+	}
+	return near
+}

@@ -1,0 +1,161 @@
+package remote
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+)
+
+// session is the state of one registry host.
+type session struct {
+	opts   *Options
+	host   string
+	scheme string
+	guard  *dialPolicy
+	// own reaches the host itself, other the hosts that it names.
+	own, other http.RoundTripper
+	named      func(host string) *session
+
+	mu sync.Mutex
+	// tokens are Authorization headers by scope.
+	tokens map[string]string
+	// until is the end of the host's Retry-After, and tokensUntil of the token server's.
+	until, tokensUntil time.Time
+}
+
+func newSession(opts *Options, host string, named func(string) *session) *session {
+	s := &session{opts: opts, host: host, scheme: schemeOf(opts, host), guard: newDialPolicy(opts, host), named: named, tokens: map[string]string{}}
+	if opts.Transport != nil {
+		s.own, s.other = opts.Transport, opts.Transport
+		return s
+	}
+	h := opts.Hosts[host]
+	own := s.transport(h)
+	own.DialContext = s.guard.dialHome
+	// Hosts that the registry names are always verified, with the registry's own roots:
+	// the token server of a private registry has a certificate of the same CA.
+	other := s.transport(HostOptions{RootCAs: h.RootCAs})
+	other.DialContext = s.guard.dialOther
+	s.own, s.other = learningTransport{own, s.guard}, other
+	return s
+}
+
+// schemeOf decides once between HTTP and HTTPS; no answer changes it.
+func schemeOf(opts *Options, host string) string {
+	h, configured := opts.Hosts[host]
+	if h.PlainHTTP || (!configured && isLoopbackHost(host)) {
+		return "http"
+	}
+	return "https"
+}
+
+func (s *session) transport(h HostOptions) *http.Transport {
+	roots := h.RootCAs
+	if roots == nil {
+		roots = s.opts.RootCAs
+	}
+	return &http.Transport{
+		Proxy: s.guard.proxy,
+		TLSClientConfig: &tls.Config{
+			MinVersion: tls.VersionTLS12, RootCAs: roots, Time: s.opts.Now,
+			InsecureSkipVerify: h.SkipVerify, //nolint:gosec // Only where the user asks for it, host by host.
+		},
+		ForceAttemptHTTP2:      true,
+		DisableCompression:     true,
+		MaxIdleConnsPerHost:    50,
+		IdleConnTimeout:        90 * time.Second,
+		TLSHandshakeTimeout:    10 * time.Second,
+		ResponseHeaderTimeout:  s.opts.Patience,
+		ExpectContinueTimeout:  time.Second,
+		MaxResponseHeaderBytes: 256 << 10,
+	}
+}
+
+func (s *session) close() {
+	for _, t := range []http.RoundTripper{s.own, s.other} {
+		if t, ok := t.(interface{ CloseIdleConnections() }); ok {
+			t.CloseIdleConnections()
+		}
+	}
+}
+
+// url is the address of a path of the registry's API.
+func (s *session) url(path string) *url.URL {
+	return &url.URL{Scheme: s.scheme, Host: s.host, Path: path}
+}
+
+// isHome reports whether a URL leads to the registry itself: same scheme, same
+// host, same port.
+func (s *session) isHome(u *url.URL) bool { return u.Scheme == s.scheme && u.Host == s.host }
+
+// transportFor returns the transport for a URL, and rejects URLs that must not be
+// followed.
+func (s *session) transportFor(u *url.URL) (http.RoundTripper, error) {
+	if s.isHome(u) {
+		return s.own, nil
+	}
+	if u.Scheme != "https" && !(u.Scheme == "http" && s.scheme == "http") {
+		return nil, ErrForbiddenAddress.New(nil, "registry %s sent its client to %q without TLS", s.host, u.Scheme+"://"+u.Host).
+			WithDo("Do not trust the registry, or the network between: an answer has been changed.")
+	}
+	if u.User != nil || u.Host == "" {
+		return nil, ErrForbiddenAddress.New(nil, "registry %s sent its client to an address that is not well formed", s.host)
+	}
+	if _, configured := s.opts.Hosts[u.Host]; configured {
+		if named := s.named(u.Host); named.scheme == u.Scheme {
+			return named.own, nil
+		}
+	}
+	if err := s.guard.checkURL(u); err != nil {
+		return nil, err
+	}
+	return s.other, nil
+}
+
+// deadline bounds the time that a call with all its attempts may take to move
+// size bytes.
+func (s *session) deadline(ctx context.Context, size int64) (context.Context, context.CancelFunc) {
+	patience := time.Duration(s.opts.Attempts) * s.opts.Patience
+	return context.WithTimeout(ctx, patience+time.Duration(size/s.opts.MinRate)*time.Second)
+}
+
+// answer is the whole of a small answer.
+type answer struct {
+	*http.Response
+	body []byte
+}
+
+// read sends a request and returns a response of at most most bytes. For a status other
+// than 200 it returns the response with a closed body and the error of statusError.
+func (s *session) read(ctx context.Context, c call, most int64) (answer, error) {
+	ctx, cancel := s.deadline(ctx, most)
+	defer cancel()
+	resp, err := s.do(ctx, c)
+	if err != nil {
+		return answer{}, err
+	}
+	defer drain(resp)
+	if resp.StatusCode != http.StatusOK {
+		return answer{Response: resp}, s.statusError(resp, c.what)
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, most+1))
+	if err != nil {
+		return answer{}, s.networkError(ctx, err, c.what)
+	}
+	if int64(len(body)) > most {
+		return answer{}, oci.ErrManifestTooLarge.New(nil, "cannot %s: the answer has more than %d bytes (--max-manifest-size)", c.what, most)
+	}
+	return answer{resp, body}, nil
+}
+
+// drain lets the connection be used again, as far as that is cheap.
+func drain(resp *http.Response) {
+	_, _ = io.CopyN(io.Discard, resp.Body, 64<<10)
+	_ = resp.Body.Close()
+}

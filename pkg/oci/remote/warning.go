@@ -1,0 +1,31 @@
+package remote
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/pkg/oci/internal/text"
+)
+
+// maxMessage bounds a message of a registry, which can hold a command to run.
+const maxMessage = 600
+
+// maxWarnings bounds the warnings of one answer that are passed on.
+const maxWarnings = 20
+
+// warnings returns the warnings in the headers of an answer. Other values of the
+// header, which caches add, have other codes than 299 or name an agent.
+func warnings(h http.Header) []string {
+	var texts []string
+	for _, value := range h.Values("Warning") {
+		quoted, ok := strings.CutPrefix(value, "299 - ")
+		if !ok || len(texts) == maxWarnings {
+			continue
+		}
+		if message, err := strconv.Unquote(quoted); err == nil && message != "" {
+			texts = append(texts, text.ClipTo(printable(message), maxMessage))
+		}
+	}
+	return texts
+}

@@ -1,0 +1,283 @@
+package oci
+
+import (
+	"archive/tar"
+	"errors"
+	"io"
+	"path"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci/internal/tarfile"
+	"github.com/xpkg-dev/xpkg/pkg/oci/internal/text"
+)
+
+// ErrNoPackageYAML is the failure of an image without package.yaml in its root.
+var ErrNoPackageYAML = errcode.Code{
+	Name: "NoPackageYAML", Class: errcode.Invalid,
+	Cause: "There is no file package.yaml in the root of the base layer, or of the image when no layer is annotated as the base.",
+	Fix:   "Check that the reference names a package; build it with xpkg build.",
+}
+
+// ErrNotRegularFile is the failure of a package.yaml that is a link, a directory,
+// a device or a sparse file.
+var ErrNotRegularFile = errcode.Code{
+	Name: "NotRegularFile", Class: errcode.Invalid,
+	Cause: "The entry package.yaml is not an ordinary file.",
+	Fix:   "Build the package again with package.yaml as an ordinary file.",
+}
+
+// ErrDuplicateEntry is the failure of a layer with two entries for package.yaml:
+// readers would not agree on which of them counts.
+var ErrDuplicateEntry = errcode.Code{
+	Name: "DuplicateEntry", Class: errcode.Invalid,
+	Cause: "A layer has more than one entry for package.yaml.",
+	Fix:   "Build the package again with a single package.yaml.",
+}
+
+// PackageFile is the file of the package (xpkg specification, "Layers").
+const PackageFile = "package.yaml"
+
+// whiteoutStream removes package.yaml from the layers below.
+const whiteoutStream = tarfile.WhiteoutPrefix + PackageFile
+
+// layerScan is the result of the search for package.yaml in one layer.
+type layerScan struct {
+	// stream is the file, nil when the layer does not have it.
+	stream []byte
+	found  bool
+	// hidden reports whether the layer removes the file from the layers below.
+	hidden bool
+	// link is the target of the file when it is a hard link, "" otherwise.
+	link string
+	// aside are entries that look like package.yaml and are not in the root.
+	aside []string
+}
+
+// tarScanner reads a whole tar and keeps the one file in it that matters. It
+// reads to the end even when it has the file: only the end proves that there is
+// no second one.
+type tarScanner struct {
+	limits Limits
+	most   outputLimit
+	// room, if set, waits for the memory that the file needs.
+	room    func(bytes int64) error
+	counter tarfile.Counter
+	scan    layerScan
+	// blocked is an entry that takes the place of package.yaml.
+	blocked error
+	// target, when it is set, is the file that package.yaml is a hard link to.
+	target string
+	// linked reports that the hard link has been read.
+	linked bool
+}
+
+// scanLayer reads the tar of an unpacked layer. The parameter most bounds the size of the
+// tar, and with it the sizes in headers. room may be nil.
+func scanLayer(r io.Reader, most outputLimit, limits Limits, room func(bytes int64) error) (layerScan, error) {
+	s := tarScanner{limits: limits, most: most, room: room}
+	if err := s.read(r); err != nil {
+		return layerScan{}, err
+	}
+	if s.blocked != nil && !s.scan.found && s.scan.link == "" {
+		return layerScan{}, s.blocked
+	}
+	return s.scan, nil
+}
+
+// scanLink reads the tar again and returns the regular file that package.yaml is a
+// hard link to. As when a tar is extracted, the file must come before the link.
+func scanLink(r io.Reader, most outputLimit, limits Limits, room func(bytes int64) error, target string) (layerScan, error) {
+	s := tarScanner{limits: limits, most: most, room: room, target: target}
+	if err := s.read(r); err != nil {
+		return layerScan{}, err
+	}
+	if !s.scan.found {
+		return layerScan{}, ErrNotRegularFile.New(nil, "%s is a hard link to %q, which is not a regular file before it in the layer", PackageFile, text.Clip(target))
+	}
+	return s.scan, nil
+}
+
+func (s *tarScanner) read(r io.Reader) error {
+	tr := tar.NewReader(r)
+	for {
+		header, err := tr.Next()
+		if errors.Is(err, io.EOF) {
+			return onlyZeros(r)
+		}
+		if err != nil {
+			return TarError(err, s.counter.Entries)
+		}
+		if err := s.entry(header, tr); err != nil {
+			return err
+		}
+	}
+}
+
+// linkedEntry keeps the file that package.yaml is a hard link to. A second entry of its
+// name is refused: readers would not agree on which of them counts.
+func (s *tarScanner) linkedEntry(h *tar.Header, r io.Reader) error {
+	switch cleanName(h.Name) {
+	case PackageFile:
+		s.linked = true
+	case s.target:
+		if s.scan.found {
+			return ErrDuplicateEntry.New(nil, "the layer has %q twice, and %s is a hard link to it", text.Clip(s.target), PackageFile)
+		}
+		if s.linked || tarfile.Irregular(h) != "" {
+			return nil
+		}
+		return s.keep(h, r)
+	}
+	return nil
+}
+
+// cleanName returns the path of an entry below the root.
+func cleanName(name string) string { return strings.TrimPrefix(path.Clean("/"+name), "/") }
+
+func (s *tarScanner) entry(h *tar.Header, r io.Reader) error {
+	if err := s.count(h); err != nil {
+		return err
+	}
+	if h.Size > s.most.bytes {
+		return ErrDecompressionLimit.New(nil, "the entry %q claims %d bytes and its layer may have %d (%s)", text.Clip(h.Name), h.Size, s.most.bytes, s.most.flag)
+	}
+	if s.target != "" {
+		return s.linkedEntry(h, r)
+	}
+	name := h.Name
+	if h.Typeflag == tar.TypeDir {
+		name = strings.TrimSuffix(name, "/")
+	}
+	switch rootName(name) {
+	case PackageFile:
+		return s.stream(h, r)
+	case whiteoutStream, tarfile.OpaqueWhiteout:
+		s.scan.hidden = true
+		return nil
+	}
+	return s.lookalike(h)
+}
+
+// count enforces the limits on entries and on the length of headers.
+func (s *tarScanner) count(h *tar.Header) error {
+	s.counter.Add(h)
+	return CheckTar(s.counter.Entries, s.counter.Headers, s.limits)
+}
+
+// CheckTar fails with ErrArchiveLimit when a tar has more entries, or more bytes in
+// its headers, than the limits allow.
+func CheckTar(entries int, headers int64, limits Limits) error {
+	if entries > limits.Entries {
+		return ErrArchiveLimit.New(nil, "the layer has more than %d entries (--max-entries)", limits.Entries)
+	}
+	if headers > limits.Headers {
+		return ErrArchiveLimit.New(nil, "the headers of the layer have more than %d bytes (--max-header-size)", limits.Headers)
+	}
+	return nil
+}
+
+func (s *tarScanner) stream(h *tar.Header, r io.Reader) error {
+	if s.scan.found || s.blocked != nil {
+		return ErrDuplicateEntry.New(nil, "the layer has %s twice", PackageFile)
+	}
+	if kind := tarfile.Irregular(h); kind != "" {
+		if h.Typeflag == tar.TypeLink && !tarfile.IsSparse(h) {
+			s.scan.link = cleanName(h.Linkname)
+		}
+		s.blocked = ErrNotRegularFile.New(nil, "%s is a %s", PackageFile, kind)
+		return nil
+	}
+	return s.keep(h, r)
+}
+
+// keep reads the content of an entry as the file package.yaml.
+func (s *tarScanner) keep(h *tar.Header, r io.Reader) error {
+	if h.Size > s.limits.Package {
+		return ErrPackageTooLarge.New(nil, "%s has %d bytes and may have %d (--max-package-size)", PackageFile, h.Size, s.limits.Package)
+	}
+	if s.room != nil {
+		if err := s.room(h.Size); err != nil {
+			return err
+		}
+	}
+	data := make([]byte, h.Size)
+	if _, err := io.ReadFull(r, data); err != nil {
+		return TarError(err, s.counter.Entries)
+	}
+	s.scan.stream, s.scan.found = data, true
+	return nil
+}
+
+// lookalike refuses other spellings of the root's package.yaml, which some tools
+// would take for the file, and remembers files of that name elsewhere.
+func (s *tarScanner) lookalike(h *tar.Header) error {
+	base := path.Base(h.Name)
+	if !strings.EqualFold(base, PackageFile) && !strings.EqualFold(base, "package.yml") {
+		return nil
+	}
+	if path.Join("/", h.Name) == "/"+PackageFile {
+		if s.scan.found || s.blocked != nil {
+			return ErrDuplicateEntry.New(nil, "the layer has %s a second time, as %q", PackageFile, text.Clip(h.Name))
+		}
+		s.blocked = ErrNoPackageYAML.New(nil, "the layer has %s only under the name %q", PackageFile, text.Clip(h.Name))
+		return nil
+	}
+	const enough = 3
+	if len(s.scan.aside) < enough {
+		s.scan.aside = append(s.scan.aside, text.Clip(h.Name))
+	}
+	return nil
+}
+
+// TarError returns the failure of reading a tar of which entries entries have been
+// read: ErrArchiveLimit for an extended header of more than 1 MiB, ErrNotATar when the
+// first entry cannot be read, and ErrBrokenLayer otherwise. An error with a code is
+// returned as it is.
+func TarError(err error, entries int) error {
+	switch {
+	case errcode.Known(err):
+		return err
+	case errors.Is(err, tar.ErrFieldTooLong):
+		return ErrArchiveLimit.New(nil, "an extended header after entry %d of the tar has more than 1 MiB", entries).
+			WithDo("Build the package again without extended headers of that length.")
+	case entries == 0:
+		return ErrNotATar.New(nil, "the layer is not a tar")
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		return ErrBrokenLayer.New(nil, "the tar ends within entry %d", entries)
+	}
+	return ErrBrokenLayer.New(err, "the tar cannot be read after entry %d", entries)
+}
+
+// rootName returns the name of an entry in the root, and "" for any other entry. The
+// name may begin with "./" or "/".
+func rootName(name string) string {
+	rest, dotted := strings.CutPrefix(name, "./")
+	if !dotted {
+		rest = strings.TrimPrefix(name, "/")
+	}
+	if strings.Contains(rest, "/") {
+		return ""
+	}
+	return rest
+}
+
+// onlyZeros reads the bytes after the end of a tar. Writers pad with zeros; other bytes
+// are content that other readers could find.
+func onlyZeros(r io.Reader) error {
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := r.Read(buf)
+		for _, b := range buf[:n] {
+			if b != 0 {
+				return ErrBrokenLayer.New(nil, "the layer has data after the end of its tar")
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}

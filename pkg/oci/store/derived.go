@@ -1,0 +1,117 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+)
+
+// maxDerived bounds one derived entry.
+const maxDerived = 1 << 30
+
+// DerivedKey names a value that was computed from a blob.
+type DerivedKey struct {
+	// Digest is the blob.
+	Digest oci.Digest
+	// Name is the kind of the value, for example "index". It is a DNS label.
+	Name string
+	// Version is the version of the computation: a value of another version is absent.
+	Version int
+}
+
+// PutDerived keeps a value that was computed from a blob: the parts of it, one behind
+// the other. It can be lost at any time and is then computed again.
+func (s *Store) PutDerived(ctx context.Context, key DerivedKey, parts ...[]byte) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	sum := key.sum(parts...)
+	need := Need{Bytes: int64(len(sum)), Derived: true}
+	readers := []io.Reader{bytes.NewReader(sum[:])}
+	for _, p := range parts {
+		need.Bytes += int64(len(p))
+		readers = append(readers, bytes.NewReader(p))
+	}
+	return s.write(ctx, s.derivedPath(key), need, io.MultiReader(readers...))
+}
+
+// GetDerived returns a value that PutDerived stored. It fails with BlobNotFound if there
+// is none, and with DigestMismatch if it is damaged or belongs to another key. In both
+// cases the caller computes the value again.
+func (s *Store) GetDerived(ctx context.Context, key DerivedKey) ([]byte, error) {
+	path := s.derivedPath(key)
+	file, err := readRegular(ctx, path, maxDerived)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, oci.ErrBlobNotFound.New(nil, "there is no %s of %s in the store", key.Name, key.Digest)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(file) >= sha256.Size {
+		data := file[sha256.Size:]
+		if sum := key.sum(data); bytes.Equal(sum[:], file[:sha256.Size]) {
+			s.touch(path)
+			return data, nil
+		}
+	}
+	s.quarantine(path, filepath.Base(path))
+	return nil, oci.ErrDigestMismatch.New(nil, "the %s of %s in the store is damaged and was put aside", key.Name, key.Digest)
+}
+
+// Derived is an open derived value, for reads at an offset. It is not evicted while
+// it is open, and stays readable when it is removed in another way. Close it after
+// use.
+type Derived struct {
+	*io.SectionReader
+	file *os.File
+}
+
+// Close implements [io.Closer].
+func (d *Derived) Close() error { return d.file.Close() }
+
+// OpenDerived opens a value that PutDerived stored, for reads of parts. Unlike GetDerived
+// it does not verify the value: the caller verifies each part, for example with a digest
+// in an index. If a part is wrong, the caller calls GetDerived, which quarantines the
+// damaged value. It fails with BlobNotFound if there is no such value.
+func (s *Store) OpenDerived(ctx context.Context, key DerivedKey) (*Derived, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	path := s.derivedPath(key)
+	f, err := openRegular(path)
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return nil, oci.ErrBlobNotFound.New(err, "there is no %s of %s in the store", key.Name, key.Digest)
+	}
+	tryLock(f, false)
+	info, err := f.Stat()
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	s.touch(path)
+	return &Derived{io.NewSectionReader(f, sha256.Size, max(0, info.Size()-sha256.Size)), f}, nil
+}
+
+func (s *Store) derivedPath(key DerivedKey) string {
+	return filepath.Join(s.dir, derivedDir, derivedFile(key))
+}
+
+// sum binds the value to its key, so that one entry cannot stand in for another.
+func (k DerivedKey) sum(parts ...[]byte) [sha256.Size]byte {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\n%s\n%d\n", k.Digest, k.Name, k.Version)
+	for _, p := range parts {
+		h.Write(p)
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}

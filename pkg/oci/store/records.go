@@ -1,0 +1,82 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/internal/text"
+)
+
+// maxRecord bounds the size of one record.
+const maxRecord = 16 << 20
+
+// Record is a small file that the users of a store keep in it about its content,
+// such as the names that it has. Nothing evicts records, and they outlive a change
+// of the store's format.
+type Record struct {
+	// Kind is a DNS label.
+	Kind string
+	// Name distinguishes records of one kind. It can be any text. Records does not return
+	// it; callers that need it write it to the data.
+	Name string
+	Data []byte
+	// path is the file of a record that was read.
+	path string
+}
+
+// PutRecord writes a record, in the place of the one with its kind and name.
+func (s *Store) PutRecord(r Record) error { return s.writeSmall(s.recordPath(r), string(r.Data)) }
+
+// GetRecord returns the record with a kind and a name, or BlobNotFound.
+func (s *Store) GetRecord(ctx context.Context, kind, name string) (Record, error) {
+	r := Record{Kind: kind, Name: name}
+	r.path = s.recordPath(r)
+	data, err := readRegular(ctx, r.path, maxRecord)
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, oci.ErrBlobNotFound.New(nil, "the store has no record %q", text.Clip(name))
+	}
+	r.Data = data
+	return r, err
+}
+
+// RemoveRecord removes a record; one that is not there is no error.
+func (s *Store) RemoveRecord(r Record) error {
+	err := s.change("remove a record", func() error { return os.Remove(s.recordPath(r)) })
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return s.writeError(err)
+	}
+	return nil
+}
+
+// Records returns all records of a kind, in no order.
+func (s *Store) Records(ctx context.Context, kind string) ([]Record, error) {
+	var all []Record
+	err := s.files(ctx, filepath.Join(recordsDir, oci.ToDNSLabel(kind)), func(path string, _ fs.FileInfo) {
+		all = append(all, Record{Kind: kind, path: path})
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		// One that vanishes meanwhile has no data.
+		all[i].Data, err = readRegular(ctx, all[i].path, maxRecord)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, s.writeError(err)
+		}
+	}
+	return slices.DeleteFunc(all, func(r Record) bool { return r.Data == nil }), nil
+}
+
+// recordPath never contains a part of the name: that can be any text. Nor does it
+// look like the digest of the content.
+func (s *Store) recordPath(r Record) string {
+	if r.path != "" {
+		return r.path
+	}
+	return filepath.Join(s.dir, recordsDir, oci.ToDNSLabel(r.Kind), oci.DigestOf([]byte(r.Name)).Hex()+".record")
+}

@@ -1,0 +1,73 @@
+package plan
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// What an inactive revision holds belongs to its package, too, also when a backup has
+// lost or changed the owners; what belongs to others does not.
+func TestDeactivateKeepsThePackage(t *testing.T) {
+	ref := Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: "things.example.org"}
+	who := Requester{
+		Revision: Owner{APIVersion: "pkg.crossplane.io/v1", Kind: "ProviderRevision", Name: "x-1", UID: "new-revision"},
+		Package:  Owner{APIVersion: "pkg.crossplane.io/v1", Kind: "Provider", Name: "x", UID: "new-package"},
+		Siblings: []string{"x-1", "x-2"},
+	}
+	old := func(o Owner, control bool) metav1.OwnerReference {
+		r := o.Reference(control)
+		r.UID = "old"
+		return r
+	}
+	sibling := Owner{APIVersion: "pkg.crossplane.io/v1", Kind: "ProviderRevision", Name: "x-2", UID: "other"}
+	stranger := Owner{APIVersion: "pkg.crossplane.io/v1", Kind: "ProviderRevision", Name: "y-1", UID: "stranger"}
+	ours := map[string]string{ContentDigestAnnotation: "sha256:1"}
+	for name, c := range map[string]struct{ live, want []metav1.OwnerReference }{
+		"Lost":     {nil, []metav1.OwnerReference{who.Revision.Reference(false), who.Package.Reference(false)}},
+		"Stale":    {[]metav1.OwnerReference{old(who.Revision, false), old(who.Package, false)}, []metav1.OwnerReference{who.Revision.Reference(false), who.Package.Reference(false)}},
+		"Released": {[]metav1.OwnerReference{old(who.Revision, true)}, []metav1.OwnerReference{who.Revision.Reference(false), who.Package.Reference(false)}},
+		"Sibling":  {[]metav1.OwnerReference{sibling.Reference(true)}, []metav1.OwnerReference{sibling.Reference(true), who.Revision.Reference(false), who.Package.Reference(false)}},
+		"Stranger": {[]metav1.OwnerReference{stranger.Reference(true)}, []metav1.OwnerReference{stranger.Reference(true), who.Revision.Reference(false)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := Deactivate([]Ref{ref}, map[Ref]Live{ref: {Ref: ref, Owners: c.live, Annotations: ours}}, who)
+			if len(p.Changes) != 1 {
+				t.Fatalf("the plan is %+v", p)
+			}
+			if diff := cmp.Diff(c.want, p.Changes[0].Owners); diff != "" {
+				t.Errorf("owners (-want +got):\n%s", diff)
+			}
+			again := Deactivate([]Ref{ref}, map[Ref]Live{ref: {Ref: ref, Owners: c.want, Annotations: ours}}, who)
+			if len(again.Changes) > 0 || again.Unchanged != 1 {
+				t.Errorf("the plan after that is %+v", again)
+			}
+		})
+	}
+}
+
+// An object that a person made before there was any package is not given to a
+// revision that was never active: it would be removed with the package.
+func TestDeactivateLeavesWhatAPersonMade(t *testing.T) {
+	ref := Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: "things.example.org"}
+	who := Requester{
+		Revision: Owner{APIVersion: "pkg.crossplane.io/v1", Kind: "ProviderRevision", Name: "x-1", UID: "revision"},
+		Package:  Owner{APIVersion: "pkg.crossplane.io/v1", Kind: "Provider", Name: "x", UID: "package"},
+		Siblings: []string{"x-1"},
+	}
+	team := metav1.OwnerReference{APIVersion: "example.org/v1", Kind: "Team", Name: "a", UID: "team"}
+	for name, c := range map[string]struct {
+		owners []metav1.OwnerReference
+		left   bool
+	}{
+		"nobody's":      {nil, true},
+		"a team's":      {[]metav1.OwnerReference{team}, true},
+		"the package's": {[]metav1.OwnerReference{who.Package.Reference(false)}, false},
+	} {
+		p := Deactivate([]Ref{ref}, map[Ref]Live{ref: {Ref: ref, Owners: c.owners}}, who)
+		if left := len(p.Changes) == 0 && p.Unchanged == 1; left != c.left {
+			t.Errorf("%s: the plan is %+v", name, p)
+		}
+	}
+}

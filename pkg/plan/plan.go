@@ -1,0 +1,262 @@
+// Package plan decides what has to change in a cluster so that it holds what a
+// package revision wants, and whether that may happen at all.
+//
+// It is pure: the desired objects, the metadata of the live ones and who asks go
+// in, and a Plan comes out. Nothing is read or written here. A plan that holds a
+// refusal is not carried out in part: all objects or none (packages guide,
+// "Provider Packages").
+//
+// Live objects are known by their metadata alone. Whether the content of an
+// object must be written follows from the digest of the content that was last
+// written, which is kept on the object as an annotation, so that schemas of many
+// megabytes are neither read nor held in memory.
+package plan
+
+import (
+	"cmp"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	// ContentDigestAnnotation holds the digest of the content that was last written
+	// to an object, over everything that the package says about it.
+	ContentDigestAnnotation = "xpkg.dev/content-digest"
+	// CABundleHashAnnotation holds what was last written to an object that calls the program
+	// of its package: the fingerprint of the authorities, and where the program answers.
+	CABundleHashAnnotation = "xpkg.dev/ca-bundle-hash"
+	// ManagerAnnotation marks the CRDs that the package manager installs for itself. No
+	// package can take them.
+	ManagerAnnotation = "xpkg.dev/package-manager"
+	// FieldManager is the name under which every write is made.
+	FieldManager = "xpkg"
+	// CrossplaneFieldManager is the field manager of Crossplane's own writes.
+	CrossplaneFieldManager = "crossplane"
+)
+
+// Ref names one object. Namespace is empty for one that lies in none, as all objects
+// of packages do.
+type Ref struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Namespace  string `json:"namespace,omitempty"`
+	Name       string `json:"name"`
+}
+
+// GroupVersionKind is the type of the object.
+func (r Ref) GroupVersionKind() schema.GroupVersionKind {
+	return schema.FromAPIVersionAndKind(r.APIVersion, r.Kind)
+}
+
+// Compare orders references by kind, version, namespace and name.
+func (r Ref) Compare(o Ref) int {
+	return cmp.Or(cmp.Compare(r.Kind, o.Kind), cmp.Compare(r.APIVersion, o.APIVersion), cmp.Compare(r.Namespace, o.Namespace), cmp.Compare(r.Name, o.Name))
+}
+
+// Desired is what a package says about one object.
+type Desired struct {
+	Ref         Ref
+	Labels      map[string]string
+	Annotations map[string]string
+	// Digest is "sha256:…" over the canonical content of the object, but for the
+	// authorities that it names.
+	Digest string
+	// CallsProgram says that the object makes the API server call the program of the
+	// package, and so names authorities.
+	CallsProgram bool
+	// Trusts stands for the authorities, and for where the program answers. Who only
+	// looks knows neither and leaves it empty: what the object says is taken for right.
+	Trusts string
+}
+
+// Live is the metadata of an object that exists.
+type Live struct {
+	Ref             Ref
+	UID             types.UID
+	ResourceVersion string
+	// Generation is counted up by the API server with each change of what the
+	// object says, and not with changes of its metadata or status.
+	Generation  int64
+	Deleting    bool
+	Labels      map[string]string
+	Annotations map[string]string
+	Owners      []metav1.OwnerReference
+	// OthersWrote says that somebody other than FieldManager has written what the
+	// object says, beside its metadata and status.
+	OthersWrote bool
+	// CrossplaneWrote reports whether CrossplaneFieldManager is among them.
+	CrossplaneWrote bool
+	// ManagedLabels and ManagedAnnotations are the keys that FieldManager has
+	// written earlier. Those that the package no longer names are removed.
+	ManagedLabels      []string
+	ManagedAnnotations []string
+}
+
+// Written is what is known of an object since it was last written.
+type Written struct {
+	UID        types.UID
+	Generation int64
+}
+
+// Action says why an object is written.
+type Action string
+
+// The actions of a plan.
+const (
+	// Create makes an object that does not exist.
+	Create Action = "create"
+	// Update brings an object of this revision to the content of the package.
+	Update Action = "update"
+	// Adopt takes an object that exists and that nobody controls.
+	Adopt Action = "adopt"
+	// TakeOver moves control from another revision of the same package.
+	TakeOver Action = "take over"
+	// Own adds a plain owner reference, so that the object lives as long as any
+	// revision of the package.
+	Own Action = "own"
+	// Release gives up control and stays an owner.
+	Release Action = "release"
+	// Correct brings back what somebody else has changed.
+	Correct Action = "correct"
+	// Delete is what happens, by garbage collection, to an object that only the
+	// package that goes owns.
+	Delete Action = "delete"
+	// Leave is what happens to an object of the package that goes when somebody
+	// else owns it too: it stays.
+	Leave Action = "leave"
+)
+
+// Change is one write.
+type Change struct {
+	Action Action `json:"action"`
+	Ref    Ref    `json:"object"`
+	// MetadataOnly says that the content is already right. Owners are replaced,
+	// the labels and annotations of the change are set, and those to remove are
+	// removed; all others stay as they are.
+	MetadataOnly bool `json:"metadataOnly,omitempty"`
+	// UID and ResourceVersion are preconditions of the write. Both are empty
+	// for Create.
+	UID             types.UID `json:"uid,omitempty"`
+	ResourceVersion string    `json:"resourceVersion,omitempty"`
+	// Labels, Annotations and Owners are the whole metadata after the write,
+	// unless it is MetadataOnly.
+	Labels      map[string]string       `json:"labels,omitempty"`
+	Annotations map[string]string       `json:"annotations,omitempty"`
+	Owners      []metav1.OwnerReference `json:"owners,omitempty"`
+	// RemoveLabels and RemoveAnnotations are keys, in order, that a write of
+	// MetadataOnly removes.
+	RemoveLabels      []string `json:"removeLabels,omitempty"`
+	RemoveAnnotations []string `json:"removeAnnotations,omitempty"`
+	// PruneStored are versions of a CRD that the content drops. They are removed from
+	// status.storedVersions by the write: the kind has no custom resources.
+	PruneStored []string `json:"pruneStoredVersions,omitempty"`
+}
+
+// Cause is the kind of a refusal.
+type Cause string
+
+// The causes of refusals.
+const (
+	// ForeignOwner is an object that belongs to another owner.
+	ForeignOwner Cause = ""
+	// Deleting is an object that is being deleted. It is the only cause that passes by
+	// itself.
+	Deleting Cause = "Deleting"
+	// ImmutableField is a change that the API server never accepts.
+	ImmutableField Cause = "ImmutableField"
+	// StoredVersionInUse is a CRD that drops a version in which objects may be stored.
+	StoredVersionInUse Cause = "StoredVersionInUse"
+	// NameTaken is a CRD that the API server would not serve.
+	NameTaken Cause = "NameTaken"
+)
+
+// Refusal is the reason why an object may not be written. One refusal stops the plan.
+type Refusal struct {
+	Ref   Ref   `json:"object"`
+	Cause Cause `json:"cause,omitempty"`
+	// Holder is the controller of an object with a foreign owner, as "Kind/name".
+	Holder string `json:"holder,omitempty"`
+	Reason string `json:"reason"`
+	// Fix is what the user can do about this object, or empty.
+	Fix string `json:"fix,omitempty"`
+}
+
+// OnlyDeleting reports whether all refusals are of objects that are being deleted.
+func OnlyDeleting(refusals []Refusal) bool {
+	return !slices.ContainsFunc(refusals, func(r Refusal) bool { return r.Cause != Deleting })
+}
+
+// Plan is an ordered list of changes, or of the reasons why there are none.
+type Plan struct {
+	Changes  []Change  `json:"changes,omitempty"`
+	Refusals []Refusal `json:"refusals,omitempty"`
+	// Unchanged counts the objects that need no write.
+	Unchanged int `json:"unchanged"`
+}
+
+// Hold splits the plan into the changes that can be carried out now, and the changes of
+// webhook configurations, which wait until the runtime of the package is proven to serve.
+// An API server that must call a webhook and gets no response rejects its users' requests.
+func (p Plan) Hold() (now, held Plan) {
+	now = Plan{Refusals: p.Refusals, Unchanged: p.Unchanged}
+	for _, c := range p.Changes {
+		if IsWebhookConfiguration(c.Ref) {
+			held.Changes = append(held.Changes, c)
+		} else {
+			now.Changes = append(now.Changes, c)
+		}
+	}
+	return now, held
+}
+
+// IsWebhookConfiguration reports whether an object makes the API server ask somebody
+// before it writes objects of others.
+func IsWebhookConfiguration(r Ref) bool { return rank(r.Kind) == webhookRank }
+
+// webhookRank is that of webhook configurations, the last one.
+const webhookRank = 4
+
+// DefinitionKind is the kind of the objects with which the custom resources of a kind
+// come and go.
+const DefinitionKind = "CustomResourceDefinition"
+
+// rank orders kinds so that definitions come before what uses them, and what can
+// block writes of others comes last.
+func rank(kind string) int {
+	switch kind {
+	case DefinitionKind:
+		return 0
+	case "CompositeResourceDefinition", "ManagedResourceDefinition":
+		return 1
+	case "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration":
+		return webhookRank
+	case "ClusterRoleBinding", "RoleBinding":
+		// A role has to be there before it is bound.
+		return 3
+	}
+	return 2
+}
+
+// Stages are the changes in the order in which they are carried out: one stage
+// begins when the one before it is done.
+func (p Plan) Stages() [][]Change {
+	var stages [][]Change
+	for i, c := range p.Changes {
+		if i == 0 || rank(c.Ref.Kind) != rank(p.Changes[i-1].Ref.Kind) {
+			stages = append(stages, nil)
+		}
+		last := len(stages) - 1
+		stages[last] = append(stages[last], c)
+	}
+	return stages
+}
+
+func (p *Plan) sort() {
+	slices.SortFunc(p.Changes, func(a, b Change) int {
+		return cmp.Or(cmp.Compare(rank(a.Ref.Kind), rank(b.Ref.Kind)), a.Ref.Compare(b.Ref))
+	})
+	slices.SortFunc(p.Refusals, func(a, b Refusal) int { return a.Ref.Compare(b.Ref) })
+}

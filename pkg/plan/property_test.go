@@ -1,0 +1,176 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+)
+
+// after is the cluster as it is when p has been carried out.
+func after(p Plan, before map[Ref]Live) map[Ref]Live {
+	out := map[Ref]Live{}
+	for ref, l := range before {
+		out[ref] = l
+	}
+	for _, c := range p.Changes {
+		l := out[c.Ref]
+		l.Ref, l.UID, l.Owners = c.Ref, types.UID("uid-"+c.Ref.Name), c.Owners
+		if c.MetadataOnly {
+			l.Labels, l.Annotations = patched(l.Labels, c.Labels, c.RemoveLabels), patched(l.Annotations, c.Annotations, c.RemoveAnnotations)
+		} else {
+			l.Labels, l.Annotations, l.OthersWrote = c.Labels, c.Annotations, false
+			l.Generation++
+		}
+		l.ManagedLabels, l.ManagedAnnotations = slices.Sorted(maps.Keys(l.Labels)), slices.Sorted(maps.Keys(l.Annotations))
+		out[c.Ref] = l
+	}
+	return out
+}
+
+// patched is a map after a merge patch.
+func patched(m, put map[string]string, remove []string) map[string]string {
+	out := maps.Clone(m)
+	for k, v := range put {
+		if out == nil {
+			out = map[string]string{}
+		}
+		out[k] = v
+	}
+	for _, k := range remove {
+		delete(out, k)
+	}
+	return out
+}
+
+// recorded is what the status of the revision records after a plan: the
+// generations of the objects as they are then.
+func recorded(live map[Ref]Live) map[Ref]Written {
+	out := map[Ref]Written{}
+	for ref, l := range live {
+		out[ref] = Written{l.UID, l.Generation}
+	}
+	return out
+}
+
+func refGen() *rapid.Generator[Ref] {
+	return rapid.Custom(func(t *rapid.T) Ref {
+		return Ref{APIVersion: crd.APIVersion, Kind: crd.Kind, Name: fmt.Sprintf("things%d.example.org", rapid.IntRange(0, 5).Draw(t, "object"))}
+	})
+}
+
+func ownersGen() *rapid.Generator[[]metav1.OwnerReference] {
+	names := []string{"aws-1", "aws-2", "aws-3"}
+	return rapid.Custom(func(t *rapid.T) []metav1.OwnerReference {
+		var refs []metav1.OwnerReference
+		controlled := false
+		for _, n := range rapid.SliceOfNDistinct(rapid.SampledFrom(names), 0, 3, rapid.ID).Draw(t, "owners") {
+			control := !controlled && rapid.Bool().Draw(t, "control")
+			controlled = controlled || control
+			uid := types.UID(rapid.SampledFrom([]string{"now", "before"}).Draw(t, "uid"))
+			refs = append(refs, Owner{pkgV1, "ProviderRevision", n, uid}.Reference(control))
+		}
+		return refs
+	})
+}
+
+func labelsGen() *rapid.Generator[map[string]string] {
+	return rapid.MapOf(rapid.SampledFrom([]string{"app", "team"}), rapid.SampledFrom([]string{"one", "two"}))
+}
+
+func knownGen() *rapid.Generator[map[Ref]Written] {
+	return rapid.Custom(func(t *rapid.T) map[Ref]Written {
+		out := map[Ref]Written{}
+		for _, ref := range rapid.SliceOfDistinct(refGen(), rapid.ID).Draw(t, "known") {
+			out[ref] = Written{"u", rapid.Int64Range(0, 3).Draw(t, "generation")}
+		}
+		return out
+	})
+}
+
+func liveGen() *rapid.Generator[map[Ref]Live] {
+	return rapid.Custom(func(t *rapid.T) map[Ref]Live {
+		out := map[Ref]Live{}
+		for _, ref := range rapid.SliceOfDistinct(refGen(), rapid.ID).Draw(t, "live") {
+			out[ref] = Live{Ref: ref, UID: "u", ResourceVersion: "1", Owners: ownersGen().Draw(t, "refs"),
+				Generation: rapid.Int64Range(1, 3).Draw(t, "generation"), OthersWrote: rapid.Bool().Draw(t, "others wrote"),
+				Labels: labelsGen().Draw(t, "labels"), ManagedLabels: []string{"app", "team"},
+				Annotations: map[string]string{ContentDigestAnnotation: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "digest")}}
+		}
+		return out
+	})
+}
+
+// Whatever the start, one plan reaches the end: planning again changes nothing,
+// each object has exactly one controller, and nobody lost an owner reference.
+func TestEstablishConverges(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		before := liveGen().Draw(t, "before")
+		var desired []Desired
+		for _, ref := range rapid.SliceOfDistinct(refGen(), rapid.ID).Draw(t, "desired") {
+			desired = append(desired, Desired{Ref: ref, Digest: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "digest"), Labels: labelsGen().Draw(t, "labels")})
+		}
+		w := Requester{Revision: Owner{pkgV1, "ProviderRevision", "aws-2", "now"}, Package: pkg, Siblings: []string{"aws-1", "aws-2", "aws-3"}}
+		p := Establish(desired, before, knownGen().Draw(t, "known"), w)
+		if len(p.Refusals) > 0 {
+			t.Fatalf("refused among revisions of one package: %+v", p.Refusals)
+		}
+		then := after(p, before)
+		if again := Establish(desired, then, recorded(then), w); len(again.Changes) > 0 {
+			t.Fatalf("the second plan still changes %+v", again.Changes)
+		}
+		for _, d := range desired {
+			l := then[d.Ref]
+			n := 0
+			for _, r := range l.Owners {
+				if isController(r) {
+					n++
+				}
+			}
+			for k, v := range d.Labels {
+				if l.Labels[k] != v {
+					t.Fatalf("%s has the labels %v, want %v", d.Ref.Name, l.Labels, d.Labels)
+				}
+			}
+			if l.Annotations[ContentDigestAnnotation] != d.Digest {
+				t.Fatalf("%s has the content %v", d.Ref.Name, l.Annotations)
+			}
+			if n != 1 || controller(l.Owners).Name != "aws-2" {
+				t.Fatalf("%s has %d controllers: %+v", d.Ref.Name, n, l.Owners)
+			}
+			for _, r := range before[d.Ref].Owners {
+				if !slices.ContainsFunc(l.Owners, func(o metav1.OwnerReference) bool { return o.Name == r.Name }) {
+					t.Fatalf("%s lost its owner %s", d.Ref.Name, r.Name)
+				}
+			}
+		}
+	})
+}
+
+// Deactivating leaves every object with the owners that it had.
+func TestDeactivateConvergesAndKeepsOwners(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		before := liveGen().Draw(t, "before")
+		var refs []Ref
+		for ref := range before {
+			refs = append(refs, ref)
+		}
+		w := Requester{Revision: Owner{pkgV1, "ProviderRevision", "aws-2", "now"}, Package: pkg}
+		then := after(Deactivate(refs, before, w), before)
+		if again := Deactivate(refs, then, w); len(again.Changes) > 0 {
+			t.Fatalf("the second plan still changes %+v", again.Changes)
+		}
+		for ref, l := range then {
+			if c := controller(l.Owners); c != nil && c.Name == "aws-2" {
+				t.Fatalf("%s is still controlled by the inactive revision", ref.Name)
+			}
+			if len(l.Owners) < len(before[ref].Owners) {
+				t.Fatalf("%s lost an owner", ref.Name)
+			}
+		}
+	})
+}

@@ -1,0 +1,16 @@
+package rbac
+
+import "github.com/xpkg-dev/xpkg/pkg/errcode"
+
+// Codes returns the error codes that this package defines, in alphabetical order.
+func Codes() []errcode.Code {
+	return []errcode.Code{
+		ErrCeilingUnreadable,
+		ErrInvalidCeiling,
+		ErrInvalidPermissions,
+		ErrPermissionDenied,
+		ErrPermissionIncrease,
+		ErrPermissionMissing,
+		ErrReservedDefinition,
+	}
+}

@@ -1,0 +1,62 @@
+package rbac
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Further labels by which the aggregated ClusterRoles of users select the roles of
+// composite resources.
+const (
+	LabelAggregateToBrowse  = "rbac.crossplane.io/aggregate-to-browse"
+	LabelAggregateToNSAdmin = "rbac.crossplane.io/aggregate-to-ns-admin"
+	LabelAggregateToNSEdit  = "rbac.crossplane.io/aggregate-to-ns-edit"
+	LabelAggregateToNSView  = "rbac.crossplane.io/aggregate-to-ns-view"
+	// LabelComposite on a role is the name of its XRD.
+	LabelComposite = "rbac.crossplane.io/xrd"
+)
+
+// Composite describes the resources that a CompositeResourceDefinition defines.
+type Composite struct {
+	// Name of the XRD.
+	Name string
+	// Group and Plural are the composite resource, and Claim the plural of its claim, or
+	// empty.
+	Group, Plural, Claim string
+}
+
+// DeriveComposite returns the roles of a composite resource, ordered by name, as
+// Crossplane's RBAC manager creates them: for the composition engine, and for users who
+// edit, view or, without claims, browse.
+func DeriveComposite(c Composite) []rbacv1.ClusterRole {
+	both := []string{c.Plural, c.Plural + "/status"}
+	finalizers := []string{c.Plural + "/finalizers"}
+	if c.Claim != "" {
+		both = append(both, c.Claim, c.Claim+"/status")
+		finalizers = append(finalizers, c.Claim+"/finalizers")
+	}
+	rule := func(resources, verbs []string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{c.Group}, Resources: resources, Verbs: verbs}
+	}
+	return []rbacv1.ClusterRole{
+		c.role("browse", []string{LabelAggregateToBrowse}, rule(both[:2:2], verbsView)),
+		c.role("crossplane", []string{LabelAggregateToCrossplane}, rule(both, verbsAll), rule(finalizers, verbsUpdate)),
+		c.role("edit", []string{LabelAggregateToAdmin, LabelAggregateToEdit, LabelAggregateToNSAdmin, LabelAggregateToNSEdit}, rule(both, verbsAll)),
+		c.role("view", []string{LabelAggregateToView, LabelAggregateToNSView}, rule(both, verbsView)),
+	}
+}
+
+func (c Composite) role(to string, collectedBy []string, rules ...rbacv1.PolicyRule) rbacv1.ClusterRole {
+	labels := map[string]string{}
+	for _, l := range collectedBy {
+		labels[l] = "true"
+	}
+	if to != "crossplane" {
+		labels[LabelComposite] = c.Name
+	}
+	return rbacv1.ClusterRole{
+		TypeMeta:   typeMeta("ClusterRole"),
+		ObjectMeta: metav1.ObjectMeta{Name: "crossplane:composite:" + c.Name + ":aggregate-to-" + to, Labels: labels},
+		Rules:      rules,
+	}
+}

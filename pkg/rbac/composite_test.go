@@ -1,0 +1,62 @@
+package rbac
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// A claim has the rules of its composite, but for who only browses.
+func TestCompositesAndClaims(t *testing.T) {
+	rules := func(claim string) map[string][]rbacv1.PolicyRule {
+		out := map[string][]rbacv1.PolicyRule{}
+		for _, role := range DeriveComposite(Composite{Name: "xs.example.org", Group: "example.org", Plural: "xs", Claim: claim}) {
+			out[role.Name] = role.Rules
+		}
+		return out
+	}
+	rule := func(verb string, resources ...string) rbacv1.PolicyRule {
+		verbs := []string{verb}
+		if verb == "view" {
+			verbs = []string{"get", "list", "watch"}
+		}
+		return rbacv1.PolicyRule{APIGroups: []string{"example.org"}, Resources: resources, Verbs: verbs}
+	}
+	const name = "crossplane:composite:xs.example.org:aggregate-to-"
+	without := map[string][]rbacv1.PolicyRule{
+		name + "browse":     {rule("view", "xs", "xs/status")},
+		name + "crossplane": {rule("*", "xs", "xs/status"), rule("update", "xs/finalizers")},
+		name + "edit":       {rule("*", "xs", "xs/status")},
+		name + "view":       {rule("view", "xs", "xs/status")},
+	}
+	if diff := cmp.Diff(without, rules("")); diff != "" {
+		t.Errorf("without a claim (-want +got):\n%s", diff)
+	}
+	with := map[string][]rbacv1.PolicyRule{
+		name + "browse":     {rule("view", "xs", "xs/status")},
+		name + "crossplane": {rule("*", "xs", "xs/status", "cs", "cs/status"), rule("update", "xs/finalizers", "cs/finalizers")},
+		name + "edit":       {rule("*", "xs", "xs/status", "cs", "cs/status")},
+		name + "view":       {rule("view", "xs", "xs/status", "cs", "cs/status")},
+	}
+	if diff := cmp.Diff(with, rules("cs")); diff != "" {
+		t.Errorf("with a claim (-want +got):\n%s", diff)
+	}
+}
+
+// Who the roles are collected by is what tools of the field look for.
+func TestLabelsOfComposites(t *testing.T) {
+	got := map[string]map[string]string{}
+	for _, role := range DeriveComposite(Composite{Name: "x", Group: "g", Plural: "p"}) {
+		got[role.Name[len("crossplane:composite:x:aggregate-to-"):]] = role.Labels
+	}
+	want := map[string]map[string]string{
+		"browse":     {LabelAggregateToBrowse: "true", LabelComposite: "x"},
+		"crossplane": {LabelAggregateToCrossplane: "true"},
+		"edit":       {LabelAggregateToAdmin: "true", LabelAggregateToEdit: "true", LabelAggregateToNSAdmin: "true", LabelAggregateToNSEdit: "true", LabelComposite: "x"},
+		"view":       {LabelAggregateToView: "true", LabelAggregateToNSView: "true", LabelComposite: "x"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+}

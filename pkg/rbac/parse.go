@@ -1,0 +1,140 @@
+package rbac
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
+
+// CeilingKey is the key of a ConfigMap under which a ceiling is.
+const CeilingKey = "ceiling.yaml"
+
+// maxCeilingBytes is the maximum size of a ConfigMap.
+const maxCeilingBytes = 1 << 20
+
+// ErrCeilingUnreadable is the code for a configured policy that cannot be read. The
+// manager grants nothing in that state.
+var ErrCeilingUnreadable = errcode.Code{
+	Name: "CeilingUnreadable", Class: errcode.NotFound,
+	Cause: "The configured permission ceiling cannot be read, so no permissions are granted to packages.",
+	Fix:   "Restore or correct the named file or ConfigMap.",
+}
+
+// ErrInvalidCeiling is the failure of a ceiling that cannot be read. Nothing is
+// allowed until it can.
+var ErrInvalidCeiling = errcode.Code{
+	Name: "InvalidCeiling", Class: errcode.Usage,
+	Cause: "The permission ceiling is not valid.",
+	Fix:   "Correct the named field; the guide on permissions shows an example.",
+}
+
+// Parse reads a ceiling from YAML: the lists allow and deny, or a ConfigMap that has
+// them under [CeilingKey]. A field that is not known is a mistake, since it would
+// otherwise allow more than was meant. It fails with InvalidCeiling.
+func Parse(raw []byte) (Ceiling, error) {
+	c, err := parse(raw)
+	if err != nil {
+		return Ceiling{}, ErrInvalidCeiling.New(err, "cannot read the permission ceiling")
+	}
+	return c, nil
+}
+
+// ParseData reads the ceiling in the data of a ConfigMap, like [Parse].
+func ParseData(data map[string]string) (Ceiling, error) {
+	c, err := parseData(data)
+	if err != nil {
+		return Ceiling{}, ErrInvalidCeiling.New(err, "cannot read the permission ceiling")
+	}
+	return c, nil
+}
+
+func parseData(data map[string]string) (Ceiling, error) {
+	text, ok := data[CeilingKey]
+	if !ok {
+		return Ceiling{}, fmt.Errorf("the ConfigMap has no key %s", CeilingKey)
+	}
+	return parse([]byte(text))
+}
+
+func parse(raw []byte) (Ceiling, error) {
+	if len(raw) > maxCeilingBytes {
+		return Ceiling{}, fmt.Errorf("it has %d bytes, %d are allowed", len(raw), maxCeilingBytes)
+	}
+	if err := oneDocument(raw); err != nil {
+		return Ceiling{}, err
+	}
+	text, err := yaml.YAMLToJSONStrict(raw)
+	if err != nil {
+		return Ceiling{}, err
+	}
+	var outer struct {
+		Kind string            `json:"kind"`
+		Data map[string]string `json:"data"`
+	}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &outer); err == nil && outer.Kind == "ConfigMap" {
+		return parseData(outer.Data)
+	}
+	// Letters count: a field that differs in them would be set here and not be seen by
+	// saysSomething, and no list at all allows everything.
+	var c Ceiling
+	unknown, err := kjson.UnmarshalStrict(text, &c)
+	if err := errors.Join(append(unknown, err)...); err != nil {
+		return Ceiling{}, err
+	}
+	if err := errors.Join(saysSomething(text), c.validate()); err != nil {
+		return Ceiling{}, err
+	}
+	return c, nil
+}
+
+// saysSomething refuses what looks like a list that allows nothing and is none:
+// "allow:" without a value.
+func saysSomething(text []byte) error {
+	var lists map[string]any
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &lists); err != nil {
+		return err
+	}
+	if len(lists) == 0 {
+		return errors.New("it has neither allow nor deny")
+	}
+	for _, name := range []string{"allow", "deny"} {
+		if value, ok := lists[name]; ok && value == nil {
+			return fmt.Errorf("%s has no value; write [] for an empty list", name)
+		}
+	}
+	return nil
+}
+
+// oneDocument refuses what would be dropped without a word.
+func oneDocument(raw []byte) error {
+	for i, line := range bytes.Split(bytes.TrimSpace(raw), []byte("\n")) {
+		if i > 0 && bytes.HasPrefix(line, []byte("---")) {
+			return errors.New("it has more than one document")
+		}
+	}
+	return nil
+}
+
+func (c Ceiling) validate() error {
+	seen := map[string]bool{}
+	for i, r := range slices.Concat(c.Allow, c.Deny) {
+		list, at := "allow", i+1
+		if i >= len(c.Allow) {
+			list, at = "deny", i+1-len(c.Allow)
+		}
+		if err := r.validate(); err != nil {
+			return fmt.Errorf("rule %d of %s (%.80q): %w", at, list, r.Name, err)
+		}
+		if seen[r.Name] {
+			return fmt.Errorf("two rules have the name %.80q", r.Name)
+		}
+		seen[r.Name] = true
+	}
+	return nil
+}

@@ -1,0 +1,153 @@
+package solver
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+)
+
+// backtracking is a problem in which the newest versions never do: every package
+// has 200 versions, each needs the same version of the next package at most, and
+// what the last one needs is only had by the oldest ones.
+func backtracking(packages, versions int) (*table, []Root) {
+	t := newTable()
+	name := func(i int) string { return fmt.Sprintf("p%03d", i) }
+	for i := range packages {
+		for v := range versions {
+			var deps []Dependency
+			if i+1 < packages {
+				deps = append(deps, Dependency{Package: name(i + 1), Constraint: fmt.Sprintf("<=v1.%d.0", v)})
+			}
+			if i+2 < packages {
+				deps = append(deps, Dependency{Package: name(i + 2), Constraint: fmt.Sprintf(">=v1.%d.0", v/2)})
+			}
+			if i > 0 && v > versions/10 {
+				deps = append(deps, Dependency{Package: "shared", Constraint: fmt.Sprintf("v1.%d.0", v)})
+			}
+			t.add(name(i), fmt.Sprintf("v1.%d.0", v), deps...)
+		}
+	}
+	for v := range versions / 10 {
+		t.add("shared", fmt.Sprintf("v1.%d.0", v))
+	}
+	return t, []Root{{Package: name(0)}, {Package: "shared", Constraint: ">=v1.0.0"}}
+}
+
+// layered is a graph as it is published: each package needs three of those behind
+// it, mostly from some version on, and one package in fifty does not take the
+// newest version of what it needs.
+func layered(packages, versions int) (*table, []Root) {
+	t := newTable()
+	name := func(i int) string { return fmt.Sprintf("p%05d", i) }
+	for i := range packages {
+		for v := range versions {
+			var deps []Dependency
+			for k := 1; k <= 3; k++ {
+				constraint := fmt.Sprintf(">=v1.%d.0", v/2)
+				if (i+k)%50 == 0 {
+					constraint += fmt.Sprintf(",<v1.%d.0", versions-1)
+				}
+				if to := i*2 + k*k; to < packages {
+					deps = append(deps, Dependency{Package: name(to), Constraint: constraint})
+				}
+			}
+			t.add(name(i), fmt.Sprintf("v1.%d.0", v), deps...)
+		}
+	}
+	count := 5 + packages/100
+	roots := make([]Root, 0, count)
+	for i := range count {
+		roots = append(roots, Root{Package: name(i * packages / count)})
+	}
+	return t, roots
+}
+
+// exhausting is a package of which every version needs another one that does not
+// exist.
+func exhausting(versions int) (*table, []Root) {
+	t := newTable()
+	for v := range versions {
+		t.add("a", fmt.Sprintf("v1.%d.0", v), Dependency{Package: "b", Constraint: fmt.Sprintf("v2.%d.0", v)})
+		t.add("b", fmt.Sprintf("v1.%d.0", v))
+	}
+	return t, []Root{{Package: "a"}}
+}
+
+// What a search takes is counted, so that this holds on every machine: about 2
+// million words are looked at in about 10 ms.
+func TestWorkIsBounded(t *testing.T) {
+	steps := func(table *table, roots []Root) int {
+		s, err := Solve(Problem{Roots: roots, Source: table})
+		var e *Exhausted
+		if err != nil && !errors.As(err, &e) {
+			t.Fatal(err)
+		}
+		if err != nil {
+			return e.Steps
+		}
+		return s.Steps
+	}
+	if got := steps(backtracking(100, 200)); got > 2_500_000 {
+		t.Errorf("100 packages of 200 versions took %d steps", got)
+	}
+	small, large := steps(layered(300, 20)), steps(layered(3000, 20))
+	if large > 10*small*50 {
+		t.Errorf("ten times as many packages took %d steps instead of %d", large, small)
+	}
+	if got := steps(pigeons(14)); got < DefaultBudget || got > DefaultBudget+DefaultBudget/20 {
+		t.Errorf("the adversary was ended after %d steps", got)
+	}
+}
+
+func TestManyVersionsComeToAnEnd(t *testing.T) {
+	for _, versions := range []int{10, 300, 3000} {
+		table, roots := exhausting(versions)
+		start := time.Now()
+		_, err := Solve(Problem{Roots: roots, Source: table})
+		if !errors.Is(err, ErrUnsolvable) && !errors.Is(err, ErrBudget) {
+			t.Errorf("%d versions: got %v", versions, err)
+		}
+		t.Logf("%d versions: %v, %.300v", versions, time.Since(start), err)
+	}
+}
+
+func BenchmarkBacktracking(b *testing.B) {
+	table, roots := backtracking(100, 200)
+	for b.Loop() {
+		s, err := Solve(Problem{Roots: roots, Source: table})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(s.Steps), "steps")
+		b.ReportMetric(float64(len(s.Picks)), "picks")
+	}
+}
+
+func BenchmarkSizes(b *testing.B) {
+	for _, size := range []int{10, 30, 100, 300, 1000, 3000, 10000} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			table, roots := layered(size, 20)
+			for b.Loop() {
+				s, err := Solve(Problem{Roots: roots, Source: table})
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.ReportMetric(float64(len(s.Picks)), "picks")
+				b.ReportMetric(float64(s.Steps)/float64(size), "steps/package")
+			}
+			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*size), "µs/package")
+		})
+	}
+}
+
+func BenchmarkAdversary(b *testing.B) {
+	table, roots := pigeons(14)
+	for b.Loop() {
+		start := time.Now()
+		if _, err := Solve(Problem{Roots: roots, Source: table}); !errors.Is(err, ErrBudget) {
+			b.Fatal(err)
+		}
+		b.ReportMetric(time.Since(start).Seconds(), "s")
+	}
+}

@@ -1,0 +1,175 @@
+package solver
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
+
+// factStore caches the versions and dependencies that the source returned. All searches
+// that solve and explain one problem share it, so that the source is asked once for each
+// list and each version, and each list is parsed once.
+type factStore struct {
+	source                Source
+	listings              map[string]*listing
+	dependenciesByVersion map[string]map[string]*versionFacts
+	pins                  map[string][]pin
+	mustList              map[string]bool // packages whose versions must be listed
+	parsed                map[string]*constraint
+	// overrides replaces the facts of single versions, for the attempts of suggestions.
+	overrides map[versionKey]*versionFacts
+}
+
+// versionKey names one version of a package.
+type versionKey struct{ pkg, version string }
+
+// listing is the parsed list of versions of a package.
+type listing struct {
+	pins       []pin
+	candidates []candidate // ordered, only those that a constraint can select
+	unusable   []Version
+	missing    error
+}
+
+// versionFacts are the dependencies of one version.
+type versionFacts struct {
+	deps        []Dependency
+	unavailable error
+}
+
+func newFactStore(source Source) *factStore {
+	return &factStore{
+		source: source, listings: map[string]*listing{}, dependenciesByVersion: map[string]map[string]*versionFacts{},
+		pins: map[string][]pin{}, mustList: map[string]bool{}, parsed: map[string]*constraint{},
+	}
+}
+
+// constraint returns a parsed constraint from the cache.
+func (m *factStore) constraint(text string) *constraint {
+	c, ok := m.parsed[text]
+	if !ok {
+		parsed := parseConstraint(text)
+		c = &parsed
+		m.parsed[text] = c
+	}
+	return c
+}
+
+// exactTag returns the key under which the store parses a text as a tag, even if it reads
+// as a constraint.
+func (m *factStore) exactTag(tag string) string {
+	text := "tag " + tag
+	m.parsed[text] = &constraint{pin: &pin{tag: tag}}
+	if p := parsePin(tag); p.digest != "" {
+		m.parsed[text].pin = &p
+	}
+	return text
+}
+
+// listing returns the versions of a package, and lists them once.
+func (m *factStore) listing(pkg string) (*listing, error) {
+	if l, ok := m.listings[pkg]; ok {
+		return l, nil
+	}
+	l := &listing{}
+	tags, err := m.source.Versions(pkg)
+	switch {
+	case notFound(err):
+		l.missing = err
+	case err != nil:
+		return nil, fmt.Errorf("list the versions of %s: %w", pkg, err)
+	}
+	l.read(tags)
+	m.listings[pkg] = l
+	return l, nil
+}
+
+func (l *listing) read(tags []string) {
+	l.pins = make([]pin, 0, len(tags))
+	found := make([]candidate, 0, len(tags))
+	for _, tag := range tags {
+		p := parsePin(tag)
+		l.pins = append(l.pins, p)
+		if v := ParseVersion(p.tag); v.unusable == "" {
+			found = append(found, candidate{p, v})
+		} else {
+			l.unusable = append(l.unusable, v)
+		}
+	}
+	l.candidates = ordered(found)
+	slices.SortFunc(l.unusable, func(a, b Version) int { return cmp.Compare(a.Tag, b.Tag) })
+	l.unusable = slices.CompactFunc(l.unusable, func(a, b Version) bool { return a.Tag == b.Tag })
+}
+
+// dependencies returns the dependencies of one version, sorted, and reads them once.
+func (m *factStore) dependencies(pkg string, p pin) (*versionFacts, error) {
+	name := p.String()
+	if n, ok := m.overrides[versionKey{pkg, name}]; ok {
+		return n, nil
+	}
+	if n, ok := m.dependenciesByVersion[pkg][name]; ok {
+		return n, nil
+	}
+	n := &versionFacts{}
+	deps, err := m.source.Dependencies(pkg, name)
+	switch {
+	case notFound(err):
+		n.unavailable = err
+	case err != nil:
+		return nil, fmt.Errorf("read the dependencies of %s %s: %w", pkg, name, err)
+	}
+	n.deps = slices.Clone(deps)
+	slices.SortStableFunc(n.deps, func(a, b Dependency) int {
+		return cmp.Or(cmp.Compare(a.Package, b.Package), cmp.Compare(a.Constraint, b.Constraint), cmp.Compare(strconv.FormatBool(a.Optional), strconv.FormatBool(b.Optional)))
+	})
+	n.deps = slices.Compact(n.deps)
+	if m.dependenciesByVersion[pkg] == nil {
+		m.dependenciesByVersion[pkg] = map[string]*versionFacts{}
+	}
+	m.dependenciesByVersion[pkg][name] = n
+	return n, nil
+}
+
+// cachedDependencies returns the dependencies of a version if they were read before, or
+// else nil.
+func (m *factStore) cachedDependencies(pkg string, p pin) *versionFacts {
+	name := p.String()
+	if n, ok := m.overrides[versionKey{pkg, name}]; ok {
+		return n
+	}
+	return m.dependenciesByVersion[pkg][name]
+}
+
+// override returns a store that shares all facts with m except for those of one version,
+// which does not need to exist in the source.
+func (m *factStore) override(pkg, version string, facts *versionFacts) *factStore {
+	out := *m
+	out.pins = maps.Clone(m.pins)
+	out.overrides = maps.Clone(m.overrides)
+	if out.overrides == nil {
+		out.overrides = map[versionKey]*versionFacts{}
+	}
+	out.overrides[versionKey{pkg, version}] = facts
+	out.pin(pkg, parsePin(version))
+	return &out
+}
+
+// pin adds a version that a requirement names to the candidates of its package. It
+// reports whether the version is new.
+func (m *factStore) pin(pkg string, p pin) bool {
+	if slices.Contains(m.pins[pkg], p) {
+		return false
+	}
+	m.pins[pkg] = append(slices.Clip(m.pins[pkg]), p) // An override shares the slice.
+	return true
+}
+
+func notFound(err error) bool {
+	var f *errcode.Error
+	return errors.As(err, &f) && f.Code.Class.Name == errcode.NotFound.Name
+}

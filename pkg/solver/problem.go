@@ -1,0 +1,109 @@
+package solver
+
+import "cmp"
+
+// Dependency is a requirement that one version of a package has on another package.
+type Dependency struct {
+	// Package is the identity of the required package. Identities are compared as
+	// strings; the caller replaces mirrors and aliases by one name.
+	Package string `json:"package"`
+	// Constraint selects versions: a constraint in the language of Masterminds/semver,
+	// a digest ("sha256:…"), or a tag with its digest ("v1.2.3@sha256:…"). Any other
+	// text is the name of a tag. An empty constraint accepts every release and the
+	// installed version.
+	Constraint string `json:"constraint"`
+	// Optional reports that the package does not have to be installed. If another
+	// package requires it, its version must satisfy the constraint.
+	Optional bool `json:"optional,omitempty"`
+}
+
+// Source provides versions and their dependencies. It must return the same results
+// for the same arguments while a problem is being solved.
+type Source interface {
+	// Versions lists the tags of a package in any order. A tag can include its digest
+	// ("v1.2.3@sha256:…"). An error of class NotFound reports that the repository does
+	// not exist; any other error ends the search.
+	Versions(pkg string) ([]string, error)
+	// Dependencies returns the dependencies of one version, which is a tag, a digest, or
+	// both. An error of class NotFound reports that the version is not available; any
+	// other error ends the search.
+	Dependencies(pkg, version string) ([]Dependency, error)
+}
+
+// Root is a requirement of the caller.
+type Root struct {
+	// Package and Constraint are as in Dependency.
+	Package    string `json:"package"`
+	Constraint string `json:"constraint"`
+	// Exact makes Constraint the name of a tag, even if it reads as a constraint: "v1"
+	// is then the tag v1, not every version 1.
+	Exact bool `json:"exact,omitempty"`
+	// Optional makes the root a restriction: the package does not have to be installed,
+	// but if it is, its version must satisfy the constraint.
+	Optional bool `json:"optional,omitempty"`
+	// By names the requester in explanations. If it is empty, the requester is the user.
+	By string `json:"by,omitempty"`
+}
+
+// Accepts reports whether a version, which is a tag, a digest, or both, satisfies the root.
+func (r Root) Accepts(version string) bool {
+	if r.Exact {
+		return parsePin(r.Constraint).names(parsePin(version))
+	}
+	return ParseConstraint(r.Constraint).Accepts(version)
+}
+
+// requester returns the name of the requester for messages.
+func (r Root) requester() string { return cmp.Or(r.By, "you") }
+
+// Moves restricts how the versions of installed packages change. It does not apply to
+// packages that a root names.
+type Moves int
+
+const (
+	// Freely allows upgrades and downgrades.
+	Freely Moves = iota
+	// Upward allows upgrades only (upgrade policy "Upgrade").
+	Upward
+	// Never allows no changes (upgrade policy "None").
+	Never
+)
+
+// Problem is the input of Solve. The order of its parts does not affect the solution.
+type Problem struct {
+	Roots []Root
+	// Installed maps packages to their installed versions: a tag, a digest, or both. The
+	// solver keeps an installed version if it satisfies every constraint. Packages that no
+	// root reaches are not part of the solution.
+	Installed map[string]string
+	Source    Source
+	// Moves restricts changes of installed packages.
+	Moves Moves
+	// Nearest selects, for an installed package that must change, the lowest suitable
+	// version above the installed one, or else the highest below it. The default is the
+	// highest suitable version.
+	Nearest bool
+	// Budget limits the work, counted in 64-bit words that the search reads. Zero means
+	// DefaultBudget. The work for a problem is deterministic.
+	Budget int
+	// SkipExplanation omits the explanation of a conflict, which can take longer than
+	// the search. Use it for an attempt that is followed by another one.
+	SkipExplanation bool
+
+	// preferred makes the search decide one package first, in a given order.
+	preferred *preference
+	// movable lists packages that Moves does not restrict, in addition to the roots.
+	movable []string
+}
+
+// preference is the order in which the candidates of a package are tried. Other candidates
+// are excluded. Because the package is decided first, the solution contains its first
+// candidate that any solution contains.
+type preference struct {
+	pkg   string
+	order func(v *variable) []int
+}
+
+// DefaultBudget ends a search after a fraction of a second. Real problems need less
+// than a thousandth of it.
+const DefaultBudget = 40_000_000

@@ -1,0 +1,81 @@
+package solver
+
+import (
+	"fmt"
+	"strings"
+)
+
+// setAside lists the tags that a user might expect instead of the selected version, newest
+// first, and then the tags that are not versions, with the reason for each.
+func (a *report) setAside(n int) []SetAside {
+	v := a.variables[n]
+	var out []SetAside
+	for i := v.size - 1; i > v.state.only(); i-- {
+		if v.candidates[i].tag == v.candidates[v.state.only()].tag {
+			continue
+		}
+		out = append(out, SetAside{Tag: v.candidates[i].name(), Reason: a.whyNot(n, i)})
+	}
+	for _, u := range v.unusable {
+		out = append(out, SetAside{Tag: u.Tag, Reason: u.unusable})
+	}
+	return out
+}
+
+// whyNot returns the reason why a candidate is not part of the solution.
+func (a *report) whyNot(n, i int) string {
+	v := a.variables[n]
+	if by := a.refused(n, i); by != "" {
+		return by
+	}
+	if v.installed > 0 && !v.isRoot && (a.problem.Moves == Never || a.problem.Moves == Upward && v.olderThanInstalled().has(i)) {
+		return fmt.Sprintf("%s is installed, and may not move there", v.candidates[v.installed].name())
+	}
+	known := a.store.cachedDependencies(v.name, v.candidates[i].pin)
+	switch {
+	case known == nil && v.state.only() == v.installed:
+		return "what is installed still fits"
+	case known == nil && a.problem.Nearest:
+		return "a version that is nearer to the installed one fits"
+	case known == nil:
+		return "it was not needed"
+	case known.unavailable != nil:
+		return "it can no longer be had"
+	}
+	for _, d := range known.deps {
+		to, ok := a.numbers[d.Package]
+		if !ok {
+			continue
+		}
+		other := a.variables[to]
+		fit := other.fitting(d.Constraint, a.store.constraint(d.Constraint))
+		switch at := other.state.only(); {
+		case fit.empty() && !d.Optional:
+			return fmt.Sprintf("it needs %s %s, which does not exist", d.Package, accepted(d.Constraint))
+		case at > 0 && !fit.has(at) && d.Optional:
+			return fmt.Sprintf("it "+worksOnlyWith+"%s, and %s is chosen", a.requirementText(d.Package, d.Constraint), other.candidates[at].name())
+		case at > 0 && !fit.has(at):
+			return fmt.Sprintf("it needs %s %s, and %s is chosen", d.Package, accepted(d.Constraint), other.candidates[at].name())
+		}
+	}
+	return "what it needs in turn does not go with the rest"
+}
+
+// refused returns a requirement that does not accept a candidate, or "".
+func (a *report) refused(n, i int) string {
+	v := a.variables[n]
+	for _, by := range a.requirements[n] {
+		if !by.fit.has(i) {
+			return by.words + prereleaseNote(v.candidates[i], by.text)
+		}
+	}
+	return ""
+}
+
+// prereleaseNote returns a note if a constraint accepts no prereleases.
+func prereleaseNote(c candidate, text string) string {
+	if c.version.Prerelease() && !strings.Contains(text, "-") {
+		return ", which accepts no prereleases"
+	}
+	return ""
+}

@@ -1,0 +1,215 @@
+package solver
+
+import (
+	"cmp"
+	"slices"
+)
+
+// variable is the state of a package in a search. Its candidates are ordered, lowest first,
+// from 1 on; state 0 is the absence of the package.
+type variable struct {
+	name       string
+	candidates []candidate // candidates[0] is the absence
+	size       int
+	all        set
+	listed     bool
+	missing    error // the repository does not exist
+	unusable   []Version
+	sets       map[string]set // of constraints
+	installed  int            // the candidate that is installed, or 0
+	isRoot     bool           // a root names it
+	preference []int          // the order in which candidates are tried, if it is not from the highest down
+	preferred  bool           // only the candidates of preference are allowed
+	order      int            // in the order of decisions
+	first      int            // everything from here on is a version, not a bare name
+
+	state             set
+	history           []int // the entries of the trail that are of this package
+	incompatibilities []*incompatibility
+	read              set // candidates whose dependencies are among the facts
+	queued            bool
+	waiting           bool
+	conflicts         int
+	merged            map[mergeKey]*incompatibility
+}
+
+// candidate is one version of a package.
+type candidate struct {
+	pin
+	version Version
+}
+
+// newVariable creates the candidates of a package: the listed versions, the versions that
+// requirements name, and the installed version.
+func newVariable(name string, listed *listing, pins []pin, installed string) *variable {
+	v := &variable{name: name, sets: map[string]set{}, merged: map[mergeKey]*incompatibility{}}
+	if listed != nil {
+		v.listed, v.missing, v.unusable = true, listed.missing, listed.unusable
+		v.candidates = listed.candidates
+	}
+	named := slices.Clone(pins)
+	var at pin
+	if installed != "" {
+		at = parsePin(installed)
+		named = append(named, at)
+	}
+	if v.candidates == nil || len(named) > 0 {
+		v.candidates = merge(v.candidates, named)
+	}
+	v.finish(installed != "", at)
+	return v
+}
+
+// merge adds named candidates to listed ones.
+func merge(listed []candidate, named []pin) []candidate {
+	var found []candidate
+	for i := range listed {
+		if i > 0 {
+			found = append(found, listed[i])
+		}
+	}
+	for _, p := range named {
+		found = append(found, candidate{pin: p, version: ParseVersion(p.tag)})
+	}
+	return ordered(found)
+}
+
+// ordered sorts candidates behind the absence and removes duplicates.
+func ordered(found []candidate) []candidate {
+	order := make([]int32, len(found)) // numbers are cheaper to move than candidates
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortFunc(order, func(i, j int32) int {
+		a, b := &found[i], &found[j]
+		if c := a.version.compare(&b.version); c != 0 {
+			return c
+		}
+		return cmp.Or(cmp.Compare(a.tag, b.tag), cmp.Compare(b.digest, a.digest))
+	})
+	out := make([]candidate, 1, len(found)+1)
+	for _, i := range order {
+		if len(out) == 1 || out[len(out)-1].pin != found[i].pin {
+			out = append(out, found[i])
+		}
+	}
+	return out
+}
+
+func (v *variable) finish(has bool, at pin) {
+	v.size = len(v.candidates)
+	v.first = v.size
+	for i := 1; i < v.size; i++ {
+		c := &v.candidates[i]
+		if has && c.pin == at {
+			v.installed = i
+		}
+		if c.version.unusable == "" {
+			v.first = min(v.first, i)
+		}
+	}
+	v.all = fullSet(v.size)
+	v.state = v.all
+	v.read = newSet(v.size)
+}
+
+// knows reports whether a pin names a candidate.
+func (v *variable) knows(p pin) bool {
+	return slices.ContainsFunc(v.candidates[1:], func(c candidate) bool { return p.names(c.pin) })
+}
+
+// fitting returns the candidates that satisfy a constraint.
+func (v *variable) fitting(text string, c *constraint) set {
+	if s, ok := v.sets[text]; ok {
+		return s
+	}
+	if c.plain != nil {
+		if s, ok := v.spans(c.plain); ok {
+			v.sets[text] = s
+			return s
+		}
+	}
+	s := newSet(v.size)
+	for i := 1; i < v.size; i++ {
+		if v.fits(&v.candidates[i], c) {
+			s.add(i)
+		}
+	}
+	v.sets[text] = s
+	return s
+}
+
+func (v *variable) fits(candidate *candidate, c *constraint) bool {
+	return Constraint{*c}.fits(candidate)
+}
+
+// prefer sets the order in which the versions of an installed package are tried.
+func (v *variable) prefer(nearest bool) {
+	if v.installed == 0 {
+		return
+	}
+	v.preference = append(v.preference, v.installed)
+	if !nearest || v.installed < v.first { // To a name that is no version nothing is near.
+		for i := v.size - 1; i > 0; i-- {
+			v.preference = append(v.preference, i)
+		}
+		return
+	}
+	for i := v.installed + 1; i < v.size; i++ {
+		v.preference = append(v.preference, i)
+	}
+	for i := v.installed - 1; i > 0; i-- {
+		v.preference = append(v.preference, i)
+	}
+}
+
+// best returns the candidate of a set that is tried first. Prereleases come last unless they
+// are welcome.
+func (v *variable) best(in set, welcome func() bool) int {
+	if v.installed > 0 && in.has(v.installed) && !v.preferred {
+		return v.installed
+	}
+	first := v.top(in, func(int) bool { return true })
+	if first == 0 || !v.candidates[first].version.Prerelease() || welcome() {
+		return first
+	}
+	return cmp.Or(v.top(in, func(i int) bool { return !v.candidates[i].version.Prerelease() }), first)
+}
+
+// top returns the first candidate of a set, in the order of preference, that passes a filter,
+// or 0.
+func (v *variable) top(in set, pass func(int) bool) int {
+	for _, i := range v.preference {
+		if in.has(i) && pass(i) {
+			return i
+		}
+	}
+	for i := v.size - 1; i > 0; i-- {
+		if in.has(i) && pass(i) {
+			return i
+		}
+	}
+	return 0
+}
+
+// settled reports whether the package is decided: it is absent, or one version is selected and
+// its dependencies are loaded.
+func (v *variable) settled() bool {
+	i := v.state.only()
+	return i == 0 || i > 0 && v.read.has(i)
+}
+
+// olderThanInstalled returns the candidates below the installed one. Tags that are not
+// versions have no order.
+func (v *variable) olderThanInstalled() set {
+	s := newSet(v.size)
+	if v.installed < v.first {
+		return s
+	}
+	for i := v.first; i < v.installed; i++ {
+		if v.candidates[i].version.compare(&v.candidates[v.installed].version) < 0 {
+			s.add(i)
+		}
+	}
+	return s
+}

@@ -1,0 +1,179 @@
+package xpkg
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
+
+// Codes for the one metadata object that a package must have (xpkg
+// specification, package.yaml Contents).
+var (
+	ErrNoMeta = errcode.Code{
+		Name: "NoMeta", Class: errcode.Invalid,
+		Cause: "The package has no metadata object (Provider, Configuration or Function of meta.pkg.crossplane.io).",
+		Fix:   "Add a crossplane.yaml with the metadata of the package.",
+	}
+	ErrManyMetas = errcode.Code{
+		Name: "ManyMetas", Class: errcode.Invalid,
+		Cause: "The package has more than one metadata object.",
+		Fix:   "Keep one, and build a package for each of the others.",
+	}
+	ErrWrongKind = errcode.Code{
+		Name: "WrongKind", Class: errcode.Invalid,
+		Cause: "The kind of the package differs from the requested kind.",
+		Fix:   "Install it with its own kind.",
+	}
+	ErrDuplicateObject = errcode.Code{
+		Name: "DuplicateObject", Class: errcode.Invalid,
+		Cause: "The package contains the same object twice.",
+		Fix:   "Remove one of the two.",
+	}
+)
+
+// assembler builds a package from documents, step by step. It continues after an error,
+// so that all findings are reported at once.
+type assembler struct {
+	opts     ReadOptions
+	limits   Limits
+	entries  []entry
+	unread   int // documents that are not among the entries
+	pkg      *Package
+	findings []Finding
+}
+
+// entry is a document with its header.
+type entry struct {
+	doc    Document
+	header header
+	err    error
+}
+
+// read reads all documents.
+func (a *assembler) read(docs []Document) {
+	a.entries = make([]entry, len(docs))
+	parallel(len(docs), func(i int) { a.entries[i] = readEntry(docs[i]) })
+	kept := a.entries[:0]
+	for _, e := range a.entries {
+		if e.err != nil {
+			a.unread++
+			a.findings = append(a.findings, e.doc.finding(e.err))
+			continue
+		}
+		kept = append(kept, e)
+	}
+	a.entries = kept
+}
+
+func readEntry(d Document) entry {
+	json, err := d.canonical()
+	if err != nil {
+		return entry{doc: d, err: err}
+	}
+	h, f := readHeader(json)
+	if f != nil {
+		return entry{doc: d, header: h, err: f}
+	}
+	return entry{doc: d, header: h}
+}
+
+// meta finds the one metadata object and takes it out of the entries.
+func (a *assembler) meta() {
+	var metas, others []entry
+	for _, e := range a.entries {
+		if isMetaGroup(e.header.gvk().Group) {
+			metas = append(metas, e)
+		} else {
+			others = append(others, e)
+		}
+	}
+	a.entries = others
+	if len(metas) == 0 {
+		// The metadata can be in a document that could not be read.
+		if a.unread == 0 {
+			a.add(Document{}, header{}, &fault{code: ErrNoMeta, what: "no metadata object " + among(others)})
+		}
+		return
+	}
+	for _, e := range metas[1:] {
+		a.add(e.doc, e.header, &fault{code: ErrManyMetas, what: fmt.Sprintf("another metadata object; the first is at %s:%d", metas[0].doc.File, metas[0].doc.contentLine())})
+	}
+	first := metas[0]
+	meta, faults := readMeta(first.doc, first.header, &a.limits)
+	a.pkg.Meta = meta
+	for _, f := range faults {
+		a.add(first.doc, first.header, f)
+	}
+	if want := a.opts.Expect; want != "" && meta.Kind != "" && want != meta.Kind {
+		a.add(first.doc, first.header, &fault{code: ErrWrongKind, what: fmt.Sprintf("the package is a %s, not a %s", meta.Kind, want)})
+	}
+}
+
+// objects adds the objects of the package and omits objects of kinds that are not
+// allowed. If the kind of package is unknown, all kinds are allowed.
+func (a *assembler) objects() {
+	seen := map[string]Document{}
+	for _, e := range a.entries {
+		o := a.object(e)
+		if a.pkg.Meta.Kind != "" {
+			if f := checkKind(a.pkg.Meta.Kind, o.GVK); f != nil {
+				a.add(e.doc, e.header, f)
+				continue
+			}
+		}
+		key := o.GVK.GroupKind().String() + "/" + o.Name
+		if first, twice := seen[key]; twice && o.Name != "" {
+			a.add(e.doc, e.header, &fault{code: ErrDuplicateObject, what: fmt.Sprintf("the same object is at %s:%d", first.File, first.contentLine())})
+			continue
+		}
+		seen[key] = e.doc
+		a.pkg.Objects = append(a.pkg.Objects, o)
+	}
+}
+
+// object returns an object with the identity that API servers use.
+func (a *assembler) object(e entry) Object {
+	o := Object{GVK: e.header.gvk(), Name: e.header.name, Document: e.doc}
+	if o.GVK.GroupKind() != admissionAlias {
+		return o
+	}
+	a.add(e.doc, e.header, &fault{code: ErrKindAlias, what: "taken for a ValidatingWebhookConfiguration"})
+	o.GVK.Kind = "ValidatingWebhookConfiguration"
+	old, _ := e.doc.canonical() // it was read before
+	was, now := []byte(`"`+admissionAlias.Kind+`"`), []byte(`"`+o.GVK.Kind+`"`)
+	json := append(bytes.Clone(old[:e.header.kindAt]), now...)
+	o.Document = e.doc.withJSON(append(json, old[e.header.kindAt+len(was):]...))
+	return o
+}
+
+// add records a finding about a document.
+func (a *assembler) add(d Document, h header, f *fault) {
+	finding := placed(f, "")
+	if d.File != "" {
+		finding = d.finding(f)
+	}
+	finding.Kind, finding.Name = h.kind, h.name
+	a.findings = append(a.findings, finding)
+}
+
+// among describes the documents that were searched.
+func among(entries []entry) string {
+	if len(entries) == 0 {
+		return "and no other document either"
+	}
+	var kinds []string
+	for _, e := range entries {
+		if kind := safe(e.header.kind); !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	const most = 5
+	if len(kinds) > most {
+		kinds = append(kinds[:most], "…")
+	}
+	return fmt.Sprintf("in %s (%s)", wording.Count(len(entries), "document"), strings.Join(kinds, ", "))
+}

@@ -1,0 +1,77 @@
+package xpkg
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
+
+// Codes of checks that do not need the content of an object.
+var (
+	ErrInvalidName = errcode.Code{
+		Name: "InvalidName", Class: errcode.Invalid,
+		Cause: "An object has no name, or one that an API server refuses.",
+		Fix:   "Use a name of at most 253 lower-case letters, digits, '-' and '.', that starts and ends with a letter or digit.",
+	}
+	ErrInvalidMetaName = errcode.Code{
+		Name: "InvalidMetaName", Class: errcode.Invalid,
+		Cause: "The metadata object has no name, or one that no package object could have.",
+		Fix:   "Use a name of at most 253 lower-case letters, digits, '-' and '.', that starts and ends with a letter or digit.",
+	}
+	ErrObjectTooLarge = errcode.Code{
+		Name: "ObjectTooLarge", Class: errcode.Limit,
+		Cause: "An object is larger than what an API server stores.",
+		Fix:   "Make the object smaller, for example by shorter descriptions, or raise the named limit if the server's was raised.",
+	}
+	ErrTextOnSeparator = errcode.Code{
+		Name: "TextOnSeparator", Class: errcode.Invalid,
+		Cause: "A document starts on the line of its separator. That is YAML, but other readers of packages refuse it.",
+		Fix:   "Start the document on the line after \"---\".",
+	}
+)
+
+// checkEach runs the checks that need nothing but one object.
+func (a *assembler) checkEach() {
+	if m := a.pkg.Meta; m.Kind != "" {
+		a.checkSeparator(m.Raw, a.metaHeader())
+		if what := nameFault(m.Name); what != "" {
+			a.add(m.Raw, a.metaHeader(), &fault{code: ErrInvalidMetaName, what: what})
+		}
+	}
+	for _, o := range a.pkg.Objects {
+		h := header{kind: o.GVK.Kind, name: o.Name}
+		a.checkSeparator(o.Document, h)
+		if what := nameFault(o.Name); what != "" {
+			a.add(o.Document, h, &fault{code: ErrInvalidName, what: what})
+		}
+		if json, _ := o.canonical(); len(json) > a.limits.ObjectBytes {
+			a.add(o.Document, h, a.limits.breach(ErrObjectTooLarge, &a.limits.ObjectBytes, 0))
+		}
+	}
+}
+
+func (a *assembler) checkSeparator(d Document, h header) {
+	if first, _ := cutLine(d.Raw); isMarker(first, "---") && !isComment(first[3:]) {
+		a.add(d, h, &fault{code: ErrTextOnSeparator, line: 1, what: "the document starts on the line of its separator"})
+	}
+}
+
+func (a *assembler) metaHeader() header {
+	return header{kind: string(a.pkg.Meta.Kind), name: a.pkg.Meta.Name}
+}
+
+// nameFault describes the problem with a name, and returns "" for a valid name.
+func nameFault(name string) string {
+	if name == "" {
+		return "metadata.name is missing or not a string"
+	}
+	if len(name) > validation.DNS1123SubdomainMaxLength {
+		return fmt.Sprintf("metadata.name has %d characters, %d are allowed", len(name), validation.DNS1123SubdomainMaxLength)
+	}
+	if len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return "metadata.name is not a lower-case RFC 1123 name"
+	}
+	return ""
+}

@@ -1,0 +1,25 @@
+package xpkg
+
+import "testing"
+
+func TestCompatible(t *testing.T) {
+	for _, c := range []struct{ constraint, version, want string }{
+		{"", "v2.0.0", ""},
+		{">=v1.14.0", "v2.0.0", ""},
+		{">=v1.14.0-0", "v1.14.0-rc.1", ""},
+		{"v0.13.0", "v0.13.0", ""},
+		{"v0.13.0", "v2.0.0", `Provider "p" does not work with Crossplane v2.0.0: it requires "v0.13.0"`},
+		{">=v1.14.0", "v1.14.0-rc.1", `Provider "p" does not work with Crossplane v1.14.0-rc.1: it requires ">=v1.14.0"`},
+		{">=v1", "master", `"master" is not a version of Crossplane: invalid semantic version`},
+		{"x||", "v1.0.0", `cannot read the constraint of "p": improper constraint: ""`},
+	} {
+		err := Meta{Kind: Provider, Name: "p", Crossplane: c.constraint}.Compatible(c.version)
+		got := ""
+		if err != nil {
+			got = err.Error()
+		}
+		if got != c.want {
+			t.Errorf("%s with %s: got %q", c.constraint, c.version, got)
+		}
+	}
+}

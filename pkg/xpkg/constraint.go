@@ -1,0 +1,102 @@
+package xpkg
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+)
+
+// A ConstraintError reports the position of a syntax error in a constraint.
+type ConstraintError struct {
+	// Input is the constraint as it was written.
+	Input string
+	// Offset is the byte of Input at which the fault is.
+	Offset int
+	// Why describes the error.
+	Why string
+}
+
+// Error is one line; Caret shows the place.
+func (e *ConstraintError) Error() string {
+	return fmt.Sprintf("%.200q is not a version constraint: %s at character %d", e.Input, e.Why, e.column()+1)
+}
+
+// Caret is two lines, the constraint and a caret below the place of the fault.
+// Both are safe to print on a terminal.
+func (e *ConstraintError) Caret() string {
+	before := fmt.Sprintf("%q", e.Input[:e.Offset])
+	return fmt.Sprintf("%.600q\n%s^", e.Input, strings.Repeat(" ", len([]rune(before))-1))
+}
+
+func (e *ConstraintError) column() int { return len([]rune(e.Input[:e.Offset])) }
+
+// digestPattern is a digest, or a tag with its digest: the name of one content.
+var digestPattern = regexp.MustCompile(`^([A-Za-z0-9_][A-Za-z0-9_.-]{0,127}@)?sha256:[0-9a-f]{64}$`)
+
+// CheckConstraint checks the syntax of a version constraint: alternatives
+// separated by "||", each of them comparisons separated by commas or spaces. A
+// digest, with or without its tag, is accepted where digest is true. The error is a *ConstraintError.
+func CheckConstraint(s string, digest bool) error {
+	if digest && digestPattern.MatchString(s) {
+		return nil
+	}
+	_, err := semver.NewConstraint(s)
+	if err == nil && strings.TrimSpace(s) != "" {
+		return nil
+	}
+	at, why := findFault(s)
+	if why == "" {
+		at, why = 0, "it is not understood"
+		if err != nil {
+			why = strings.TrimPrefix(err.Error(), "semver: ")
+		}
+	}
+	return &ConstraintError{Input: s, Offset: at, Why: why}
+}
+
+// constraintPart is one comparison, such as ">= v1.2", a comma, or "||".
+var constraintPart = regexp.MustCompile(`^(\|\||,|-\s|[=<>!~^]*\s*[^\s,|]+|[=<>!~^]+)`)
+
+// findFault looks for the first part of a constraint that is none by itself.
+func findFault(s string) (at int, why string) {
+	if len(s) > semver.MaxConstraintLen {
+		return 0, fmt.Sprintf("it is longer than %d characters", semver.MaxConstraintLen)
+	}
+	expected := true // a comparison must follow
+	for at < len(s) {
+		if strings.ContainsRune(" \t\n\r", rune(s[at])) {
+			at++
+			continue
+		}
+		part := constraintPart.FindString(s[at:])
+		switch {
+		case part == "":
+			return at, fmt.Sprintf("unexpected %q", s[at:at+1])
+		case part == "||" || part == ",":
+			if expected {
+				return at, fmt.Sprintf("a version is missing before %q", part)
+			}
+			expected = true
+		case strings.HasPrefix(part, "sha256:"):
+			return at, "a digest cannot be combined, and has 64 lower-case hexadecimal digits"
+		case strings.TrimSpace(part) == "-":
+			expected = true
+		default:
+			if _, err := semver.NewConstraint(part); err != nil {
+				version := strings.TrimLeft(part, "=<>!~^ ")
+				if _, err := semver.NewConstraint(version); err == nil {
+					return at, fmt.Sprintf("%q is not an operator", strings.TrimSpace(strings.TrimSuffix(part, version)))
+				}
+				return at, fmt.Sprintf("%.60q is not a version", version)
+			}
+			expected = false
+		}
+		at += len(part)
+	}
+	if expected {
+		return len(s), "a version is missing"
+	}
+	return 0, ""
+}

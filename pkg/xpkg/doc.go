@@ -1,0 +1,16 @@
+// Package xpkg reads and checks Crossplane packages.
+//
+// A package is read from one of two sources:
+//
+//	stream of package.yaml ──Read──────────────▶ Package
+//	folder of an author    ──ReadFolder──▶ Folder ──Package──▶ Package
+//	                                         └─────Stream───▶ package.yaml
+//
+// A stream is split into documents without changing a byte. Each document is converted
+// once, in parallel, to canonical JSON, from which its kind is determined. The one
+// metadata object, in any version, becomes a Meta. Every problem is a Finding with a
+// stable code, and a Policy determines which findings are errors.
+//
+// The package is pure: it maps bytes and fs.FS to values. It uses no registry, cluster,
+// clock or operating system.
+package xpkg

@@ -1,0 +1,164 @@
+package xpkg
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
+
+// Severity is the effect of a finding on its package.
+type Severity int
+
+// The severities. Off is never seen outside a Policy.
+const (
+	Off Severity = iota
+	Warning
+	Error
+)
+
+// String is "off", "warning" or "error".
+func (s Severity) String() string {
+	return [...]string{"off", "warning", "error"}[s]
+}
+
+// A Finding is one thing that is wrong, or odd, with a package.
+type Finding struct {
+	// Code is stable and belongs to one of the documented classes.
+	Code     errcode.Code
+	Severity Severity
+	// Message describes the problem, in lower case and without a full stop. Text from the
+	// package is quoted in it, so that it is safe to print.
+	Message string
+	// File is the path within the folder, or the name that was given to the stream.
+	File string
+	// Line counts from 1; 0 when the finding is about no particular line.
+	Line int
+	// Document counts from 1 within File; 0 when the finding is about no document.
+	Document int
+	// Kind and Name identify the object, if known.
+	Kind, Name string
+	// Fix describes the remedy.
+	Fix string
+	// Excerpt is the source text and, on a second line, a caret below the position of the
+	// problem. It may be empty, and is safe to print.
+	Excerpt string
+}
+
+// String returns one line: position, severity, code, message.
+func (f Finding) String() string {
+	var b strings.Builder
+	if p := f.Place(); p != "" {
+		b.WriteString(p + ": ")
+	}
+	fmt.Fprintf(&b, "%s %s: %s", f.Severity, f.Code.Name, f.where())
+	return b.String()
+}
+
+// Place is "file:line" as editors understand it, as far as it is known.
+func (f Finding) Place() string {
+	if f.File != "" && f.Line > 0 {
+		return fmt.Sprintf("%s:%d", f.File, f.Line)
+	}
+	return f.File
+}
+
+// where is the message after the number of the document and its kind and name.
+func (f Finding) where() string {
+	var subject []string
+	if f.Document > 0 {
+		subject = append(subject, fmt.Sprintf("document %d", f.Document))
+	}
+	if f.Kind != "" {
+		subject = append(subject, safe(f.Kind))
+	}
+	if f.Name != "" {
+		subject = append(subject, fmt.Sprintf("%.260q", f.Name))
+	}
+	if len(subject) == 0 {
+		return f.Message
+	}
+	return strings.Join(subject, ", ") + ": " + f.Message
+}
+
+// safe returns s unchanged if it is a plain word, and otherwise quoted and truncated.
+func safe(s string) string {
+	if q := fmt.Sprintf("%.100q", s); q != `"`+s+`"` || strings.Contains(s, " ") {
+		return q
+	}
+	return s
+}
+
+// MarshalJSON encodes code and severity as words.
+func (f Finding) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Code     string `json:"code"`
+		Severity string `json:"severity"`
+		Message  string `json:"message"`
+		File     string `json:"file,omitempty"`
+		Line     int    `json:"line,omitempty"`
+		Document int    `json:"document,omitempty"`
+		Kind     string `json:"kind,omitempty"`
+		Name     string `json:"name,omitempty"`
+		Fix      string `json:"fix,omitempty"`
+		Excerpt  string `json:"excerpt,omitempty"`
+	}{f.Code.Name, f.Severity.String(), f.Message, f.File, f.Line, f.Document, f.Kind, f.Name, f.Fix, f.Excerpt})
+}
+
+// A Refusal is the cause in the failure of a package that is refused. It holds
+// every finding, warnings included, in the order of the documents.
+type Refusal struct{ Findings []Finding }
+
+// Error is the first error, and how many more there are.
+func (r *Refusal) Error() string {
+	fatal := errorsOf(r.Findings)
+	if len(fatal) == 0 {
+		return "no error"
+	}
+	text := fatal[0].where()
+	if p := fatal[0].Place(); p != "" {
+		text = p + ": " + text
+	}
+	if more := len(fatal) - 1; more > 0 {
+		text += fmt.Sprintf(" (and %d more)", more)
+	}
+	return text
+}
+
+// Findings returns all findings of an error of this package, and nil for any other error.
+func Findings(err error) []Finding {
+	var r *Refusal
+	if errors.As(err, &r) {
+		return r.Findings
+	}
+	return nil
+}
+
+// refuse returns the error for findings of which at least one is an error.
+func refuse(findings []Finding, what string) error {
+	first := errorsOf(findings)[0]
+	err := first.Code.New(&Refusal{Findings: findings}, "%s", what)
+	err.Do = first.Fix
+	return err
+}
+
+func errorsOf(findings []Finding) []Finding {
+	var out []Finding
+	for _, f := range findings {
+		if f.Severity == Error {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// sortFindings sorts findings in document order.
+func sortFindings(findings []Finding) {
+	slices.SortStableFunc(findings, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Document, b.Document))
+	})
+}

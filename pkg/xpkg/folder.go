@@ -1,0 +1,230 @@
+package xpkg
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
+
+// Codes for a folder that cannot be read.
+var (
+	ErrFolderNotFound = errcode.Code{
+		Name: "FolderNotFound", Class: errcode.NotFound,
+		Cause: "The folder of the package does not exist, or is not a folder.",
+		Fix:   "Name the folder that holds crossplane.yaml.",
+	}
+	ErrUnreadableFile = errcode.Code{
+		Name: "UnreadableFile", Class: errcode.Invalid,
+		Cause: "A file of the folder cannot be read.",
+		Fix:   "Make the file readable, or leave it out with --ignore.",
+	}
+	ErrInvalidIgnore = errcode.Code{
+		Name: "InvalidIgnore", Class: errcode.Usage,
+		Cause: "A pattern of files to ignore is malformed.",
+		Fix:   "Use patterns such as \"crds/*.yaml\", relative to the root of the package.",
+	}
+)
+
+// FolderOptions configures ReadFolder.
+type FolderOptions struct {
+	// Ignore are patterns of path.Match, relative to the root, of files to leave out.
+	// They match whole paths of files, not of folders.
+	Ignore []string
+	// ExamplesRoot is the path of the folder of examples within the root, which is
+	// not part of the package itself; empty when it lies elsewhere or there is none.
+	ExamplesRoot string
+	// Examples is the folder of examples when it lies outside of the root.
+	Examples fs.FS
+	// Limits bounds the input, over all files together.
+	Limits Limits
+}
+
+// A Folder holds the documents in the folder of an author.
+type Folder struct {
+	// Documents are the documents of the package in the order of package.yaml: the
+	// metadata first, then by path.
+	Documents []Document
+	// ExampleDocuments are the documents of the examples, by path.
+	ExampleDocuments []Document
+
+	findings []Finding
+}
+
+// ReadFolder reads the files of a package: non-empty regular files with the extension
+// .yaml or .yml, in all folders except .git and the folder of the examples. Symbolic
+// links are not followed. Files are ordered by name, so that the result is the same on
+// every machine.
+//
+// It returns an error if the folder or a file cannot be read or exceeds a limit. Problems
+// inside a file are reported by Package.
+func ReadFolder(fsys fs.FS, opts FolderOptions) (*Folder, error) {
+	r := &folderReader{opts: opts, reader: newYAMLReader(opts.Limits)}
+	if err := r.checkOptions(fsys); err != nil {
+		return nil, err
+	}
+	if opts.ExamplesRoot != "" {
+		r.opts.ExamplesRoot = path.Clean(opts.ExamplesRoot)
+	}
+	docs, err := r.read(fsys, ".", r.opts.ExamplesRoot)
+	if err != nil {
+		return nil, err
+	}
+	examples, err := r.readExamples(fsys)
+	if err != nil {
+		return nil, err
+	}
+	return &Folder{Documents: metaFirst(docs), ExampleDocuments: examples, findings: r.findings}, nil
+}
+
+// Package reads and checks the documents of the folder, and checks that the examples are
+// YAML. The result equals Read of the stream, except that messages name the author's
+// files.
+func (f *Folder) Package(opts ReadOptions) (*Package, error) {
+	pkg, findings := f.assemble(opts)
+	if len(errorsOf(findings)) > 0 {
+		return nil, refuse(findings, "the package is refused")
+	}
+	pkg.Findings = findings
+	return pkg, nil
+}
+
+func (f *Folder) assemble(opts ReadOptions) (*Package, []Finding) {
+	pkg, findings := assemble(f.Documents, opts, f.findings)
+	var more []Finding
+	for _, d := range f.ExampleDocuments {
+		if _, err := d.canonical(); err != nil {
+			more = append(more, d.finding(err))
+		}
+	}
+	findings = append(findings, opts.Policy.apply(more)...)
+	sortFindings(findings)
+	return pkg, findings
+}
+
+// metaFirst moves the metadata to the front.
+func metaFirst(docs []Document) []Document {
+	meta := make([]bool, len(docs))
+	parallel(len(docs), func(i int) {
+		e := readEntry(docs[i])
+		meta[i] = e.err == nil && isMetaGroup(e.header.gvk().Group)
+	})
+	var first, rest []Document
+	for i, d := range docs {
+		if meta[i] {
+			first = append(first, d)
+		} else {
+			rest = append(rest, d)
+		}
+	}
+	return append(first, rest...)
+}
+
+type folderReader struct {
+	opts     FolderOptions
+	reader   *yamlReader
+	bytes    int
+	findings []Finding
+}
+
+func (r *folderReader) checkOptions(fsys fs.FS) error {
+	for _, pattern := range r.opts.Ignore {
+		if _, err := path.Match(pattern, ""); err != nil {
+			return ErrInvalidIgnore.New(err, "cannot use the pattern %q", pattern)
+		}
+	}
+	info, err := fs.Stat(fsys, ".")
+	if err != nil {
+		return ErrFolderNotFound.New(err, "cannot read the folder of the package")
+	}
+	if !info.IsDir() {
+		return ErrFolderNotFound.New(nil, "the root of the package is not a folder")
+	}
+	return nil
+}
+
+// readExamples reads the folder of examples, wherever it lies. None is no error.
+func (r *folderReader) readExamples(fsys fs.FS) ([]Document, error) {
+	root := r.opts.ExamplesRoot
+	if r.opts.Examples != nil {
+		fsys, root = r.opts.Examples, "."
+	}
+	if root == "" {
+		return nil, nil
+	}
+	if info, err := fs.Lstat(fsys, root); errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
+		return nil, nil
+	}
+	return r.read(fsys, root, "")
+}
+
+// read reads all files below root but those below the folder that is left out.
+func (r *folderReader) read(fsys fs.FS, root, except string) ([]Document, error) {
+	var docs []Document
+	err := fs.WalkDir(fsys, root, func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return ErrUnreadableFile.New(err, "cannot read %q", name)
+		case entry.IsDir() && (entry.Name() == ".git" || except != "" && name == except):
+			return fs.SkipDir
+		case !entry.Type().IsRegular() || !isYAML(name) || r.ignored(name):
+			return nil
+		}
+		found, err := r.file(fsys, name)
+		docs = append(docs, found...)
+		return err
+	})
+	return docs, err
+}
+
+func isYAML(name string) bool {
+	return strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml")
+}
+
+func (r *folderReader) ignored(name string) bool {
+	return slices.ContainsFunc(r.opts.Ignore, func(pattern string) bool {
+		match, _ := path.Match(pattern, name) // the pattern was checked
+		return match
+	})
+}
+
+// file reads and splits one file. Problems become findings, except for limits.
+func (r *folderReader) file(fsys fs.FS, name string) ([]Document, error) {
+	text, err := r.bytesOf(fsys, name)
+	if err != nil {
+		return nil, err
+	}
+	docs, f := split(text, name, r.reader)
+	switch {
+	case f == nil:
+		return docs, nil
+	case f.code.Class == errcode.Limit:
+		return nil, refuse([]Finding{placed(f, name)}, "cannot read the folder of the package")
+	}
+	r.findings = append(r.findings, placed(f, name))
+	return nil, nil
+}
+
+// bytesOf reads a file up to the remaining limit.
+func (r *folderReader) bytesOf(fsys fs.FS, name string) ([]byte, error) {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, ErrUnreadableFile.New(err, "cannot read %q", name)
+	}
+	defer f.Close()
+	room := r.reader.limits.StreamBytes - r.bytes
+	text, err := io.ReadAll(io.LimitReader(f, int64(room)+1))
+	if err != nil {
+		return nil, ErrUnreadableFile.New(err, "cannot read %q", name)
+	}
+	if len(text) > room {
+		f := r.reader.limits.breach(ErrStreamTooLarge, &r.reader.limits.StreamBytes, 0)
+		return nil, refuse([]Finding{placed(f, name)}, "cannot read the folder of the package")
+	}
+	r.bytes += len(text)
+	return text, nil
+}

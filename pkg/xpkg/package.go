@@ -1,0 +1,94 @@
+package xpkg
+
+import (
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Kind is the kind of a package.
+type Kind string
+
+// The kinds of packages (xpkg specification, first section).
+const (
+	Provider      Kind = "Provider"
+	Configuration Kind = "Configuration"
+	Function      Kind = "Function"
+)
+
+// A Package is the content of a package.yaml.
+type Package struct {
+	// Meta is the one metadata object.
+	Meta Meta
+	// Objects are all the others, in the order of the stream.
+	Objects []Object
+	// Findings are the warnings. For errors no Package is returned.
+	Findings []Finding
+}
+
+// An Object is one object of a package, other than its metadata.
+type Object struct {
+	// GVK is the type of the object as it is installed. It differs from the document
+	// for an AdmissionWebhookConfiguration, which is the specification's name for a
+	// ValidatingWebhookConfiguration; the JSON of the document is changed as well,
+	// its Raw is not.
+	GVK  schema.GroupVersionKind
+	Name string
+	Document
+
+	// entry is the index entry of the object; nil without an index.
+	entry *IndexEntry
+	// callsKnown is set if the entry records CallsProgram.
+	callsKnown bool
+}
+
+// Meta is the metadata object of a package, in any version.
+type Meta struct {
+	// APIVersion is the one that was written.
+	APIVersion string
+	Kind       Kind
+	Name       string
+	// Labels and Annotations are propagated to the package revision (xpkg
+	// specification, Object Annotations).
+	Labels      map[string]string
+	Annotations map[string]string
+	// Crossplane is the constraint for the version of Crossplane; empty when there is
+	// none. It is a valid constraint.
+	Crossplane string
+	// DependsOn are the dependencies in the order in which they were written.
+	DependsOn []Dependency
+	// Optional are the packages that this one works with where they are, in the order
+	// in which they were written; see [AnnotationOptional].
+	Optional []Dependency
+	// Capabilities are as written, except that a Function without any has "composition".
+	// Use HasCapability for comparisons.
+	Capabilities []string
+	// ControllerImage is the image of a provider's controller, in packages that keep
+	// it apart from the package (Package Format v2); empty otherwise.
+	ControllerImage string
+	// PermissionRequests are the permissions that a provider's controller requests.
+	PermissionRequests []rbacv1.PolicyRule
+	// Raw is the document itself.
+	Raw Document
+}
+
+// Dependencies returns the required dependencies, followed by the optional ones.
+func (m Meta) Dependencies() []Dependency { return slices.Concat(m.DependsOn, m.Optional) }
+
+// A Dependency is another package that must be installed first, or that is optional.
+type Dependency struct {
+	// Package is the reference without tag or digest.
+	Package string
+	// APIVersion and Kind identify the package object that installs it, as far as the
+	// author specified them. They are a hint: the metadata of the dependency is
+	// authoritative (Package Format v2).
+	APIVersion string
+	Kind       Kind
+	// Constraint is a semantic version constraint, or a digest such as
+	// "sha256:…". It is valid.
+	Constraint string
+	// Optional means that the package need not be installed. If it is, the constraint
+	// must accept its version.
+	Optional bool
+}

@@ -1,0 +1,60 @@
+package xpkg
+
+// ReadOptions configures Read. The zero value reads a published package with the default
+// limits.
+type ReadOptions struct {
+	// File is the name of the stream in messages. Default "package.yaml".
+	File string
+	// Expect is the kind that the package must have; empty for any.
+	Expect Kind
+	// Limits bounds the input.
+	Limits Limits
+	// Policy determines which findings are errors.
+	Policy Policy
+}
+
+// Read reads the content of a package.yaml (xpkg specification, package.yaml Contents).
+// Documents are read in parallel. The package refers to the stream, which must not be
+// changed.
+//
+// The error has the code of the first problem, and Findings returns all of them. Its
+// class is Limit if the stream exceeds a limit, and Invalid otherwise.
+func Read(stream []byte, opts ReadOptions) (*Package, error) {
+	docs, err := opts.split(stream)
+	if err != nil {
+		return nil, err
+	}
+	return readPackage(docs, opts)
+}
+
+func (o ReadOptions) split(stream []byte) ([]Document, error) {
+	file := o.File
+	if file == "" {
+		file = "package.yaml"
+	}
+	return Split(stream, file, o.Limits)
+}
+
+// readPackage builds a package from its documents, or returns an error.
+func readPackage(docs []Document, opts ReadOptions) (*Package, error) {
+	pkg, findings := assemble(docs, opts, nil)
+	if len(errorsOf(findings)) > 0 {
+		return nil, refuse(findings, "the package is refused")
+	}
+	pkg.Findings = findings
+	return pkg, nil
+}
+
+// assemble builds as much of a package as possible, and adds all problems to the findings
+// about files that could not be split. The findings have their severities and are sorted.
+func assemble(docs []Document, opts ReadOptions, found []Finding) (*Package, []Finding) {
+	a := &assembler{opts: opts, limits: opts.Limits.withDefaults(), pkg: &Package{}}
+	a.findings, a.unread = append(a.findings, found...), len(found)
+	a.read(docs)
+	a.meta()
+	a.objects()
+	a.checkEach()
+	findings := opts.Policy.apply(a.findings)
+	sortFindings(findings)
+	return a.pkg, findings
+}

@@ -1,0 +1,218 @@
+package faults_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/testing/fault"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+	"github.com/xpkg-dev/xpkg/pkg/oci/store"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// A plan that is made immediately before an operation lists the writes that the manager then makes,
+// and no others, in every scenario.
+func TestPlanEqualsTheWritesOfEveryScenario(t *testing.T) {
+	s := newStand(t, fault.Named(tokens, "/locks"), 60001)
+	s.hold(t)
+	for _, sc := range scenarios {
+		t.Run(sc.name, func(t *testing.T) {
+			r := s.rounds(t, sc, 1)[0]
+			s.quiet(t)
+			planned := s.plan(t, r, sc.act)
+			before := s.witness.view(r).of(r)
+			s.network.Set(r.name, fault.Fault{})
+			s.do(t, sc.act, []*round{r})
+			s.until(t, "the operation is done", []*round{r}, sc.act.then)
+			s.quiet(t)
+			if planned.Operation == planner.Uninstall {
+				checkDeleted(t, r, planned, before, s.witness.view(r).of(r))
+			} else if diff := cmp.Diff(plannedWrites(planned), writes(s.network.Calls(r.name))); diff != "" {
+				t.Errorf("writes (-planned +made):\n%s", diff)
+			}
+		})
+	}
+}
+
+// plan plans an operation. The operation runs against a client that records its write instead of
+// making it.
+func (s *stand) plan(t *testing.T, r *round, act stage) *planner.Plan {
+	t.Helper()
+	recorder := &recordingClient{WithWatch: s.client}
+	dry := *s
+	dry.client = recorder
+	if err := act.do(t.Context(), &dry, r); err != nil {
+		t.Fatal(err)
+	}
+	cluster, err := planner.NewCluster(s.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	blobs, err := store.Open(t.TempDir()+"/store", store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer blobs.Close() //nolint:errcheck // Only this test reads it.
+	source := fetch.NewSource(fetch.Options{Store: blobs, Remote: remote.Options{Transport: alias{s.registry}}})
+	defer source.Close()
+	pl := &planner.Planner{Reader: s.client, Cluster: cluster, Source: source, Namespace: "crossplane-system"}
+	var out *planner.Plan
+	switch o := recorder.written.(type) {
+	case v1.PackageRevision:
+		// The user changes a revision, and the package stays as it is.
+		p := v1.NewPackage(r.scenario.kind)
+		if err := s.client.Get(t.Context(), r.key(), p); err != nil {
+			t.Fatal(err)
+		}
+		pl.Reader = overlay{s.client, o}
+		out, err = pl.Install(t.Context(), p)
+	case v1.Package:
+		if recorder.deleted {
+			out, err = pl.Uninstall(t.Context(), o)
+		} else {
+			out, err = pl.Install(t.Context(), o)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// recordingClient keeps the object that is written last.
+type recordingClient struct {
+	client.WithWatch
+	written client.Object
+	deleted bool
+}
+
+func (c *recordingClient) Create(_ context.Context, o client.Object, _ ...client.CreateOption) error {
+	c.written = o
+	return nil
+}
+
+func (c *recordingClient) Update(_ context.Context, o client.Object, _ ...client.UpdateOption) error {
+	c.written = o
+	return nil
+}
+
+func (c *recordingClient) Delete(_ context.Context, o client.Object, _ ...client.DeleteOption) error {
+	c.written, c.deleted = o, true
+	return nil
+}
+
+func (c *recordingClient) Patch(_ context.Context, o client.Object, patch client.Patch, _ ...client.PatchOption) error {
+	raw, err := patch.Data(o)
+	if err != nil {
+		return err
+	}
+	c.written = o
+	return json.Unmarshal(raw, o)
+}
+
+// overlay reads a cluster in which one revision is different.
+type overlay struct {
+	client.Reader
+	revision v1.PackageRevision
+}
+
+func (o overlay) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if err := o.Reader.List(ctx, list, opts...); err != nil {
+		return err
+	}
+	if revisions, ok := list.(v1.PackageRevisionList); ok {
+		for _, rev := range revisions.Revisions() {
+			if rev.GetUID() == o.revision.GetUID() {
+				*rev.RevisionSpec() = *o.revision.RevisionSpec()
+			}
+		}
+	}
+	return nil
+}
+
+// plannedWrites returns the writes of a plan in the form of writes.
+func plannedWrites(p *planner.Plan) []string {
+	var out []string
+	add := func(method, resource, name string) {
+		if method == http.MethodPost {
+			name = ""
+		}
+		out = append(out, strings.TrimSpace(method+" "+resource+" "+name))
+	}
+	for _, r := range p.Revisions {
+		method := map[planner.RevisionAction]string{planner.CreateRevision: http.MethodPost, planner.CollectRevision: http.MethodDelete}[r.Action]
+		if method == "" {
+			method = http.MethodPut
+		}
+		add(method, strings.ToLower(p.Package.Kind)+"revisions", r.Name)
+	}
+	if p.Blocked() {
+		slices.Sort(out)
+		return out
+	}
+	for _, c := range p.Objects.Changes {
+		method := http.MethodPut
+		switch {
+		case c.Action == plan.Create:
+			method = http.MethodPost
+		case c.MetadataOnly:
+			method = http.MethodPatch
+		}
+		add(method, strings.ToLower(c.Ref.Kind)+"s", c.Ref.Name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// writes returns the writes among calls, but for those of statuses. A write of an object that exists
+// counts once: one that the cache was too old for is repeated.
+func writes(calls []fault.Call) []string {
+	var out []string
+	for _, c := range calls {
+		parts := strings.Split(strings.Trim(c.Path, "/"), "/")
+		if c.Side != fault.Cluster || c.Method == http.MethodGet || c.Method == "WATCH" || parts[len(parts)-1] == "status" {
+			continue
+		}
+		write := c.Method + " " + strings.Join(parts[3:], " ")
+		if c.Method == http.MethodPost || !slices.Contains(out, write) {
+			out = append(out, write)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// checkDeleted checks that the objects that are gone are those that the plan deletes.
+func checkDeleted(t *testing.T, r *round, p *planner.Plan, before, after state) {
+	t.Helper()
+	var planned, gone []string
+	for _, c := range p.Objects.Changes {
+		if what, group, _ := strings.Cut(c.Ref.Name, "."); group == r.group() && c.Action == plan.Delete {
+			planned = append(planned, what)
+		}
+	}
+	for what := range before.Objects {
+		if _, exists := after.Objects[what]; !exists {
+			gone = append(gone, what)
+		}
+	}
+	slices.Sort(planned)
+	slices.Sort(gone)
+	if diff := cmp.Diff(planned, gone); diff != "" || len(planned) == 0 {
+		t.Errorf("deleted objects (-planned +gone):\n%s", diff)
+	}
+	if len(p.Revisions) != len(before.Revisions) {
+		t.Errorf("the plan deletes %s, want %d", fmt.Sprint(p.Revisions), len(before.Revisions))
+	}
+}
