@@ -147,7 +147,9 @@ func fetch(ctx context.Context, c *Cache, img *ociimage.Image) error {
 }
 
 // Several processes fetch, read, use and prune at once.
-func TestK03Processes(t *testing.T) {
+//
+// hardening: K3
+func TestProcessesShareCache(t *testing.T) {
 	if testing.Short() {
 		t.Skip("processes that wait for room take seconds")
 	}
@@ -244,7 +246,9 @@ func steps(args []string) error {
 
 // Wherever a process ends, the cache can be opened, holds nothing that is wrong and
 // no more than its limit, and the same steps lead to the same end.
-func TestK01KilledAtEachChange(t *testing.T) {
+//
+// hardening: K1
+func TestCacheSurvivesKillAtEachChange(t *testing.T) {
 	// The subtests wait for the disk most of the time.
 	t.Parallel()
 	stride := 1

@@ -68,7 +68,9 @@ func newKeychain(t testing.TB, secrets ...corev1.Secret) *Keychain {
 	return k
 }
 
-// Hardening catalogue, A9: the exact host and port, or nothing.
+// Credentials match the exact host and port, or nothing.
+//
+// hardening: A9
 func TestResolve(t *testing.T) {
 	first := secretOf("first", map[string]string{
 		"reg.acme.test": "host", "reg.acme.test/team": "team", "reg.acme.test/team/deep": "deep",

@@ -25,9 +25,10 @@ func resolve(t *testing.T, s *fetch.Source, p fetch.Place) (oci.Digest, error) {
 	return s.Resolve(t.Context(), fetch.Origin{Ref: p.Ref, Places: []fetch.Place{p}}, 0)
 }
 
-// Hardening catalogue, A8 and A9; invariant I9. Credentials go to the host and port
-// that they are for: not to a mirror, not to where a registry redirects, and not to
-// the token server that such a place names.
+// Credentials are sent only to the host and port that they are for: not to a mirror, not to
+// the target of a redirect, and not to the token server that either of them names.
+//
+// hardening: A8 A9
 func TestCredentialsGoToTheirHostAlone(t *testing.T) {
 	home := newRegistry(t)
 	ref := push(t, home.address)

@@ -78,8 +78,10 @@ func TestAgeOfAnswers(t *testing.T) {
 	}
 }
 
-// Hardening catalogue, A12. A throttled registry is left alone until its time, by
-// those with the same credentials; a change of credentials holds at once.
+// A throttled registry receives no request with the same credentials until the time that it
+// named. Changed credentials take effect at once.
+//
+// hardening: A12
 func TestThrottled(t *testing.T) {
 	home := newRegistry(t)
 	ref := push(t, home.address)

@@ -209,7 +209,7 @@ func TestChooseRefusesToVerify(t *testing.T) {
 	}
 }
 
-// Hardening catalogue, A9.
+// hardening: A9
 func TestMatches(t *testing.T) {
 	for _, tc := range []struct {
 		image, prefix string

@@ -10,7 +10,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest"
 )
 
-func TestB06ParseDigest(t *testing.T) {
+// hardening: B6
+func TestParseDigest(t *testing.T) {
 	zeros := strings.Repeat("0", 64)
 	tests := map[string]struct {
 		in   string

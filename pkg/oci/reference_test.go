@@ -75,7 +75,8 @@ func cmpOr(a, b string) string {
 	return b
 }
 
-func TestA01InvalidReference(t *testing.T) {
+// hardening: A1
+func TestParseReferenceRefusesInvalid(t *testing.T) {
 	tests := map[string]struct {
 		in string
 		// at is the character that the message points at, counted from 1; 0 when
@@ -140,7 +141,8 @@ func TestA01InvalidReference(t *testing.T) {
 	}
 }
 
-func TestA01Caret(t *testing.T) {
+// hardening: A1
+func TestInvalidReferenceErrorMarksCharacter(t *testing.T) {
 	_, err := oci.ParseReference("r.io/acme/Pkg:v1", oci.ParseOptions{})
 	want := `cannot read reference "r.io/acme/Pkg:v1": the repository must be in lower case, at character 11: "r.io/acme/^Pkg:v1"`
 	if diff := cmp.Diff(want, err.Error()); diff != "" {
@@ -148,7 +150,8 @@ func TestA01Caret(t *testing.T) {
 	}
 }
 
-func TestA03SuggestsRegistry(t *testing.T) {
+// hardening: A3
+func TestReferenceWithoutRegistryGetsSuggestion(t *testing.T) {
 	_, err := oci.ParseReference("crossplane-contrib/provider-nop:v0.4.0", oci.ParseOptions{})
 	if err == nil || !strings.Contains(err.Error(), "xpkg.crossplane.io/crossplane-contrib/provider-nop:v0.4.0") {
 		t.Errorf("%v", err)

@@ -57,7 +57,9 @@ func TestOutputLimit(t *testing.T) {
 
 // A header with a false size makes the reader allocate no more than the unpacked size
 // limit of the layer.
-func TestC02AllocationIsBounded(t *testing.T) {
+//
+// hardening: C2
+func TestAllocationIsBounded(t *testing.T) {
 	const lie = oci.FreeOutput - 1
 	var out bytes.Buffer
 	tw := tar.NewWriter(&out)

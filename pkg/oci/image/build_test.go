@@ -37,7 +37,8 @@ func TestBuildImageGolden(t *testing.T) {
 	}
 }
 
-func TestC10NothingOfTheMachine(t *testing.T) {
+// hardening: C10
+func TestImageIsIndependentOfMachine(t *testing.T) {
 	layer, err := image.BuildLayer([]image.File{{Path: "b", Data: []byte("b")}, {Path: "a", Data: []byte("a")}}, oci.MediaTypeOCILayerGzip, "x")
 	ocitest.Must(t, err)
 	zr, err := gzip.NewReader(bytes.NewReader(layer))

@@ -12,7 +12,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest"
 )
 
-func TestC10BuildIsReproducible(t *testing.T) {
+// hardening: C10
+func TestBuildIsReproducible(t *testing.T) {
 	first := ocitest.Hello(t)
 	old := syscall.Umask(0o077)
 	defer syscall.Umask(old)

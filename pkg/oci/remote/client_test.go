@@ -18,7 +18,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest"
 )
 
-func TestA16CaptivePortal(t *testing.T) {
+// hardening: A16
+func TestCaptivePortalIsNotARegistry(t *testing.T) {
 	f := ocitest.NewRegistry(t)
 	f.Fault = func(w http.ResponseWriter, _ *http.Request) bool {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -32,7 +33,8 @@ func TestA16CaptivePortal(t *testing.T) {
 	ocitest.WantCode(t, read(t, r, f.Ref("v1").WithDigest(oci.DigestOf(nil))), oci.ErrDigestMismatch)
 }
 
-func TestA17Tags(t *testing.T) {
+// hardening: A17
+func TestTags(t *testing.T) {
 	f := ocitest.NewRegistry(t)
 	pages := 0
 	var link func(page int) string
@@ -77,7 +79,8 @@ func TestA17Tags(t *testing.T) {
 	}
 }
 
-func TestA20DigestOutlivesTag(t *testing.T) {
+// hardening: A20
+func TestDigestStaysReadableWithoutTag(t *testing.T) {
 	f := ocitest.NewRegistry(t)
 	ref := f.Publish(t, ocitest.Hello(t), "v1")
 	r := testRemote(t, nil)
@@ -204,7 +207,9 @@ func TestResolveWithoutHead(t *testing.T) {
 }
 
 // A GET by tag whose header names other content than its body.
-func TestB03DigestHeaderLies(t *testing.T) {
+//
+// hardening: B3
+func TestDigestHeaderIsVerified(t *testing.T) {
 	f := ocitest.NewRegistry(t)
 	img := ocitest.Hello(t)
 	ref := f.Publish(t, img, "v1")

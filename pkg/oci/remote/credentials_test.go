@@ -46,7 +46,8 @@ func (k keychain) Resolve(r authn.Resource) (authn.Authenticator, error) {
 	return authn.Anonymous, nil
 }
 
-func TestA08RedirectLosesCredentials(t *testing.T) {
+// hardening: A8
+func TestRedirectDropsCredentials(t *testing.T) {
 	f := ocitest.NewRegistry(t)
 	img := ocitest.Hello(t)
 	ref := f.Publish(t, img, "v1")
@@ -81,7 +82,8 @@ func TestA08RedirectLosesCredentials(t *testing.T) {
 	}
 }
 
-func TestA08RedirectLoops(t *testing.T) {
+// hardening: A8
+func TestRedirectsAreBounded(t *testing.T) {
 	tests := map[string]func(n int) string{
 		"Circle": func(n int) string { return fmt.Sprintf("/v2/x/blobs/%d", n%2) },
 		"Long":   func(n int) string { return fmt.Sprintf("/v2/x/blobs/%d", n) },
@@ -106,7 +108,8 @@ func TestA08RedirectLoops(t *testing.T) {
 	}
 }
 
-func TestA09CredentialsForTheExactHost(t *testing.T) {
+// hardening: A9
+func TestCredentialsGoToTheExactHost(t *testing.T) {
 	f := ocitest.NewRegistry(t)
 	f.Publish(t, ocitest.Hello(t), "v1")
 	f.Fault = func(w http.ResponseWriter, _ *http.Request) bool {
@@ -136,7 +139,8 @@ func loopbackNames(context.Context, string) ([]netip.Addr, error) {
 	return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
 }
 
-func TestA10Tokens(t *testing.T) {
+// hardening: A10
+func TestTokenAnswers(t *testing.T) {
 	tests := map[string]struct {
 		status int
 		body   string
@@ -182,7 +186,9 @@ func TestA10Tokens(t *testing.T) {
 }
 
 // A token that expires during a download is requested once more.
-func TestA10TokenExpires(t *testing.T) {
+//
+// hardening: A10
+func TestExpiredTokenIsRenewed(t *testing.T) {
 	f := ocitest.NewRegistry(t)
 	ref := f.Publish(t, ocitest.Hello(t), "v1")
 	var issued atomic.Int64
@@ -208,7 +214,8 @@ func TestA10TokenExpires(t *testing.T) {
 	}
 }
 
-func TestA10RefreshToken(t *testing.T) {
+// hardening: A10
+func TestRefreshToken(t *testing.T) {
 	f := ocitest.NewRegistry(t)
 	ref := f.Publish(t, ocitest.Hello(t), "v1")
 	tokens := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -225,7 +232,8 @@ func TestA10RefreshToken(t *testing.T) {
 	}
 }
 
-func TestA11AbsentAndRefusedDiffer(t *testing.T) {
+// hardening: A11
+func TestAbsentAndForbiddenTagsDiffer(t *testing.T) {
 	f := ocitest.NewRegistry(t)
 	f.Publish(t, ocitest.Hello(t), "v1.0.0")
 	r := testRemote(t, nil)
@@ -237,7 +245,8 @@ func TestA11AbsentAndRefusedDiffer(t *testing.T) {
 	ocitest.WantCode(t, read(t, r, f.Ref("sha256-abc.sig")), ErrUnauthorized)
 }
 
-func TestA18Proxy(t *testing.T) {
+// hardening: A18
+func TestProxy(t *testing.T) {
 	f := ocitest.NewRegistry(t)
 	img := ocitest.Hello(t)
 	f.Publish(t, img, "v1")
@@ -260,7 +269,8 @@ func TestA18Proxy(t *testing.T) {
 	}
 }
 
-func TestA19ClockSkewIsNamed(t *testing.T) {
+// hardening: A19
+func TestErrorNamesClockSkew(t *testing.T) {
 	f := ocitest.NewRegistry(t)
 	f.Fault = func(w http.ResponseWriter, _ *http.Request) bool {
 		w.WriteHeader(http.StatusForbidden)

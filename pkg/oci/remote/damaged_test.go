@@ -9,7 +9,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest"
 )
 
-func TestK02DamagedBlobIsFetchedAgain(t *testing.T) {
+// hardening: K2
+func TestDamagedBlobIsFetchedAgain(t *testing.T) {
 	f := ocitest.NewRegistry(t)
 	img := ocitest.Hello(t)
 	ref := f.Publish(t, img, "v1")

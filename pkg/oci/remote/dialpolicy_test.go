@@ -17,7 +17,9 @@ import (
 
 // A name that resolves to a forbidden address is refused, whatever other addresses it
 // has, and connections go only to checked addresses.
-func TestA07GuardConnectsToWhatItChecked(t *testing.T) {
+//
+// hardening: A7
+func TestDialPolicyConnectsToCheckedAddress(t *testing.T) {
 	unreachable := errors.New("unreachable")
 	tests := map[string]struct {
 		addrs  []string

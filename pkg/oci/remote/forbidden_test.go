@@ -70,7 +70,8 @@ func (p *publicRegistry) ref(tag string) oci.Reference {
 	return oci.MustParseReference(p.name + "/acme/pkg:" + tag)
 }
 
-func TestA06A07ForbiddenRealm(t *testing.T) {
+// hardening: A6 A7
+func TestForbiddenRealm(t *testing.T) {
 	names := map[string][]string{
 		"metadata.acme.test": {"169.254.169.254"},
 		"inside.acme.test":   {"10.0.0.1"},
@@ -110,7 +111,8 @@ func TestA06A07ForbiddenRealm(t *testing.T) {
 	}
 }
 
-func TestA07ForbiddenRedirect(t *testing.T) {
+// hardening: A7
+func TestForbiddenRedirect(t *testing.T) {
 	names := map[string][]string{"cdn.acme.test": {"192.168.1.1"}}
 	for _, location := range []string{"https://cdn.acme.test/x", "https://10.1.2.3/x", "https://127.0.0.1:1/x", "http://cdn.acme.test/x", "ftp://cdn.acme.test/x", "https:///x"} {
 		t.Run(location, func(t *testing.T) {
@@ -129,7 +131,9 @@ func TestA07ForbiddenRedirect(t *testing.T) {
 }
 
 // A registry on this machine or in a private network may use neighbors.
-func TestA06LocalRegistryUsesLocalTokenServer(t *testing.T) {
+//
+// hardening: A6
+func TestLocalRegistryMayUseLocalTokenServer(t *testing.T) {
 	f := ocitest.NewRegistry(t)
 	ref := f.Publish(t, ocitest.Hello(t), "v1")
 	tokens := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -13,7 +13,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest"
 )
 
-func TestA05TLS(t *testing.T) {
+// hardening: A5
+func TestTLS(t *testing.T) {
 	now := time.Now()
 	tests := map[string]struct {
 		server func(*tls.Config)
@@ -57,7 +58,8 @@ func TestA05TLS(t *testing.T) {
 	}
 }
 
-func TestA05WrongName(t *testing.T) {
+// hardening: A5
+func TestTLSRefusesWrongName(t *testing.T) {
 	f := ocitest.NewUnstartedRegistry(t)
 	f.Config.ErrorLog = ocitest.Quiet
 	f.StartTLS()
@@ -70,7 +72,8 @@ func TestA05WrongName(t *testing.T) {
 	ocitest.WantCode(t, read(t, r, oci.MustParseReference(host+":"+port+"/acme/pkg:v1")), ErrTLSUntrusted)
 }
 
-func TestA05NoDowngrade(t *testing.T) {
+// hardening: A5
+func TestTLSIsNeverDowngraded(t *testing.T) {
 	f := ocitest.NewRegistry(t) // It speaks plain HTTP.
 	ref := f.Publish(t, ocitest.Hello(t), "v1")
 	r := testRemote(t, func(o *Options) { o.Hosts = map[string]HostOptions{f.Host(): {}} })
@@ -81,7 +84,8 @@ func TestA05NoDowngrade(t *testing.T) {
 	}
 }
 
-func TestA05TrustedAuthority(t *testing.T) {
+// hardening: A5
+func TestTLSAcceptsConfiguredCA(t *testing.T) {
 	f := ocitest.NewUnstartedRegistry(t)
 	f.StartTLS()
 	ref := f.Publish(t, ocitest.Hello(t), "v1")

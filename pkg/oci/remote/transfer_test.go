@@ -15,7 +15,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest"
 )
 
-func TestA12Throttled(t *testing.T) {
+// hardening: A12
+func TestThrottledRegistryIsNotAsked(t *testing.T) {
 	f := ocitest.NewRegistry(t)
 	ref := f.Publish(t, ocitest.Hello(t), "v1")
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -46,7 +47,8 @@ func TestA12Throttled(t *testing.T) {
 	}
 }
 
-func TestA12Storm(t *testing.T) {
+// hardening: A12
+func TestRetriesAreBounded(t *testing.T) {
 	f := ocitest.NewRegistry(t)
 	ref := f.Publish(t, ocitest.Hello(t), "v1")
 	var n atomic.Int64
@@ -74,7 +76,8 @@ func TestA12Storm(t *testing.T) {
 	ocitest.WantCode(t, read(t, r, ref), ErrRegistryUnavailable)
 }
 
-func TestA13SlowRegistry(t *testing.T) {
+// hardening: A13
+func TestSlowRegistry(t *testing.T) {
 	tests := map[string]func(w http.ResponseWriter, r *http.Request) bool{
 		"Headers": func(_ http.ResponseWriter, r *http.Request) bool {
 			<-r.Context().Done()
@@ -113,7 +116,8 @@ func wait(ctx context.Context, d time.Duration) {
 	<-ctx.Done()
 }
 
-func TestA14LengthLies(t *testing.T) {
+// hardening: A14
+func TestWrongContentLength(t *testing.T) {
 	tests := map[string]func(w http.ResponseWriter, data []byte){
 		"AnnouncedLonger": func(w http.ResponseWriter, data []byte) {
 			w.Header().Set("Content-Length", strconv.Itoa(len(data)+1))
@@ -160,7 +164,8 @@ func TestA14LengthLies(t *testing.T) {
 	}
 }
 
-func TestA14EndlessManifest(t *testing.T) {
+// hardening: A14
+func TestEndlessManifest(t *testing.T) {
 	f := ocitest.NewRegistry(t)
 	f.Publish(t, ocitest.Hello(t), "v1")
 	f.Fault = func(w http.ResponseWriter, r *http.Request) bool {
@@ -178,7 +183,8 @@ func TestA14EndlessManifest(t *testing.T) {
 	ocitest.WantCode(t, read(t, testRemote(t, nil), f.Ref("v1")), oci.ErrManifestTooLarge)
 }
 
-func TestA15ConnectionBreaks(t *testing.T) {
+// hardening: A15
+func TestBrokenDownloadIsResumed(t *testing.T) {
 	big, err := image.Build(t.Context(), image.Input{PackageYAML: []byte(strings.Repeat(ocitest.HelloYAML, 10)), Extra: []image.ExtraLayer{{Annotation: "noise", Files: []image.File{{Path: "x", Data: ocitest.Noise(1 << 16)}}}}})
 	if err != nil {
 		t.Fatal(err)
@@ -236,7 +242,8 @@ func cut(w http.ResponseWriter, r *http.Request, data []byte, at int) {
 	panic(http.ErrAbortHandler)
 }
 
-func TestA15NoProgress(t *testing.T) {
+// hardening: A15
+func TestDownloadWithoutProgressFails(t *testing.T) {
 	f := ocitest.NewRegistry(t)
 	f.Config.ErrorLog = ocitest.Quiet
 	ref := f.Publish(t, ocitest.Hello(t), "v1")

@@ -75,7 +75,8 @@ func startChild(t *testing.T, dir string, env ...string) (*exec.Cmd, io.WriteClo
 	return cmd, in, lines
 }
 
-func TestK01KilledWhileWriting(t *testing.T) {
+// hardening: K1
+func TestKillDuringWriteLeavesNothing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	cmd, in, _ := startChild(t, dir)
 	if _, err := io.WriteString(in, strings.Repeat("x", 1<<19)); err != nil {
@@ -96,7 +97,9 @@ func TestK01KilledWhileWriting(t *testing.T) {
 }
 
 // A limit on the size of files is a full disk that needs no file system.
-func TestK01DiskFull(t *testing.T) {
+//
+// hardening: K1
+func TestFullDisk(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	cmd, in, lines := startChild(t, dir, childVariable+"_LIMIT=300000")
 	_, _ = io.WriteString(in, strings.Repeat("x", 1<<20))

@@ -266,7 +266,9 @@ func TestExclusive(t *testing.T) {
 
 // An error at any step of a write leaves nothing of it behind, and takes nothing
 // away.
-func TestK01ErrorAtEachStep(t *testing.T) {
+//
+// hardening: K1
+func TestWriteErrorAtEachStepLeavesNothing(t *testing.T) {
 	broken := errors.New("input/output error")
 	for n := range 20 {
 		var steps []string

@@ -53,7 +53,8 @@ func TestStoreKeepsContent(t *testing.T) {
 	ocitest.WantCode(t, err, oci.ErrBlobNotFound)
 }
 
-func TestB01StoreRefusesOtherContent(t *testing.T) {
+// hardening: B1
+func TestPutRefusesOtherContent(t *testing.T) {
 	want := oci.DigestOf([]byte("hello"))
 	cause := errors.New("cable pulled")
 	tests := map[string]struct {
@@ -98,7 +99,8 @@ type failingReader struct{ err error }
 
 func (f failingReader) Read([]byte) (int, error) { return 0, f.err }
 
-func TestK01WriteErrors(t *testing.T) {
+// hardening: K1
+func TestWriteErrorKeepsExistingContent(t *testing.T) {
 	s := newStore(t)
 	kept := put(t, s, "kept")
 	// A file where the folder should be is an error that root gets too.
@@ -118,7 +120,8 @@ func TestK01WriteErrors(t *testing.T) {
 	}
 }
 
-func TestK02DamagedEntry(t *testing.T) {
+// hardening: K2
+func TestDamagedEntryIsNotRead(t *testing.T) {
 	damages := map[string]func(path string) error{
 		"Truncated": func(path string) error { return os.Truncate(path, 3) },
 		"Emptied":   func(path string) error { return os.Truncate(path, 0) },
@@ -149,7 +152,8 @@ func TestK02DamagedEntry(t *testing.T) {
 	}
 }
 
-func TestK03SharedStore(t *testing.T) {
+// hardening: K3
+func TestStoresShareDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	stores := make([]*Store, 4)
 	for i := range stores {
@@ -179,7 +183,9 @@ func TestK03SharedStore(t *testing.T) {
 }
 
 // A store that opens while another has an entry in the making leaves it alone.
-func TestK03OpenDoesNotDisturb(t *testing.T) {
+//
+// hardening: K3
+func TestOpenKeepsUnfinishedWrites(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	first, err := Open(dir, Options{})
 	if err != nil {
@@ -208,7 +214,8 @@ func TestK03OpenDoesNotDisturb(t *testing.T) {
 	}
 }
 
-func TestK04UnsafeDirectory(t *testing.T) {
+// hardening: K4
+func TestUnsafeDirectoryIsRefused(t *testing.T) {
 	tests := map[string]func(t *testing.T, dir string){
 		"SymbolicLink": func(t *testing.T, dir string) {
 			target := t.TempDir()
@@ -272,7 +279,8 @@ func mkdir(t *testing.T, dir string, mode os.FileMode) {
 	}
 }
 
-func TestK04PlantedLink(t *testing.T) {
+// hardening: K4
+func TestPlantedLinkIsReplaced(t *testing.T) {
 	s := newStore(t)
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte("secret"), 0o600); err != nil {
@@ -296,7 +304,8 @@ func TestK04PlantedLink(t *testing.T) {
 	}
 }
 
-func TestK06OtherFormat(t *testing.T) {
+// hardening: K6
+func TestOtherFormatIsReplaced(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	s, err := Open(dir, Options{})
 	if err != nil {
@@ -322,7 +331,8 @@ func TestK06OtherFormat(t *testing.T) {
 	put(t, s, "hello")
 }
 
-func TestK06DerivedVersion(t *testing.T) {
+// hardening: K6
+func TestDerivedEntryOfOtherVersionIsNotRead(t *testing.T) {
 	s := newStore(t)
 	key := DerivedKey{Digest: oci.DigestOf([]byte("blob")), Name: "index", Version: 1}
 	_, err := s.GetDerived(t.Context(), key)
@@ -358,7 +368,8 @@ func TestOpenDerived(t *testing.T) {
 	}
 }
 
-func TestK02DamagedDerived(t *testing.T) {
+// hardening: K2
+func TestDamagedDerivedEntryIsNotRead(t *testing.T) {
 	key := DerivedKey{Digest: oci.DigestOf([]byte("blob")), Name: "index", Version: 1}
 	other := DerivedKey{Digest: oci.DigestOf([]byte("other")), Name: "index", Version: 1}
 	tests := map[string]func(t *testing.T, s *Store){

@@ -96,7 +96,9 @@ func TestUnpackPermissionsAndTimes(t *testing.T) {
 	}
 }
 
-// Hardening catalogue, C: what would lead out, or make a device, is refused by name.
+// Entries that lead out of the root, devices and oversized images are refused.
+//
+// hardening: C1 C3 C5 C6 C7
 func TestUnpackRefuses(t *testing.T) {
 	big := Limits{}
 	tests := map[string]struct {
@@ -105,22 +107,22 @@ func TestUnpackRefuses(t *testing.T) {
 		want    errcode.Code
 		word    string
 	}{
-		"C5 up":                        {[]layerEntry{{name: "../neighbor", data: "x"}}, big, ErrUnsafeImage, "../neighbor"},
-		"C5 up in the middle":          {[]layerEntry{{name: "a/../../neighbor", data: "x"}}, big, ErrUnsafeImage, "a/.."},
-		"C5 up that stays within":      {[]layerEntry{{name: "a/../b", data: "x"}}, big, ErrUnsafeImage, "a/../b"},
-		"C5 up at the end":             {[]layerEntry{{name: "a/..", data: "x"}}, big, ErrUnsafeImage, "a/.."},
-		"C5 not UTF-8":                 {[]layerEntry{{name: "a\xff", data: "x"}}, big, ErrUnsafeImage, "name"},
-		"C5 a long name":               {[]layerEntry{{name: strings.Repeat("n", 300), data: "x"}}, big, ErrUnsafeImage, "cannot be a file"},
-		"C6 character device":          {[]layerEntry{{name: "a/kmem", kind: tar.TypeChar}}, big, ErrUnsafeImage, "device"},
-		"C6 block device":              {[]layerEntry{{name: "sda", kind: tar.TypeBlock}}, big, ErrUnsafeImage, "device"},
-		"C6 device behind a link":      {[]layerEntry{{name: "d", link: "dev", kind: tar.TypeSymlink}, {name: "d/sda", kind: tar.TypeBlock}}, big, ErrUnsafeImage, "device"},
-		"C6 named pipe":                {[]layerEntry{{name: "p", kind: tar.TypeFifo}}, big, ErrUnsafeImage, "named pipe"},
+		"up":                           {[]layerEntry{{name: "../neighbor", data: "x"}}, big, ErrUnsafeImage, "../neighbor"},
+		"up in the middle":             {[]layerEntry{{name: "a/../../neighbor", data: "x"}}, big, ErrUnsafeImage, "a/.."},
+		"up that stays within":         {[]layerEntry{{name: "a/../b", data: "x"}}, big, ErrUnsafeImage, "a/../b"},
+		"up at the end":                {[]layerEntry{{name: "a/..", data: "x"}}, big, ErrUnsafeImage, "a/.."},
+		"not UTF-8":                    {[]layerEntry{{name: "a\xff", data: "x"}}, big, ErrUnsafeImage, "name"},
+		"a long name":                  {[]layerEntry{{name: strings.Repeat("n", 300), data: "x"}}, big, ErrUnsafeImage, "cannot be a file"},
+		"character device":             {[]layerEntry{{name: "a/kmem", kind: tar.TypeChar}}, big, ErrUnsafeImage, "device"},
+		"block device":                 {[]layerEntry{{name: "sda", kind: tar.TypeBlock}}, big, ErrUnsafeImage, "device"},
+		"device behind a link":         {[]layerEntry{{name: "d", link: "dev", kind: tar.TypeSymlink}, {name: "d/sda", kind: tar.TypeBlock}}, big, ErrUnsafeImage, "device"},
+		"named pipe":                   {[]layerEntry{{name: "p", kind: tar.TypeFifo}}, big, ErrUnsafeImage, "named pipe"},
 		"an unknown kind":              {[]layerEntry{{name: "q", kind: 'Q'}}, big, ErrUnsafeImage, "type"},
-		"C7 hard link out":             {[]layerEntry{{name: "h", link: "../neighbor", kind: tar.TypeLink}}, big, ErrUnsafeImage, "../neighbor"},
-		"C7 hard link to the host":     {[]layerEntry{{name: "h", link: "/etc/passwd", kind: tar.TypeLink}}, big, oci.ErrBrokenLayer, "/etc/passwd"},
-		"C7 hard link behind a link":   {[]layerEntry{{name: "l", link: "../..", kind: tar.TypeSymlink}, {name: "h", link: "l/neighbor", kind: tar.TypeLink}}, big, oci.ErrBrokenLayer, "l/neighbor"},
-		"C7 hard link to a folder":     {[]layerEntry{{name: "d/"}, {name: "h", link: "d", kind: tar.TypeLink}}, big, ErrUnsafeImage, "not a file"},
-		"C7 hard link without a name":  {[]layerEntry{{name: "h", kind: tar.TypeLink}}, big, ErrUnsafeImage, "name"},
+		"hard link out":                {[]layerEntry{{name: "h", link: "../neighbor", kind: tar.TypeLink}}, big, ErrUnsafeImage, "../neighbor"},
+		"hard link to the host":        {[]layerEntry{{name: "h", link: "/etc/passwd", kind: tar.TypeLink}}, big, oci.ErrBrokenLayer, "/etc/passwd"},
+		"hard link behind a link":      {[]layerEntry{{name: "l", link: "../..", kind: tar.TypeSymlink}, {name: "h", link: "l/neighbor", kind: tar.TypeLink}}, big, oci.ErrBrokenLayer, "l/neighbor"},
+		"hard link to a folder":        {[]layerEntry{{name: "d/"}, {name: "h", link: "d", kind: tar.TypeLink}}, big, ErrUnsafeImage, "not a file"},
+		"hard link without a name":     {[]layerEntry{{name: "h", kind: tar.TypeLink}}, big, ErrUnsafeImage, "name"},
 		"symbolic link to nothing":     {[]layerEntry{{name: "l", kind: tar.TypeSymlink}}, big, ErrUnsafeImage, "leads to"},
 		"a circle of links":            {[]layerEntry{{name: "a", link: "b", kind: tar.TypeSymlink}, {name: "b", link: "a", kind: tar.TypeSymlink}, {name: "a/x"}}, big, ErrUnsafeImage, "symbolic links"},
 		"a file as a folder":           {[]layerEntry{{name: "a", data: "x"}, {name: "a/b"}}, big, oci.ErrBrokenLayer, "folder of one"},
@@ -128,10 +130,10 @@ func TestUnpackRefuses(t *testing.T) {
 		"whiteout of the folder":       {[]layerEntry{{name: "d/"}, {name: "d/.wh.."}}, big, ErrUnsafeImage, "whiteout"},
 		"whiteout of nothing":          {[]layerEntry{{name: ".wh."}}, big, ErrUnsafeImage, "whiteout"},
 		"a file in a whiteout":         {[]layerEntry{{name: ".wh.d/x"}}, big, ErrUnsafeImage, "lies in a whiteout"},
-		"C3 entries":                   {[]layerEntry{{name: "a"}, {name: "b"}, {name: "c"}}, Limits{Entries: 2}, ErrImageTooLarge, "more than 2 entries"},
-		"C3 headers":                   {[]layerEntry{{name: strings.Repeat("n/", 40) + "n"}}, Limits{Headers: 80, Depth: 99}, ErrImageTooLarge, "headers"},
+		"entries":                      {[]layerEntry{{name: "a"}, {name: "b"}, {name: "c"}}, Limits{Entries: 2}, ErrImageTooLarge, "more than 2 entries"},
+		"headers":                      {[]layerEntry{{name: strings.Repeat("n/", 40) + "n"}}, Limits{Headers: 80, Depth: 99}, ErrImageTooLarge, "headers"},
 		"depth":                        {[]layerEntry{{name: strings.Repeat("n/", 65) + "n"}}, big, ErrImageTooLarge, "65 folders"},
-		"C1 bytes":                     {[]layerEntry{{name: "a", data: strings.Repeat("x", 4000)}}, Limits{Bytes: 3000}, ErrImageTooLarge, "3000 bytes"},
+		"bytes":                        {[]layerEntry{{name: "a", data: strings.Repeat("x", 4000)}}, Limits{Bytes: 3000}, ErrImageTooLarge, "3000 bytes"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -199,7 +201,9 @@ func TestUnpackBrokenLayers(t *testing.T) {
 	}
 }
 
-// C4: sparse files are refused in both of the ways to write one.
+// Both encodings of sparse files are refused.
+//
+// hardening: C4
 func TestUnpackRefusesSparseFiles(t *testing.T) {
 	pax := layerOf(t, layerEntry{name: "s", data: "0\n" + strings.Repeat("\x00", 510), records: map[string]string{"XNU.sparse.major": "1", "XNU.sparse.minor": "0"}})
 	pax = bytes.ReplaceAll(pax, []byte("XNU.sparse"), []byte("GNU.sparse"))
