@@ -14,6 +14,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/image"
 	"github.com/xpkg-dev/xpkg/pkg/oci/indexlayer"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/check"
 )
 
 type buildCmd struct {
@@ -67,7 +68,7 @@ func (c *buildCmd) Run(env *Env) (err error) {
 func (c *buildCmd) check(w io.Writer, folder *xpkg.Folder) (*xpkg.Package, error) {
 	policy := authorPolicy(c.Strict)
 	read := xpkg.ReadOptions{Expect: xpkg.Kind(kindOf(c.Kind)), Policy: policy, Limits: c.streamLimits()}
-	findings := c.place(c.PackageRoot, folder.Lint(read, everyCheck(policy, c.streamLimits())))
+	findings := c.place(c.PackageRoot, check.Folder(folder, read, everyCheck(policy, c.streamLimits())))
 	if err := xpkg.Failed(findings); err != nil {
 		f := errcode.From(err)
 		if len(findings) > 1 {

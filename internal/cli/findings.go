@@ -8,6 +8,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/crdvalidation"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/check"
 )
 
 // authorPolicy is how severe findings are for those who build a package.
@@ -19,8 +20,8 @@ func authorPolicy(strict bool) xpkg.Policy {
 }
 
 // everyCheck are all the checks that there are, the API server's own included.
-func everyCheck(policy xpkg.Policy, limits xpkg.Limits) xpkg.CheckOptions {
-	return xpkg.CheckOptions{Limits: limits, Policy: policy, CRDs: crdvalidation.ValidateCRD}
+func everyCheck(policy xpkg.Policy, limits xpkg.Limits) check.Options {
+	return check.Options{Limits: limits, Policy: policy, CRDs: crdvalidation.ValidateCRD}
 }
 
 // writeFindings writes one line for each finding.

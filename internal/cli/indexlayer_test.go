@@ -19,6 +19,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
 	"github.com/xpkg-dev/xpkg/pkg/oci/image"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/index"
 )
 
 // watched is a registry that remembers what was asked of it.
@@ -192,9 +193,9 @@ func encodedIndex(t *testing.T, stream []byte) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	index, err := xpkg.NewIndex(pkg)
+	x, err := index.New(pkg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return xpkg.EncodeIndex(index)
+	return index.Encode(x)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/image"
 	"github.com/xpkg-dev/xpkg/pkg/oci/indexlayer"
-	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/index"
 )
 
 type inspectCmd struct {
@@ -78,18 +78,18 @@ func (c *inspectCmd) content(ctx context.Context, a oci.Artifact, m oci.Manifest
 	proofs := openProofs(c.CacheDir)
 	defer proofs.close()
 	proven := proofs.has(ctx, m.Digest, layer.Digest)
-	index, err := indexlayer.Read(ctx, a, *layer)
-	if err != nil && !errors.Is(err, indexlayer.ErrMismatch) && !errors.Is(err, xpkg.ErrDamagedIndex) {
+	x, err := indexlayer.Read(ctx, a, *layer)
+	if err != nil && !errors.Is(err, indexlayer.ErrMismatch) && !errors.Is(err, index.ErrDamaged) {
 		return contentView{}, err
 	}
-	if index != nil && (proven || c.TrustIndex) {
-		pkg, err := index.Package(nil, c.streamLimits())
+	if x != nil && (proven || c.TrustIndex) {
+		pkg, err := x.Package(nil, c.streamLimits())
 		if err == nil {
-			return describeContent(pkg, index, fromIndex, trust(proven)), nil
+			return describeContent(pkg, x, fromIndex, trust(proven)), nil
 		}
-		index = nil
+		x = nil
 	}
-	view, err := c.fromYAML(ctx, a, m, &claim{index})
+	view, err := c.fromYAML(ctx, a, m, &claim{x})
 	if err == nil && view.IndexLayer == indexProven {
 		proofs.add(ctx, m.Digest, layer.Digest)
 	}
@@ -97,7 +97,7 @@ func (c *inspectCmd) content(ctx context.Context, a oci.Artifact, m oci.Manifest
 }
 
 // claim is what an index layer says; nothing, if it cannot be read.
-type claim struct{ index *xpkg.Index }
+type claim struct{ index *index.Index }
 
 // fromYAML reads package.yaml and compares a claim with it.
 func (c *inspectCmd) fromYAML(ctx context.Context, a oci.Artifact, m oci.Manifest, claim *claim) (contentView, error) {
@@ -105,7 +105,7 @@ func (c *inspectCmd) fromYAML(ctx context.Context, a oci.Artifact, m oci.Manifes
 	if err != nil {
 		return contentView{}, err
 	}
-	index, err := xpkg.NewIndex(pkg)
+	index, err := index.New(pkg)
 	if err != nil {
 		return contentView{}, err
 	}

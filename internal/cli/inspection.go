@@ -5,6 +5,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/index"
 )
 
 // inspection is what inspect prints as JSON and YAML.
@@ -118,7 +119,7 @@ func describeManifest(m oci.Manifest) manifestView {
 	return v
 }
 
-func describeContent(pkg *xpkg.Package, index *xpkg.Index, from string, state indexState) contentView {
+func describeContent(pkg *xpkg.Package, index *index.Index, from string, state indexState) contentView {
 	m := pkg.Meta
 	v := contentView{
 		From: from, IndexLayer: state, APIVersion: m.APIVersion, Kind: m.Kind, Name: m.Name, Labels: m.Labels, Annotations: m.Annotations,

@@ -13,6 +13,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/indexlayer"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/check"
 )
 
 // ErrReadFile is the failure of a file, or of standard input, that cannot be read.
@@ -53,7 +54,7 @@ func (c *lintCmd) Run(env *Env) error {
 
 func (c *lintCmd) write(w io.Writer, findings []xpkg.Finding) error {
 	if c.SARIF {
-		report, err := xpkg.SARIF(findings)
+		report, err := check.SARIF(findings)
 		if err != nil {
 			return err
 		}
@@ -148,13 +149,13 @@ func (c *lintCmd) lintFolder(env *Env, dir string) ([]xpkg.Finding, error) {
 		return nil, err
 	}
 	policy := authorPolicy(c.Strict)
-	found := folder.Lint(xpkg.ReadOptions{Policy: policy, Limits: c.streamLimits()}, everyCheck(policy, c.streamLimits()))
+	found := check.Folder(folder, xpkg.ReadOptions{Policy: policy, Limits: c.streamLimits()}, everyCheck(policy, c.streamLimits()))
 	return c.place(dir, found), nil
 }
 
 func (c *lintCmd) lintStream(stream []byte, name string) []xpkg.Finding {
 	policy := authorPolicy(c.Strict)
-	return xpkg.Lint(stream, xpkg.ReadOptions{File: name, Policy: policy, Limits: c.streamLimits()}, everyCheck(policy, c.streamLimits()))
+	return check.Stream(stream, xpkg.ReadOptions{File: name, Policy: policy, Limits: c.streamLimits()}, everyCheck(policy, c.streamLimits()))
 }
 
 // lintImage checks the package.yaml of an image, and that its index layer is true.

@@ -6,7 +6,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cache"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/store"
-	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/index"
 )
 
 // proofs remember, in the package cache, which index layers said what their
@@ -29,7 +29,7 @@ func openProofs(dir string) proofs {
 }
 
 func proofKey(manifest oci.Digest) store.DerivedKey {
-	return store.DerivedKey{Digest: manifest, Name: "index-proof", Version: xpkg.IndexVersion}
+	return store.DerivedKey{Digest: manifest, Name: "index-proof", Version: index.Version}
 }
 
 // has says whether the index layer of a manifest was compared with its package.

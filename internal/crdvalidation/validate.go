@@ -14,26 +14,26 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
 
-	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/check"
 )
 
 // ValidateCRD says what an API server would answer if the definition, given as
 // JSON of apiextensions.k8s.io/v1, were created: the same defaults, conversion and
 // validation. Nothing means that it would be accepted. It is a
-// format.CRDValidator.
-func ValidateCRD(json []byte) (problems []xpkg.SchemaProblem) {
+// [check.Validator].
+func ValidateCRD(json []byte) (problems []check.Problem) {
 	// Code of others that reads hostile schemas may not end the program.
 	defer func() {
 		if p := recover(); p != nil {
-			problems = []xpkg.SchemaProblem{{Message: fmt.Sprintf("the validation gave up: %v", p)}}
+			problems = []check.Problem{{Message: fmt.Sprintf("the validation gave up: %v", p)}}
 		}
 	}()
 	crd, err := internalCRD(json)
 	if err != nil {
-		return []xpkg.SchemaProblem{{Message: err.Error()}}
+		return []check.Problem{{Message: err.Error()}}
 	}
 	for _, e := range validation.ValidateCustomResourceDefinition(context.Background(), crd) {
-		problems = append(problems, xpkg.SchemaProblem{Path: writtenPath(e.Field), Message: message(e)})
+		problems = append(problems, check.Problem{Path: writtenPath(e.Field), Message: message(e)})
 	}
 	return problems
 }

@@ -38,6 +38,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 	"github.com/xpkg-dev/xpkg/pkg/solver"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/check"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/index"
 )
 
 // All returns every code, ordered by name.
@@ -49,7 +51,7 @@ func All() []errcode.Code {
 		credentials.Codes(), crossplane.Codes(), deployment.Codes(), fetch.Codes(), imageconfig.Codes(),
 		indexlayer.Codes(), leader.Codes(), lockfile.Codes(), manifests.Codes(), oci.Codes(), planner.Codes(),
 		processruntime.Codes(), rbac.Codes(), resolver.Codes(), revision.Codes(), sandbox.Codes(), solver.Codes(),
-		up.Codes(), webhooks.Codes(), xpkg.Codes(),
+		up.Codes(), webhooks.Codes(), xpkg.Codes(), check.Codes(), index.Codes(),
 	)
 	slices.SortFunc(all, func(a, b errcode.Code) int { return strings.Compare(a.Name, b.Name) })
 	return all

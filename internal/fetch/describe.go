@@ -8,6 +8,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/index"
 )
 
 // smallLayer is the size of a base layer, in bytes, up to which it is fetched
@@ -27,11 +28,11 @@ type Description struct {
 
 // The two entries that are kept of a description: from package.yaml, and claimed.
 func metaKey(d oci.Digest) store.DerivedKey {
-	return store.DerivedKey{Digest: d, Name: "meta", Version: xpkg.IndexVersion}
+	return store.DerivedKey{Digest: d, Name: "meta", Version: index.Version}
 }
 
 func claimKey(d oci.Digest) store.DerivedKey {
-	return store.DerivedKey{Digest: d, Name: "meta-claim", Version: xpkg.IndexVersion}
+	return store.DerivedKey{Digest: d, Name: "meta-claim", Version: index.Version}
 }
 
 // Describe tells what the package at an origin says about itself. The digest d, or
@@ -96,12 +97,12 @@ func (s *Source) described(ctx context.Context, o Origin, d oci.Digest) (Descrip
 		if err != nil {
 			continue
 		}
-		index, err := xpkg.DecodeIndex(raw)
+		x, err := index.Decode(raw)
 		if err != nil {
 			continue
 		}
-		index.File = o.at(d)
-		if meta, err := index.ReadMeta(s.opts.FormatLimits); err == nil {
+		x.File = o.at(d)
+		if meta, err := x.ReadMeta(s.opts.FormatLimits); err == nil {
 			return Description{d, meta, kept.claimed}, true
 		}
 	}
@@ -180,23 +181,23 @@ func (s *Source) readMeta(ctx context.Context, o Origin, m oci.Manifest) (Descri
 const cheapStream = 64 << 10
 
 // metaOf reads the metadata in a package.yaml. What it gives does not hold on to that.
-func (s *Source) metaOf(o Origin, m oci.Manifest, stream []byte) (Description, *xpkg.Index, error) {
+func (s *Source) metaOf(o Origin, m oci.Manifest, stream []byte) (Description, *index.Index, error) {
 	meta, err := xpkg.ReadMeta(stream, xpkg.ReadOptions{File: o.at(m.Root), Limits: s.opts.FormatLimits})
 	if err != nil {
 		return Description{}, nil, err
 	}
-	index, err := xpkg.NewMetaIndex(meta)
+	x, err := index.NewMeta(meta)
 	if err != nil {
 		return Description{}, nil, err
 	}
-	meta, err = index.ReadMeta(s.opts.FormatLimits)
-	return Description{m.Root, meta, false}, index, err
+	meta, err = x.ReadMeta(s.opts.FormatLimits)
+	return Description{m.Root, meta, false}, x, err
 }
 
 // remember keeps what was found, if that is possible: a cache that cannot be written
 // costs time and nothing else.
-func (s *Source) remember(ctx context.Context, key store.DerivedKey, index *xpkg.Index) {
-	_ = s.opts.Store.PutDerived(ctx, key, xpkg.EncodeIndex(index))
+func (s *Source) remember(ctx context.Context, key store.DerivedKey, x *index.Index) {
+	_ = s.opts.Store.PutDerived(ctx, key, index.Encode(x))
 }
 
 // Artifact gives everything at a digest for copying: other platforms and programs,

@@ -9,16 +9,17 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/index"
 )
 
 // The two entries that are kept beside a package: what it holds, and its objects
 // as canonical JSON.
 func indexKey(d oci.Digest) store.DerivedKey {
-	return store.DerivedKey{Digest: d, Name: "index", Version: xpkg.IndexVersion}
+	return store.DerivedKey{Digest: d, Name: "index", Version: index.Version}
 }
 
 func objectsKey(d oci.Digest) store.DerivedKey {
-	return store.DerivedKey{Digest: d, Name: "objects", Version: xpkg.IndexVersion}
+	return store.DerivedKey{Digest: d, Name: "objects", Version: index.Version}
 }
 
 // indexed gives a package from what was kept of it. Anything odd about that is a
@@ -33,22 +34,22 @@ func (s *Source) indexed(ctx context.Context, o Origin, d oci.Digest) (*xpkg.Pac
 	if err != nil || kept.Close() != nil {
 		return nil, false
 	}
-	index, err := xpkg.DecodeIndex(raw)
+	x, err := index.Decode(raw)
 	if err != nil {
 		return nil, false
 	}
-	index.File = o.at(d) // The same content can have other names as well.
-	pkg, err := index.Package(&objects{source: s, ctx: context.WithoutCancel(ctx), origin: o, digest: d}, s.opts.FormatLimits)
+	x.File = o.at(d) // The same content can have other names as well.
+	pkg, err := x.Package(&objects{source: s, ctx: context.WithoutCancel(ctx), origin: o, digest: d}, s.opts.FormatLimits)
 	return pkg, err == nil
 }
 
 // keep writes down what was read.
 func (s *Source) keep(ctx context.Context, d oci.Digest, pkg *xpkg.Package) error {
-	index, err := xpkg.NewIndex(pkg)
+	x, err := index.New(pkg)
 	if err != nil {
 		return err
 	}
-	texts, err := xpkg.ObjectTexts(pkg)
+	texts, err := index.Blob(pkg)
 	if err != nil {
 		return err
 	}
@@ -56,12 +57,12 @@ func (s *Source) keep(ctx context.Context, d oci.Digest, pkg *xpkg.Package) erro
 		return err
 	}
 	// The index comes last: where it is, the objects are.
-	return s.opts.Store.PutDerived(ctx, indexKey(d), xpkg.EncodeIndex(index))
+	return s.opts.Store.PutDerived(ctx, indexKey(d), index.Encode(x))
 }
 
 // objects reads the objects of a package where they were kept, each when somebody
 // asks for it. Nothing stays open or in memory between two reads. It is a
-// [format.Repairer]: whoever reads proves what was read, and has it made anew when
+// [index.Repairer]: whoever reads proves what was read, and has it made anew when
 // it is damaged or was evicted.
 type objects struct {
 	source *Source
@@ -93,7 +94,7 @@ func (b *objects) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// Repair implements [format.Repairer].
+// Repair implements [index.Repairer].
 func (b *objects) Repair() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -110,7 +111,7 @@ func (b *objects) Repair() error {
 	if b.source.keep(b.ctx, b.digest, pkg) == nil {
 		return nil
 	}
-	texts, err := xpkg.ObjectTexts(pkg)
+	texts, err := index.Blob(pkg)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/crdvalidation"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/check"
 )
 
 // read gives a package from the store: from what was kept of it, or else from its
@@ -76,6 +77,6 @@ func (s *Source) parseWithin(ctx context.Context, o Origin, d oci.Digest, room *
 	if err != nil {
 		return nil, err
 	}
-	findings := xpkg.Check(pkg, xpkg.CheckOptions{Policy: xpkg.PolicyInstall(), CRDs: crdvalidation.ValidateCRD})
+	findings := check.Package(pkg, check.Options{Policy: xpkg.PolicyInstall(), CRDs: crdvalidation.ValidateCRD})
 	return pkg, xpkg.Failed(findings)
 }

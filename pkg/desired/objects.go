@@ -14,6 +14,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/crd"
 )
 
 // Options are what a revision adds to the objects of its package.
@@ -74,13 +75,13 @@ func (o *Objects) add(object xpkg.Object, name string, opts Options) error {
 			return err
 		}
 	}
-	sum, err := object.SHA256()
+	summary, err := object.Summary()
 	if err != nil {
 		return err
 	}
 	o.put(plan.Desired{
-		Ref: refOf(object, name), Digest: digest(object, sum, opts.Webhooks), CallsProgram: object.CallsProgram(),
-		Labels: Overlay(object.Labels(), opts.Labels), Annotations: Overlay(object.Annotations(), opts.Annotations),
+		Ref: refOf(object, name), Digest: digest(summary, opts.Webhooks), CallsRuntime: summary.CallsRuntime,
+		Labels: Overlay(summary.Labels, opts.Labels), Annotations: Overlay(summary.Annotations, opts.Annotations),
 	}, content)
 	return nil
 }
@@ -120,10 +121,10 @@ const derivation = "1"
 
 // digest covers all that an installed object is made of, but for the authorities: only
 // objects that call the program have any, and those remember which.
-func digest(object xpkg.Object, sum [sha256.Size]byte, webhooks Service) string {
+func digest(object xpkg.Summary, webhooks Service) string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%s\n%x\n", derivation, sum)
-	if object.CallsProgram() {
+	fmt.Fprintf(h, "%s\n%x\n", derivation, object.SHA256)
+	if object.CallsRuntime {
 		fmt.Fprintf(h, "%s\n%s\n", webhooks.Namespace, webhooks.Name)
 	}
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
@@ -160,7 +161,7 @@ func (o *Objects) Trust(program Service, authorities []byte) {
 	}
 	for i := range o.want {
 		d := &o.want[i]
-		if d.CallsProgram = d.CallsProgram && fingerprint != ""; d.CallsProgram {
+		if d.CallsRuntime = d.CallsRuntime && fingerprint != ""; d.CallsRuntime {
 			d.Trusts = fingerprint + " " + program.Name
 		}
 	}
@@ -179,10 +180,10 @@ func Trusted(trusts string) string {
 	return fingerprint
 }
 
-// CallsProgram reports whether any of the objects makes the API server call the program
+// CallsRuntime reports whether any of the objects makes the API server call the program
 // of the package.
-func (o *Objects) CallsProgram() bool {
-	return slices.ContainsFunc(o.want, func(d plan.Desired) bool { return d.CallsProgram })
+func (o *Objects) CallsRuntime() bool {
+	return slices.ContainsFunc(o.want, func(d plan.Desired) bool { return d.CallsRuntime })
 }
 
 // Fingerprint stands for authorities. Of none it is empty.
@@ -240,14 +241,14 @@ func (o *Objects) installable(object xpkg.Object) ([]byte, error) {
 		return nil, err
 	}
 	if isDefinition(object.GVK.GroupKind()) && object.GVK.Version == "v1beta1" {
-		if raw, err = xpkg.ConvertV1Beta1CRD(raw); err != nil {
+		if raw, err = crd.FromV1Beta1(raw); err != nil {
 			return nil, err
 		}
 	}
 	switch {
 	case object.IsWebhookConfiguration():
 		return withWebhooks(raw, o.program, o.authorities)
-	case object.CallsProgram():
+	case object.CallsRuntime():
 		return withConversion(raw, o.program, o.authorities)
 	}
 	return raw, nil

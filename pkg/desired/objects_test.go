@@ -12,6 +12,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/index"
 )
 
 const stream = `apiVersion: meta.pkg.crossplane.io/v1
@@ -49,15 +50,15 @@ func of(t *testing.T, stream string, opts Options) *Objects {
 	if err != nil {
 		t.Fatal(err)
 	}
-	index, err := xpkg.NewIndex(pkg)
+	x, err := index.New(pkg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	texts, err := xpkg.ObjectTexts(pkg)
+	texts, err := index.Blob(pkg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept, err := index.Package(bytes.NewReader(bytes.Join(texts, nil)), xpkg.Limits{})
+	kept, err := x.Package(bytes.NewReader(bytes.Join(texts, nil)), xpkg.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}

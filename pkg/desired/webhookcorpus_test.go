@@ -41,7 +41,7 @@ func TestWebhooksOfRealProvidersNeedNoConsent(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !objects.CallsProgram() {
+			if !objects.CallsRuntime() {
 				t.Error("the package has no webhooks")
 			}
 			if rules, err := objects.OutsideWebhookRules(); err != nil || len(rules) > 0 {

@@ -67,7 +67,7 @@ func TestWebhooksAreAnsweredByTheProgram(t *testing.T) {
 // of authorities writes no other object.
 func TestTrustIsOfWhatCallsTheProgram(t *testing.T) {
 	o := of(t, stream+webhook, home)
-	if !o.CallsProgram() || o.Desired()[0].CallsProgram || !o.Desired()[1].CallsProgram {
+	if !o.CallsRuntime() || o.Desired()[0].CallsRuntime || !o.Desired()[1].CallsRuntime {
 		t.Fatalf("who calls the program: %+v", o.Desired())
 	}
 	before := []plan.Desired{o.Desired()[0], o.Desired()[1]}
@@ -83,13 +83,13 @@ func TestTrustIsOfWhatCallsTheProgram(t *testing.T) {
 		t.Errorf("whoever runs the program knows where it answers: %s, %v", raw, err)
 	}
 	o.Trust(Service{}, nil)
-	if d := o.Desired()[1]; d.CallsProgram {
+	if d := o.Desired()[1]; d.CallsRuntime {
 		t.Errorf("without authorities the program is called: %+v", d)
 	}
 	if Fingerprint(nil) != "" || Fingerprint([]byte("a")) == Fingerprint([]byte("b")) {
 		t.Error("a fingerprint stands for nothing")
 	}
-	if of(t, stream, home).CallsProgram() {
+	if of(t, stream, home).CallsRuntime() {
 		t.Error("a package without webhooks calls its program")
 	}
 }

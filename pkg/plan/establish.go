@@ -159,7 +159,7 @@ func (who Requester) control(d Desired, l Live, drifted bool) (Change, bool) {
 		return c, true
 	}
 	c.MetadataOnly = true
-	if trusts, ok := l.Annotations[CABundleHashAnnotation]; ok && d.CallsProgram {
+	if trusts, ok := l.Annotations[CABundleHashAnnotation]; ok && d.CallsRuntime {
 		annotations[CABundleHashAnnotation] = trusts
 	}
 	c.Labels, c.RemoveLabels = difference(l.Labels, l.ManagedLabels, d.Labels)

@@ -64,9 +64,9 @@ type Desired struct {
 	// Digest is "sha256:…" over the canonical content of the object, but for the
 	// authorities that it names.
 	Digest string
-	// CallsProgram says that the object makes the API server call the program of the
+	// CallsRuntime says that the object makes the API server call the program of the
 	// package, and so names authorities.
-	CallsProgram bool
+	CallsRuntime bool
 	// Trusts stands for the authorities, and for where the program answers. Who only
 	// looks knows neither and leaves it empty: what the object says is taken for right.
 	Trusts string

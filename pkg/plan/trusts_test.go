@@ -25,10 +25,10 @@ func TestEstablishTrusts(t *testing.T) {
 		content  bool
 		metadata bool
 	}{
-		"Same":        {Desired{CallsProgram: true, Trusts: "t1"}, trusting("t1"), false, false},
-		"Others":      {Desired{CallsProgram: true, Trusts: "t2"}, trusting("t1"), true, false},
-		"First":       {Desired{CallsProgram: true, Trusts: "t1"}, trusting(""), true, false},
-		"Unknown":     {Desired{CallsProgram: true}, trusting("t1"), false, false},
+		"Same":        {Desired{CallsRuntime: true, Trusts: "t1"}, trusting("t1"), false, false},
+		"Others":      {Desired{CallsRuntime: true, Trusts: "t2"}, trusting("t1"), true, false},
+		"First":       {Desired{CallsRuntime: true, Trusts: "t1"}, trusting(""), true, false},
+		"Unknown":     {Desired{CallsRuntime: true}, trusting("t1"), false, false},
 		"CallsNobody": {Desired{}, trusting("t1"), false, true},
 	} {
 		t.Run(name, func(t *testing.T) {

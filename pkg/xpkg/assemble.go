@@ -8,6 +8,9 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/internal/kinds"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/internal/parallel"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/internal/yamldoc"
 )
 
 // Codes for the one metadata object that a package must have (xpkg
@@ -56,12 +59,12 @@ type entry struct {
 // read reads all documents.
 func (a *assembler) read(docs []Document) {
 	a.entries = make([]entry, len(docs))
-	parallel(len(docs), func(i int) { a.entries[i] = readEntry(docs[i]) })
+	parallel.Do(len(docs), func(i int) { a.entries[i] = readEntry(docs[i]) })
 	kept := a.entries[:0]
 	for _, e := range a.entries {
 		if e.err != nil {
 			a.unread++
-			a.findings = append(a.findings, e.doc.finding(e.err))
+			a.findings = append(a.findings, e.doc.faultFinding(e.err))
 			continue
 		}
 		kept = append(kept, e)
@@ -95,12 +98,12 @@ func (a *assembler) meta() {
 	if len(metas) == 0 {
 		// The metadata can be in a document that could not be read.
 		if a.unread == 0 {
-			a.add(Document{}, header{}, &fault{code: ErrNoMeta, what: "no metadata object " + among(others)})
+			a.add(Document{}, header{}, &yamldoc.Fault{Code: ErrNoMeta, What: "no metadata object " + among(others)})
 		}
 		return
 	}
 	for _, e := range metas[1:] {
-		a.add(e.doc, e.header, &fault{code: ErrManyMetas, what: fmt.Sprintf("another metadata object; the first is at %s:%d", metas[0].doc.File, metas[0].doc.contentLine())})
+		a.add(e.doc, e.header, &yamldoc.Fault{Code: ErrManyMetas, What: fmt.Sprintf("another metadata object; the first is at %s:%d", metas[0].doc.File, metas[0].doc.contentLine())})
 	}
 	first := metas[0]
 	meta, faults := readMeta(first.doc, first.header, &a.limits)
@@ -109,7 +112,7 @@ func (a *assembler) meta() {
 		a.add(first.doc, first.header, f)
 	}
 	if want := a.opts.Expect; want != "" && meta.Kind != "" && want != meta.Kind {
-		a.add(first.doc, first.header, &fault{code: ErrWrongKind, what: fmt.Sprintf("the package is a %s, not a %s", meta.Kind, want)})
+		a.add(first.doc, first.header, &yamldoc.Fault{Code: ErrWrongKind, What: fmt.Sprintf("the package is a %s, not a %s", meta.Kind, want)})
 	}
 }
 
@@ -127,7 +130,7 @@ func (a *assembler) objects() {
 		}
 		key := o.GVK.GroupKind().String() + "/" + o.Name
 		if first, twice := seen[key]; twice && o.Name != "" {
-			a.add(e.doc, e.header, &fault{code: ErrDuplicateObject, what: fmt.Sprintf("the same object is at %s:%d", first.File, first.contentLine())})
+			a.add(e.doc, e.header, &yamldoc.Fault{Code: ErrDuplicateObject, What: fmt.Sprintf("the same object is at %s:%d", first.File, first.contentLine())})
 			continue
 		}
 		seen[key] = e.doc
@@ -141,8 +144,8 @@ func (a *assembler) object(e entry) Object {
 	if o.GVK.GroupKind() != admissionAlias {
 		return o
 	}
-	a.add(e.doc, e.header, &fault{code: ErrKindAlias, what: "taken for a ValidatingWebhookConfiguration"})
-	o.GVK.Kind = "ValidatingWebhookConfiguration"
+	a.add(e.doc, e.header, &yamldoc.Fault{Code: ErrKindAlias, What: "taken for a ValidatingWebhookConfiguration"})
+	o.GVK.Kind = kinds.ValidatingWebhook
 	old, _ := e.doc.canonical() // it was read before
 	was, now := []byte(`"`+admissionAlias.Kind+`"`), []byte(`"`+o.GVK.Kind+`"`)
 	json := append(bytes.Clone(old[:e.header.kindAt]), now...)
@@ -151,10 +154,10 @@ func (a *assembler) object(e entry) Object {
 }
 
 // add records a finding about a document.
-func (a *assembler) add(d Document, h header, f *fault) {
+func (a *assembler) add(d Document, h header, f *yamldoc.Fault) {
 	finding := placed(f, "")
 	if d.File != "" {
-		finding = d.finding(f)
+		finding = d.faultFinding(f)
 	}
 	finding.Kind, finding.Name = h.kind, h.name
 	a.findings = append(a.findings, finding)

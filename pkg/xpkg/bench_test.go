@@ -12,6 +12,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/crdvalidation"
 	"github.com/xpkg-dev/xpkg/internal/testing/corpus"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/check"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/index"
 )
 
 const benchMeta = "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: provider-aws}\n"
@@ -54,19 +56,19 @@ func BenchmarkReadWarm(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	index, err := xpkg.NewIndex(pkg)
+	x, err := index.New(pkg)
 	if err != nil {
 		b.Fatal(err)
 	}
-	texts, err := xpkg.ObjectTexts(pkg)
+	texts, err := index.Blob(pkg)
 	if err != nil {
 		b.Fatal(err)
 	}
-	text := xpkg.EncodeIndex(index)
+	text := index.Encode(x)
 	b.ReportMetric(float64(len(text)), "index-bytes")
 	b.ReportAllocs()
 	for b.Loop() {
-		x, err := xpkg.DecodeIndex(text)
+		x, err := index.Decode(text)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -87,7 +89,7 @@ func BenchmarkBuild(b *testing.B) {
 		if err != nil {
 			b.Skip(err)
 		}
-		findings := folder.Lint(xpkg.ReadOptions{Policy: policy}, xpkg.CheckOptions{Policy: policy, CRDs: crdvalidation.ValidateCRD})
+		findings := check.Folder(folder, xpkg.ReadOptions{Policy: policy}, check.Options{Policy: policy, CRDs: crdvalidation.ValidateCRD})
 		if err := xpkg.Failed(findings); err != nil {
 			b.Fatal(err)
 		}

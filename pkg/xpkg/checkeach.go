@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/internal/yamldoc"
 )
 
 // Codes of checks that do not need the content of an object.
@@ -37,24 +38,24 @@ func (a *assembler) checkEach() {
 	if m := a.pkg.Meta; m.Kind != "" {
 		a.checkSeparator(m.Raw, a.metaHeader())
 		if what := nameFault(m.Name); what != "" {
-			a.add(m.Raw, a.metaHeader(), &fault{code: ErrInvalidMetaName, what: what})
+			a.add(m.Raw, a.metaHeader(), &yamldoc.Fault{Code: ErrInvalidMetaName, What: what})
 		}
 	}
 	for _, o := range a.pkg.Objects {
 		h := header{kind: o.GVK.Kind, name: o.Name}
 		a.checkSeparator(o.Document, h)
 		if what := nameFault(o.Name); what != "" {
-			a.add(o.Document, h, &fault{code: ErrInvalidName, what: what})
+			a.add(o.Document, h, &yamldoc.Fault{Code: ErrInvalidName, What: what})
 		}
 		if json, _ := o.canonical(); len(json) > a.limits.ObjectBytes {
-			a.add(o.Document, h, a.limits.breach(ErrObjectTooLarge, &a.limits.ObjectBytes, 0))
+			a.add(o.Document, h, &yamldoc.Fault{Code: ErrObjectTooLarge, What: a.limits.Exceeded(&a.limits.ObjectBytes)})
 		}
 	}
 }
 
 func (a *assembler) checkSeparator(d Document, h header) {
-	if first, _ := cutLine(d.Raw); isMarker(first, "---") && !isComment(first[3:]) {
-		a.add(d, h, &fault{code: ErrTextOnSeparator, line: 1, what: "the document starts on the line of its separator"})
+	if first, _ := yamldoc.CutLine(d.Raw); yamldoc.IsMarker(first, "---") && !yamldoc.IsComment(first[3:]) {
+		a.add(d, h, &yamldoc.Fault{Code: ErrTextOnSeparator, Line: 1, What: "the document starts on the line of its separator"})
 	}
 }
 

@@ -1,51 +1,54 @@
 package xpkg
 
-import "github.com/xpkg-dev/xpkg/pkg/errcode"
+import (
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/internal/yamldoc"
+)
+
+// Codes for YAML that cannot be read.
+var (
+	// ErrInvalidYAML is the code for text that is not YAML.
+	ErrInvalidYAML = yamldoc.ErrInvalidYAML
+	// ErrUnsupportedYAML is the code for YAML that has no single meaning in JSON.
+	ErrUnsupportedYAML = yamldoc.ErrUnsupportedYAML
+	// ErrDuplicateKey is the code for a mapping that has a key twice.
+	ErrDuplicateKey = yamldoc.ErrDuplicateKey
+	// ErrInvalidEncoding is the code for bytes that a package may not contain.
+	ErrInvalidEncoding = yamldoc.ErrInvalidEncoding
+	// ErrYAMLLimit is the code for a document that exceeds a limit.
+	ErrYAMLLimit = yamldoc.ErrYAMLLimit
+	// ErrStreamTooLarge is the code for a package whose whole size exceeds a limit.
+	ErrStreamTooLarge = yamldoc.ErrStreamTooLarge
+)
 
 // Codes returns the error codes that this package defines, in alphabetical order.
 func Codes() []errcode.Code {
 	return []errcode.Code{
-		ErrAnnotationsTooLarge,
-		ErrCABundleIgnored,
-		ErrCRDName,
-		ErrDamagedIndex,
-		ErrDeprecatedCRD,
 		ErrDuplicateKey,
 		ErrDuplicateObject,
 		ErrFolderNotFound,
 		ErrIncompatible,
-		ErrInvalidCRD,
 		ErrInvalidConstraint,
 		ErrInvalidEncoding,
 		ErrInvalidIgnore,
-		ErrInvalidInputSchema,
-		ErrInvalidLicense,
 		ErrInvalidMetaName,
 		ErrInvalidName,
 		ErrInvalidOptional,
 		ErrInvalidPermissionRequest,
-		ErrInvalidSource,
 		ErrInvalidYAML,
 		ErrKindAlias,
 		ErrMalformedMeta,
 		ErrManyMetas,
-		ErrMetaAnnotationsTooLarge,
-		ErrMissingAnnotation,
 		ErrNoMeta,
 		ErrNotAnObject,
 		ErrObjectNotAllowed,
 		ErrObjectTooLarge,
-		ErrSchemaTooLarge,
-		ErrStorageVersion,
 		ErrStreamTooLarge,
 		ErrTextOnSeparator,
 		ErrTooManyPermissions,
-		ErrUnapprovedGroup,
-		ErrUnknownCapability,
 		ErrUnknownKind,
 		ErrUnknownMetaField,
 		ErrUnreadableFile,
-		ErrUnsupportedCRD,
 		ErrUnsupportedMeta,
 		ErrUnsupportedYAML,
 		ErrWrongKind,

@@ -15,6 +15,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/crdvalidation"
 	"github.com/xpkg-dev/xpkg/internal/testing/corpus"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/check"
 )
 
 // eachYAML calls do for each YAML file of the corpus.
@@ -209,7 +210,7 @@ func TestCorpusPackages(t *testing.T) {
 // corpusErrors gives the codes of the errors of a folder, each once.
 func corpusErrors(folder *xpkg.Folder, policy xpkg.Policy) []string {
 	var codes []string
-	for _, f := range folder.Lint(xpkg.ReadOptions{Policy: policy}, xpkg.CheckOptions{Policy: policy, CRDs: crdvalidation.ValidateCRD}) {
+	for _, f := range check.Folder(folder, xpkg.ReadOptions{Policy: policy}, check.Options{Policy: policy, CRDs: crdvalidation.ValidateCRD}) {
 		if f.Severity == xpkg.Error && !slices.Contains(codes, f.Code.Name) {
 			codes = append(codes, f.Code.Name)
 		}

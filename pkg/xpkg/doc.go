@@ -1,4 +1,4 @@
-// Package xpkg reads and checks Crossplane packages.
+// Package xpkg reads Crossplane packages.
 //
 // A package is read from one of two sources:
 //
@@ -9,7 +9,11 @@
 // A stream is split into documents without changing a byte. Each document is converted
 // once, in parallel, to canonical JSON, from which its kind is determined. The one
 // metadata object, in any version, becomes a Meta. Every problem is a Finding with a
-// stable code, and a Policy determines which findings are errors.
+// stable code, and a Policy determines which findings are errors. Inspect returns as much
+// of a refused package as possible.
+//
+// Package check finds what an API server would reject, package index stores what a package
+// contains, and package crd converts CRDs of former versions.
 //
 // The package is pure: it maps bytes and fs.FS to values. It uses no registry, cluster,
 // clock or operating system.

@@ -2,6 +2,9 @@ package xpkg
 
 import (
 	"sync"
+
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/internal/yamldoc"
 )
 
 // A Document is one YAML document as its author wrote it. It is a value; copies share
@@ -14,7 +17,7 @@ type Document struct {
 	// Index is the position among the documents of File that have content, from 0.
 	Index int
 	// Raw is the source text: every byte between the separators, with a line end added
-	// after the last line if it is missing. It is nil for a document from an index.
+	// after the last line if it is missing. It is nil for a document of NewDocument.
 	Raw []byte
 
 	body *body
@@ -31,27 +34,28 @@ type body struct {
 	err  error
 }
 
+// NewDocument returns a document without source text, such as an object of an index. For
+// each use of its content the document calls read, which returns canonical JSON and must be
+// safe for concurrent use.
+func NewDocument(file string, line, index int, read func() ([]byte, error)) Document {
+	return Document{File: file, Line: line, Index: index, body: &body{again: true, read: read}}
+}
+
 // newDocument returns a document whose JSON is computed from raw on first use.
-func newDocument(file string, line, index int, raw []byte, reader *yamlReader) Document {
-	read := func() ([]byte, error) {
-		if f := checkEncoding(raw); f != nil {
-			return nil, f
-		}
-		return reader.toJSON(raw)
-	}
+func newDocument(file string, line, index int, raw []byte, reader *yamldoc.Reader) Document {
+	read := func() ([]byte, error) { return reader.JSON(raw) }
 	return Document{File: file, Line: line, Index: index, Raw: raw, body: &body{read: read}}
 }
 
 // JSON returns the document as canonical JSON: keys in byte order, no insignificant
 // space, numbers and booleans as interpreted by sigs.k8s.io/yaml. The caller must not
-// change the result. It is computed once and kept, except for a document from an index,
+// change the result. It is computed once and kept, except for a document of NewDocument,
 // which is read for each call. The error names the file, the line and the number of the
 // document.
 func (d Document) JSON() ([]byte, error) {
 	json, err := d.canonical()
 	if err != nil {
-		f := d.finding(err)
-		return nil, refuse([]Finding{f}, "cannot read YAML")
+		return nil, refuse([]Finding{d.faultFinding(err)}, "cannot read YAML")
 	}
 	return json, nil
 }
@@ -59,7 +63,7 @@ func (d Document) JSON() ([]byte, error) {
 // canonical is JSON with the error as a fault.
 func (d Document) canonical() ([]byte, error) {
 	if d.body == nil {
-		return newDocument(d.File, d.Line, d.Index, d.Raw, newYAMLReader(Limits{})).canonical()
+		return newDocument(d.File, d.Line, d.Index, d.Raw, yamldoc.NewReader(yamldoc.Limits{})).canonical()
 	}
 	if d.body.again {
 		return d.body.read()
@@ -71,20 +75,29 @@ func (d Document) canonical() ([]byte, error) {
 	return d.body.json, d.body.err
 }
 
-// finding converts an error of this document to a finding with its position.
-func (d Document) finding(err error) Finding {
-	f, ok := err.(*fault)
-	if !ok {
-		f = &fault{code: ErrInvalidYAML, what: err.Error()}
-	}
-	line := d.contentLine()
-	if f.line > 0 {
-		line = d.Line + f.line - 1
+// Finding returns a finding about the document, with the severity Error. Line is relative
+// to the document, from 1; 0 means the first line with content.
+func (d Document) Finding(code errcode.Code, line int, message string) Finding {
+	if line > 0 {
+		line += d.Line - 1
+	} else {
+		line = d.contentLine()
 	}
 	return Finding{
-		Code: f.code, Severity: Error, Message: f.what, Fix: f.code.Fix, Excerpt: f.excerpt,
+		Code: code, Severity: Error, Message: message, Fix: code.Fix,
 		File: d.File, Line: line, Document: d.Index + 1,
 	}
+}
+
+// faultFinding converts an error of this document to a finding with its position.
+func (d Document) faultFinding(err error) Finding {
+	f, ok := err.(*yamldoc.Fault)
+	if !ok {
+		f = &yamldoc.Fault{Code: errcode.From(err).Code, What: err.Error()}
+	}
+	finding := d.Finding(f.Code, f.Line, f.What)
+	finding.Excerpt = f.Excerpt
+	return finding
 }
 
 // contentLine returns the first line of the document that is neither empty nor a comment.
@@ -92,16 +105,48 @@ func (d Document) contentLine() int {
 	line := d.Line
 	for rest := d.Raw; len(rest) > 0; line++ {
 		var first []byte
-		first, rest = cutLine(rest)
-		if !isComment(first) {
+		first, rest = yamldoc.CutLine(rest)
+		if !yamldoc.IsComment(first) {
 			return line
 		}
 	}
 	return d.Line
 }
 
-// withJSON is the document with other JSON than its own.
+// withJSON returns the document with other JSON than its own.
 func (d Document) withJSON(json []byte) Document {
 	d.body = &body{read: func() ([]byte, error) { return json, nil }}
 	return d
+}
+
+// Split splits a stream into its documents, without changing their bytes and without
+// reading them (YAML 1.2.2, section 9). Documents of nothing but space and comments are
+// omitted. A separator line that contains more than the separator belongs to the document
+// that it starts, so that a comment on it is kept.
+//
+// File is the name of the stream in messages. The error has the class Limit for a stream
+// over a limit, and Invalid for UTF-16 and for YAML directives.
+func Split(stream []byte, file string, limits Limits) ([]Document, error) {
+	docs, f := split(stream, file, yamldoc.NewReader(limits.yaml()))
+	if f != nil {
+		return nil, refuse([]Finding{placed(f, file)}, "cannot split YAML")
+	}
+	return docs, nil
+}
+
+func split(stream []byte, file string, reader *yamldoc.Reader) ([]Document, *yamldoc.Fault) {
+	raw, f := reader.Split(stream)
+	if f != nil {
+		return nil, f
+	}
+	docs := make([]Document, len(raw))
+	for i, d := range raw {
+		docs[i] = newDocument(file, d.Line, i, d.Raw, reader)
+	}
+	return docs, nil
+}
+
+// placed returns the finding for a fault whose line counts from the start of file.
+func placed(f *yamldoc.Fault, file string) Finding {
+	return Finding{Code: f.Code, Severity: Error, Message: f.What, Fix: f.Code.Fix, File: file, Line: f.Line}
 }

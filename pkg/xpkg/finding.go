@@ -55,7 +55,7 @@ func (f Finding) String() string {
 	if p := f.Place(); p != "" {
 		b.WriteString(p + ": ")
 	}
-	fmt.Fprintf(&b, "%s %s: %s", f.Severity, f.Code.Name, f.where())
+	fmt.Fprintf(&b, "%s %s: %s", f.Severity, f.Code.Name, f.Description())
 	return b.String()
 }
 
@@ -67,8 +67,9 @@ func (f Finding) Place() string {
 	return f.File
 }
 
-// where is the message after the number of the document and its kind and name.
-func (f Finding) where() string {
+// Description returns the message after the number of the document and the kind and name of
+// the object.
+func (f Finding) Description() string {
 	var subject []string
 	if f.Document > 0 {
 		subject = append(subject, fmt.Sprintf("document %d", f.Document))
@@ -119,7 +120,7 @@ func (r *Refusal) Error() string {
 	if len(fatal) == 0 {
 		return "no error"
 	}
-	text := fatal[0].where()
+	text := fatal[0].Description()
 	if p := fatal[0].Place(); p != "" {
 		text = p + ": " + text
 	}
@@ -127,6 +128,15 @@ func (r *Refusal) Error() string {
 		text += fmt.Sprintf(" (and %d more)", more)
 	}
 	return text
+}
+
+// Failed returns an error if at least one of the findings is an error, and nil otherwise.
+// Findings returns the findings of such an error.
+func Failed(findings []Finding) error {
+	if len(errorsOf(findings)) == 0 {
+		return nil
+	}
+	return refuse(findings, "the package is refused")
 }
 
 // Findings returns all findings of an error of this package, and nil for any other error.
@@ -156,8 +166,8 @@ func errorsOf(findings []Finding) []Finding {
 	return out
 }
 
-// sortFindings sorts findings in document order.
-func sortFindings(findings []Finding) {
+// SortFindings sorts findings in document order.
+func SortFindings(findings []Finding) {
 	slices.SortStableFunc(findings, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Document, b.Document))
 	})

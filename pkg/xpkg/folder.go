@@ -1,6 +1,7 @@
 package xpkg
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"io/fs"
@@ -9,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/internal/parallel"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/internal/yamldoc"
 )
 
 // Codes for a folder that cannot be read.
@@ -63,7 +66,7 @@ type Folder struct {
 // It returns an error if the folder or a file cannot be read or exceeds a limit. Problems
 // inside a file are reported by Package.
 func ReadFolder(fsys fs.FS, opts FolderOptions) (*Folder, error) {
-	r := &folderReader{opts: opts, reader: newYAMLReader(opts.Limits)}
+	r := &folderReader{opts: opts, limits: opts.Limits.WithDefaults(), reader: yamldoc.NewReader(opts.Limits.yaml())}
 	if err := r.checkOptions(fsys); err != nil {
 		return nil, err
 	}
@@ -85,7 +88,7 @@ func ReadFolder(fsys fs.FS, opts FolderOptions) (*Folder, error) {
 // YAML. The result equals Read of the stream, except that messages name the author's
 // files.
 func (f *Folder) Package(opts ReadOptions) (*Package, error) {
-	pkg, findings := f.assemble(opts)
+	pkg, findings := f.Inspect(opts)
 	if len(errorsOf(findings)) > 0 {
 		return nil, refuse(findings, "the package is refused")
 	}
@@ -93,23 +96,25 @@ func (f *Folder) Package(opts ReadOptions) (*Package, error) {
 	return pkg, nil
 }
 
-func (f *Folder) assemble(opts ReadOptions) (*Package, []Finding) {
+// Inspect reads as much of the folder as possible, and returns it with all findings of
+// Package.
+func (f *Folder) Inspect(opts ReadOptions) (*Package, []Finding) {
 	pkg, findings := assemble(f.Documents, opts, f.findings)
 	var more []Finding
 	for _, d := range f.ExampleDocuments {
 		if _, err := d.canonical(); err != nil {
-			more = append(more, d.finding(err))
+			more = append(more, d.faultFinding(err))
 		}
 	}
-	findings = append(findings, opts.Policy.apply(more)...)
-	sortFindings(findings)
+	findings = append(findings, opts.Policy.Apply(more, severities)...)
+	SortFindings(findings)
 	return pkg, findings
 }
 
 // metaFirst moves the metadata to the front.
 func metaFirst(docs []Document) []Document {
 	meta := make([]bool, len(docs))
-	parallel(len(docs), func(i int) {
+	parallel.Do(len(docs), func(i int) {
 		e := readEntry(docs[i])
 		meta[i] = e.err == nil && isMetaGroup(e.header.gvk().Group)
 	})
@@ -126,7 +131,8 @@ func metaFirst(docs []Document) []Document {
 
 type folderReader struct {
 	opts     FolderOptions
-	reader   *yamlReader
+	limits   Limits
+	reader   *yamldoc.Reader
 	bytes    int
 	findings []Finding
 }
@@ -202,7 +208,7 @@ func (r *folderReader) file(fsys fs.FS, name string) ([]Document, error) {
 	switch {
 	case f == nil:
 		return docs, nil
-	case f.code.Class == errcode.Limit:
+	case f.Code.Class == errcode.Limit:
 		return nil, refuse([]Finding{placed(f, name)}, "cannot read the folder of the package")
 	}
 	r.findings = append(r.findings, placed(f, name))
@@ -216,15 +222,49 @@ func (r *folderReader) bytesOf(fsys fs.FS, name string) ([]byte, error) {
 		return nil, ErrUnreadableFile.New(err, "cannot read %q", name)
 	}
 	defer f.Close()
-	room := r.reader.limits.StreamBytes - r.bytes
+	room := r.limits.StreamBytes - r.bytes
 	text, err := io.ReadAll(io.LimitReader(f, int64(room)+1))
 	if err != nil {
 		return nil, ErrUnreadableFile.New(err, "cannot read %q", name)
 	}
 	if len(text) > room {
-		f := r.reader.limits.breach(ErrStreamTooLarge, &r.reader.limits.StreamBytes, 0)
+		f := &yamldoc.Fault{Code: ErrStreamTooLarge, What: r.limits.Exceeded(&r.limits.StreamBytes)}
 		return nil, refuse([]Finding{placed(f, name)}, "cannot read the folder of the package")
 	}
 	r.bytes += len(text)
 	return text, nil
+}
+
+// Stream returns the package.yaml of the folder. It contains each document as its author
+// wrote it; splitting the stream returns each document byte for byte. Only the text
+// between documents changes: a UTF-8 byte order mark at the start of a file is dropped, a
+// missing line end at the end of a file is added, documents that only contain comments
+// are omitted (older readers reject them), and one separator line separates two
+// documents. CRLF line ends are kept.
+func (f *Folder) Stream() []byte { return joinDocuments(f.Documents) }
+
+// Examples returns the stream of the examples in the form of Stream; nil if there are
+// none.
+func (f *Folder) Examples() []byte { return joinDocuments(f.ExampleDocuments) }
+
+const separator = "---\n"
+
+func joinDocuments(docs []Document) []byte {
+	size := 0
+	for _, d := range docs {
+		size += len(d.Raw) + len(separator)
+	}
+	if size == 0 {
+		return nil
+	}
+	var b bytes.Buffer
+	b.Grow(size)
+	for i, d := range docs {
+		// A document that starts with a marker line of its own needs no other.
+		if first, _ := yamldoc.CutLine(d.Raw); i > 0 && !yamldoc.IsMarker(first, "---") {
+			b.WriteString(separator)
+		}
+		b.Write(d.Raw)
+	}
+	return b.Bytes()
 }

@@ -6,6 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/internal/canonical"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/internal/yamldoc"
 )
 
 // ErrNotAnObject is the code for a document that is not a Kubernetes object.
@@ -24,20 +26,20 @@ type header struct {
 
 // readHeader reads the header from canonical JSON, whose sorted keys put it at
 // the start of most objects.
-func readHeader(json []byte) (header, *fault) {
+func readHeader(json []byte) (header, *yamldoc.Fault) {
 	var h header
-	c := cursor{text: json}
-	object := c.fields(func(key string) bool {
+	c := canonical.Cursor{Text: json}
+	object := c.Fields(func(key string) bool {
 		switch key {
 		case "apiVersion":
-			h.apiVersion, _ = c.string()
+			h.apiVersion, _ = c.String()
 		case "kind":
-			h.kindAt = c.at
-			h.kind, _ = c.string()
+			h.kindAt = c.At
+			h.kind, _ = c.String()
 		case "metadata":
-			c.fields(func(key string) bool {
+			c.Fields(func(key string) bool {
 				if key == "name" {
-					h.name, _ = c.string()
+					h.name, _ = c.String()
 				}
 				return key < "name"
 			})
@@ -46,13 +48,13 @@ func readHeader(json []byte) (header, *fault) {
 	})
 	switch {
 	case !object:
-		return h, &fault{code: ErrNotAnObject, what: "the document is not a mapping"}
+		return h, &yamldoc.Fault{Code: ErrNotAnObject, What: "the document is not a mapping"}
 	case h.apiVersion == "" && h.kind == "":
-		return h, &fault{code: ErrNotAnObject, what: "the document has neither apiVersion nor kind"}
+		return h, &yamldoc.Fault{Code: ErrNotAnObject, What: "the document has neither apiVersion nor kind"}
 	case h.apiVersion == "":
-		return h, &fault{code: ErrNotAnObject, what: "the document has no apiVersion"}
+		return h, &yamldoc.Fault{Code: ErrNotAnObject, What: "the document has no apiVersion"}
 	case h.kind == "":
-		return h, &fault{code: ErrNotAnObject, what: "the document has no kind"}
+		return h, &yamldoc.Fault{Code: ErrNotAnObject, What: "the document has no kind"}
 	}
 	return h, nil
 }

@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/internal/kinds"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/internal/yamldoc"
 )
 
 // Codes for objects that a package may not hold.
@@ -29,56 +31,44 @@ var (
 	}
 )
 
-// Groups of the objects that packages hold.
-const (
-	groupCRD       = "apiextensions.k8s.io"
-	groupComposite = "apiextensions.crossplane.io"
-	groupOps       = "ops.crossplane.io"
-	groupAdmission = "admissionregistration.k8s.io"
-
-	kindCRD = "CustomResourceDefinition"
-	kindXRD = "CompositeResourceDefinition"
-	kindMRD = "ManagedResourceDefinition"
-)
-
 // allowed lists the kinds of objects that each kind of package may contain (xpkg
 // specification, package.yaml Contents), including later additions.
 var allowed = map[Kind][]schema.GroupKind{
 	Provider: {
-		{Group: groupCRD, Kind: kindCRD},
-		{Group: groupAdmission, Kind: "ValidatingWebhookConfiguration"},
-		{Group: groupAdmission, Kind: "MutatingWebhookConfiguration"},
-		{Group: groupComposite, Kind: kindMRD},
+		{Group: kinds.GroupCRD, Kind: kinds.CRD},
+		{Group: kinds.GroupAdmission, Kind: kinds.ValidatingWebhook},
+		{Group: kinds.GroupAdmission, Kind: kinds.MutatingWebhook},
+		{Group: kinds.GroupComposition, Kind: kinds.MRD},
 	},
 	Configuration: {
-		{Group: groupComposite, Kind: kindXRD},
-		{Group: groupComposite, Kind: "Composition"},
-		{Group: groupComposite, Kind: "ManagedResourceActivationPolicy"},
-		{Group: groupOps, Kind: "Operation"},
-		{Group: groupOps, Kind: "CronOperation"},
-		{Group: groupOps, Kind: "WatchOperation"},
+		{Group: kinds.GroupComposition, Kind: kinds.XRD},
+		{Group: kinds.GroupComposition, Kind: kinds.Composition},
+		{Group: kinds.GroupComposition, Kind: kinds.MRAP},
+		{Group: kinds.GroupOperation, Kind: kinds.Operation},
+		{Group: kinds.GroupOperation, Kind: kinds.CronOperation},
+		{Group: kinds.GroupOperation, Kind: kinds.WatchOperation},
 	},
 	Function: {
-		{Group: groupCRD, Kind: kindCRD},
+		{Group: kinds.GroupCRD, Kind: kinds.CRD},
 	},
 }
 
 // admissionAlias is how the specification calls a ValidatingWebhookConfiguration.
-var admissionAlias = schema.GroupKind{Group: groupAdmission, Kind: "AdmissionWebhookConfiguration"}
+var admissionAlias = schema.GroupKind{Group: kinds.GroupAdmission, Kind: "AdmissionWebhookConfiguration"}
 
 // checkKind returns a fault if a package of the kind must not contain objects of the
 // type, and nil otherwise.
-func checkKind(kind Kind, gvk schema.GroupVersionKind) *fault {
+func checkKind(kind Kind, gvk schema.GroupVersionKind) *yamldoc.Fault {
 	if slices.Contains(allowed[kind], gvk.GroupKind()) {
 		return nil
 	}
 	code := ErrObjectNotAllowed
 	switch gvk.Group {
-	case groupCRD, groupComposite, groupOps, groupAdmission:
+	case kinds.GroupCRD, kinds.GroupComposition, kinds.GroupOperation, kinds.GroupAdmission:
 	default:
 		code = ErrUnknownKind
 	}
-	return &fault{code: code, what: fmt.Sprintf("a %s may not hold an object of %s; it may hold %s",
+	return &yamldoc.Fault{Code: code, What: fmt.Sprintf("a %s may not hold an object of %s; it may hold %s",
 		kind, safe(gvk.GroupVersion().String()), allowedKinds(kind))}
 }
 

@@ -1,9 +1,8 @@
 package xpkg
 
 import (
-	"fmt"
-
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/internal/yamldoc"
 )
 
 // Limits bounds the accepted input, and thereby the memory of a reader. Exceeding a limit
@@ -47,68 +46,56 @@ type LimitField struct {
 	Name string
 	// Usage describes the limit and its unit in a few words.
 	Usage string
-	// Default is the value that holds when the flag is not given.
+	// Default is the value of a limit that is not set.
 	Default int
-	// Value is where the limit is kept.
+	// Value points to the limit.
 	Value *int
 }
 
-// Fields lists every limit of l, so that a command can offer a flag for each.
+// Fields returns every limit of l, so that a command can offer a flag for each.
 func (l *Limits) Fields() []LimitField {
-	const mib = 1 << 20
-	return []LimitField{
-		{"limit-stream-bytes", "bytes of package.yaml", 200 * mib, &l.StreamBytes},
-		{"limit-documents", "YAML documents in a package", 20_000, &l.Documents},
-		{"limit-document-bytes", "bytes of one YAML document", 8 * mib, &l.DocumentBytes},
-		{"limit-complex-bytes", "bytes of one YAML document with anchors or other rare syntax", mib, &l.ComplexBytes},
-		{"limit-scalar-bytes", "bytes of one string", 2 * mib, &l.ScalarBytes},
-		{"limit-depth", "levels of nesting", 256, &l.Depth},
-		{"limit-nodes", "keys and values in one document", 1_000_000, &l.Nodes},
-		{"limit-alias-nodes", "keys and values that aliases of one document stand for", 10_000, &l.AliasNodes},
-		{"limit-schema-properties", "properties in the schemas of one CustomResourceDefinition", 50_000, &l.SchemaProperties},
-		{"limit-permission-rules", "rules in permissionRequests", 1_000, &l.PermissionRules},
-		{"limit-object-bytes", "bytes of one object as JSON", 3 * mib / 2, &l.ObjectBytes},
+	yaml := l.yaml()
+	var fields []LimitField
+	for i, value := range []*int{
+		&l.StreamBytes, &l.Documents, &l.DocumentBytes, &l.ComplexBytes, &l.ScalarBytes, &l.Depth, &l.Nodes, &l.AliasNodes,
+	} {
+		f := LimitField(yaml.Fields()[i])
+		f.Value = value
+		fields = append(fields, f)
+	}
+	return append(fields,
+		LimitField{"limit-schema-properties", "properties in the schemas of one CustomResourceDefinition", 50_000, &l.SchemaProperties},
+		LimitField{"limit-permission-rules", "rules in permissionRequests", 1_000, &l.PermissionRules},
+		LimitField{"limit-object-bytes", "bytes of one object as JSON", 3 << 19, &l.ObjectBytes},
+	)
+}
+
+// yaml returns the limits of the YAML reader.
+func (l Limits) yaml() yamldoc.Limits {
+	return yamldoc.Limits{
+		StreamBytes: l.StreamBytes, Documents: l.Documents, DocumentBytes: l.DocumentBytes, ComplexBytes: l.ComplexBytes,
+		ScalarBytes: l.ScalarBytes, Depth: l.Depth, Nodes: l.Nodes, AliasNodes: l.AliasNodes,
 	}
 }
 
-// withDefaults fills the fields that are not set.
-func (l Limits) withDefaults() Limits {
+// WithDefaults returns the limits with the default for each field that is not set.
+func (l Limits) WithDefaults() Limits {
 	for _, f := range l.Fields() {
 		if *f.Value <= 0 {
 			*f.Value = f.Default
 		}
 	}
-	// The readers use the stack, which must not grow without bounds.
-	l.Depth = min(l.Depth, maxDepth)
+	l.Depth = min(l.Depth, yamldoc.MaxDepth)
 	return l
 }
 
-const maxDepth = 10_000
-
-// ErrStreamTooLarge is the code for a package whose whole size breaks a limit.
-var ErrStreamTooLarge = errcode.Code{
-	Name: "StreamTooLarge", Class: errcode.Limit,
-	Cause: "The package.yaml, or a file of the folder, is larger than the limit.",
-	Fix:   "Split the package into several, or raise the named limit.",
-}
-
-// ErrYAMLLimit is the code for a document that breaks a limit of the reader.
-var ErrYAMLLimit = errcode.Code{
-	Name: "YAMLLimit", Class: errcode.Limit,
-	Cause: "A YAML document is larger, deeper or more repetitive than a limit of the reader.",
-	Fix:   "Make the document simpler, or raise the named limit.",
-}
-
-// exceeds is the fault for a limit that a document breaks at a line of its own.
-func (l *Limits) exceeds(limit *int, line int) *fault {
-	return l.breach(ErrYAMLLimit, limit, line)
-}
-
-func (l *Limits) breach(code errcode.Code, limit *int, line int) *fault {
+// Exceeded returns the message for an exceeded limit: the value and the flag that raises it.
+// Limit points to a field of l.
+func (l *Limits) Exceeded(limit *int) string {
 	for _, f := range l.Fields() {
 		if f.Value == limit {
-			return &fault{code: code, line: line, what: fmt.Sprintf("more than %d %s (--%s)", *limit, f.Usage, f.Name)}
+			return yamldoc.Exceeded(errcode.Code{}, yamldoc.LimitField(f), 0).What
 		}
 	}
-	return &fault{code: code, line: line, what: "a limit is exceeded"}
+	panic("xpkg: the pointer is not a field of the limits")
 }

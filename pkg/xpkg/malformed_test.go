@@ -13,6 +13,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/crdvalidation"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/check"
 )
 
 // malformed is testdata/malformed/stream/cases.yaml; the README there explains it.
@@ -113,10 +114,10 @@ func policyNamed(t *testing.T, name string) xpkg.Policy {
 	return xpkg.Policy{}
 }
 
-func lint(stream []byte, expect xpkg.Kind, policy xpkg.Policy, check bool) []xpkg.Finding {
+func lint(stream []byte, expect xpkg.Kind, policy xpkg.Policy, deep bool) []xpkg.Finding {
 	read := xpkg.ReadOptions{Policy: policy, Expect: expect}
-	if check {
-		return xpkg.Lint(stream, read, xpkg.CheckOptions{Policy: policy, CRDs: crdvalidation.ValidateCRD})
+	if deep {
+		return check.Stream(stream, read, check.Options{Policy: policy, CRDs: crdvalidation.ValidateCRD})
 	}
 	pkg, err := xpkg.Read(stream, read)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/internal/yamldoc"
 )
 
 // Codes of findings about the metadata.
@@ -47,6 +48,16 @@ var (
 		Cause: "A rule of permissionRequests is incomplete and requests nothing.",
 		Fix:   "Give the rule verbs, apiGroups and resources, or verbs and nonResourceURLs. The core group is written \"\".",
 	}
+)
+
+// Annotations that the metadata of a package should have (xpkg specification,
+// Object Annotations).
+const (
+	AnnotationMaintainer  = "meta.crossplane.io/maintainer"
+	AnnotationSource      = "meta.crossplane.io/source"
+	AnnotationLicense     = "meta.crossplane.io/license"
+	AnnotationDescription = "meta.crossplane.io/description"
+	AnnotationReadme      = "meta.crossplane.io/readme"
 )
 
 // Groups of the metadata objects: today's, and the one of Package Format v2.
@@ -93,15 +104,15 @@ type wireDependency struct {
 // metaReader converts a metadata object to a Meta, and continues after a fault.
 type metaReader struct {
 	doc    Document
-	lines  locator
+	lines  yamldoc.Locator
 	limits *Limits
 	meta   Meta
-	faults []*fault
+	faults []*yamldoc.Fault
 }
 
 // readMeta reads a metadata object. The Meta is as complete as possible.
-func readMeta(doc Document, h header, limits *Limits) (Meta, []*fault) {
-	r := &metaReader{doc: doc, lines: locator{doc: doc}, limits: limits}
+func readMeta(doc Document, h header, limits *Limits) (Meta, []*yamldoc.Fault) {
+	r := &metaReader{doc: doc, lines: yamldoc.Locator{Raw: doc.Raw}, limits: limits}
 	r.meta = Meta{APIVersion: h.apiVersion, Name: h.name, Raw: doc}
 	gvk := h.gvk()
 	kind := Kind(gvk.Kind)
@@ -146,7 +157,7 @@ func (r *metaReader) convert(wire *wireMeta) {
 	r.requests("spec.controller.permissionRequests", spec.Controller.PermissionRequests)
 	m.PermissionRequests = append(spec.PermissionRequests, spec.Controller.PermissionRequests...)
 	if n := len(m.PermissionRequests); n > r.limits.PermissionRules {
-		f := r.limits.breach(ErrTooManyPermissions, &r.limits.PermissionRules, 0)
+		f := &yamldoc.Fault{Code: ErrTooManyPermissions, What: r.limits.Exceeded(&r.limits.PermissionRules)}
 		r.faults = append(r.faults, f)
 	}
 }
@@ -247,21 +258,21 @@ func (r *metaReader) constraint(path, s string, digest bool) string {
 	r.fault(ErrInvalidConstraint, path, "%s: %s", path, err)
 	var wrong *ConstraintError
 	if errors.As(err, &wrong) {
-		r.faults[len(r.faults)-1].excerpt = wrong.Caret()
+		r.faults[len(r.faults)-1].Excerpt = wrong.Caret()
 	}
 	return ""
 }
 
 // fault records a problem with the field at a path.
 func (r *metaReader) fault(code errcode.Code, path, format string, args ...any) {
-	r.faults = append(r.faults, &fault{code: code, line: r.lines.line(path), what: fmt.Sprintf(format, args...)})
+	r.faults = append(r.faults, &yamldoc.Fault{Code: code, Line: r.lines.Line(path), What: fmt.Sprintf(format, args...)})
 }
 
 // typeFault reports a field of the wrong type below a path.
 func (r *metaReader) typeFault(err error, below string) {
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) {
-		r.fault(ErrMalformedMeta, "", "the metadata object cannot be read: %s", printable(err.Error()))
+		r.fault(ErrMalformedMeta, "", "the metadata object cannot be read: %s", yamldoc.Printable(err.Error()))
 		return
 	}
 	path := join(below, wrong.Field)

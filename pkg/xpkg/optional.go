@@ -6,6 +6,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/internal/yamldoc"
 )
 
 // AnnotationOptional on the metadata of a package lists optional dependencies, as YAML or
@@ -26,8 +27,8 @@ func (r *metaReader) optional(text string) []Dependency {
 	if text == "" {
 		return nil
 	}
-	path := annotationPath(AnnotationOptional)
-	value := newDocument("", 1, 0, []byte(text), newYAMLReader(*r.limits))
+	path := "metadata.annotations[" + AnnotationOptional + "]"
+	value := newDocument("", 1, 0, []byte(text), yamldoc.NewReader(r.limits.yaml()))
 	list, err := value.canonical()
 	if err != nil {
 		r.fault(ErrInvalidOptional, path, "%s: %s", path, err)

@@ -62,28 +62,12 @@ func TestWrongOptionalDependencies(t *testing.T) {
 	}
 }
 
-// What is read a second time, from the index, is the same.
-func TestOptionalDependenciesOfAnIndex(t *testing.T) {
-	m, err := ReadMeta([]byte(withOptional("- {provider: x/p, version: v1}", "")), ReadOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	index, err := NewMetaIndex(m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := index.ReadMeta(Limits{})
-	if diff := cmp.Diff(m.Optional, again.Optional); diff != "" || err != nil || len(m.Optional) != 1 {
-		t.Error(diff, err)
-	}
-}
-
 func FuzzOptionalDependencies(f *testing.F) {
 	f.Add("- {provider: a, version: '>=v1'}")
 	f.Add(`[{"package": "a", "kind": "Function", "version": "v1"}]`)
 	f.Add("- &a b\n- *a\n---\n")
 	f.Fuzz(func(t *testing.T, list string) {
-		limits := (&Limits{Depth: 50, Nodes: 1000}).withDefaults()
+		limits := (&Limits{Depth: 50, Nodes: 1000}).WithDefaults()
 		r := &metaReader{limits: &limits}
 		for _, d := range r.optional(list) {
 			if !d.Optional || d.Package == "" || CheckConstraint(d.Constraint, true) != nil {

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Kind is the kind of a package.
@@ -25,22 +24,6 @@ type Package struct {
 	Objects []Object
 	// Findings are the warnings. For errors no Package is returned.
 	Findings []Finding
-}
-
-// An Object is one object of a package, other than its metadata.
-type Object struct {
-	// GVK is the type of the object as it is installed. It differs from the document
-	// for an AdmissionWebhookConfiguration, which is the specification's name for a
-	// ValidatingWebhookConfiguration; the JSON of the document is changed as well,
-	// its Raw is not.
-	GVK  schema.GroupVersionKind
-	Name string
-	Document
-
-	// entry is the index entry of the object; nil without an index.
-	entry *IndexEntry
-	// callsKnown is set if the entry records CallsProgram.
-	callsKnown bool
 }
 
 // Meta is the metadata object of a package, in any version.

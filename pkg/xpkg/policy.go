@@ -45,59 +45,58 @@ func (p Policy) With(code errcode.Code, s Severity) Policy {
 	return p
 }
 
-// Severity of a finding of this code under the policy.
-func (p Policy) Severity(code errcode.Code) Severity {
-	s := p.base(code)
+// Severities maps the names of codes to the severity of their findings. A code that is not
+// in the map is an error under every policy.
+type Severities map[string]struct{ Build, Install Severity }
+
+// Severity returns the severity of a finding of this package with the code.
+func (p Policy) Severity(code errcode.Code) Severity { return p.severity(code, severities) }
+
+func (p Policy) severity(code errcode.Code, defaults Severities) Severity {
+	s := p.base(code, defaults)
 	if p.strict && s == Warning {
 		return Error
 	}
 	return s
 }
 
-func (p Policy) base(code errcode.Code) Severity {
+func (p Policy) base(code errcode.Code, defaults Severities) Severity {
 	if s, ok := p.changed[code.Name]; ok {
 		return s
 	}
 	if p.lenient && code.Name == ErrObjectNotAllowed.Name {
 		return Warning
 	}
-	if s, ok := severities[code.Name]; ok {
+	if s, ok := defaults[code.Name]; ok {
 		if p.building {
-			return s.build
+			return s.Build
 		}
-		return s.install
+		return s.Install
 	}
 	return Error
 }
 
-// severities holds the codes that are not errors under every policy.
-var severities = map[string]struct{ build, install Severity }{
-	ErrKindAlias.Name:         {Warning, Warning},
-	ErrUnknownMetaField.Name:  {Warning, Warning},
-	ErrMissingAnnotation.Name: {Warning, Off},
-	ErrInvalidLicense.Name:    {Warning, Off},
-	ErrInvalidSource.Name:     {Warning, Off},
-	ErrUnknownCapability.Name: {Warning, Warning},
-	ErrCABundleIgnored.Name:   {Warning, Warning},
-	ErrDeprecatedCRD.Name:     {Warning, Warning},
-
-	// Authors can fix the text; published packages are read as they are.
-	ErrTextOnSeparator.Name: {Error, Off},
-
-	// These do not prevent an install, and upstream does not check them.
-	ErrInvalidMetaName.Name:          {Error, Warning},
-	ErrMetaAnnotationsTooLarge.Name:  {Error, Warning},
-	ErrInvalidInputSchema.Name:       {Error, Warning},
-	ErrInvalidPermissionRequest.Name: {Error, Warning},
-}
-
-// apply sets the severities and drops the findings that are off.
-func (p Policy) apply(findings []Finding) []Finding {
+// Apply sets the severity of each finding, and drops the findings that are off. The
+// defaults apply to codes whose severity the policy does not change. It reuses the slice.
+func (p Policy) Apply(findings []Finding, defaults Severities) []Finding {
 	kept := findings[:0]
 	for _, f := range findings {
-		if f.Severity = p.Severity(f.Code); f.Severity != Off {
+		if f.Severity = p.severity(f.Code, defaults); f.Severity != Off {
 			kept = append(kept, f)
 		}
 	}
 	return kept
+}
+
+// severities holds the codes of this package that are not errors under every policy.
+var severities = Severities{
+	ErrKindAlias.Name:        {Build: Warning, Install: Warning},
+	ErrUnknownMetaField.Name: {Build: Warning, Install: Warning},
+
+	// Authors can fix the text; published packages are read as they are.
+	ErrTextOnSeparator.Name: {Build: Error, Install: Off},
+
+	// These do not prevent an install, and upstream does not check them.
+	ErrInvalidMetaName.Name:          {Build: Error, Install: Warning},
+	ErrInvalidPermissionRequest.Name: {Build: Error, Install: Warning},
 }

@@ -22,7 +22,7 @@ func TestPolicies(t *testing.T) {
 		"build":                      {PolicyBuild(), ErrInvalidMetaName, Error},
 		"what is not in the table":   {PolicyInstall(), ErrManyMetas, Error},
 		"strict":                     {PolicyBuild().Strict(), ErrKindAlias, Error},
-		"strict leaves off":          {PolicyInstall().Strict(), ErrMissingAnnotation, Off},
+		"strict leaves off":          {PolicyInstall().Strict(), ErrTextOnSeparator, Off},
 		"lenient":                    {PolicyInstall().Lenient(), ErrObjectNotAllowed, Warning},
 		"lenient about one thing":    {PolicyInstall().Lenient(), ErrUnknownKind, Error},
 		"own":                        {PolicyInstall().With(ErrKindAlias, Off), ErrKindAlias, Off},

@@ -27,6 +27,16 @@ func Read(stream []byte, opts ReadOptions) (*Package, error) {
 	return readPackage(docs, opts)
 }
 
+// Inspect reads as much of a package as possible, and returns it with all findings. Use it to
+// show a package that Read refuses; a package with errors must not be installed.
+func Inspect(stream []byte, opts ReadOptions) (*Package, []Finding) {
+	docs, err := opts.split(stream)
+	if err != nil {
+		return &Package{}, Findings(err)
+	}
+	return assemble(docs, opts, nil)
+}
+
 func (o ReadOptions) split(stream []byte) ([]Document, error) {
 	file := o.File
 	if file == "" {
@@ -48,13 +58,13 @@ func readPackage(docs []Document, opts ReadOptions) (*Package, error) {
 // assemble builds as much of a package as possible, and adds all problems to the findings
 // about files that could not be split. The findings have their severities and are sorted.
 func assemble(docs []Document, opts ReadOptions, found []Finding) (*Package, []Finding) {
-	a := &assembler{opts: opts, limits: opts.Limits.withDefaults(), pkg: &Package{}}
+	a := &assembler{opts: opts, limits: opts.Limits.WithDefaults(), pkg: &Package{}}
 	a.findings, a.unread = append(a.findings, found...), len(found)
 	a.read(docs)
 	a.meta()
 	a.objects()
 	a.checkEach()
-	findings := opts.Policy.apply(a.findings)
-	sortFindings(findings)
+	findings := opts.Policy.Apply(a.findings, severities)
+	SortFindings(findings)
 	return a.pkg, findings
 }

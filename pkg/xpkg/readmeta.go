@@ -1,6 +1,10 @@
 package xpkg
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/internal/yamldoc"
+)
 
 // ReadMeta reads only the metadata object of a package.yaml, for example to determine its
 // dependencies. Use [Read] to validate the package.
@@ -13,7 +17,7 @@ func ReadMeta(stream []byte, opts ReadOptions) (Meta, error) {
 	}
 	found, ok := findMeta(docs)
 	if !ok {
-		return Meta{}, refuse([]Finding{placed(&fault{code: ErrNoMeta, what: "no metadata object"}, opts.File)}, "the package is refused")
+		return Meta{}, refuse([]Finding{placed(&yamldoc.Fault{Code: ErrNoMeta, What: "no metadata object"}, opts.File)}, "the package is refused")
 	}
 	return checkedMeta(found, opts)
 }
@@ -35,33 +39,27 @@ func findMeta(docs []Document) (entry, bool) {
 }
 
 func checkedMeta(e entry, opts ReadOptions) (Meta, error) {
-	limits := opts.Limits.withDefaults()
+	limits := opts.Limits.WithDefaults()
 	meta, faults := readMeta(e.doc, e.header, &limits)
 	var findings []Finding
 	for _, f := range faults {
-		findings = append(findings, e.doc.finding(f))
+		findings = append(findings, e.doc.faultFinding(f))
 	}
-	findings = opts.Policy.apply(findings)
+	findings = opts.Policy.Apply(findings, severities)
 	if len(errorsOf(findings)) > 0 {
 		return Meta{}, refuse(findings, "the package is refused")
 	}
 	return meta, nil
 }
 
-// NewMetaIndex returns an index with the metadata alone.
-func NewMetaIndex(meta Meta) (*Index, error) {
-	text, err := meta.Raw.JSON()
-	if err != nil {
-		return nil, err
+// ReadMetaDocument reads the metadata object from its document.
+func ReadMetaDocument(doc Document, opts ReadOptions) (Meta, error) {
+	e := readEntry(doc)
+	if e.err != nil {
+		return Meta{}, refuse([]Finding{doc.faultFinding(e.err)}, "cannot read the metadata")
 	}
-	return &Index{Version: IndexVersion, File: meta.Raw.File, Meta: text, MetaLine: meta.Raw.Line}, nil
-}
-
-// ReadMeta returns the metadata of the index.
-func (x *Index) ReadMeta(limits Limits) (Meta, error) {
-	pkg, err := (&Index{Version: x.Version, File: x.File, Meta: x.Meta, MetaLine: x.MetaLine}).Package(nil, limits)
-	if err != nil {
-		return Meta{}, err
+	if !isMetaGroup(e.header.gvk().Group) {
+		return Meta{}, refuse([]Finding{doc.Finding(ErrNoMeta, 0, "the document is not a metadata object")}, "the package is refused")
 	}
-	return pkg.Meta, nil
+	return checkedMeta(e, opts)
 }

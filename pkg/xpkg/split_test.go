@@ -115,7 +115,10 @@ func TestSplitOfJoined(t *testing.T) {
 
 // splitsBack proves for one stream that its documents, joined and split, are the
 // same documents.
-func splitsBack(t failer, stream []byte) {
+func splitsBack(t interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}, stream []byte) {
 	t.Helper()
 	docs, err := Split(stream, "", Limits{})
 	if err != nil {

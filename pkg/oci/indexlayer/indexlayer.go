@@ -15,6 +15,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/image"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/index"
 )
 
 // ErrMismatch is the failure of a package whose index layer does not match its
@@ -42,11 +43,11 @@ func Build(stream []byte, limits xpkg.Limits) (image.ExtraLayer, error) {
 	if err != nil {
 		return image.ExtraLayer{}, err
 	}
-	index, err := xpkg.NewIndex(pkg)
+	x, err := index.New(pkg)
 	if err != nil {
 		return image.ExtraLayer{}, err
 	}
-	return image.ExtraLayer{Annotation: annotation, Files: []image.File{{Path: path, Data: xpkg.EncodeIndex(index)}}}, nil
+	return image.ExtraLayer{Annotation: annotation, Files: []image.File{{Path: path, Data: index.Encode(x)}}}, nil
 }
 
 // Find returns the layer of the index, or nil if there is not exactly one.
@@ -66,7 +67,7 @@ func Find(m oci.Manifest) *oci.Descriptor {
 
 // Read reads the index of a layer. It verifies the digest of the layer, but not that the
 // index matches package.yaml.
-func Read(ctx context.Context, a oci.Artifact, layer oci.Descriptor) (_ *xpkg.Index, err error) {
+func Read(ctx context.Context, a oci.Artifact, layer oci.Descriptor) (_ *index.Index, err error) {
 	if layer.Size > maxSize {
 		return nil, ErrMismatch.New(nil, "the index layer has %d bytes and may have %d", layer.Size, maxSize)
 	}
@@ -86,7 +87,7 @@ func Read(ctx context.Context, a oci.Artifact, layer oci.Descriptor) (_ *xpkg.In
 	if err != nil {
 		return nil, ErrMismatch.New(err, "cannot read the index layer")
 	}
-	return xpkg.DecodeIndex(text)
+	return index.Decode(text)
 }
 
 // untar returns the only file of the layer.

@@ -7,6 +7,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/image"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/index"
 )
 
 // A layer is a hostile input like any other.
@@ -40,7 +41,7 @@ func FuzzUntar(f *testing.F) {
 			t.Fatalf("%d bytes came out of %d", len(text), len(data))
 		}
 		if err == nil {
-			_, _ = xpkg.DecodeIndex(text)
+			_, _ = index.Decode(text)
 		}
 	})
 }

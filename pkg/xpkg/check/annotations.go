@@ -1,0 +1,92 @@
+package check
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// maxAnnotationBytes is how much all annotations of one object may hold: the API
+// server's limit, which cannot be raised.
+const maxAnnotationBytes = 256 << 10
+
+// Codes for annotations.
+var (
+	ErrMissingAnnotation = errcode.Code{
+		Name: "MissingAnnotation", Class: errcode.Invalid,
+		Cause: "The metadata lacks annotations that describe the package.",
+		Fix:   "Add the annotations to the metadata object.",
+	}
+	ErrInvalidLicense = errcode.Code{
+		Name: "InvalidLicense", Class: errcode.Invalid,
+		Cause: "The license annotation is not an SPDX license identifier or expression.",
+		Fix:   "Use an identifier of https://spdx.org/licenses/, such as Apache-2.0, or LicenseRef-NAME for one of your own.",
+	}
+	ErrInvalidSource = errcode.Code{
+		Name: "InvalidSource", Class: errcode.Invalid,
+		Cause: "The source annotation is not the URL of the package's source.",
+		Fix:   "Use a URL such as https://github.com/example/provider-example.",
+	}
+	ErrAnnotationsTooLarge = errcode.Code{
+		Name: "AnnotationsTooLarge", Class: errcode.Invalid,
+		Cause: "The annotations of an object hold more than the 256 KiB that an API server accepts.",
+		Fix:   "Shorten or remove annotations.",
+	}
+	ErrMetaAnnotationsTooLarge = errcode.Code{
+		Name: "MetaAnnotationsTooLarge", Class: errcode.Invalid,
+		Cause: "The annotations of the metadata hold more than the 256 KiB that an API server accepts on a package revision; the largest are left out there.",
+		Fix:   "Shorten the annotations, for example the readme or the icon.",
+	}
+)
+
+// checkMetaAnnotations checks the annotations of the specification.
+func (c *checker) checkMetaAnnotations() {
+	m := &c.pkg.Meta
+	var missing []string
+	for _, key := range []string{xpkg.AnnotationMaintainer, xpkg.AnnotationSource, xpkg.AnnotationLicense, xpkg.AnnotationDescription, xpkg.AnnotationReadme} {
+		if strings.TrimSpace(m.Annotations[key]) == "" {
+			missing = append(missing, key)
+		}
+	}
+	if len(missing) > 0 {
+		c.metaFinding(ErrMissingAnnotation, "metadata.annotations", "no %s", strings.Join(missing, ", "))
+	}
+	if text := m.Annotations[xpkg.AnnotationLicense]; text != "" {
+		if why := licenseFault(text); why != "" {
+			c.metaFinding(ErrInvalidLicense, annotationPath(xpkg.AnnotationLicense), "%s is %.80q: %s", xpkg.AnnotationLicense, text, why)
+		}
+	}
+	if text := m.Annotations[xpkg.AnnotationSource]; text != "" && !isURL(text) {
+		c.metaFinding(ErrInvalidSource, annotationPath(xpkg.AnnotationSource), "%s is %.80q, which is not a URL", xpkg.AnnotationSource, text)
+	}
+	if size := annotationBytes(m.Annotations); size > maxAnnotationBytes {
+		c.metaFinding(ErrMetaAnnotationsTooLarge, "metadata.annotations", "%s", tooManyAnnotationBytes(size))
+	}
+}
+
+func annotationPath(key string) string { return "metadata.annotations[" + key + "]" }
+
+// isURL reports whether text is a URL, with or without a scheme.
+func isURL(text string) bool {
+	text = strings.TrimSpace(text)
+	if !strings.Contains(text, "://") {
+		text = "https://" + text
+	}
+	u, err := url.Parse(text)
+	return err == nil && strings.Contains(u.Host, ".") && !strings.ContainsAny(u.Host, " \t\n")
+}
+
+func annotationBytes(annotations map[string]string) int {
+	size := 0
+	for key, value := range annotations {
+		size += len(key) + len(value)
+	}
+	return size
+}
+
+func tooManyAnnotationBytes(size int) string {
+	return fmt.Sprintf("the annotations hold %d bytes, %d are allowed", size, maxAnnotationBytes)
+}

@@ -1,0 +1,219 @@
+package check_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/xpkg-dev/xpkg/internal/crdvalidation"
+	"github.com/xpkg-dev/xpkg/pkg/rbac"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/check"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/crd"
+)
+
+const completeMeta = `apiVersion: meta.pkg.crossplane.io/v1
+kind: Provider
+metadata:
+  name: p
+  annotations:
+    meta.crossplane.io/maintainer: Example <maintainers@example.org>
+    meta.crossplane.io/source: github.com/example/p
+    meta.crossplane.io/license: Apache-2.0
+    meta.crossplane.io/description: A provider.
+    meta.crossplane.io/readme: A provider that provides.
+---
+`
+
+// thing is a definition with a schema and a few lines more in its spec.
+func thing(schema, spec string) string {
+	return `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: things.example.org
+spec:
+  group: example.org
+  names: {kind: Thing, plural: things}
+  scope: Cluster
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema: ` + schema + "\n" + spec
+}
+
+func findings(t *testing.T, stream string, policy xpkg.Policy) []string {
+	t.Helper()
+	pkg, err := xpkg.Read([]byte(stream), xpkg.ReadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, f := range check.Package(pkg, check.Options{Policy: policy, CRDs: crdvalidation.ValidateCRD}) {
+		out = append(out, f.String())
+	}
+	return out
+}
+
+func TestCheckDefinitions(t *testing.T) {
+	for name, c := range map[string]struct {
+		object string
+		want   []string
+	}{
+		"good":    {thing("{type: object}", ""), nil},
+		"webhook": {thing("{type: object}", "  conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {service: {path: /convert}}}}\n"), nil},
+		"default of another type": {thing("{type: object, properties: {a: {type: string, default: 1}}}", ""), []string{
+			`package.yaml:25: error InvalidCRD: document 2, CustomResourceDefinition, "things.example.org": spec.versions[0].schema.openAPIV3Schema.properties[a].default: Invalid value: "integer": `,
+		}},
+		"rule that is no CEL": {thing("{type: object, properties: {a: {type: string, x-kubernetes-validations: [{rule: self +}]}}}", ""), []string{
+			`package.yaml:25: error InvalidCRD: document 2, CustomResourceDefinition, "things.example.org": spec.versions[0].schema.openAPIV3Schema.properties[a].x-kubernetes-validations[0].rule: invalid value: compilation failed: ERROR: <input>:1:7: Syntax error: `,
+		}},
+		"authority": {thing("{type: object}", "  conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {caBundle: Zm9v}}}\n"), []string{
+			`package.yaml:26: warning CABundleIgnored: document 2, CustomResourceDefinition, "things.example.org": spec.conversion.webhook.clientConfig.caBundle is set`,
+		}},
+		"names": {strings.Replace(thing("{type: object}", ""), "plural: things", "plural: THINGS", 1), []string{
+			`package.yaml:15: error CRDName: document 2, CustomResourceDefinition, "things.example.org": metadata.name must be "THINGS.example.org"`,
+			`package.yaml:18: error InvalidCRD: document 2, CustomResourceDefinition, "things.example.org": spec.names.plural: Invalid value: "THINGS": a DNS-1035 label must`,
+		}},
+		"wrong type": {strings.Replace(thing("{type: object}", ""), "served: true", "served: sure", 1), []string{
+			`package.yaml:12: error InvalidCRD: document 2, CustomResourceDefinition, "things.example.org": json: cannot unmarshal string into Go struct field CustomResourceDefinitionVersion.spec.versions.served of type bool`,
+		}},
+		"reserved group": {strings.NewReplacer("example.org", "storage.k8s.io", "metadata:\n", "metadata:\n  annotations: {api-approved.kubernetes.io: https://github.com/kubernetes/kubernetes/pull/1}\n").Replace(thing("{type: object}", "")), []string{
+			`package.yaml:18: error ReservedDefinition: document 2, CustomResourceDefinition, "things.storage.k8s.io": things.storage.k8s.io is in the group storage.k8s.io, which is reserved for Kubernetes, Crossplane and xpkg`,
+		}},
+		"approved group": {strings.NewReplacer("example.org", "example.k8s.io", "metadata:\n", "metadata:\n  annotations: {api-approved.kubernetes.io: https://github.com/kubernetes/kubernetes/pull/1}\n").Replace(thing("{type: object}", "")), nil},
+		"group of the community": {strings.ReplaceAll(thing("{type: object}", ""), "example.org", "example.k8s.io"), []string{
+			`package.yaml:14: error UnapprovedGroup: document 2, CustomResourceDefinition, "things.example.k8s.io": group "example.k8s.io" without the annotation api-approved.kubernetes.io`,
+		}},
+		"old": {`apiVersion: apiextensions.k8s.io/v1beta1
+kind: CustomResourceDefinition
+metadata: {name: things.example.org}
+spec: {group: example.org, names: {kind: Thing, plural: things}, version: v1}
+`, []string{
+			`package.yaml:12: warning DeprecatedCRD: document 2, CustomResourceDefinition, "things.example.org": apiextensions.k8s.io/v1beta1`,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := findings(t, completeMeta+c.object, xpkg.PolicyInstall())
+			for i := range min(len(got), len(c.want)) {
+				// What the API server's code says in full is its own affair.
+				if strings.HasPrefix(got[i], c.want[i]) {
+					got[i] = c.want[i]
+				}
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestCheckMeta(t *testing.T) {
+	for name, c := range map[string]struct {
+		from, to string
+		want     []string
+	}{
+		"complete":     {"", "", nil},
+		"missing":      {"    meta.crossplane.io/source: github.com/example/p\n    meta.crossplane.io/license: Apache-2.0\n", "", []string{`package.yaml:5: warning MissingAnnotation: document 1, Provider, "p": no meta.crossplane.io/source, meta.crossplane.io/license`}},
+		"license":      {"Apache-2.0", "Apache", []string{`package.yaml:8: warning InvalidLicense: document 1, Provider, "p": meta.crossplane.io/license is "Apache": "Apache" is not an SPDX identifier`}},
+		"source":       {"github.com/example/p", "our repository", []string{`package.yaml:7: warning InvalidSource: document 1, Provider, "p": meta.crossplane.io/source is "our repository", which is not a URL`}},
+		"capabilities": {"---\n", "spec: {capabilities: [SafeStart, time-travel]}\n---\n", []string{`package.yaml:11: warning UnknownCapability: document 1, Provider, "p": spec.capabilities[1] is "time-travel"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := findings(t, strings.Replace(completeMeta, c.from, c.to, 1), xpkg.PolicyBuild())
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestManyProblemsAreCut(t *testing.T) {
+	schema := "{type: object, properties: {" + strings.Repeat("a%: {}, ", 30) + "}}"
+	for i := range 30 {
+		schema = strings.Replace(schema, "%", string(rune('a'+i%26))+strings.Repeat("x", i/26), 1)
+	}
+	got := findings(t, completeMeta+thing(schema, ""), xpkg.PolicyInstall())
+	if len(got) != 21 || !strings.HasSuffix(got[20], "10 more problems") && !strings.HasSuffix(got[0], "10 more problems") {
+		t.Errorf("%d findings:\n%s", len(got), strings.Join(got, "\n"))
+	}
+}
+
+func TestConvertV1Beta1(t *testing.T) {
+	for name, c := range map[string]struct{ in, want string }{
+		"without a schema": {
+			`{"apiVersion":"apiextensions.k8s.io/v1beta1","kind":"CustomResourceDefinition","metadata":{"annotations":{"a":"<b>"},"creationTimestamp":null,"name":"things.example.org"},"spec":{"group":"example.org","names":{"kind":"Thing","plural":"things"},"version":"v1alpha1"},"status":{"conditions":[],"storedVersions":[]}}`,
+			`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"annotations":{"a":"<b>"},"name":"things.example.org"},"spec":{"conversion":{"strategy":"None"},"group":"example.org","names":{"kind":"Thing","listKind":"ThingList","plural":"things","singular":"thing"},"scope":"Namespaced","versions":[{"name":"v1alpha1","schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}},"served":true,"storage":true}]}}`,
+		},
+		"keeps unknown fields": {
+			`{"metadata":{"name":"things.example.org"},"spec":{"group":"example.org","names":{"kind":"Thing","plural":"things"},"scope":"Cluster","validation":{"openAPIV3Schema":{"properties":{"metadata":{"type":"object"},"spec":{"properties":{"list":{"items":{"type":"object"},"type":"array"},"map":{"additionalProperties":{"type":"string"},"type":"object"}},"type":"object"}}}},"version":"v1"}}`,
+			`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"things.example.org"},"spec":{"conversion":{"strategy":"None"},"group":"example.org","names":{"kind":"Thing","listKind":"ThingList","plural":"things","singular":"thing"},"scope":"Cluster","versions":[{"name":"v1","schema":{"openAPIV3Schema":{"properties":{"metadata":{"type":"object"},"spec":{"properties":{"list":{"items":{"type":"object","x-kubernetes-preserve-unknown-fields":true},"type":"array"},"map":{"additionalProperties":{"type":"string"},"type":"object"}},"type":"object","x-kubernetes-preserve-unknown-fields":true}},"type":"object","x-kubernetes-preserve-unknown-fields":true}},"served":true,"storage":true}]}}`,
+		},
+		"prunes as it did": {
+			`{"metadata":{"name":"things.example.org"},"spec":{"additionalPrinterColumns":[{"JSONPath":".a","name":"A","type":"string"}],"group":"example.org","names":{"kind":"Thing","plural":"things"},"preserveUnknownFields":false,"scope":"Cluster","subresources":{"status":{}},"validation":{"openAPIV3Schema":{"type":"object"}},"version":"v1","versions":[{"name":"v1","served":true,"storage":true},{"name":"v1alpha1","served":false,"storage":false}]}}`,
+			`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"things.example.org"},"spec":{"conversion":{"strategy":"None"},"group":"example.org","names":{"kind":"Thing","listKind":"ThingList","plural":"things","singular":"thing"},"scope":"Cluster","versions":[{"additionalPrinterColumns":[{"jsonPath":".a","name":"A","type":"string"}],"name":"v1","schema":{"openAPIV3Schema":{"type":"object"}},"served":true,"storage":true,"subresources":{"status":{}}},{"additionalPrinterColumns":[{"jsonPath":".a","name":"A","type":"string"}],"name":"v1alpha1","schema":{"openAPIV3Schema":{"type":"object"}},"served":false,"storage":false,"subresources":{"status":{}}}]}}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := crd.FromV1Beta1([]byte(c.in))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(c.want, string(got)); diff != "" {
+				t.Error(diff)
+			}
+			if p := crdvalidation.ValidateCRD(got); len(p) > 0 {
+				t.Errorf("an API server refuses it: %v", p)
+			}
+		})
+	}
+	if _, err := crd.FromV1Beta1([]byte(`{"spec":[]}`)); err == nil {
+		t.Error("nonsense is converted")
+	}
+}
+
+func TestFindingsAsJSON(t *testing.T) {
+	_, err := xpkg.Read([]byte("a: b\n"), xpkg.ReadOptions{File: "x.yaml"})
+	got, err := json.Marshal(xpkg.Findings(err))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `[{"code":"NotAnObject","severity":"error","message":"the document has neither apiVersion nor kind","file":"x.yaml","line":1,"document":1,"fix":"Give the document an apiVersion and a kind, or take it out of the package."}]`
+	if string(got) != want {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestCheckRefusesReservedGroupsWithTheirLine(t *testing.T) {
+	composite := `apiVersion: apiextensions.crossplane.io/v2
+kind: CompositeResourceDefinition
+metadata:
+  name: things.example.org
+spec:
+  group: example.org
+  names: {kind: Thing, plural: things}
+  versions: []
+`
+	managed := strings.Replace(strings.Replace(composite, "v2", "v1alpha1", 1), "Composite", "Managed", 1)
+	const configuration = "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata:\n  name: c\nspec: {}\n---\n"
+	for _, group := range rbac.ReservedGroups() {
+		t.Run(group, func(t *testing.T) {
+			for kind, stream := range map[string]string{
+				"CustomResourceDefinition": completeMeta + thing("{type: object}", ""), "ManagedResourceDefinition": completeMeta + managed,
+				"CompositeResourceDefinition": configuration + composite,
+			} {
+				line := 1 + strings.Count(stream[:strings.Index(stream, "  group: ")], "\n")
+				want := fmt.Sprintf(`package.yaml:%d: error ReservedDefinition: document 2, %s, "things.%[3]s": things.%[3]s is in the group %[3]s, `, line, kind, group)
+				got := findings(t, strings.ReplaceAll(stream, "example.org", group), xpkg.PolicyInstall())
+				if !slices.ContainsFunc(got, func(finding string) bool { return strings.HasPrefix(finding, want) }) {
+					t.Errorf("%s: want %s\ngot %s", kind, want, strings.Join(got, "\n"))
+				}
+			}
+		})
+	}
+}

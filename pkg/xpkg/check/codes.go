@@ -1,0 +1,48 @@
+package check
+
+import (
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// Codes returns the error codes that this package defines, in alphabetical order.
+func Codes() []errcode.Code {
+	return []errcode.Code{
+		ErrAnnotationsTooLarge,
+		ErrCABundleIgnored,
+		ErrCRDName,
+		ErrDeprecatedCRD,
+		ErrInvalidCRD,
+		ErrInvalidInputSchema,
+		ErrInvalidLicense,
+		ErrInvalidSource,
+		ErrMetaAnnotationsTooLarge,
+		ErrMissingAnnotation,
+		ErrSchemaTooLarge,
+		ErrStorageVersion,
+		ErrUnapprovedGroup,
+		ErrUnknownCapability,
+		ErrUnsupportedCRD,
+	}
+}
+
+// ErrUnknownCapability is the code for an unknown capability.
+var ErrUnknownCapability = errcode.Code{
+	Name: "UnknownCapability", Class: errcode.Invalid,
+	Cause: "The metadata names a capability that is not known; it has no effect.",
+	Fix:   "Use composition or operation for a Function, safe-start for a Provider.",
+}
+
+// severities holds the codes that are not errors under every policy.
+var severities = xpkg.Severities{
+	ErrMissingAnnotation.Name: {Build: xpkg.Warning, Install: xpkg.Off},
+	ErrInvalidLicense.Name:    {Build: xpkg.Warning, Install: xpkg.Off},
+	ErrInvalidSource.Name:     {Build: xpkg.Warning, Install: xpkg.Off},
+	ErrUnknownCapability.Name: {Build: xpkg.Warning, Install: xpkg.Warning},
+	ErrCABundleIgnored.Name:   {Build: xpkg.Warning, Install: xpkg.Warning},
+	ErrDeprecatedCRD.Name:     {Build: xpkg.Warning, Install: xpkg.Warning},
+
+	// These do not prevent an install, and upstream does not check them.
+	ErrMetaAnnotationsTooLarge.Name: {Build: xpkg.Error, Install: xpkg.Warning},
+	ErrInvalidInputSchema.Name:      {Build: xpkg.Error, Install: xpkg.Warning},
+}

@@ -1,0 +1,228 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/rbac"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/crd"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/internal/canonical"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/internal/kinds"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/internal/yamldoc"
+)
+
+// Codes of CRD checks.
+var (
+	ErrCRDName = errcode.Code{
+		Name: "CRDName", Class: errcode.Invalid,
+		Cause: "The name of a CustomResourceDefinition is not its plural and group.",
+		Fix:   "Set metadata.name to spec.names.plural, a dot, and spec.group.",
+	}
+	ErrStorageVersion = errcode.Code{
+		Name: "StorageVersion", Class: errcode.Invalid,
+		Cause: "A CustomResourceDefinition does not have exactly one storage version.",
+		Fix:   "Set storage: true on one version, and false on the others.",
+	}
+	ErrUnapprovedGroup = errcode.Code{
+		Name: "UnapprovedGroup", Class: errcode.Invalid,
+		Cause: "The group of a CustomResourceDefinition belongs to the Kubernetes community, which has to approve the API.",
+		Fix:   "Use a group of your own, or add the annotation api-approved.kubernetes.io with the URL of the approval.",
+	}
+	ErrDeprecatedCRD = errcode.Code{
+		Name: "DeprecatedCRD", Class: errcode.Invalid,
+		Cause: "A CustomResourceDefinition has the version apiextensions.k8s.io/v1beta1, which API servers reject since Kubernetes 1.22. It is converted at install.",
+		Fix:   "Write it as apiextensions.k8s.io/v1, with a structural schema.",
+	}
+	ErrUnsupportedCRD = errcode.Code{
+		Name: "UnsupportedCRD", Class: errcode.Unsupported,
+		Cause: "A CustomResourceDefinition has an unknown version.",
+		Fix:   "Write it as apiextensions.k8s.io/v1, or use a newer xpkg.",
+	}
+	ErrInvalidCRD = errcode.Code{
+		Name: "InvalidCRD", Class: errcode.Invalid,
+		Cause: "An API server would reject the CustomResourceDefinition.",
+		Fix:   "Correct the named field.",
+	}
+	ErrInvalidInputSchema = errcode.Code{
+		Name: "InvalidInputSchema", Class: errcode.Invalid,
+		Cause: "A CustomResourceDefinition of a Function, which describes its input and is not installed, is not valid.",
+		Fix:   "Correct the named field.",
+	}
+	ErrSchemaTooLarge = errcode.Code{
+		Name: "SchemaTooLarge", Class: errcode.Limit,
+		Cause: "The schemas of a CustomResourceDefinition have more properties than the limit.",
+		Fix:   "Use fewer properties, or raise the named limit.",
+	}
+)
+
+const (
+	crdV1      = "v1"
+	crdV1Beta1 = "v1beta1"
+
+	// maxProblems limits the reported problems of one object.
+	maxProblems = 20
+
+	annotationAPIApproved = "api-approved.kubernetes.io"
+)
+
+// partialCRD holds the fields of a CRD spec that are common to v1 and v1beta1, and the CA
+// bundles of both.
+type partialCRD struct {
+	Group string `json:"group"`
+	Names struct {
+		Plural string `json:"plural"`
+	} `json:"names"`
+	Versions []struct {
+		Name    string `json:"name"`
+		Storage bool   `json:"storage"`
+	} `json:"versions"`
+	Conversion struct {
+		Client  partialClient `json:"webhookClientConfig"`
+		Webhook struct {
+			Client partialClient `json:"clientConfig"`
+		} `json:"webhook"`
+	} `json:"conversion"`
+}
+
+// checkCRD runs the checks of this package, whose messages are more specific, and then
+// the validation of the API server.
+func (c *objectChecker) checkCRD(p *partial) {
+	reported := []string{}
+	report := func(code errcode.Code, path, message string) {
+		reported = append(reported, path)
+		c.finding(code, path, "%s", message)
+	}
+	spec := &p.Spec
+	if want := spec.Names.Plural + "." + spec.Group; c.object.Name != want {
+		report(ErrCRDName, "metadata.name", fmt.Sprintf("metadata.name must be %.300q", want))
+	}
+	if n := storageVersions(spec); n != 1 && (n > 1 || c.object.GVK.Version == crdV1) {
+		report(ErrStorageVersion, "spec.versions", wording.Count(n, "storage version")+", exactly one is needed")
+	}
+	if isCommunityGroup(spec.Group) && p.Metadata.Annotations[annotationAPIApproved] == "" {
+		report(ErrUnapprovedGroup, "metadata.annotations["+annotationAPIApproved+"]",
+			fmt.Sprintf("group %.100q without the annotation %s", spec.Group, annotationAPIApproved))
+	}
+	if c.checkGroup(spec) {
+		reported = append(reported, "spec.group")
+	}
+	c.checkCABundle(spec.Conversion.Client.CABundle, "spec.conversion.webhookClientConfig.caBundle")
+	c.checkCABundle(spec.Conversion.Webhook.Client.CABundle, "spec.conversion.webhook.clientConfig.caBundle")
+	if n := countProperties(c.text); n > c.limits.SchemaProperties {
+		c.finding(ErrSchemaTooLarge, "spec.versions", "%s", c.limits.Exceeded(&c.limits.SchemaProperties))
+		return
+	}
+	c.checkByServer(reported)
+}
+
+// checkGroup refuses a CRD, an XRD or an MRD in a reserved group, and reports whether it
+// has. The CRDs of a Function are never installed.
+func (c *objectChecker) checkGroup(spec *partialCRD) (refused bool) {
+	defined := schema.GroupResource{Group: spec.Group, Resource: spec.Names.Plural}
+	if c.pkg.Meta.Kind == xpkg.Function || spec.Group == "" || !rbac.Reserved(defined) {
+		return false
+	}
+	c.finding(rbac.ErrReservedDefinition, "spec.group", "%.300s is in the group %.100s, which is reserved for Kubernetes, Crossplane and xpkg", defined, spec.Group)
+	return true
+}
+
+func storageVersions(spec *partialCRD) int {
+	n := 0
+	for _, v := range spec.Versions {
+		if v.Storage {
+			n++
+		}
+	}
+	return n
+}
+
+// isCommunityGroup reports whether a group is protected by the Kubernetes community
+// (KEP-1111).
+func isCommunityGroup(group string) bool {
+	for _, g := range []string{"k8s.io", "kubernetes.io"} {
+		if group == g || strings.HasSuffix(group, "."+g) {
+			return true
+		}
+	}
+	return false
+}
+
+// checkByServer runs the API server's validation and skips problems at paths that were
+// already reported.
+func (c *objectChecker) checkByServer(reported []string) {
+	code := ErrInvalidCRD
+	if c.pkg.Meta.Kind == xpkg.Function {
+		code = ErrInvalidInputSchema
+	}
+	text := c.text
+	switch c.object.GVK.Version {
+	case crdV1:
+	case crdV1Beta1:
+		c.finding(ErrDeprecatedCRD, "apiVersion", "apiextensions.k8s.io/v1beta1")
+		converted, err := crd.FromV1Beta1(text)
+		if err != nil {
+			c.finding(code, "", "%s", yamldoc.Printable(err.Error()))
+			return
+		}
+		text = converted
+	default:
+		c.finding(ErrUnsupportedCRD, "apiVersion", "version %.40q of %s", c.object.GVK.Version, kinds.GroupCRD)
+		return
+	}
+	if c.opts.CRDs == nil {
+		return
+	}
+	problems := c.opts.CRDs(text)
+	problems = slices.DeleteFunc(problems, func(p Problem) bool { return wasReported(p.Path, reported) })
+	sortProblems(problems)
+	for i, p := range problems {
+		if i == maxProblems {
+			c.finding(code, "", "%d more problems", len(problems)-i)
+			break
+		}
+		text := p.Message
+		if p.Path != "" {
+			text = p.Path + ": " + text
+		}
+		c.finding(code, p.Path, "%s", yamldoc.Printable(text))
+	}
+}
+
+// wasReported reports whether a problem of the API server duplicates a finding of this
+// package. An error in the storage versions shows up at a second path.
+func wasReported(path string, reported []string) bool {
+	if path == "status.storedVersions" {
+		path = "spec.versions"
+	}
+	return slices.Contains(reported, path)
+}
+
+// countProperties counts the fields of all objects named "properties", which determine
+// the memory and time that an API server needs.
+func countProperties(text []byte) int {
+	n := 0
+	c := canonical.Cursor{Text: text}
+	var walk func(inside bool)
+	walk = func(inside bool) {
+		switch c.Text[c.At] {
+		case '{':
+			c.Fields(func(key string) bool {
+				if inside {
+					n++
+				}
+				walk(key == "properties" && !inside)
+				return true
+			})
+		case '[':
+			c.Elements(func() { walk(false) })
+		}
+	}
+	walk(false)
+	return n
+}

@@ -1,0 +1,78 @@
+package check
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/internal/kinds"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/internal/yamldoc"
+)
+
+// ErrCABundleIgnored is the code for a certificate authority that an author has
+// put into a webhook.
+var ErrCABundleIgnored = errcode.Code{
+	Name: "CABundleIgnored", Class: errcode.Invalid,
+	Cause: "A webhook names a certificate authority; the package manager replaces it with its own at install.",
+	Fix:   "Remove the caBundle.",
+}
+
+// objectChecker checks one object.
+type objectChecker struct {
+	*checker
+	object   xpkg.Object
+	lines    yamldoc.Locator
+	text     []byte
+	findings []xpkg.Finding
+}
+
+// partial holds the fields that the checks of this package examine.
+type partial struct {
+	Metadata struct {
+		Annotations map[string]string `json:"annotations"`
+	} `json:"metadata"`
+	Spec     partialCRD `json:"spec"`
+	Webhooks []struct {
+		ClientConfig partialClient `json:"clientConfig"`
+	} `json:"webhooks"`
+}
+
+type partialClient struct {
+	CABundle string `json:"caBundle"`
+}
+
+func (c *objectChecker) check() {
+	c.text, _ = c.object.JSON() // It was read before.
+	var p partial
+	// Fields of the wrong type are rejected by the API server; the fields that can be
+	// decoded are checked anyway.
+	_ = json.Unmarshal(c.text, &p)
+	if size := annotationBytes(p.Metadata.Annotations); size > maxAnnotationBytes {
+		c.finding(ErrAnnotationsTooLarge, "metadata.annotations", "%s", tooManyAnnotationBytes(size))
+	}
+	switch c.object.GVK.Group {
+	case kinds.GroupAdmission:
+		for i, w := range p.Webhooks {
+			c.checkCABundle(w.ClientConfig.CABundle, fmt.Sprintf("webhooks[%d].clientConfig.caBundle", i))
+		}
+	case kinds.GroupCRD:
+		c.checkCRD(&p)
+	case kinds.GroupComposition:
+		if k := c.object.GVK.Kind; k == kinds.XRD || k == kinds.MRD {
+			c.checkGroup(&p.Spec)
+		}
+	}
+}
+
+func (c *objectChecker) checkCABundle(bundle, path string) {
+	if bundle != "" {
+		c.finding(ErrCABundleIgnored, path, "%s is set", path)
+	}
+}
+
+func (c *objectChecker) finding(code errcode.Code, path, format string, args ...any) {
+	f := c.object.Finding(code, c.lines.Line(path), fmt.Sprintf(format, args...))
+	f.Kind, f.Name = c.object.GVK.Kind, c.object.Name
+	c.findings = append(c.findings, f)
+}

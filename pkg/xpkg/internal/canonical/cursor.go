@@ -1,0 +1,109 @@
+package canonical
+
+import "encoding/json"
+
+// Cursor walks over canonical JSON, which is known to be well-formed, without decoding
+// values that are not needed.
+type Cursor struct {
+	Text []byte
+	At   int
+}
+
+// Fields calls visit for each field of the object at the Cursor, with the Cursor on the
+// value. Visit keeps the Cursor there or moves it past the value; if it returns false,
+// reading stops and the Cursor position is undefined. fields returns false if there is no
+// object at the Cursor.
+func (c *Cursor) Fields(visit func(key string) bool) bool {
+	if c.At >= len(c.Text) || c.Text[c.At] != '{' {
+		return false
+	}
+	c.At++
+	for c.Text[c.At] != '}' {
+		key, _ := c.String()
+		c.At++ // the colon
+		value := c.At
+		if !visit(key) {
+			return true
+		}
+		if c.At == value {
+			c.Skip()
+		}
+		if c.Text[c.At] == ',' {
+			c.At++
+		}
+	}
+	c.At++
+	return true
+}
+
+// String reads the string at the Cursor; false when there is none.
+func (c *Cursor) String() (string, bool) {
+	if c.Text[c.At] != '"' {
+		return "", false
+	}
+	start := c.At
+	escaped := c.skipString()
+	if !escaped {
+		return string(c.Text[start+1 : c.At-1]), true
+	}
+	var s string
+	err := json.Unmarshal(c.Text[start:c.At], &s)
+	return s, err == nil
+}
+
+// skipString moves past the string at the Cursor, and reports whether it has escapes.
+func (c *Cursor) skipString() (escaped bool) {
+	for c.At++; c.Text[c.At] != '"'; c.At++ {
+		if c.Text[c.At] == '\\' {
+			escaped = true
+			c.At++
+		}
+	}
+	c.At++
+	return escaped
+}
+
+// Skip moves past the value at the Cursor.
+func (c *Cursor) Skip() {
+	for depth := 0; c.At < len(c.Text); {
+		switch c.Text[c.At] {
+		case '"':
+			c.skipString()
+			if depth == 0 {
+				return
+			}
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth == 0 { // the end of what holds a number or a literal
+				return
+			}
+			if depth--; depth == 0 {
+				c.At++
+				return
+			}
+		case ',':
+			if depth == 0 {
+				return
+			}
+		}
+		c.At++
+	}
+}
+
+// Elements calls visit for each element of the array at the Cursor, with the Cursor on
+// the element. Visit keeps the Cursor there or moves it past the element.
+func (c *Cursor) Elements(visit func()) {
+	for c.At++; c.Text[c.At] != ']'; {
+		element := c.At
+		visit()
+		if c.At == element {
+			c.Skip()
+		}
+		if c.Text[c.At] == ',' {
+			c.At++
+		}
+	}
+	c.At++
+}

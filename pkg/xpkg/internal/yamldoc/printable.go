@@ -1,0 +1,33 @@
+package yamldoc
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// maxMessage is how many characters of a text of others go into a message.
+const maxMessage = 400
+
+// printable makes text that may quote the package safe to print: it escapes characters
+// that are not graphic, and truncates long text.
+func Printable(s string) string {
+	var b strings.Builder
+	n := 0
+	for _, r := range s {
+		if n++; n > maxMessage {
+			b.WriteString("…")
+			break
+		}
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+			continue
+		}
+		if r == '\n' || r == '\t' {
+			b.WriteByte(' ')
+			continue
+		}
+		b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+	}
+	return b.String()
+}

@@ -1,0 +1,41 @@
+package yamldoc
+
+import (
+	"bytes"
+	"sync"
+)
+
+// A Reader converts the documents of one stream or folder to JSON. It is safe for
+// concurrent use.
+type Reader struct {
+	limits Limits
+	// general is held while the general libraries read a document, which takes many
+	// times the memory of the document, so that only one does.
+	general sync.Mutex
+}
+
+// NewReader returns a reader with the limits.
+func NewReader(limits Limits) *Reader {
+	return &Reader{limits: limits.withDefaults()}
+}
+
+// JSON returns one document as canonical JSON. The error is a *Fault. CRLF line ends are
+// converted to LF first.
+func (r *Reader) JSON(raw []byte) ([]byte, error) {
+	if f := checkEncoding(raw); f != nil {
+		return nil, f
+	}
+	if bytes.IndexByte(raw, '\r') >= 0 {
+		raw = bytes.ReplaceAll(raw, []byte("\r\n"), []byte("\n"))
+	}
+	json, f, ok := fastJSON(raw, &r.limits)
+	switch {
+	case f != nil:
+		return nil, f
+	case ok:
+		return json, nil
+	}
+	r.general.Lock()
+	defer r.general.Unlock()
+	return generalJSON(raw, &r.limits)
+}
