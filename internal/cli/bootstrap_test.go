@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/xpkg-dev/xpkg/apis/crds"
+	"github.com/xpkg-dev/xpkg/internal/cli/manager"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -24,7 +26,7 @@ import (
 func bootstrapped(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code = Main(t.Context(), append([]string{"xpkg", "bootstrap"}, args...), &Env{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs})
+	code = Main(t.Context(), append([]string{"xpkg", "bootstrap"}, args...), &terminal.Env{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs})
 	return code, out.String(), errs.String()
 }
 
@@ -122,7 +124,7 @@ func TestBootstrapApplies(t *testing.T) {
 		t.Errorf("image %s, %v", d.Spec.Template.Spec.Containers[0].Image, err)
 	}
 	// There is no node for the manager here.
-	if code, _, errs := bootstrapped(t, append(args, "--wait", "1s")...); code != errcode.Timeout.Exit || !strings.Contains(errs, ErrManagerNotReady.Name) {
+	if code, _, errs := bootstrapped(t, append(args, "--wait", "1s")...); code != errcode.Timeout.Exit || !strings.Contains(errs, manager.ErrManagerNotReady.Name) {
 		t.Errorf("waited for a manager that does not come: exit code %d, %s", code, errs)
 	}
 }

@@ -1,39 +1,25 @@
 package cli
 
-import "github.com/xpkg-dev/xpkg/pkg/errcode"
+import (
+	"slices"
 
-// Codes returns the error codes that this package defines, in alphabetical order.
+	"github.com/xpkg-dev/xpkg/internal/cli/artifact"
+	"github.com/xpkg-dev/xpkg/internal/cli/author"
+	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/cli/controlplane"
+	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
+	"github.com/xpkg-dev/xpkg/internal/cli/flags"
+	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/location"
+	"github.com/xpkg-dev/xpkg/internal/cli/manager"
+	"github.com/xpkg-dev/xpkg/internal/cli/packages"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
+
+// Codes returns the error codes of all commands.
 func Codes() []errcode.Code {
-	return []errcode.Code{
-		ErrAmbiguous,
-		ErrCAFile,
-		ErrCluster,
-		ErrDeclined,
-		ErrDockerConfig,
-		ErrExtensions,
-		ErrInstalledOtherwise,
-		ErrInterrupted,
-		ErrKubeconfig,
-		ErrLockDowngrade,
-		ErrLockNotFound,
-		ErrLockStale,
-		ErrLockTag,
-		ErrLockWrite,
-		ErrLogsElsewhere,
-		ErrManagerNotReady,
-		ErrNeedsUnknown,
-		ErrNoLogs,
-		ErrNoPackageAPI,
-		ErrNotConfirmed,
-		ErrNotLocked,
-		ErrPackageNotFound,
-		ErrPlanRead,
-		ErrPlanWrite,
-		ErrReadFile,
-		ErrRefusedByServer,
-		ErrRuntimeImage,
-		ErrStillGoing,
-		ErrUsage,
-		ErrWait,
-	}
+	return slices.Concat(
+		artifact.Codes(), author.Codes(), connection.Codes(), controlplane.Codes(), dependencies.Codes(), flags.Codes(), inventory.Codes(), location.Codes(), manager.Codes(), packages.Codes(), terminal.Codes(),
+	)
 }

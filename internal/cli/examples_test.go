@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 )
 
 // Every command shows how it is typed, in lines that it takes and that a terminal of 80
@@ -52,8 +54,8 @@ func TestMisused(t *testing.T) {
 		"remove":               "  See the commands with `xpkg --help`.\n",
 	} {
 		var errs bytes.Buffer
-		code := Main(t.Context(), append([]string{"xpkg"}, strings.Fields(line)...), &Env{Stdin: strings.NewReader(""), Stdout: &errs, Stderr: &errs})
-		if code != ErrUsage.Class.Exit || !strings.Contains(errs.String(), want) {
+		code := Main(t.Context(), append([]string{"xpkg"}, strings.Fields(line)...), &terminal.Env{Stdin: strings.NewReader(""), Stdout: &errs, Stderr: &errs})
+		if code != terminal.ErrUsage.Class.Exit || !strings.Contains(errs.String(), want) {
 			t.Errorf("xpkg %s: exit code %d\n%s", line, code, &errs)
 		}
 	}

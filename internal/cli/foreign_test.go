@@ -4,13 +4,14 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
-	"github.com/xpkg-dev/xpkg/internal/testing/prerequisite"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/xpkg-dev/xpkg/internal/testing/prerequisite"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"

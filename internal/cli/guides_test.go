@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 )
 
 // The same folder gives the same digest on every machine, so whoever follows the guide
@@ -36,7 +38,7 @@ func TestGuideShowsWhatTheExampleGives(t *testing.T) {
 func printed(t *testing.T, args ...string) string {
 	t.Helper()
 	var out, errs bytes.Buffer
-	if code := Main(t.Context(), append([]string{"xpkg"}, args...), &Env{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs}); code != 0 {
+	if code := Main(t.Context(), append([]string{"xpkg"}, args...), &terminal.Env{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs}); code != 0 {
 		t.Fatalf("xpkg %s: exit code %d\n%s", strings.Join(args, " "), code, &errs)
 	}
 	return out.String()

@@ -12,6 +12,9 @@ import (
 	"testing"
 
 	"github.com/gofrs/flock"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/controlplane"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 )
 
 // packagesServer is a cluster with a provider, a function of the same name, and a
@@ -104,7 +107,7 @@ func TestLogs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var out, said bytes.Buffer
 			argv := append([]string{"xpkg", "logs", "--kubeconfig", kubeconfig, "--data-dir", test.dir}, strings.Fields(test.args)...)
-			exit := Main(t.Context(), argv, &Env{Stdout: &out, Stderr: &said})
+			exit := Main(t.Context(), argv, &terminal.Env{Stdout: &out, Stderr: &said})
 			if exit != test.exit || out.String() != test.out {
 				t.Errorf("exit %d, printed %q, said %s", exit, out.String(), said.String())
 			}
@@ -119,7 +122,7 @@ func TestLogs(t *testing.T) {
 
 func TestLogsOnATerminalAreHarmless(t *testing.T) {
 	var out bytes.Buffer
-	if err := copyText(&out, strings.NewReader("a\tb\n\x1b[2Jc\nd")); err != nil {
+	if err := controlplane.CopyText(&out, strings.NewReader("a\tb\n\x1b[2Jc\nd")); err != nil {
 		t.Fatal(err)
 	}
 	if want := "a\tb\n\\u001b[2Jc\nd"; out.String() != want {
@@ -130,7 +133,7 @@ func TestLogsOnATerminalAreHarmless(t *testing.T) {
 // Nobody who asks for help is told of the step between.
 func TestRuntimeInitIsHidden(t *testing.T) {
 	var out, said bytes.Buffer
-	if exit := Main(t.Context(), []string{"xpkg", "--help"}, &Env{Stdout: &out, Stderr: &said}); exit != 0 || strings.Contains(out.String(), "runtime-init") {
+	if exit := Main(t.Context(), []string{"xpkg", "--help"}, &terminal.Env{Stdout: &out, Stderr: &said}); exit != 0 || strings.Contains(out.String(), "runtime-init") {
 		t.Errorf("exit %d, %s", exit, out.String())
 	}
 }

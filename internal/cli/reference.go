@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 )
 
 // Reference writes the documentation of every command, from the same
@@ -40,7 +42,7 @@ func Reference(w io.Writer) error {
 // writeLimits writes the flags that no command shows in its help, because all
 // commands that read packages have them.
 func writeLimits(w io.Writer, commands []*kong.Node) {
-	defaults := limitDefaults()
+	defaults := flags.LimitDefaults()
 	rows, names := map[string]string{}, []string{}
 	for _, command := range commands {
 		has := false

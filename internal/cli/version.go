@@ -3,15 +3,15 @@ package cli
 import (
 	"fmt"
 	"runtime"
-)
 
-// Version is the version of the program, set by the linker.
-var Version = "v0.0.0-dev"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/version"
+)
 
 type versionCmd struct{}
 
 // Run prints the version.
-func (versionCmd) Run(env *Env) error {
-	_, err := fmt.Fprintf(env.Stdout, "xpkg %s (%s, %s/%s)\n", Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+func (versionCmd) Run(env *terminal.Env) error {
+	_, err := fmt.Fprintf(env.Stdout, "xpkg %s (%s, %s/%s)\n", version.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return err
 }

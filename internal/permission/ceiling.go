@@ -3,6 +3,7 @@ package permission
 import (
 	"context"
 	"os"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,6 +17,14 @@ type CeilingSource struct {
 	File string
 	// ConfigMap is a name in the namespace of the manager.
 	ConfigMap string
+}
+
+// ParseCeilingSource parses FILE or configmap/NAME, the value of a flag.
+func ParseCeilingSource(text string) CeilingSource {
+	if name, ok := strings.CutPrefix(text, "configmap/"); ok {
+		return CeilingSource{ConfigMap: name}
+	}
+	return CeilingSource{File: text}
 }
 
 // Read returns the current policy. It fails with CeilingUnreadable; no permissions are

@@ -1,6 +1,10 @@
 package v1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // The kinds of this version.
 const (
@@ -16,6 +20,17 @@ const (
 // PackageKinds returns the kinds of package in display order.
 func PackageKinds() []string {
 	return []string{ProviderKind, ConfigurationKind, FunctionKind}
+}
+
+// KindNamed returns the kind of package that a word such as "provider", "Provider" or
+// "providers" names. It returns "" for any other word.
+func KindNamed(word string) string {
+	for _, kind := range PackageKinds() {
+		if strings.EqualFold(word, kind) || strings.EqualFold(word, kind+"s") {
+			return kind
+		}
+	}
+	return ""
 }
 
 // NewPackage returns an empty package of the kind, with its type set. It returns nil for

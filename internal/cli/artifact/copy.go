@@ -1,0 +1,57 @@
+// Package artifact contains the commands that read and copy packages in registries and
+// files: pull, copy, inspect, extract, login and logout.
+package artifact
+
+import (
+	"fmt"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/flags"
+	"github.com/xpkg-dev/xpkg/internal/cli/location"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+)
+
+type CopyCmd struct {
+	Source      string `arg:"" name:"src" help:"What to copy: a reference, a .xpkg file, oci:DIR for the folder of an OCI layout, or - for standard input."`
+	Destination string `arg:"" name:"dst" help:"Where to copy it to: a reference, a file, oci:DIR, or - for standard output."`
+	location.TransferFlags
+	flags.DataDirFlag
+}
+
+// Run copies a package with everything that belongs to it. Not a byte of it
+// changes.
+func (c *CopyCmd) Run(env *terminal.Env) error {
+	from, err := location.Parse(c.Source)
+	if err != nil {
+		return err
+	}
+	to, err := location.Parse(c.Destination)
+	if err != nil {
+		return err
+	}
+	c.Keychain = c.WriteKeychain()
+	return copyPackage(env, c.TransferFlags, from, to)
+}
+
+// copyPackage copies and says what is where now. The line goes to standard error
+// when standard output carries the package.
+func copyPackage(env *terminal.Env, flags location.TransferFlags, from, to location.Location) (err error) {
+	p := terminal.StartTask(env.Stderr, "copying %s to %s", from, to)
+	defer p.End()
+	m, err := flags.NewTransfer(env, p, from, to)
+	if err != nil {
+		return err
+	}
+	defer m.Remote.Close()
+	o, err := m.Open(env.Context, from)
+	if err != nil {
+		return err
+	}
+	defer terminal.Close(&err, o)
+	digest, err := m.Write(env.Context, to, o, o.Ref.Tag)
+	p.End()
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(to.Messages(env), terminal.Safe(to.At(digest)))
+	return err
+}

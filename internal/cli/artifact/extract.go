@@ -1,0 +1,73 @@
+package artifact
+
+import (
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/location"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
+)
+
+type ExtractCmd struct {
+	Package  string `arg:"" optional:"" help:"What to extract from: a reference, a .xpkg file, oci:DIR for the folder of an OCI layout, or - for standard input."`
+	Output   string `short:"o" placeholder:"FILE" help:"File to write, or - for standard output. A name that ends in .gz compresses the file. Default is -."`
+	FromXpkg bool   `help:"Take the argument for a file, whatever it looks like. Without one it is the only .xpkg file in this folder."`
+	Platform string `placeholder:"OS/ARCH" help:"Platform to choose when there are several. Default is linux/amd64."`
+	location.TransferFlags
+}
+
+// Run writes the package.yaml of a package, byte for byte.
+func (c *ExtractCmd) Run(env *terminal.Env) error {
+	from, err := c.source()
+	if err != nil {
+		return err
+	}
+	stream, err := c.read(env, from)
+	if err != nil {
+		return err
+	}
+	if c.Output == "" {
+		c.Output = "-"
+	}
+	err = env.WriteOutput(c.Output, archive.ErrCannotWrite, func(w io.Writer) error {
+		if !strings.HasSuffix(c.Output, ".gz") {
+			_, err := w.Write(stream)
+			return err
+		}
+		z := gzip.NewWriter(w)
+		_, err := z.Write(stream)
+		return errors.Join(err, z.Close())
+	})
+	if err != nil || fileutil.IsStdout(c.Output) {
+		return err
+	}
+	_, err = fmt.Fprintf(env.Stdout, "%s: %s\n", terminal.Safe(c.Output), terminal.Size(int64(len(stream))))
+	return err
+}
+
+func (c *ExtractCmd) source() (location.Location, error) {
+	switch {
+	case !c.FromXpkg && c.Package == "":
+		return location.Location{}, terminal.ErrUsage.New(nil, "extract needs a package").WithDo("Name a reference or a file, or give --from-xpkg for the .xpkg file in this folder.")
+	case !c.FromXpkg:
+		return location.Parse(c.Package)
+	case c.Package == "":
+		file, err := location.OnePackageFile(".")
+		return location.Location{Kind: location.File, Path: file}, err
+	}
+	return location.Location{Kind: location.File, Path: c.Package}, nil
+}
+
+func (c *ExtractCmd) read(env *terminal.Env, from location.Location) (stream []byte, err error) {
+	err = c.WithPackage(env, from, c.Platform, func(m location.Transfer, o *location.Opened, manifest oci.Manifest) (err error) {
+		stream, err = oci.PackageYAML(env.Context, o, manifest, m.Limits)
+		return err
+	})
+	return stream, err
+}

@@ -1,0 +1,131 @@
+package artifact
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/location"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/image"
+	"github.com/xpkg-dev/xpkg/pkg/oci/indexlayer"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/index"
+)
+
+type InspectCmd struct {
+	Package    string `arg:"" name:"src" help:"What to look at: a reference, a .xpkg file, oci:DIR for the folder of an OCI layout, or - for standard input."`
+	Platform   string `placeholder:"OS/ARCH" help:"Platform to choose when there are several. Default is linux/amd64."`
+	Objects    bool   `help:"List every object."`
+	TrustIndex bool   `help:"Read the small index layer of the package, if it has one, in place of package.yaml: quick, and as true as whoever built the package."`
+	CacheDir   string `placeholder:"DIR" env:"XPKG_CACHE_DIR" help:"Folder of the package cache, which remembers indexes that were compared with their package. Default is xpkg in the user's cache folder."`
+	terminal.OutputFlag
+	location.TransferFlags
+}
+
+// Run shows what a package is made of.
+func (c *InspectCmd) Run(env *terminal.Env) error {
+	from, err := location.Parse(c.Package)
+	if err != nil {
+		return err
+	}
+	report, err := c.inspect(env, from)
+	if err != nil {
+		return err
+	}
+	if report.Content.IndexLayer == indexContradicts {
+		fmt.Fprintln(env.Stderr, "warning: IndexMismatch: the index layer of the package does not say what its package.yaml says; the latter is shown")
+	}
+	return c.Print(env.Stdout, report, func(w io.Writer) error { return writeInspection(w, report, c.Objects) })
+}
+
+func (c *InspectCmd) inspect(env *terminal.Env, from location.Location) (report *inspection, err error) {
+	err = c.WithPackage(env, from, c.Platform, func(m location.Transfer, o *location.Opened, manifest oci.Manifest) (err error) {
+		report, err = c.describe(env, m, o, manifest)
+		return err
+	})
+	return report, err
+}
+
+func (c *InspectCmd) describe(env *terminal.Env, m location.Transfer, o *location.Opened, manifest oci.Manifest) (*inspection, error) {
+	platform, err := location.ParsePlatform(c.Platform)
+	if err != nil {
+		return nil, err
+	}
+	report := &inspection{Source: o.String(), Digest: o.Root().Digest, Manifest: describeManifest(manifest)}
+	if manifest.Digest != manifest.Root {
+		_, index, err := oci.ReadDocument(env.Context, o, o.Root(), m.Limits)
+		if err != nil {
+			return nil, err
+		}
+		report.Index = describeIndex(index)
+	}
+	// The configuration is not part of what makes a package; one that cannot be read
+	// costs its platform only.
+	if image, err := image.Load(env.Context, o, platform, m.Limits); err == nil && report.Manifest.Platform == "" && !image.Platform().IsZero() {
+		report.Manifest.Platform = image.Platform().String()
+	}
+	report.Content, err = c.content(env.Context, o, manifest)
+	return report, err
+}
+
+// content tells what is in the package: from its index layer, if that was once
+// proven on this machine or is to be believed, and from package.yaml otherwise.
+func (c *InspectCmd) content(ctx context.Context, a oci.Artifact, m oci.Manifest) (contentView, error) {
+	layer := indexlayer.Find(m)
+	if layer == nil {
+		return c.fromYAML(ctx, a, m, nil)
+	}
+	proofs := openProofs(c.CacheDir)
+	defer proofs.close()
+	proven := proofs.has(ctx, m.Digest, layer.Digest)
+	x, err := indexlayer.Read(ctx, a, *layer)
+	if err != nil && !errors.Is(err, indexlayer.ErrMismatch) && !errors.Is(err, index.ErrDamaged) {
+		return contentView{}, err
+	}
+	if x != nil && (proven || c.TrustIndex) {
+		pkg, err := x.Package(nil, c.StreamLimits())
+		if err == nil {
+			return describeContent(pkg, x, fromIndex, trust(proven)), nil
+		}
+		x = nil
+	}
+	view, err := c.fromYAML(ctx, a, m, &claim{x})
+	if err == nil && view.IndexLayer == indexProven {
+		proofs.add(ctx, m.Digest, layer.Digest)
+	}
+	return view, err
+}
+
+// claim is what an index layer says; nothing, if it cannot be read.
+type claim struct{ index *index.Index }
+
+// fromYAML reads package.yaml and compares a claim with it.
+func (c *InspectCmd) fromYAML(ctx context.Context, a oci.Artifact, m oci.Manifest, claim *claim) (contentView, error) {
+	pkg, stream, err := location.ReadPackage(ctx, a, m, c.LimitFlags)
+	if err != nil {
+		return contentView{}, err
+	}
+	index, err := index.New(pkg)
+	if err != nil {
+		return contentView{}, err
+	}
+	state := indexAbsent
+	if claim != nil {
+		state = indexProven
+		if claim.index == nil || claim.index.Matches(pkg) != nil {
+			state = indexContradicts
+		}
+	}
+	view := describeContent(pkg, index, fromYAML, state)
+	view.Size = int64(len(stream))
+	return view, nil
+}
+
+func trust(proven bool) indexState {
+	if proven {
+		return indexProven
+	}
+	return indexUnproven
+}

@@ -1,0 +1,161 @@
+package artifact
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// writeInspection writes an inspection for people.
+func writeInspection(w io.Writer, r *inspection, everyObject bool) error {
+	if err := writeFacts(w, r); err != nil {
+		return err
+	}
+	for _, part := range []func(io.Writer, *inspection) error{writeEntries, writeLayers, writeDependencies} {
+		if err := part(w, r); err != nil {
+			return err
+		}
+	}
+	if everyObject {
+		return writeObjects(w, r.Content.Objects)
+	}
+	return writeKinds(w, r.Content.Objects)
+}
+
+// writeFacts writes what is said once about a package.
+func writeFacts(w io.Writer, r *inspection) error {
+	c := r.Content
+	facts := [][2]string{
+		{"source", r.Source}, {"digest", r.Digest.String()}, {"package", fmt.Sprintf("%s %s (%s)", c.Kind, c.Name, c.APIVersion)},
+		{"platform", r.Manifest.Platform}, {"crossplane", c.Crossplane}, {"capabilities", strings.Join(c.Capabilities, ", ")}, {"controller image", c.ControllerImage},
+	}
+	for _, a := range []struct{ name, key string }{
+		{"description", xpkg.AnnotationDescription}, {"maintainer", xpkg.AnnotationMaintainer},
+		{"license", xpkg.AnnotationLicense}, {"source code", xpkg.AnnotationSource},
+	} {
+		facts = append(facts, [2]string{a.name, c.Annotations[a.key]})
+	}
+	if n := len(c.PermissionRequests); n > 0 {
+		facts = append(facts, [2]string{"permissions", wording.Count(n, "rule") + " requested"})
+	}
+	for _, key := range slices.Sorted(maps.Keys(r.Manifest.Annotations)) {
+		facts = append(facts, [2]string{"annotation", key + "=" + r.Manifest.Annotations[key]})
+	}
+	facts = append(facts, [2]string{"read from", readFrom(c)})
+	tw := tabwriter.NewWriter(w, 0, 4, 3, ' ', 0)
+	for _, f := range facts {
+		if f[1] == "" {
+			continue
+		}
+		if _, err := fmt.Fprintf(tw, "%s\t%s\n", f[0], oneLine(f[1])); err != nil {
+			return err
+		}
+	}
+	return tw.Flush()
+}
+
+// readFrom says where the content was read, and how far that can be believed.
+func readFrom(c contentView) string {
+	switch {
+	case c.From == fromYAML && c.IndexLayer == indexContradicts:
+		return fmt.Sprintf("package.yaml, %s, which the index layer contradicts", terminal.Size(c.Size))
+	case c.From == fromYAML:
+		return "package.yaml, " + terminal.Size(c.Size)
+	case c.IndexLayer == indexProven:
+		return "the index layer, which was compared with package.yaml before"
+	}
+	return "the index layer, which NOBODY HAS COMPARED with package.yaml"
+}
+
+// oneLine is text of others as one line of bounded length.
+func oneLine(s string) string {
+	const most = 200
+	s = strings.Join(strings.Fields(terminal.Safe(s)), " ")
+	if r := []rune(s); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return s
+}
+
+func writeEntries(w io.Writer, r *inspection) error {
+	var rows [][]string
+	for _, e := range r.Index {
+		what := cmp.Or(e.Annotations[oci.AnnotationKey], e.Platform, "any platform")
+		rows = append(rows, []string{what, e.Digest.String(), mark(e.Digest == r.Manifest.Digest)})
+	}
+	return section(w, []string{"MANIFEST", "DIGEST", "SHOWN"}, rows)
+}
+
+func mark(is bool) string {
+	if is {
+		return "yes"
+	}
+	return "-"
+}
+
+func writeLayers(w io.Writer, r *inspection) error {
+	var rows [][]string
+	for _, l := range r.Manifest.Layers {
+		rows = append(rows, []string{cmp.Or(l.Annotation, "-"), l.Digest.String(), terminal.Size(l.Size)})
+	}
+	return section(w, []string{"LAYER", "DIGEST", "SIZE"}, rows)
+}
+
+func writeDependencies(w io.Writer, r *inspection) error {
+	rows := func(all []dependencyView) (out [][]string) {
+		for _, d := range all {
+			out = append(out, []string{d.Package, cmp.Or(string(d.Kind), "-"), cmp.Or(d.Constraint, "-")})
+		}
+		return out
+	}
+	if err := section(w, []string{"DEPENDENCY", "KIND", "VERSION"}, rows(r.Content.Dependencies)); err != nil {
+		return err
+	}
+	return section(w, []string{"OPTIONAL DEPENDENCY", "KIND", "VERSION"}, rows(r.Content.OptionalDependencies))
+}
+
+func writeObjects(w io.Writer, objects []objectView) error {
+	var rows [][]string
+	for _, o := range objects {
+		rows = append(rows, []string{o.Kind, o.Name, o.APIVersion, terminal.Size(o.Size)})
+	}
+	return section(w, []string{"KIND", "NAME", "API VERSION", "SIZE"}, rows)
+}
+
+// writeKinds counts the objects of each kind.
+func writeKinds(w io.Writer, objects []objectView) error {
+	type sum struct {
+		count int
+		size  int64
+	}
+	sums := map[string]sum{}
+	for _, o := range objects {
+		s := sums[o.Kind]
+		sums[o.Kind] = sum{s.count + 1, s.size + o.Size}
+	}
+	var rows [][]string
+	for _, kind := range slices.Sorted(maps.Keys(sums)) {
+		rows = append(rows, []string{kind, fmt.Sprint(sums[kind].count), terminal.Size(sums[kind].size)})
+	}
+	return section(w, []string{"KIND", "OBJECTS", "SIZE"}, rows)
+}
+
+// section is a table after an empty line, or nothing when it has no rows.
+func section(w io.Writer, header []string, rows [][]string) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	if _, err := fmt.Fprintln(w); err != nil {
+		return err
+	}
+	return terminal.WriteTable(w, header, rows)
+}

@@ -1,0 +1,183 @@
+package artifact
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"golang.org/x/term"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/artifact/dockerconfig"
+	"github.com/xpkg-dev/xpkg/internal/cli/flags"
+	"github.com/xpkg-dev/xpkg/internal/cli/location"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/up"
+	"github.com/xpkg-dev/xpkg/internal/version"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+)
+
+// ErrDockerConfig is the failure of keeping credentials.
+var ErrDockerConfig = errcode.Code{
+	Name: "DockerConfig", Class: errcode.Unavailable,
+	Cause: "The Docker configuration file, or the credential helper that it names, cannot be read or changed.",
+	Fix:   "Correct the file, ~/.docker/config.json or that in DOCKER_CONFIG, or install the helper that it names.",
+}
+
+type LoginCmd struct {
+	Registry      string `arg:"" optional:"" help:"Registry to log in to, for example ghcr.io. Default is docker.io."`
+	Username      string `short:"u" placeholder:"NAME" help:"Name of the user. Asked for when it is missing, except for the registry of a running control plane of yours, whose token xpkg reads from the data directory."`
+	PasswordStdin bool   `help:"Read the password or token from standard input. Without this flag it is asked for."`
+	flags.RegistryFlags
+	flags.VerboseFlag
+	flags.DataDirFlag
+}
+
+// Run asks the registry whether it accepts the credentials, and then keeps them
+// where every tool of the field looks for them.
+func (c *LoginCmd) Run(env *terminal.Env) error {
+	registry, err := flags.ParseHost(cmp.Or(c.Registry, flags.DefaultRegistry))
+	if err != nil {
+		return err
+	}
+	user, secret, err := c.credentials(env, registry)
+	if err != nil {
+		return err
+	}
+	if err := c.verify(env.Context, registry, user, secret); err != nil {
+		return err
+	}
+	where, err := keep(env.Context, serverKey(registry), user, secret)
+	if err != nil {
+		return ErrDockerConfig.New(err, "cannot keep the credentials for %s", registry)
+	}
+	_, err = fmt.Fprintf(env.Stdout, "Logged in to %s as %s. The credentials are in %s.\n", registry, terminal.Safe(user), where)
+	return err
+}
+
+// serverKey is the key of a registry in Docker's configuration.
+func serverKey(registry string) string {
+	if flags.ApiHost(registry) == flags.DockerHubHost {
+		return dockerconfig.DockerHub
+	}
+	return registry
+}
+
+// verify asks the registry, with these credentials and no others.
+func (c *LoginCmd) verify(ctx context.Context, registry, user, secret string) error {
+	hosts, _, err := c.Hosts([]string{registry})
+	if err != nil {
+		return err
+	}
+	client := remote.New(remote.Options{
+		Keychain: oneLogin{authn.FromConfig(authn.AuthConfig{Username: user, Password: secret})}, UserAgent: "xpkg/" + version.Version, Hosts: hosts,
+	})
+	defer client.Close()
+	err = client.Ping(ctx, registry)
+	if errors.Is(err, remote.ErrUnauthorized) {
+		return errcode.From(err).WithDo("Check the name and the password; many registries want an access token in place of the password.")
+	}
+	return err
+}
+
+// oneLogin is a keychain that has the same credentials for every registry. The
+// client asks it for the one it logs in to only.
+type oneLogin struct{ authn.Authenticator }
+
+// Resolve implements authn.Keychain.
+func (l oneLogin) Resolve(authn.Resource) (authn.Authenticator, error) { return l.Authenticator, nil }
+
+// keep stores credentials with the helper that is configured, or in the file.
+func keep(ctx context.Context, server, user, secret string) (where string, err error) {
+	path, err := dockerconfig.Path()
+	if err != nil {
+		return "", err
+	}
+	file, err := dockerconfig.Load(path)
+	if err != nil {
+		return "", err
+	}
+	helper, err := file.Helper(server)
+	if err != nil {
+		return "", err
+	}
+	if helper == "" {
+		return file.Path() + ", not encrypted", errors.Join(file.Set(server, user, secret), file.Save())
+	}
+	if err := dockerconfig.Store(ctx, helper, server, user, secret); err != nil {
+		return "", err
+	}
+	if err := file.SetKept(server); err != nil {
+		return "", err
+	}
+	return "the credential helper " + helper, file.Save()
+}
+
+// credentials returns the credentials for the registry of a control plane of this
+// machine, or reads name and password from the flags, standard input or a terminal.
+func (c *LoginCmd) credentials(env *terminal.Env, registry string) (user, secret string, err error) {
+	if c.Username == "" && !c.PasswordStdin {
+		if token, err := c.RegistryToken(registry); token != "" || err != nil {
+			return up.RegistryUser, token, err
+		}
+	}
+	if c.PasswordStdin {
+		if c.Username == "" {
+			return "", "", terminal.ErrUsage.New(nil, "--password-stdin needs --username")
+		}
+		secret, err := readSecret(env.Stdin)
+		return c.Username, secret, err
+	}
+	console, ok := env.Stdin.(*os.File)
+	if !ok || !term.IsTerminal(int(console.Fd())) {
+		return "", "", terminal.ErrUsage.New(nil, "standard input is not a terminal to ask for a password on").
+			WithDo("Give --username, and the password on standard input with --password-stdin.")
+	}
+	user = c.Username
+	if user == "" {
+		fmt.Fprint(env.Stderr, "Username: ")
+		line, err := bufio.NewReader(console).ReadString('\n')
+		if err != nil {
+			return "", "", location.ErrReadFile.New(err, "cannot read the name")
+		}
+		user = strings.TrimSpace(line)
+	}
+	fmt.Fprint(env.Stderr, "Password: ")
+	typed, err := term.ReadPassword(int(console.Fd()))
+	fmt.Fprintln(env.Stderr)
+	if err != nil {
+		return "", "", location.ErrReadFile.New(err, "cannot read the password")
+	}
+	return user, string(typed), notEmpty(user, string(typed))
+}
+
+// maxSecret bounds a password or token. Those of cloud registries have some
+// thousand bytes.
+const maxSecret = 1 << 20
+
+func readSecret(r io.Reader) (string, error) {
+	raw, err := io.ReadAll(io.LimitReader(r, maxSecret+1))
+	if err != nil {
+		return "", location.ErrReadFile.New(err, "cannot read the password")
+	}
+	if len(raw) > maxSecret {
+		return "", terminal.ErrUsage.New(nil, "the password has more than %d bytes", maxSecret)
+	}
+	secret := strings.TrimRight(string(raw), "\r\n")
+	return secret, notEmpty(secret)
+}
+
+func notEmpty(values ...string) error {
+	for _, v := range values {
+		if v == "" {
+			return terminal.ErrUsage.New(nil, "the name or the password is empty")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,43 @@
+package artifact
+
+import (
+	"path"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/flags"
+	"github.com/xpkg-dev/xpkg/internal/cli/location"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+)
+
+type PullCmd struct {
+	Ref         string `arg:"" help:"Package to pull, for example xpkg.crossplane.io/crossplane-contrib/provider-nop:v0.4.0."`
+	PackageFile string `short:"o" placeholder:"FILE" help:"File to write, or - for standard output. Default is REPOSITORY-DIGEST.xpkg in this folder."`
+	location.TransferFlags
+}
+
+// Run brings a package from a registry into a file, as build would have written it.
+func (c *PullCmd) Run(env *terminal.Env) error {
+	ref, err := flags.ParseReference(c.Ref)
+	if err != nil {
+		return err
+	}
+	to := location.Location{Kind: location.File, Path: c.PackageFile}
+	if c.PackageFile == "" {
+		if ref, err = c.resolve(env, ref); err != nil {
+			return err
+		}
+		to.Path = oci.FriendlyID(path.Base(ref.Repository), ref.Digest.Hex()) + ".xpkg"
+	}
+	return copyPackage(env, c.TransferFlags, location.Location{Kind: location.Registry, Ref: ref}, to)
+}
+
+// resolve finds the digest, of which the default name of the file is made.
+func (c *PullCmd) resolve(env *terminal.Env, ref oci.Reference) (oci.Reference, error) {
+	remote, err := c.Remote(c.ImageLimits(), nil, ref.Registry)
+	if err != nil {
+		return ref, err
+	}
+	defer remote.Close()
+	d, err := remote.Resolve(env.Context, ref)
+	return ref.WithDigest(d.Digest), err
+}

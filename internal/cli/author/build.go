@@ -1,0 +1,113 @@
+// Package author contains the commands for package authors: build, lint, push and append.
+package author
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/cli/location"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/image"
+	"github.com/xpkg-dev/xpkg/pkg/oci/indexlayer"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/check"
+)
+
+type BuildCmd struct {
+	Kind        string `arg:"" optional:"" enum:",provider,configuration,function" default:"" help:"Kind that the package must have: provider, configuration or function."`
+	PackageRoot string `short:"f" default:"." placeholder:"DIR" help:"Folder of the package: the one with crossplane.yaml. Default is this folder."`
+	PackageFile string `short:"o" placeholder:"FILE" help:"File to write, or - for standard output. Default is NAME-DIGEST.xpkg in the folder of the package."`
+	Strict      bool   `help:"Take warnings for errors."`
+	runtimeFlags
+	location.FolderFlags
+	location.TransferFlags
+}
+
+// Run builds a package and says what it is.
+func (c *BuildCmd) Run(env *terminal.Env) (err error) {
+	p := terminal.StartTask(env.Stderr, "checking the package in %s", c.PackageRoot)
+	defer p.End()
+	folder, err := c.Read(c.PackageRoot, c.StreamLimits())
+	if err != nil {
+		return err
+	}
+	pkg, err := c.check(p, folder)
+	if err != nil {
+		return err
+	}
+	stream := folder.Stream()
+	index, err := indexlayer.Build(stream, c.StreamLimits())
+	if err != nil {
+		return err
+	}
+	p.End()
+	base, done, err := c.runtime(env, c.TransferFlags)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
+	platform, err := location.ParsePlatform(c.Platform)
+	if err != nil {
+		return err
+	}
+	image, err := image.Build(env.Context, image.Input{
+		PackageYAML: stream, Examples: folder.Examples(), Extra: []image.ExtraLayer{index}, Base: base, Platform: platform,
+	})
+	if err != nil {
+		return err
+	}
+	return c.write(env, pkg, image)
+}
+
+// check makes every check there is. Warnings are told; a refusal is one sentence, as
+// every failure, and lint tells the rest.
+func (c *BuildCmd) check(w io.Writer, folder *xpkg.Folder) (*xpkg.Package, error) {
+	policy := authorPolicy(c.Strict)
+	read := xpkg.ReadOptions{Expect: xpkg.Kind(v1.KindNamed(c.Kind)), Policy: policy, Limits: c.StreamLimits()}
+	findings := c.Place(c.PackageRoot, check.Folder(folder, read, everyCheck(policy, c.StreamLimits())))
+	if err := xpkg.Failed(findings); err != nil {
+		f := errcode.From(err)
+		if len(findings) > 1 {
+			f = f.WithDo("%s See everything with `xpkg lint %s`.", f.Do, c.PackageRoot)
+		}
+		return nil, f
+	}
+	if err := writeFindings(w, findings); err != nil {
+		return nil, err
+	}
+	return folder.Package(read)
+}
+
+func (c *BuildCmd) write(env *terminal.Env, pkg *xpkg.Package, image *image.Image) error {
+	file := c.PackageFile
+	if file == "" {
+		file = filepath.Join(c.PackageRoot, oci.FriendlyID(pkg.Meta.Name, image.Digest().Hex())+".xpkg")
+	}
+	if _, err := env.WriteArchive(env.Context, file, location.ArtifactOnly{Artifact: image}, c.ImageLimits()); err != nil {
+		return err
+	}
+	if c.Verbose {
+		if err := tellLayers(env, image); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(env.Messages(file), "%s: %s %s with %s, %s\n", terminal.Safe(file), pkg.Meta.Kind, terminal.Safe(pkg.Meta.Name), wording.Count(len(pkg.Objects), "object"), image.Digest())
+	return err
+}
+
+func tellLayers(env *terminal.Env, image *image.Image) error {
+	m, err := image.Manifest()
+	if err != nil {
+		return err
+	}
+	for _, l := range m.Layers {
+		fmt.Fprintf(env.Stderr, "layer %s, %s %s\n", l.Digest, terminal.Size(l.Size), terminal.Safe(l.Annotations[oci.AnnotationKey]))
+	}
+	return nil
+}

@@ -1,0 +1,54 @@
+package author
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/crdvalidation"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/check"
+)
+
+// authorPolicy is how severe findings are for those who build a package.
+func authorPolicy(strict bool) xpkg.Policy {
+	if strict {
+		return xpkg.PolicyBuild().Strict()
+	}
+	return xpkg.PolicyBuild()
+}
+
+// everyCheck are all the checks that there are, the API server's own included.
+func everyCheck(policy xpkg.Policy, limits xpkg.Limits) check.Options {
+	return check.Options{Limits: limits, Policy: policy, CRDs: crdvalidation.ValidateCRD}
+}
+
+// writeFindings writes one line for each finding.
+func writeFindings(w io.Writer, findings []xpkg.Finding) error {
+	for _, f := range findings {
+		if _, err := fmt.Fprintln(w, strings.ReplaceAll(terminal.Safe(f.String()), "\n", `\n`)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// count says how many findings there are: "2 errors, 1 warning", or "no findings".
+func count(findings []xpkg.Finding) (text string, failed bool) {
+	n := map[xpkg.Severity]int{}
+	for _, f := range findings {
+		n[f.Severity]++
+	}
+	var parts []string
+	for _, s := range []xpkg.Severity{xpkg.Error, xpkg.Warning} {
+		if n[s] > 0 {
+			parts = append(parts, wording.Count(n[s], s.String()))
+		}
+	}
+	if len(parts) == 0 {
+		return "no findings", false
+	}
+	return strings.Join(parts, ", "), n[xpkg.Error] > 0
+}

@@ -1,0 +1,211 @@
+package author
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/location"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/indexlayer"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/check"
+)
+
+// readStream reads YAML, and one byte more than the limit at most: the reader then
+// says what is wrong.
+func readStream(r io.Reader, limits xpkg.Limits) ([]byte, error) {
+	most := limits.StreamBytes
+	if most == 0 {
+		most = limits.Fields()[0].Default
+	}
+	return io.ReadAll(io.LimitReader(r, int64(most)+1))
+}
+
+type LintCmd struct {
+	Package string `arg:"" optional:"" default:"." help:"What to check: the folder of a package, a file of YAML, a .xpkg file, oci:DIR, a reference, or - for standard input. Default is this folder."`
+	Strict  bool   `help:"Take warnings for errors."`
+	SARIF   bool   `name:"sarif" help:"Print a SARIF report, which code hosts show beside the lines."`
+	terminal.OutputFlag
+	location.FolderFlags
+	location.TransferFlags
+}
+
+// Run tells everything that is wrong with a package. It fails when anything is.
+func (c *LintCmd) Run(env *terminal.Env) error {
+	if c.SARIF && c.Output != "" {
+		return terminal.ErrUsage.New(nil, "--sarif and --output cannot be used together")
+	}
+	findings, err := c.findings(env)
+	if err != nil {
+		return err
+	}
+	if err := c.write(env.Stdout, findings); err != nil {
+		return err
+	}
+	text, failed := count(findings)
+	fmt.Fprintf(env.Stderr, "%s: %s\n", terminal.Safe(c.Package), text)
+	if failed {
+		return terminal.ExitCode(errcode.Invalid.Exit)
+	}
+	return nil
+}
+
+func (c *LintCmd) write(w io.Writer, findings []xpkg.Finding) error {
+	if c.SARIF {
+		report, err := check.SARIF(findings)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(w, "%s\n", report)
+		return err
+	}
+	if findings == nil {
+		findings = []xpkg.Finding{}
+	}
+	return c.Print(w, findings, func(w io.Writer) error { return writeFindings(w, findings) })
+}
+
+// findings checks whatever was named, by the rules for authors.
+func (c *LintCmd) findings(env *terminal.Env) ([]xpkg.Finding, error) {
+	at, err := location.Parse(c.Package)
+	if err != nil {
+		return nil, err
+	}
+	if at.Kind == location.Stream {
+		return c.standardInput(env)
+	}
+	if at.Kind != location.File {
+		return c.lintImage(env, at)
+	}
+	info, err := os.Stat(at.Path)
+	switch {
+	case err == nil && info.IsDir() && !isLayout(at.Path):
+		return c.lintFolder(env, at.Path)
+	case err == nil && !info.IsDir() && isYAMLFile(at.Path):
+		return c.file(at.Path)
+	case errors.Is(err, os.ErrNotExist) && !isYAMLFile(at.Path) && filepath.Ext(at.Path) != ".xpkg":
+		return nil, xpkg.ErrFolderNotFound.New(nil, "there is no folder or file %s", at.Path).
+			WithDo("Check the path. A reference needs a :tag or an @sha256 digest to be one.")
+	}
+	return c.lintImage(env, at)
+}
+
+func isYAMLFile(name string) bool {
+	ext := filepath.Ext(name)
+	return ext == ".yaml" || ext == ".yml"
+}
+
+// isLayout tells the folder of an OCI layout from that of a package.
+func isLayout(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, "oci-layout"))
+	return err == nil
+}
+
+// tarMagic stands at this place of every tar.
+const tarMagic, tarMagicAt = "ustar", 257
+
+// standardInput checks an archive, or a stream of YAML as generators write it.
+func (c *LintCmd) standardInput(env *terminal.Env) ([]xpkg.Finding, error) {
+	in := bufio.NewReader(env.Stdin)
+	head, err := in.Peek(512)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, location.ErrReadFile.New(err, "cannot read standard input")
+	}
+	if len(head) == 512 && bytes.HasPrefix(head[tarMagicAt:], []byte(tarMagic)) {
+		archive := *env
+		archive.Stdin = in
+		return c.lintImage(&archive, location.Location{Kind: location.Stream})
+	}
+	stream, err := readStream(in, c.StreamLimits())
+	if err != nil {
+		return nil, location.ErrReadFile.New(err, "cannot read standard input")
+	}
+	return c.lintStream(stream, "-"), nil
+}
+
+func (c *LintCmd) file(path string) (_ []xpkg.Finding, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, location.ErrReadFile.New(err, "cannot read a file")
+	}
+	defer terminal.Close(&err, f)
+	stream, err := readStream(f, c.StreamLimits())
+	if err != nil {
+		return nil, location.ErrReadFile.New(err, "cannot read a file")
+	}
+	return c.lintStream(stream, filepath.ToSlash(path)), nil
+}
+
+func (c *LintCmd) lintFolder(env *terminal.Env, dir string) ([]xpkg.Finding, error) {
+	p := terminal.StartTask(env.Stderr, "checking %s", dir)
+	defer p.End()
+	folder, err := c.Read(dir, c.StreamLimits())
+	if found := xpkg.Findings(err); found != nil {
+		return c.Place(dir, found), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	policy := authorPolicy(c.Strict)
+	found := check.Folder(folder, xpkg.ReadOptions{Policy: policy, Limits: c.StreamLimits()}, everyCheck(policy, c.StreamLimits()))
+	return c.Place(dir, found), nil
+}
+
+func (c *LintCmd) lintStream(stream []byte, name string) []xpkg.Finding {
+	policy := authorPolicy(c.Strict)
+	return check.Stream(stream, xpkg.ReadOptions{File: name, Policy: policy, Limits: c.StreamLimits()}, everyCheck(policy, c.StreamLimits()))
+}
+
+// lintImage checks the package.yaml of an image, and that its index layer is true.
+func (c *LintCmd) lintImage(env *terminal.Env, at location.Location) (_ []xpkg.Finding, err error) {
+	p := terminal.StartTask(env.Stderr, "reading %s", at)
+	defer p.End()
+	m, err := c.NewTransfer(env, p, at)
+	if err != nil {
+		return nil, err
+	}
+	defer m.Remote.Close()
+	o, err := m.Open(env.Context, at)
+	if err != nil {
+		return nil, err
+	}
+	defer terminal.Close(&err, o)
+	manifest, err := oci.FindManifest(env.Context, o, oci.Platform{}, m.Limits)
+	if err != nil {
+		return nil, err
+	}
+	stream, err := oci.PackageYAML(env.Context, o, manifest, m.Limits)
+	if err != nil {
+		return nil, err
+	}
+	found := c.lintStream(stream, "package.yaml")
+	if lie := c.lintIndex(env, o, manifest, stream); lie != nil {
+		found = append(found, *lie)
+	}
+	return found, nil
+}
+
+// lintIndex compares the index layer with the package, if there is one and the
+// package can be read.
+func (c *LintCmd) lintIndex(env *terminal.Env, a oci.Artifact, m oci.Manifest, stream []byte) *xpkg.Finding {
+	layer := indexlayer.Find(m)
+	pkg, err := xpkg.Read(stream, xpkg.ReadOptions{Limits: c.StreamLimits()})
+	if layer == nil || err != nil {
+		return nil
+	}
+	index, err := indexlayer.Read(env.Context, a, *layer)
+	if err == nil {
+		err = index.Matches(pkg)
+	}
+	if err == nil {
+		return nil
+	}
+	return &xpkg.Finding{Code: indexlayer.ErrMismatch, Severity: xpkg.Error, Message: "the index layer is not that of the package: " + err.Error(), Fix: indexlayer.ErrMismatch.Fix}
+}

@@ -1,0 +1,138 @@
+package author
+
+import (
+	"errors"
+	"fmt"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/cli/flags"
+	"github.com/xpkg-dev/xpkg/internal/cli/location"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
+	"github.com/xpkg-dev/xpkg/pkg/oci/image"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+type PushCmd struct {
+	// First is the reference, or the kind that the packages guide writes before it.
+	First         string            `arg:"" name:"kind-or-ref" help:"Where to push to, for example ghcr.io/org/provider-x:v0.1.0. The kind that the package must have may stand before it."`
+	Second        string            `arg:"" optional:"" name:"ref" help:"Where to push to, after a kind."`
+	PackageFiles  []string          `short:"f" name:"package-files" aliases:"package-file" placeholder:"FILE" help:"Package to push. Several, one for each platform, are pushed as one index. Default is the only .xpkg file in this folder."`
+	OCIAnnotation map[string]string `short:"a" name:"oci-annotation" placeholder:"KEY=VALUE" help:"Annotation to add to the manifest and, of several platforms, to the index. The digest becomes another one."`
+	location.TransferFlags
+	flags.DataDirFlag
+}
+
+// Run pushes a package and says which digest it has there.
+func (c *PushCmd) Run(env *terminal.Env) error {
+	target, kind := c.First, ""
+	if c.Second != "" {
+		if kind = v1.KindNamed(c.First); kind == "" {
+			return terminal.ErrUsage.New(nil, "%s is not a kind of package", c.First).
+				WithDo("Write provider, configuration or function before the reference, or nothing.")
+		}
+		target = c.Second
+	}
+	ref, err := flags.ParseReference(target)
+	if err != nil {
+		return err
+	}
+	files := c.PackageFiles
+	if len(files) == 0 {
+		file, err := location.OnePackageFile(".")
+		if err != nil {
+			return err
+		}
+		files = []string{file}
+	}
+	return c.push(env, files, ref, xpkg.Kind(kind))
+}
+
+func (c *PushCmd) push(env *terminal.Env, files []string, ref oci.Reference, kind xpkg.Kind) (err error) {
+	var archives []*archive.Archive
+	defer func() {
+		for _, a := range archives {
+			err = errors.Join(err, a.Close())
+		}
+	}()
+	for _, file := range files {
+		a, err := archive.Open(env.Context, file, c.ImageLimits())
+		if err != nil {
+			return err
+		}
+		archives = append(archives, a)
+		if err := c.checkKind(env, a, kind, file); err != nil {
+			return err
+		}
+	}
+	a, err := c.join(env, archives)
+	if err != nil {
+		return err
+	}
+	to := location.Location{Kind: location.Registry, Ref: ref}
+	p := terminal.StartTask(env.Stderr, "pushing to %s", ref)
+	defer p.End()
+	c.Keychain = c.WriteKeychain()
+	m, err := c.NewTransfer(env, p, to)
+	if err != nil {
+		return err
+	}
+	defer m.Remote.Close()
+	digest, err := m.Write(env.Context, to, a, "")
+	p.End()
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(env.Stdout, "%s\n", to.At(digest))
+	return err
+}
+
+// checkKind makes sure that a package is what the command line says it is.
+func (c *PushCmd) checkKind(env *terminal.Env, a oci.Artifact, kind xpkg.Kind, file string) error {
+	if kind == "" {
+		return nil
+	}
+	m, err := oci.FindManifest(env.Context, a, oci.Platform{}, c.ImageLimits())
+	if err != nil {
+		return err
+	}
+	pkg, _, err := location.ReadPackage(env.Context, a, m, c.LimitFlags)
+	if err != nil {
+		return err
+	}
+	if pkg.Meta.Kind != kind {
+		return xpkg.ErrWrongKind.New(nil, "%s is a %s and not a %s", file, pkg.Meta.Kind, kind).
+			WithDo("Push it as the kind that it is, or name another file with -f.")
+	}
+	return nil
+}
+
+// join makes one artifact of all files: an index when there are several, with the
+// platform that the configuration of each image names.
+func (c *PushCmd) join(env *terminal.Env, archives []*archive.Archive) (oci.Artifact, error) {
+	if len(archives) == 1 {
+		return annotate(env.Context, archives[0], c.OCIAnnotation, c.ImageLimits())
+	}
+	var images []*image.Image
+	for i, archive := range archives {
+		if archive.Root().MediaType.IsIndex() {
+			return nil, image.ErrInvalidImageInput.New(nil, "file %d of %d is an index of several platforms already", i+1, len(archives)).
+				WithDo("Push it alone.")
+		}
+		a, err := annotate(env.Context, archive, c.OCIAnnotation, c.ImageLimits())
+		if err != nil {
+			return nil, err
+		}
+		image, err := image.Load(env.Context, a, oci.Platform{}, c.ImageLimits())
+		if err != nil {
+			return nil, err
+		}
+		images = append(images, image)
+	}
+	index, err := image.NewIndex(images...)
+	if err != nil {
+		return nil, err
+	}
+	return annotate(env.Context, index, c.OCIAnnotation, c.ImageLimits())
+}

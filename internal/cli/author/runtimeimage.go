@@ -1,0 +1,107 @@
+package author
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/author/daemon"
+	"github.com/xpkg-dev/xpkg/internal/cli/location"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
+	"github.com/xpkg-dev/xpkg/pkg/oci/image"
+)
+
+// ErrRuntimeImage is the failure of a runtime image that is nowhere to be found.
+var ErrRuntimeImage = errcode.Code{
+	Name: "RuntimeImageNotFound", Class: errcode.NotFound,
+	Cause: "The image of the program is not in the Docker daemon of this machine, and its name does not say in which registry it is.",
+	Fix:   "Build the image first, or save it with `docker save` and name the file with --embed-runtime-image-tarball.",
+}
+
+// runtimeFlags name the program that is put into a package.
+type runtimeFlags struct {
+	EmbedRuntimeImage        string `xor:"runtime" placeholder:"NAME" help:"Image of the program to put into the package: one of the Docker daemon of this machine or, by its full name, of a registry."`
+	EmbedRuntimeImageTarball string `xor:"runtime" placeholder:"FILE" help:"The same image as a file, as docker save or an OCI tool writes it."`
+	Platform                 string `placeholder:"OS/ARCH" help:"Platform of the package. Default is that of its program, or linux/amd64 without one."`
+}
+
+// runtime gives the image of the program, or nothing. Its layers are read until done
+// is called, which is the caller's business when there is no error.
+func (f runtimeFlags) runtime(env *terminal.Env, t location.TransferFlags) (_ *image.Image, done func() error, err error) {
+	done = func() error { return nil }
+	if f.EmbedRuntimeImage == "" && f.EmbedRuntimeImageTarball == "" {
+		return nil, done, nil
+	}
+	platform, err := location.ParsePlatform(f.Platform)
+	if err != nil {
+		return nil, done, err
+	}
+	a, done, err := f.source(env, t)
+	if err != nil {
+		return nil, done, err
+	}
+	image, err := image.Load(env.Context, a, platform, t.ImageLimits())
+	if err != nil {
+		return nil, done, errors.Join(err, done())
+	}
+	return image, done, nil
+}
+
+func (f runtimeFlags) source(env *terminal.Env, t location.TransferFlags) (oci.Artifact, func() error, error) {
+	if file := f.EmbedRuntimeImageTarball; file != "" {
+		a, err := archive.Open(env.Context, file, t.ImageLimits())
+		if err != nil {
+			return nil, func() error { return nil }, err
+		}
+		return a, a.Close, nil
+	}
+	a, err := fromDaemon(env.Context, f.EmbedRuntimeImage, t)
+	if err == nil {
+		fmt.Fprintf(env.Stderr, "the runtime image %s is that of the Docker daemon\n", terminal.Safe(f.EmbedRuntimeImage))
+		return a, a.Close, nil
+	}
+	if !errors.Is(err, daemon.ErrNotThere) {
+		return nil, func() error { return nil }, err
+	}
+	return f.fromRegistry(env, t, err)
+}
+
+func fromDaemon(ctx context.Context, name string, t location.TransferFlags) (*archive.Archive, error) {
+	saved, err := daemon.Default().Save(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	defer saved.Close()
+	return archive.Read(ctx, saved, "", t.ArchiveLimit(), t.ImageLimits())
+}
+
+// fromRegistry takes an image from the registry in its name. A name without one is
+// never sought on Docker Hub: it is that of an image which was just built, and
+// somebody else may have published one of the same name.
+func (f runtimeFlags) fromRegistry(env *terminal.Env, t location.TransferFlags, why error) (oci.Artifact, func() error, error) {
+	nothing := func() error { return nil }
+	ref, err := oci.ParseReference(f.EmbedRuntimeImage, oci.ParseOptions{})
+	if err != nil {
+		return nil, nothing, ErrRuntimeImage.New(why, "there is no image %s", f.EmbedRuntimeImage)
+	}
+	p := terminal.StartTask(env.Stderr, "reading %s", ref)
+	m, err := t.NewTransfer(env, p, location.Location{Kind: location.Registry, Ref: ref})
+	if err != nil {
+		p.End()
+		return nil, nothing, err
+	}
+	done := func() error {
+		p.End()
+		m.Remote.Close()
+		return nil
+	}
+	o, err := m.Open(env.Context, location.Location{Kind: location.Registry, Ref: ref})
+	if err != nil {
+		return nil, nothing, errors.Join(err, done())
+	}
+	fmt.Fprintf(p, "the runtime image is %s\n", o.Ref)
+	return o, done, nil
+}

@@ -1,0 +1,115 @@
+// Package connection connects commands to the cluster of a kubeconfig.
+package connection
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xpkg-dev/xpkg/apis"
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/up"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+)
+
+// ClusterFlags name the cluster that a command works on.
+type ClusterFlags struct {
+	Kubeconfig string `placeholder:"FILE" help:"Kubeconfig file. Default is KUBECONFIG, then ~/.kube/config, then the control plane of this machine."`
+	Context    string `placeholder:"NAME" help:"Context of the kubeconfig."`
+}
+
+// Config finds the cluster.
+func (f ClusterFlags) Config() (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.Kubeconfig
+	if err := f.checkVariable(rules.Precedence); err != nil {
+		return nil, err
+	}
+	nowhere := f.Kubeconfig == "" && !anyExists(rules.Precedence)
+	if nowhere {
+		if state, err := up.Status(up.DefaultDataDir()); err == nil && state.Running {
+			rules.ExplicitPath = state.State.Kubeconfig
+		}
+	}
+	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.Context}).ClientConfig()
+	switch {
+	// What the library says of these asks for a variable that xpkg does not read.
+	case clientcmd.IsEmptyConfig(err) && nowhere:
+		return nil, ErrKubeconfig.New(nil, "there is no kubeconfig, and no control plane runs on this machine")
+	case clientcmd.IsEmptyConfig(err):
+		return nil, ErrKubeconfig.New(nil, "the kubeconfig names no cluster")
+	case err != nil:
+		return nil, ErrKubeconfig.New(err, "cannot tell which cluster to use")
+	}
+	cfg.QPS = -1
+	cfg.WarningHandler = rest.NoWarnings{}
+	return cfg, nil
+}
+
+// checkVariable fails if KUBECONFIG is set and none of its files exists: the user means
+// a certain cluster, and no command may work on another one. As kubectl does, it accepts
+// a list of which some files are missing.
+func (f ClusterFlags) checkVariable(files []string) error {
+	named := os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
+	if f.Kubeconfig != "" || named == "" || anyExists(files) {
+		return nil
+	}
+	do := "Correct KUBECONFIG, or run `unset KUBECONFIG` to use ~/.kube/config or the control plane of this machine."
+	if state, err := up.Status(up.DefaultDataDir()); err == nil && state.Ready {
+		do = fmt.Sprintf("Correct KUBECONFIG. To use the control plane of this machine, run `export KUBECONFIG=%s`.", wording.ShellWord(state.State.Kubeconfig))
+	}
+	if files = slices.DeleteFunc(slices.Clone(files), func(f string) bool { return f == "" }); len(files) > 1 {
+		return ErrKubeconfig.New(nil, "KUBECONFIG names %s, and none of them exists", strings.Join(files, " and ")).WithDo("%s", do)
+	}
+	return ErrKubeconfig.New(nil, "KUBECONFIG names %s, which does not exist", named).WithDo("%s", do)
+}
+
+func anyExists(files []string) bool {
+	for _, f := range files {
+		if _, err := os.Stat(f); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Client makes a client that knows the kinds of packages without asking the
+// cluster, so that a command costs no discovery.
+func (f ClusterFlags) Client() (client.Client, error) {
+	cfg, err := f.Config()
+	if err != nil {
+		return nil, err
+	}
+	scheme, err := apis.NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	mapper := meta.NewDefaultRESTMapper(nil)
+	for gvk := range scheme.AllKnownTypes() {
+		if gvk.Group == v1.Group {
+			mapper.Add(gvk, meta.RESTScopeRoot)
+		}
+	}
+	// Pull secrets, the ceiling over permissions and the Deployment of Crossplane are
+	// read for plans.
+	if err := errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme)); err != nil {
+		return nil, err
+	}
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("ConfigMap"), meta.RESTScopeNamespace)
+	mapper.Add(appsv1.SchemeGroupVersion.WithKind("Deployment"), meta.RESTScopeNamespace)
+	httpClient, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return nil, ErrKubeconfig.New(err, "cannot use the kubeconfig")
+	}
+	return client.New(cfg, client.Options{Scheme: scheme, Mapper: mapper, HTTPClient: httpClient})
+}

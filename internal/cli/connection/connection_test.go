@@ -1,0 +1,62 @@
+package connection
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
+
+// Somebody without any cluster is not sent after a variable that xpkg does not read.
+func TestNoCluster(t *testing.T) {
+	t.Setenv("KUBECONFIG", "")
+	home := clientcmd.RecommendedHomeFile
+	clientcmd.RecommendedHomeFile = filepath.Join(t.TempDir(), "none")
+	t.Cleanup(func() { clientcmd.RecommendedHomeFile = home })
+	t.Setenv("XDG_DATA_HOME", t.TempDir())
+	for file, want := range map[string]string{
+		"":          "there is no kubeconfig, and no control plane runs on this machine",
+		"/dev/null": "the kubeconfig names no cluster",
+	} {
+		_, err := ClusterFlags{Kubeconfig: file}.Config()
+		if !errors.Is(err, ErrKubeconfig) || !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%q: %v", file, err)
+		}
+	}
+}
+
+// A command never works on another cluster than the one that KUBECONFIG names.
+func TestKubeconfigOfAMissingFileIsAnError(t *testing.T) {
+	t.Setenv("XDG_DATA_HOME", t.TempDir())
+	dir := t.TempDir()
+	present, missing, other := filepath.Join(dir, "present"), filepath.Join(dir, "missing"), filepath.Join(dir, "other")
+	config := "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c}}]\n" +
+		"clusters: [{name: c, cluster: {server: http://127.0.0.1:1}}]\n"
+	if err := os.WriteFile(present, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	list := string(filepath.ListSeparator)
+	for variable, want := range map[string]string{
+		missing:                  "KUBECONFIG names " + missing + ", which does not exist",
+		missing + list + other:   "KUBECONFIG names " + missing + " and " + other + ", and none of them exists",
+		missing + list + present: "",
+		list + present:           "",
+	} {
+		t.Setenv("KUBECONFIG", variable)
+		_, err := ClusterFlags{}.Config()
+		switch {
+		case want == "" && err != nil:
+			t.Errorf("%s: %v", variable, err)
+		case want != "" && (!errors.Is(err, ErrKubeconfig) || err.Error() != want || !strings.Contains(errcode.From(err).Do, "unset KUBECONFIG")):
+			t.Errorf("%s: got %v, want %s", variable, err, want)
+		}
+		if _, err := (ClusterFlags{Kubeconfig: present}).Config(); err != nil {
+			t.Errorf("%s: the flag does not take precedence: %v", variable, err)
+		}
+	}
+}

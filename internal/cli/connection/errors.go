@@ -1,0 +1,67 @@
+package connection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
+
+// Failures of talking to a cluster.
+var (
+	ErrKubeconfig = errcode.Code{
+		Name: "Kubeconfig", Class: errcode.Usage,
+		Cause: "There is no kubeconfig, or it does not name a cluster that can be used.",
+		Fix:   "Name one with --kubeconfig or KUBECONFIG, or start a control plane on this machine with `xpkg up`.",
+	}
+	ErrCluster = errcode.Code{
+		Name: "ClusterUnavailable", Class: errcode.Unavailable,
+		Cause: "The cluster of the kubeconfig does not answer.",
+		Fix:   "Check that the cluster runs and that the kubeconfig and its context are the right ones.",
+	}
+	ErrNoPackageAPI = errcode.Code{
+		Name: "NoPackageAPI", Class: errcode.NotFound,
+		Cause: "The cluster does not serve pkg.crossplane.io: no package manager runs in it.",
+		Fix:   "Start one with `xpkg manager --kubeconfig FILE`, or use a control plane of `xpkg up`.",
+	}
+)
+
+// Classify turns an error of the client into a failure.
+func Classify(err error, what string, args ...any) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, context.Canceled):
+		return err
+	case meta.IsNoMatchError(err), IsNotServed(err):
+		return ErrNoPackageAPI.New(err, what, args...)
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		return apply.ErrForbidden.New(err, what, args...)
+	case apierrors.IsInvalid(err):
+		return ErrRefusedByServer.New(err, what, args...)
+	}
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		return fmt.Errorf(what+": %w", append(args, err)...)
+	}
+	return ErrCluster.New(err, what, args...)
+}
+
+// ErrRefusedByServer is the failure of an object that the API server refuses.
+var ErrRefusedByServer = errcode.Code{
+	Name: "InvalidObject", Class: errcode.Invalid,
+	Cause: "The API server refused the object that the command made.",
+	Fix:   "Correct what the message names.",
+}
+
+// IsNotServed tells the 404 of an unknown path from that of an unknown object.
+func IsNotServed(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && apierrors.IsNotFound(err) &&
+		(status.Status().Details == nil || status.Status().Details.Name == "")
+}

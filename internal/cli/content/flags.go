@@ -1,0 +1,12 @@
+package content
+
+import (
+	"github.com/xpkg-dev/xpkg/internal/cli/flags"
+)
+
+// ContentFlags say how packages are read through the package cache.
+type ContentFlags struct {
+	flags.CacheFlags
+	Insecure []string `placeholder:"HOST" help:"Registry to speak to in plain HTTP, without TLS. Registries on this machine are spoken to that way anyhow."`
+	CAFile   []string `name:"ca-file" placeholder:"HOST=FILE" help:"Certificate authorities (PEM) to trust for a registry in place of the system's."`
+}

@@ -1,0 +1,96 @@
+// Package content reads packages through the package cache of this machine.
+package content
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/xpkg-dev/xpkg/internal/cache"
+	"github.com/xpkg-dev/xpkg/internal/cli/flags"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// planCacheLimit is what the package cache may have when a plan adds to it: as much
+// as a package manager allows that nobody tells otherwise.
+const planCacheLimit = 10 << 30
+
+// LazySource gives packages, and opens the package cache with the first question:
+// a plan that needs no content needs no cache either.
+type LazySource struct {
+	mu    sync.Mutex
+	Flags ContentFlags
+	// patience bounds how long a registry can make a request wait; what plans have
+	// when it is zero.
+	Patience time.Duration
+	cache    *cache.Cache
+	source   *fetch.Source
+}
+
+func (s *LazySource) Open() (*fetch.Source, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.source != nil {
+		return s.source, nil
+	}
+	registries, err := flags.RegistryFlags{Insecure: s.Flags.Insecure, CAFile: s.Flags.CAFile}.Options(oci.Limits{}, nil)
+	if err != nil {
+		return nil, err
+	}
+	registries.MaxRetryAfter = s.Patience
+	if s.cache, err = s.Flags.CacheFlags.Open(planCacheLimit); err != nil {
+		return nil, err
+	}
+	s.source = fetch.NewSource(fetch.Options{Remote: registries, Store: s.cache.Store(), Names: s.cache})
+	return s.source, nil
+}
+
+// withSource asks the source, which is opened for that where it is not open.
+func withSource[T any](s *LazySource, question func(*fetch.Source) (T, error)) (answer T, err error) {
+	source, err := s.Open()
+	if err != nil {
+		return answer, err
+	}
+	return question(source)
+}
+
+// Named implements preview.Source.
+func (s *LazySource) Named(ctx context.Context, name string) (oci.Digest, error) {
+	return withSource(s, func(c *fetch.Source) (oci.Digest, error) { return c.Named(ctx, name) })
+}
+
+// Resolve implements preview.Source.
+func (s *LazySource) Resolve(ctx context.Context, o fetch.Origin, maxAge time.Duration) (oci.Digest, error) {
+	return withSource(s, func(c *fetch.Source) (oci.Digest, error) { return c.Resolve(ctx, o, maxAge) })
+}
+
+// Read implements preview.Source.
+func (s *LazySource) Read(ctx context.Context, o fetch.Origin, d oci.Digest, pull bool) (*xpkg.Package, error) {
+	return withSource(s, func(c *fetch.Source) (*xpkg.Package, error) { return c.Read(ctx, o, d, pull) })
+}
+
+// Tags implements resolve.Registry.
+func (s *LazySource) Tags(ctx context.Context, o fetch.Origin) (fetch.TagList, error) {
+	return withSource(s, func(c *fetch.Source) (fetch.TagList, error) { return c.Tags(ctx, o) })
+}
+
+// Describe implements resolve.Registry.
+func (s *LazySource) Describe(ctx context.Context, o fetch.Origin, d oci.Digest) (fetch.Description, error) {
+	return withSource(s, func(c *fetch.Source) (fetch.Description, error) { return c.Describe(ctx, o, d) })
+}
+
+// Prove implements resolve.Registry.
+func (s *LazySource) Prove(ctx context.Context, o fetch.Origin, d oci.Digest) (fetch.Description, error) {
+	return withSource(s, func(c *fetch.Source) (fetch.Description, error) { return c.Prove(ctx, o, d) })
+}
+
+// Close closes what was opened.
+func (s *LazySource) Close() error {
+	if s.source == nil {
+		return nil
+	}
+	s.source.Close()
+	return s.cache.Close()
+}

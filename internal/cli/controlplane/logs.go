@@ -1,0 +1,171 @@
+package controlplane
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/cli/flags"
+	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox"
+	"github.com/xpkg-dev/xpkg/internal/up"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
+
+// Failures of reading the log of a program.
+var (
+	ErrLogsElsewhere = errcode.Code{
+		Name: "LogsElsewhere", Class: errcode.Unsupported,
+		Cause: "The program of the package does not run as a process of this machine, so its log is not here.",
+		Fix:   "Ask whoever runs the program for its log; in a cluster that is kubectl logs.",
+	}
+	ErrNoLogs = errcode.Code{
+		Name: "NoLogs", Class: errcode.NotFound,
+		Cause: "The package has no program, or its program has not been started yet.",
+		Fix:   "See whether the package is installed and healthy with `xpkg list`.",
+	}
+)
+
+// programsDir is where the control plane of this machine runs the programs of
+// packages.
+func programsDir(dataDir string) string { return filepath.Join(dataDir, "runtime") }
+
+type LogsCmd struct {
+	connection.ClusterFlags
+	flags.DataDirFlag
+	Name      string `arg:"" placeholder:"[KIND/]NAME" help:"Name of a package, such as hello or provider/hello, or of one of its revisions."`
+	Follow    bool   `short:"f" help:"Go on until Ctrl-C."`
+	Tail      int    `default:"-1" placeholder:"N" help:"Start with the last N lines. Default is all that there are."`
+	Namespace string `default:"crossplane-system" help:"Namespace where a cluster runs the programs of packages."`
+}
+
+// Run prints the log of a package's program.
+func (c *LogsCmd) Run(env *terminal.Env) error {
+	log, err := c.open(env.Context)
+	if err != nil {
+		return err
+	}
+	if terminal.IsTerminal(env.Stdout) {
+		err = CopyText(env.Stdout, log)
+	} else {
+		_, err = io.Copy(env.Stdout, log)
+	}
+	return errors.Join(err, log.Close())
+}
+
+// open finds the log: that of a revision which ran here, also when it was replaced or
+// nothing runs at all, and otherwise that of the package's program.
+func (c *LogsCmd) open(ctx context.Context) (io.ReadCloser, error) {
+	dir, err := c.Dir()
+	if err != nil {
+		return nil, err
+	}
+	log, err := sandbox.OpenLog(ctx, programsDir(dir), c.Name, c.Follow, c.Tail)
+	if err == nil || !errors.Is(err, sandbox.ErrNoProgramLog) {
+		return log, err
+	}
+	revision, err := c.revision(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !c.isLocal(dir) {
+		return nil, c.elsewhere(revision)
+	}
+	log, err = sandbox.OpenLog(ctx, programsDir(dir), revision, c.Follow, c.Tail)
+	if errors.Is(err, sandbox.ErrNoProgramLog) {
+		return nil, ErrNoLogs.New(err, "there is no log of %s", c.Name)
+	}
+	return log, err
+}
+
+// revision asks the cluster for the revision of the package whose program runs: the one
+// that was activated, which is not the newest after a rollback, or before a person has
+// activated that; and while that waits for rights, the one that was healthy last.
+func (c *LogsCmd) revision(ctx context.Context) (string, error) {
+	_, all, err := inventory.Read(ctx, c.ClusterFlags, inventory.LoadPackages)
+	if err != nil {
+		return "", err
+	}
+	pkg, err := all.Find(c.Name)
+	if err != nil {
+		return "", err
+	}
+	status := pkg.PackageStatus()
+	revision := cmp.Or(status.LastHealthyRevision, status.CurrentRevision)
+	if a := status.Activation; a != nil {
+		revision = a.Revision
+	}
+	switch {
+	case pkg.PackageKind() == v1.ConfigurationKind:
+		return "", ErrNoLogs.New(nil, "%s is a Configuration, which has no program", c.Name)
+	case revision == "":
+		return "", ErrNoLogs.New(nil, "%s has no revision yet", c.Name)
+	}
+	return revision, nil
+}
+
+// isLocal says whether the cluster is the control plane of the data directory. A
+// directory that holds none is that of no cluster.
+func (c *LogsCmd) isLocal(dir string) bool {
+	cfg, err := c.Config()
+	if err != nil {
+		return false
+	}
+	report, err := up.Status(dir)
+	return err == nil && report.Ready && strings.TrimSuffix(cfg.Host, "/") == strings.TrimSuffix(report.State.Server, "/")
+}
+
+// elsewhere says what to type instead.
+func (c *LogsCmd) elsewhere(revision string) error {
+	words := []string{"kubectl", "logs", "deployment/" + revision, "--namespace", wording.ShellWord(c.Namespace), "--container", "package-runtime"}
+	if c.Kubeconfig != "" {
+		words = append(words, "--kubeconfig", wording.ShellWord(c.Kubeconfig))
+	}
+	if c.Context != "" {
+		words = append(words, "--context", wording.ShellWord(c.Context))
+	}
+	if c.Follow {
+		words = append(words, "--follow")
+	}
+	if c.Tail >= 0 {
+		words = append(words, fmt.Sprintf("--tail=%d", c.Tail))
+	}
+	return ErrLogsElsewhere.New(nil, "the program of %s runs in its cluster and not on this machine", c.Name).
+		WithDo("Run `%s`.", strings.Join(words, " "))
+}
+
+// CopyText copies lines to a terminal, and makes harmless what a program may have
+// put into them.
+func CopyText(w io.Writer, r io.Reader) error {
+	lines := bufio.NewReader(r)
+	for {
+		line, err := lines.ReadString('\n')
+		if _, err := io.WriteString(w, harmless(line)); err != nil {
+			return err
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// harmless is safe for lines in columns: tabs stay.
+func harmless(line string) string {
+	columns := strings.Split(line, "\t")
+	for i, column := range columns {
+		columns[i] = terminal.Safe(column)
+	}
+	return strings.Join(columns, "\t")
+}

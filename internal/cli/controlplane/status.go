@@ -1,0 +1,73 @@
+package controlplane
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/flags"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/up"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
+
+type StatusCmd struct {
+	flags.DataDirFlag
+	terminal.OutputFlag
+}
+
+// Run shows a control plane. It fails when none runs, or when a part of it does
+// not answer, so that scripts can ask.
+func (c *StatusCmd) Run(env *terminal.Env) error {
+	dir, err := c.Dir()
+	if err != nil {
+		return err
+	}
+	report, err := up.Examine(env.Context, dir)
+	if err != nil {
+		return err
+	}
+	if err := c.Print(env.Stdout, report, func(w io.Writer) error { return writeReport(w, report) }); err != nil {
+		return err
+	}
+	if !report.Running {
+		return terminal.ExitCode(errcode.NotFound.Exit)
+	}
+	for _, check := range report.Checks {
+		if !check.Healthy {
+			return terminal.ExitCode(errcode.Unhealthy.Exit)
+		}
+	}
+	return nil
+}
+
+func writeReport(w io.Writer, r up.Report) error {
+	if !r.Running {
+		_, err := fmt.Fprintf(w, "No control plane runs in %s. Start one with `xpkg up`.\n", r.DataDir)
+		return err
+	}
+	fmt.Fprintf(w, "Running since %s, process %d, data in %s\n\n", terminal.Age(r.State.Started, time.Now()), r.PID, r.DataDir)
+	var rows [][]string
+	for _, check := range r.Checks {
+		state := "healthy"
+		if !check.Healthy {
+			state = "unhealthy: " + check.Error
+		}
+		rows = append(rows, []string{check.Name, check.Address, state, check.Took.Round(time.Millisecond).String()})
+	}
+	if err := terminal.WriteTable(w, []string{"PART", "ADDRESS", "STATE", "ANSWERED IN"}, rows); err != nil {
+		return err
+	}
+	if r.Ready {
+		fmt.Fprintf(w, "\nPushes to %s need a token, which xpkg finds in the data directory. For docker, crane or skopeo:\n  %s\n",
+			r.State.Registry, up.LoginCommand(r.State))
+	}
+	fmt.Fprintln(w)
+	rows = nil
+	for _, folder := range slices.Sorted(maps.Keys(r.Sizes)) {
+		rows = append(rows, []string{folder, terminal.Size(r.Sizes[folder])})
+	}
+	return terminal.WriteTable(w, []string{"FOLDER", "SIZE"}, rows)
+}

@@ -1,0 +1,160 @@
+// Package controlplane contains the commands of the control plane on this machine: up, down,
+// status and logs.
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/flags"
+	"github.com/xpkg-dev/xpkg/internal/cli/manager"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/controller"
+	programs "github.com/xpkg-dev/xpkg/internal/runtime"
+	"github.com/xpkg-dev/xpkg/internal/up"
+	"github.com/xpkg-dev/xpkg/internal/version"
+	"github.com/xpkg-dev/xpkg/internal/webhooks"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+)
+
+type UpCmd struct {
+	flags.DataDirFlag
+	flags.CacheLimitFlag
+	manager.PermissionFlags
+	manager.DependencyFlags
+	Port           *int          `placeholder:"PORT" help:"Port of the API server; 0 picks a free one. Default is the port of the last start, or 16443."`
+	RegistryPort   *int          `placeholder:"PORT" help:"Port of the registry; 0 picks a free one. Default is the port of the last start, or 15000."`
+	StartTimeout   time.Duration `default:"3m" help:"Time until the control plane must be ready."`
+	CRDOpenAPI     bool          `name:"crd-openapi" help:"Publish the schemas of custom resources for kubectl explain, which costs memory."`
+	PackageRuntime string        `placeholder:"RUNTIME" help:"Who runs the programs of packages: Process, External or None, or pairs such as Provider=Process;Function=External. Default is Process on Linux, and External elsewhere."`
+	MaxUploadSize  flags.Amount  `default:"4GiB" placeholder:"N" help:"Largest blob that the registry accepts."`
+	Detach         bool          `short:"d" help:"Run in the background, and return when it is ready."`
+}
+
+// Run starts a control plane.
+func (c *UpCmd) Run(env *terminal.Env) error {
+	dir, err := c.Dir()
+	if err != nil {
+		return err
+	}
+	choice, err := manager.ParseRuntimeChoice(c.PackageRuntime, manager.LocalRuntime())
+	if err != nil {
+		return err
+	}
+	if c.Detach {
+		return c.detach(env, dir)
+	}
+	progress := terminal.NewProgress(env.Stderr)
+	defer progress.End()
+	return up.Run(env.Context, up.Options{
+		Dir: dir, Port: portOrLast(c.Port), RegistryPort: portOrLast(c.RegistryPort), StartTimeout: c.StartTimeout, MaxUpload: int64(c.MaxUploadSize), CRDOpenAPI: c.CRDOpenAPI, Version: version.Version,
+		Unblock: webhooks.Unblock,
+		Manager: localManager(progress, c, programsDir(dir), choice),
+		Progress: func(e up.Event) {
+			c.reportEvent(env, progress, e)
+		},
+	})
+}
+
+// portOrLast returns the port of a flag, or up.LastPort without the flag.
+func portOrLast(flag *int) int {
+	if flag == nil {
+		return up.LastPort
+	}
+	return *flag
+}
+
+// localManager is the package manager of a control plane on this machine. What
+// it has to say goes above the progress, as lines of their own.
+func localManager(progress *terminal.Progress, c *UpCmd, programsDir string, choice programs.Choice) up.Manager {
+	return func(ctx context.Context, e up.Env) error {
+		return manager.RunManager(ctx, manager.ManagerOptions{
+			Config: e.Config, CacheDir: filepath.Join(e.CacheDir, flags.PackagesDir), CacheLimit: c.CacheLimit, ProgramsDir: programsDir,
+			Dependencies: c.DependencyFlags,
+			Log:          slog.New(slog.NewTextHandler(progress, nil)),
+			Options:      controller.Options{Ready: e.Ready, MakeNamespace: true, Runtimes: choice, Permissions: c.Permissions()},
+		})
+	}
+}
+
+// detach runs the same command in the background.
+func (c *UpCmd) detach(env *terminal.Env, dir string) error {
+	progress := terminal.NewProgress(env.Stderr)
+	progress.Set("starting a control plane in the background")
+	var args []string
+	for _, a := range env.Args {
+		if a != "--detach" && a != "-d" {
+			args = append(args, a)
+		}
+	}
+	state, err := up.Detach(env.Context, dir, args)
+	progress.End()
+	if err != nil {
+		return err
+	}
+	printReady(env.Stdout, state, "")
+	return nil
+}
+
+// reportEvent shows one step of the start.
+func (c *UpCmd) reportEvent(env *terminal.Env, progress *terminal.Progress, e up.Event) {
+	switch {
+	case e.Err != nil:
+		progress.End()
+		fmt.Fprintf(env.Stderr, "the package manager ended and is started again: %s\n", terminal.Safe(e.Err.Error()))
+	case e.Warning != "":
+		progress.End()
+		fmt.Fprintf(env.Stderr, "warning: %s\n", terminal.Safe(e.Warning))
+	case e.Stage == up.StageReady && e.State != nil:
+		progress.End()
+		printReady(env.Stdout, *e.State, fmt.Sprintf(" after %s", e.Took.Round(100*time.Millisecond)))
+		fmt.Fprintln(env.Stdout, "\nPress Ctrl-C to stop it.")
+	case e.Stage == up.StageStopping && !e.Done:
+		progress.Set("stopping")
+	case e.Stage == up.StageStopping:
+		progress.End()
+	case !e.Done:
+		progress.Set("starting the %s", e.Stage)
+	}
+}
+
+// printReady says what runs where, and what to type next.
+func printReady(w io.Writer, s up.State, after string) {
+	fmt.Fprintf(w, `The control plane is ready%s.
+
+  API server   %s (Kubernetes %s)
+  registry     %s
+  kubeconfig   %s
+  data         %s
+
+Next:
+  export KUBECONFIG=%s
+  xpkg build -f FOLDER --embed-runtime-image IMAGE -o my.xpkg
+  xpkg push -f my.xpkg %s/my/package:v0.1.0
+  xpkg install provider %s/my/package:v0.1.0 --wait 2m
+
+Pushes to the registry need a token, which xpkg finds in the data directory. For docker, crane or skopeo:
+  %s
+`, after, s.Server, s.Kubernetes, s.Registry, s.Kubeconfig, s.DataDir, wording.ShellWord(s.Kubeconfig), s.Registry, s.Registry, up.LoginCommand(s))
+}
+
+type DownCmd struct {
+	flags.DataDirFlag
+}
+
+// Run stops the control plane of a data directory.
+func (c *DownCmd) Run(env *terminal.Env) error {
+	dir, err := c.Dir()
+	if err != nil {
+		return err
+	}
+	if err := up.Stop(env.Context, dir); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(env.Stdout, "The control plane is stopped. Its data stays in %s.\n", dir)
+	return err
+}

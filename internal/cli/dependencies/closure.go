@@ -1,0 +1,31 @@
+package dependencies
+
+import (
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/resolver"
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+)
+
+// ClosureFlags name a closure that is not that of a cluster.
+type ClosureFlags struct {
+	Lock string `placeholder:"FILE" help:"Look at this lock file in place of the cluster."`
+	resolverFlags
+}
+
+// of gives a closure: of the lock file, or of what is resolved now.
+func (f ClosureFlags) of(env *terminal.Env, what []string) (_ lockfile.File, err error) {
+	if f.Lock != "" {
+		return readLock(env, f.Lock)
+	}
+	roots, err := RootArgs{what}.roots(f.DefaultRegistry)
+	if err != nil {
+		return lockfile.File{}, err
+	}
+	r, err := f.open(nil)
+	if err != nil {
+		return lockfile.File{}, err
+	}
+	defer terminal.Close(&err, r)
+	got, err := r.resolve(env, resolver.Request{Roots: roots})
+	return got.File, err
+}

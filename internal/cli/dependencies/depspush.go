@@ -1,0 +1,150 @@
+package dependencies
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/bootstrap"
+	"github.com/xpkg-dev/xpkg/internal/cli/flags"
+	"github.com/xpkg-dev/xpkg/internal/cli/location"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+)
+
+type depsPushCmd struct {
+	Layout string `arg:"" help:"Folder that xpkg deps vendor has written."`
+	To     string `arg:"" name:"prefix" help:"Where to push it: REGISTRY or REGISTRY/PREFIX. Below it each package keeps its whole name: xpkg.crossplane.io/a/b becomes REGISTRY/PREFIX/xpkg.crossplane.io/a/b."`
+	flags.RegistryFlags
+	flags.DataDirFlag
+	Output string `short:"o" enum:",yaml,json" default:"" placeholder:"json" help:"Print the ImageConfigs as JSON instead of YAML."`
+}
+
+// Run pushes every package of a folder. No digest changes.
+func (c *depsPushCmd) Run(env *terminal.Env) error {
+	from, err := archive.OpenCollection(strings.TrimPrefix(c.Layout, location.LayoutPrefix), oci.Limits{})
+	if err != nil {
+		return err
+	}
+	all := from.References()
+	if len(all) == 0 {
+		return archive.ErrNotAnArchive.New(nil, "there are no packages in %s", c.Layout)
+	}
+	target, err := parsePrefix(c.To)
+	if err != nil {
+		return err
+	}
+	c.Keychain = c.WriteKeychain()
+	opts, err := c.Options(oci.Limits{}, nil, strings.SplitN(target, "/", 2)[0])
+	if err != nil {
+		return err
+	}
+	opts.Warn = func(registry, message string) {
+		fmt.Fprintf(env.Stderr, "warning from registry %s: %s\n", registry, terminal.Safe(message))
+	}
+	remote := remote.New(opts)
+	defer remote.Close()
+	pushed, err := pushAll(env, remote, from, all, target)
+	if err != nil {
+		return err
+	}
+	for _, ref := range pushed {
+		fmt.Fprintf(env.Stderr, "pushed %s\n", terminal.Safe(ref.String()))
+	}
+	configs, err := rewriteConfigs(all, target)
+	if err != nil {
+		return err
+	}
+	return terminal.PrintManifests(env.Stdout, c.Output, configs)
+}
+
+// parsePrefix gives the one spelling of a registry, or of a prefix within one.
+func parsePrefix(s string) (string, error) {
+	const any = "/any"
+	ref, err := oci.ParseReference(strings.TrimSuffix(s, "/")+any, oci.ParseOptions{AllowUntagged: true})
+	if err != nil || ref.Tag != "" || !ref.Digest.IsZero() {
+		return "", terminal.ErrUsage.New(err, "%q is neither REGISTRY nor REGISTRY/PREFIX", s)
+	}
+	return strings.TrimSuffix(ref.Name(), any), nil
+}
+
+func pushAll(env *terminal.Env, remote *remote.Client, from *archive.Collection, all []oci.Reference, target string) ([]oci.Reference, error) {
+	p := terminal.StartTask(env.Stderr, "pushing %s", wording.Count(len(all), "package"))
+	defer p.End()
+	group, ctx := errgroup.WithContext(env.Context)
+	group.SetLimit(copiesAtOnce)
+	pushed := make([]oci.Reference, len(all))
+	for i, ref := range all {
+		group.Go(func() (err error) {
+			pushed[i], err = pushOne(ctx, remote, from, ref, target)
+			return err
+		})
+	}
+	return pushed, group.Wait()
+}
+
+func pushOne(ctx context.Context, remote *remote.Client, from *archive.Collection, ref oci.Reference, target string) (_ oci.Reference, err error) {
+	to, err := relocated(ref, target)
+	if err != nil {
+		return oci.Reference{}, err
+	}
+	a, err := from.Artifact(ref)
+	if err != nil {
+		return oci.Reference{}, err
+	}
+	defer terminal.Close(&err, a)
+	_, err = remote.Push(ctx, to, a)
+	return to, err
+}
+
+// relocated is where a package is below a prefix. Its registry is part of the name
+// there, so that packages of two registries never get into each other's way.
+func relocated(ref oci.Reference, target string) (oci.Reference, error) {
+	name := underRegistry(ref.Registry, target) + strings.TrimPrefix(ref.String(), ref.Registry)
+	return oci.ParseReference(name, oci.ParseOptions{})
+}
+
+// underRegistry is what takes the place of a registry. A port is not part of what a
+// repository may be called.
+func underRegistry(registry, target string) string {
+	label := registry
+	if strings.ContainsAny(label, ":[]") {
+		label = strings.Trim(strings.NewReplacer(":", "-", "[", "", "]", "").Replace(label), "-")
+	}
+	return target + "/" + label
+}
+
+// rewriteConfigs are the ImageConfigs that make a cluster pull packages from a prefix, one
+// for each registry.
+func rewriteConfigs(all []oci.Reference, target string) ([]map[string]any, error) {
+	registries := map[string]bool{}
+	for _, ref := range all {
+		registries[ref.Registry] = true
+	}
+	var out []map[string]any
+	for _, registry := range slices.Sorted(maps.Keys(registries)) {
+		plain, err := bootstrap.Plain(&v1beta1.ImageConfig{
+			TypeMeta:   metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "ImageConfig"},
+			ObjectMeta: metav1.ObjectMeta{Name: "vendored-" + cmp.Or(oci.ToDNSLabel(registry), "packages")},
+			Spec: v1beta1.ImageConfigSpec{
+				MatchImages:  []v1beta1.ImageMatch{{Type: v1beta1.Prefix, Prefix: registry}},
+				RewriteImage: &v1beta1.ImageRewrite{Prefix: underRegistry(registry, target)},
+			},
+		})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, plain)
+	}
+	return out, nil
+}

@@ -1,0 +1,150 @@
+package dependencies
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/location"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/resolver"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// vendoredLock is the lock file within a folder of packages.
+const vendoredLock = "xpkg.lock"
+
+// copiesAtOnce bounds how many packages are copied at the same time.
+const copiesAtOnce = 4
+
+type depsVendorCmd struct {
+	RootArgs
+	Lock string `placeholder:"FILE" help:"Collect exactly what this lock file has."`
+	To   string `required:"" placeholder:"DIR" help:"Folder of the OCI layout. What is in it already is not read again."`
+	resolverFlags
+}
+
+// Run collects a closure.
+func (c *depsVendorCmd) Run(env *terminal.Env) (err error) {
+	dir := strings.TrimPrefix(c.To, location.LayoutPrefix)
+	into, err := archive.OpenCollection(dir, oci.Limits{})
+	if err != nil {
+		return err
+	}
+	r, err := c.resolverFlags.open(nil)
+	if err != nil {
+		return err
+	}
+	defer terminal.Close(&err, r)
+	f, err := c.closure(env, r)
+	if err != nil {
+		return err
+	}
+	if err := collect(env, r, into, f.Packages); err != nil {
+		return err
+	}
+	if err := into.Seal(); err != nil {
+		return err
+	}
+	if err := writeLock(env, filepath.Join(dir, vendoredLock), f); err != nil {
+		return err
+	}
+	for _, p := range f.Packages {
+		fmt.Fprintln(env.Stdout, terminal.Safe(p.Reference().String()))
+	}
+	return nil
+}
+
+// closure is what the lock file has, or what is found now.
+func (c *depsVendorCmd) closure(env *terminal.Env, r *rootResolver) (lockfile.File, error) {
+	if c.Lock != "" {
+		if len(c.What) > 0 {
+			return lockfile.File{}, terminal.ErrUsage.New(nil, "both a lock file and something else is to be collected").WithDo("Leave one of them out.")
+		}
+		return ReadClosure(env, c.Lock)
+	}
+	roots, err := c.roots(c.DefaultRegistry)
+	if err != nil {
+		return lockfile.File{}, err
+	}
+	if roots == nil {
+		return lockfile.File{}, terminal.ErrUsage.New(nil, "nothing to collect is named, and this folder is no package").WithDo("Name a package, a folder with a crossplane.yaml, or a lock file with --lock.")
+	}
+	got, err := r.resolve(env, resolver.Request{Roots: roots})
+	return got.File, err
+}
+
+// collect copies packages, a few at the same time.
+func collect(env *terminal.Env, r *rootResolver, into *archive.Collection, packages []lockfile.Package) error {
+	p := terminal.StartTask(env.Stderr, "collecting %s", wording.Count(len(packages), "package"))
+	defer p.End()
+	group, ctx := errgroup.WithContext(env.Context)
+	group.SetLimit(copiesAtOnce)
+	images := make([]string, len(packages))
+	for i, pkg := range packages {
+		group.Go(func() error {
+			meta, err := r.collect(ctx, into, pkg)
+			images[i] = meta.ControllerImage
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	p.End()
+	for i, image := range images {
+		if image != "" {
+			fmt.Fprintf(env.Stderr, "note: %s runs the image %s, which is not part of it: copy it with xpkg copy\n", terminal.Safe(packages[i].Repository), terminal.Safe(image))
+		}
+	}
+	return nil
+}
+
+// collect copies one package, and verifies its tag and its metadata against the lock file.
+func (r *rootResolver) collect(ctx context.Context, into *archive.Collection, p lockfile.Package) (xpkg.Meta, error) {
+	if err := r.checkTag(ctx, p); err != nil {
+		return xpkg.Meta{}, err
+	}
+	ref := p.Reference()
+	o, err := r.Locate(ctx, ref)
+	if err != nil {
+		return xpkg.Meta{}, err
+	}
+	from, err := r.content.Artifact(ctx, o, p.Digest)
+	if err != nil {
+		return xpkg.Meta{}, err
+	}
+	if err := into.Add(ctx, ref, from); err != nil {
+		return xpkg.Meta{}, err
+	}
+	return checkCollected(ctx, into, p)
+}
+
+// checkCollected reads a package where it was copied to.
+func checkCollected(ctx context.Context, into *archive.Collection, p lockfile.Package) (_ xpkg.Meta, err error) {
+	a, err := into.Artifact(p.Reference())
+	if err != nil {
+		return xpkg.Meta{}, err
+	}
+	defer terminal.Close(&err, a)
+	m, err := oci.FindManifest(ctx, a, oci.Platform{}, oci.Limits{})
+	if err != nil {
+		return xpkg.Meta{}, err
+	}
+	stream, err := oci.PackageYAML(ctx, a, m, oci.Limits{})
+	if err != nil {
+		return xpkg.Meta{}, err
+	}
+	meta, err := xpkg.ReadMeta(stream, xpkg.ReadOptions{File: p.Reference().String()})
+	if err != nil {
+		return xpkg.Meta{}, err
+	}
+	return meta, p.Matches(meta.Kind, meta.Dependencies())
+}

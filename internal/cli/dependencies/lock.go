@@ -1,0 +1,173 @@
+package dependencies
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
+	"github.com/xpkg-dev/xpkg/internal/spelling"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+)
+
+// Failures of lock files on the disk.
+var (
+	ErrLockNotFound = errcode.Code{
+		Name: "LockNotFound", Class: errcode.NotFound,
+		Cause: "The lock file that was named does not exist or cannot be read.",
+		Fix:   "Write it with xpkg resolve --lock FILE.",
+	}
+	ErrLockWrite = errcode.Code{
+		Name: "LockWrite", Class: errcode.Usage,
+		Cause: "The lock file cannot be written.",
+		Fix:   "Name a file in a folder that exists and that you may write to.",
+	}
+	ErrNotLocked = errcode.Code{
+		Name: "NotLocked", Class: errcode.NotFound,
+		Cause: "The package that was named is not among those of the closure, or several are called so.",
+		Fix:   "Name the whole repository; xpkg tree shows what there is.",
+	}
+)
+
+// readLock reads a lock file, from standard input if its name is "-". Without a name the
+// result is empty.
+func readLock(env *terminal.Env, file string) (lockfile.File, error) {
+	var raw []byte
+	var err error
+	switch file {
+	case "":
+		return lockfile.File{}, nil
+	case "-":
+		raw, err = io.ReadAll(env.Stdin)
+	default:
+		raw, err = os.ReadFile(file)
+	}
+	if err != nil {
+		return lockfile.File{}, ErrLockNotFound.New(err, "cannot read the lock file")
+	}
+	return parseLock(file, raw)
+}
+
+// readPreviousLock reads the lock file that the command is going to replace. The result
+// is empty if there is no such file, or if file names standard output or a device.
+func readPreviousLock(file string) (lockfile.File, error) {
+	info, err := os.Stat(file)
+	switch {
+	case file == "" || fileutil.IsStdout(file) || errors.Is(err, fs.ErrNotExist):
+		return lockfile.File{}, nil
+	case err == nil && !info.Mode().IsRegular() && !info.IsDir():
+		return lockfile.File{}, nil
+	}
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return lockfile.File{}, ErrLockNotFound.New(err, "cannot read the lock file")
+	}
+	return parseLock(file, raw)
+}
+
+func parseLock(file string, raw []byte) (lockfile.File, error) {
+	f, err := lockfile.Parse(raw)
+	if err != nil {
+		x := errcode.From(err)
+		return lockfile.File{}, x.Code.New(x.Why, "%s: %s", file, x.What).WithDo("%s", x.Do)
+	}
+	return f, nil
+}
+
+// ReadClosure reads a lock file whose versions go together.
+func ReadClosure(env *terminal.Env, file string) (lockfile.File, error) {
+	f, err := readLock(env, file)
+	if err != nil {
+		return f, err
+	}
+	if problems := f.Problems(); len(problems) > 0 {
+		return f, ErrLockStale.New(errors.New(strings.Join(problems, "; ")), "%s is no closure", file)
+	}
+	return f, nil
+}
+
+// writeLock writes a lock file, unless the file has this content already.
+func writeLock(env *terminal.Env, file string, f lockfile.File) error {
+	raw := lockfile.Encode(f)
+	if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() {
+		if is, err := os.ReadFile(file); err == nil && string(is) == string(raw) {
+			return nil
+		}
+	}
+	return env.WriteOutput(file, ErrLockWrite, func(w io.Writer) error {
+		_, err := w.Write(raw)
+		return err
+	})
+}
+
+// findLocked gives the one package that a person means.
+func findLocked(f lockfile.File, name string) (lockfile.Package, error) {
+	found := f.Match(name)
+	if len(found) == 1 {
+		return found[0], nil
+	}
+	if len(found) == 0 {
+		failed := ErrNotLocked.New(nil, "there is no package %s", name)
+		if alike := spelling.Alike(name, lastParts(f)); len(alike) > 0 {
+			return lockfile.Package{}, failed.WithDo("Did you mean %s? %s", strings.Join(alike, " or "), ErrNotLocked.Fix)
+		}
+		return lockfile.Package{}, failed
+	}
+	var names []string
+	for _, p := range found {
+		names = append(names, p.Repository)
+	}
+	return lockfile.Package{}, ErrNotLocked.New(nil, "%s can be %s", name, strings.Join(names, " or "))
+}
+
+// lastParts are the last parts of all repositories, by which people know them.
+func lastParts(f lockfile.File) []string {
+	var out []string
+	for _, p := range f.Packages {
+		out = append(out, path.Base(p.Repository))
+	}
+	return out
+}
+
+// writeLockChanges says what has changed in a lock file.
+func writeLockChanges(w io.Writer, file string, before, after lockfile.File) error {
+	changes := lockChanges(before, after)
+	for _, c := range changes {
+		fmt.Fprintln(w, terminal.Safe(c))
+	}
+	word := "unchanged"
+	if len(changes) > 0 || string(lockfile.Encode(before)) != string(lockfile.Encode(after)) {
+		word = "written"
+	}
+	_, err := fmt.Fprintf(w, "%s %s: %s\n", terminal.Safe(file), word, wording.Count(len(after.Packages), "package"))
+	return err
+}
+
+// lockChanges are the differences of two files, one line for each package, in the
+// order of their repositories.
+func lockChanges(before, after lockfile.File) []string {
+	var out []string
+	for _, p := range after.Packages {
+		switch was, ok := before.Find(p.Repository); {
+		case !ok:
+			out = append(out, fmt.Sprintf("added    %s %s", p.Repository, p.ShortVersion()))
+		case was.ShortVersion() != p.ShortVersion():
+			out = append(out, fmt.Sprintf("changed  %s %s -> %s", p.Repository, was.ShortVersion(), p.ShortVersion()))
+		case was.Digest != p.Digest:
+			out = append(out, fmt.Sprintf("moved    %s %s: the tag stood for %s and stands for %s", p.Repository, p.ShortVersion(), was.Digest.Short(), p.Digest.Short()))
+		}
+	}
+	for _, p := range before.Packages {
+		if _, ok := after.Find(p.Repository); !ok {
+			out = append(out, fmt.Sprintf("removed  %s %s", p.Repository, p.ShortVersion()))
+		}
+	}
+	return out
+}

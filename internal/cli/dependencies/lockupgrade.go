@@ -1,0 +1,134 @@
+package dependencies
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+
+	"github.com/xpkg-dev/xpkg/internal/resolver"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+	"github.com/xpkg-dev/xpkg/pkg/solver"
+)
+
+// Errors of versions in a lock file.
+var (
+	ErrLockDowngrade = errcode.Code{
+		Name: "LockDowngrade", Class: errcode.Conflict,
+		Cause: "An upgrade of the lock file would lock an older version of a package than before. Often the registry no longer lists the locked version.",
+		Fix:   "Find out why the locked version is not selected. To accept the older one, repeat the command with --allow-downgrade.",
+	}
+	ErrLockTag = errcode.Code{
+		Name: "LockTagMismatch", Class: errcode.Untrusted,
+		Cause: "The tag of a package in the lock file does not refer to the locked digest: the tag was moved or deleted, or the file was edited.",
+		Fix:   "Run xpkg resolve --lock FILE --upgrade-package NAME to lock the present content of a tag, and review the change.",
+	}
+)
+
+// checkDowngrades fails if an upgrade lowers the version of a package.
+func (c *ResolveCmd) checkDowngrades(before lockfile.File, got resolver.Result) error {
+	if c.AllowDowngrade || !c.Upgrade && c.UpgradePackage == nil {
+		return nil
+	}
+	var problems []string
+	for _, was := range before.Packages {
+		is, ok := got.Find(was.Repository)
+		if !ok || !olderVersion(is.Version, was.Version) {
+			continue
+		}
+		reason := "the registry no longer lists " + was.Version
+		for _, s := range got.SetAside[was.Repository] {
+			if s.Tag == was.Version {
+				reason = s.Reason
+			}
+		}
+		problems = append(problems, fmt.Sprintf("%s would move from %s to %s: %s", was.Repository, was.Version, is.Version, reason))
+	}
+	if problems == nil {
+		return nil
+	}
+	return ErrLockDowngrade.New(errors.New(strings.Join(problems, "; ")), "the upgrade would lock older versions; %s is unchanged", c.Lock)
+}
+
+// olderVersion reports whether the version a is lower than b. Tags that are not versions
+// have no order.
+func olderVersion(a, b string) bool {
+	x, errX := semver.NewVersion(a)
+	y, errY := semver.NewVersion(b)
+	return errX == nil && errY == nil && x.LessThan(y)
+}
+
+// heldBack explains, for each package of --upgrade-package that keeps its version although
+// there is a newer one, which packages hold it back and how to move them together.
+func (c *ResolveCmd) heldBack(before lockfile.File, got resolver.Result) []string {
+	var out []string
+	for _, name := range c.UpgradePackage {
+		was, err := findLocked(before, name)
+		if err != nil {
+			continue
+		}
+		is, ok := got.Find(was.Repository)
+		if !ok || is.Pin() != was.Pin() {
+			continue
+		}
+		newest := ""
+		for _, s := range got.SetAside[was.Repository] {
+			if v := solver.ParseVersion(s.Tag); v.Unusable() == "" && !v.Prerelease() && olderVersion(was.Version, s.Tag) {
+				newest = s.Tag
+				break
+			}
+		}
+		if newest == "" {
+			continue
+		}
+		holders, command := []string{}, []string{"xpkg resolve --lock " + c.Lock + " --upgrade-package " + name}
+		for _, by := range binding(&got.File, was.Repository) {
+			if solver.ParseConstraint(by.Constraint).Accepts(newest) {
+				continue
+			}
+			holders = append(holders, fmt.Sprintf("%s requires %s", cmp.Or(by.By, by.Package), by.Constraint))
+			if by.Package != "" {
+				command = append(command, "--upgrade-package "+by.Package)
+			}
+		}
+		switch {
+		case len(holders) == 0:
+			out = append(out, fmt.Sprintf("%s stays at %s: %s", was.Repository, was.ShortVersion(), got.SetAside[was.Repository][0].Reason))
+		case len(command) == 1:
+			out = append(out, fmt.Sprintf("%s stays at %s, and %s is available: %s", was.Repository, was.ShortVersion(), newest, strings.Join(holders, ", ")))
+		default:
+			out = append(out, fmt.Sprintf("%s stays at %s, and %s is available: %s; to move them together, run %s",
+				was.Repository, was.ShortVersion(), newest, strings.Join(holders, ", "), strings.Join(command, " ")))
+		}
+	}
+	return out
+}
+
+// checkTag fails if the tag of a locked package does not refer to the locked digest.
+func (r *rootResolver) checkTag(ctx context.Context, p lockfile.Package) error {
+	if p.Version == "" || p.Digest.IsZero() {
+		return nil
+	}
+	ref := p.RepositoryReference()
+	ref.Tag = p.Version
+	o, err := r.Locate(ctx, ref)
+	if err != nil {
+		return err
+	}
+	now, err := r.content.Resolve(ctx, o, 0)
+	switch {
+	case errors.Is(err, remote.ErrTagNotFound), errors.Is(err, oci.ErrManifestNotFound):
+		return ErrLockTag.New(err, "the tag %s does not exist, and %s is locked", ref, p.Digest.Short())
+	case err != nil:
+		return err
+	case now != p.Digest:
+		return ErrLockTag.New(nil, "the tag %s refers to %s, and %s is locked", ref, now.Short(), p.Digest.Short())
+	}
+	return nil
+}

@@ -1,0 +1,221 @@
+package dependencies
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	"golang.org/x/sync/errgroup"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/origin"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/solver"
+)
+
+type OutdatedCmd struct {
+	All       bool   `help:"Show what is at its newest version, too."`
+	Namespace string `default:"crossplane-system" help:"Namespace of the package manager, where pull secrets are."`
+	ClosureFlags
+	connection.ClusterFlags
+	terminal.OutputFlag
+}
+
+// outdatedView is a package and the versions that there are of it.
+type outdatedView struct {
+	Package   string `json:"package"`
+	Installed string `json:"installed"`
+	// Fits is the newest version that everybody accepts who needs or works with the
+	// package, and
+	// Newest the newest of all; both are releases, and empty where there is none.
+	Fits   string `json:"fits"`
+	Newest string `json:"newest"`
+	// HeldBy are those who do not accept the newest one.
+	HeldBy []string `json:"heldBy,omitempty"`
+	// ListedBy is the repository that has listed the versions, where that is another one,
+	// such as a mirror, which can be behind.
+	ListedBy string `json:"listedBy,omitempty"`
+	// Tag reports that the locked tag was moved or deleted.
+	Tag string `json:"tag,omitempty"`
+	// Unknown says why there are no versions.
+	Unknown string `json:"unknown,omitempty"`
+}
+
+// Run compares what is installed, or locked, with what registries have.
+func (c *OutdatedCmd) Run(env *terminal.Env) (err error) {
+	f, locate, err := c.closure(env)
+	if err != nil {
+		return err
+	}
+	r, err := c.resolverFlags.open(locate)
+	if err != nil {
+		return err
+	}
+	defer terminal.Close(&err, r)
+	rows, err := outdated(env, r, f)
+	if err != nil {
+		return err
+	}
+	var shown []outdatedView
+	for _, row := range rows {
+		if row.Unknown != "" {
+			fmt.Fprintf(env.Stderr, "note: the versions of %s are not known: %s\n", terminal.Safe(row.Package), terminal.Safe(row.Unknown))
+		}
+		if row.ListedBy != "" {
+			fmt.Fprintf(env.Stderr, "note: the versions of %s are those that %s lists\n", terminal.Safe(row.Package), terminal.Safe(row.ListedBy))
+		}
+		if row.Tag != "" {
+			fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(row.Tag))
+		}
+		if c.All || row.behind() {
+			shown = append(shown, row)
+		}
+	}
+	return c.Print(env.Stdout, append([]outdatedView{}, shown...), func(w io.Writer) error {
+		if len(shown) == 0 {
+			_, err := io.WriteString(w, "Nothing newer is known.\n")
+			return err
+		}
+		var table [][]string
+		for _, x := range shown {
+			table = append(table, []string{x.Package, x.Installed, cmp.Or(x.Fits, "-"), cmp.Or(x.Newest, "-"), strings.Join(x.HeldBy, ", ")})
+		}
+		return terminal.WriteTable(w, []string{"PACKAGE", "INSTALLED", "FITS", "NEWEST", "HELD BY"}, table)
+	})
+}
+
+// closure is what is compared, and where a cluster would look for newer versions.
+func (c *OutdatedCmd) closure(env *terminal.Env) (lockfile.File, func(context.Context, oci.Reference) (fetch.Origin, error), error) {
+	if c.Lock != "" {
+		f, err := c.of(env, nil)
+		return f, nil, err
+	}
+	cluster, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.LoadNamed)
+	if err != nil {
+		return lockfile.File{}, nil, err
+	}
+	f := all.Closure()
+	f.Roots = nil // What people have installed, they let move.
+	finder := origin.Finder{Reader: cluster, Namespace: c.Namespace}
+	secrets := pullSecrets(all.Packages)
+	return f, func(ctx context.Context, ref oci.Reference) (fetch.Origin, error) {
+		o, _, err := finder.Find(ctx, ref.String(), secrets[ref.Name()])
+		return o, err
+	}, nil
+}
+
+// pullSecrets are those of installed packages, by repository.
+func pullSecrets(packages []v1.Package) map[string][]string {
+	out := map[string][]string{}
+	for _, p := range packages {
+		for _, s := range p.PackageSpec().PackagePullSecrets {
+			out[inventory.RepositoryOf(p)] = append(out[inventory.RepositoryOf(p)], s.Name)
+		}
+	}
+	return out
+}
+
+// lookups bounds how many repositories are listed at the same time.
+const lookups = 16
+
+// outdated looks every package of a closure up. It fails when none can be looked up.
+func outdated(env *terminal.Env, r *rootResolver, f lockfile.File) ([]outdatedView, error) {
+	p := terminal.StartTask(env.Stderr, "looking for newer versions of %s", wording.Count(len(f.Packages), "package"))
+	defer p.End()
+	out, errs := make([]outdatedView, len(f.Packages)), make([]error, len(f.Packages))
+	var group errgroup.Group
+	group.SetLimit(lookups)
+	for i, p := range f.Packages {
+		group.Go(func() error {
+			var list fetch.TagList
+			list, errs[i] = r.tags(env.Context, p)
+			out[i] = compareVersions(&f, p, list.Tags)
+			if from := list.From.Name(); errs[i] == nil && from != p.Repository {
+				out[i].ListedBy = from
+			}
+			if err := r.checkTag(env.Context, p); errs[i] == nil && errors.Is(err, ErrLockTag) {
+				out[i].Tag = errcode.From(err).What
+			}
+			if errs[i] != nil {
+				out[i].Unknown = errs[i].Error()
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // What cannot be looked up is told in its place.
+	if len(errs) > 0 && !slices.Contains(errs, nil) {
+		return nil, errs[0]
+	}
+	return out, env.Context.Err()
+}
+
+// tags lists the tags of a package's repository.
+func (r *rootResolver) tags(ctx context.Context, p lockfile.Package) (fetch.TagList, error) {
+	ref := p.RepositoryReference()
+	ref.Tag = cmp.Or(p.Version, "latest") // Prefixes are compared with whole references.
+	o, err := r.Locate(ctx, ref)
+	if err != nil {
+		return fetch.TagList{}, err
+	}
+	return r.content.Tags(ctx, o)
+}
+
+// compareVersions says which of the tags would do.
+func compareVersions(f *lockfile.File, p lockfile.Package, tags []string) outdatedView {
+	out := outdatedView{Package: p.Repository, Installed: p.ShortVersion()}
+	releases := solver.ParseConstraint("*").Filter(tags)
+	if len(releases) == 0 {
+		return out
+	}
+	out.Newest = releases[0]
+	for _, by := range binding(f, p.Repository) {
+		if !solver.ParseConstraint(by.Constraint).Accepts(out.Newest) {
+			out.HeldBy = append(out.HeldBy, fmt.Sprintf("%s (%s)", cmp.Or(by.By, path.Base(by.Package)), by.Constraint))
+		}
+	}
+	for _, tag := range releases {
+		if acceptedByAll(f, p.Repository, tag) {
+			out.Fits = tag
+			break
+		}
+	}
+	return out
+}
+
+// binding are all who do not go with every version of a package.
+func binding(f *lockfile.File, repository string) []lockfile.Dependent {
+	return append(f.Dependents(repository), f.OptionalDependents(repository)...)
+}
+
+func acceptedByAll(f *lockfile.File, repository, tag string) bool {
+	for _, by := range binding(f, repository) {
+		if !solver.ParseConstraint(by.Constraint).Accepts(tag) {
+			return false
+		}
+	}
+	return true
+}
+
+// behind reports whether there is something newer than what is installed. Of what is
+// installed without a version nobody can say.
+func (v outdatedView) behind() bool {
+	is, err := semver.NewVersion(v.Installed)
+	if err != nil {
+		return v.Newest != ""
+	}
+	newest, err := semver.NewVersion(v.Newest)
+	return err == nil && newest.GreaterThan(is)
+}

@@ -1,0 +1,206 @@
+// Package dependencies contains the commands that resolve, lock, vendor and show
+// dependencies: resolve, deps, tree, why and outdated.
+package dependencies
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
+	"github.com/xpkg-dev/xpkg/internal/resolver"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+)
+
+// ErrLockStale is the failure of a lock file that may not change, and has to.
+var ErrLockStale = errcode.Code{
+	Name: "LockStale", Class: errcode.Invalid,
+	Cause: "The lock file is not the closure of what is asked for: something was added, removed or changed since it was written.",
+	Fix:   "Run xpkg resolve --lock FILE without --frozen, look at what has changed, and commit the file.",
+}
+
+type ResolveCmd struct {
+	RootArgs
+	Lock           string   `placeholder:"FILE" help:"Lock file to write, or - for standard output. Packages that it locks keep their versions as long as these fit."`
+	Frozen         bool     `help:"Change nothing, and fail when the lock file does not fit. No registry is asked."`
+	Upgrade        bool     `help:"Let everything move to the highest version that fits."`
+	UpgradePackage []string `placeholder:"NAME" help:"Let this package move to the highest version that fits: a repository, or the end of one."`
+	AllowDowngrade bool     `help:"Allow --upgrade and --upgrade-package to lock older versions, for example if the registry no longer lists a locked one."`
+	Manifests      bool     `help:"Print the objects that install everything, for a GitOps repository."`
+	resolverFlags
+	terminal.OutputFlag
+}
+
+// resolution is what the command prints as an object.
+type resolution struct {
+	Roots    []lockfile.Root   `json:"roots"`
+	Packages []resolvedPackage `json:"packages"`
+	Notes    []string          `json:"notes,omitempty"`
+}
+
+type resolvedPackage struct {
+	lockfile.Package `json:",inline"`
+	Why              []string `json:"why"`
+	// ListedBy is the repository whose list of tags was believed, where that is another
+	// one: a mirror, or the place to which images are rewritten.
+	ListedBy string     `json:"listedBy,omitempty"`
+	SetAside []setAside `json:"setAside,omitempty"`
+}
+
+// setAside is a tag that was not chosen.
+type setAside struct {
+	Tag    string `json:"tag"`
+	Reason string `json:"reason"`
+}
+
+// Run solves, and writes the lock file.
+func (c *ResolveCmd) Run(env *terminal.Env) (err error) {
+	if c.Frozen && (c.Lock == "" || c.Upgrade || c.UpgradePackage != nil) {
+		return terminal.ErrUsage.New(nil, "--frozen is for a lock file that stays as it is").WithDo("Name it with --lock, and do not upgrade.")
+	}
+	if !c.Frozen && fileutil.IsStdout(c.Lock) && (c.Output != "" || c.Manifests) {
+		return terminal.ErrUsage.New(nil, "the lock file and the objects are both to be written to standard output").
+			WithDo("Name a file with --lock, or leave out -o and --manifests.")
+	}
+	before, err := c.readLock(env)
+	if err != nil {
+		return err
+	}
+	roots, err := c.roots(c.DefaultRegistry)
+	if err != nil {
+		return err
+	}
+	if roots == nil {
+		roots = before.Roots
+	}
+	if roots == nil {
+		return terminal.ErrUsage.New(nil, "nothing to resolve is named, and this folder is no package").WithDo("Name a folder with a crossplane.yaml, or a package.")
+	}
+	if c.Frozen {
+		return c.frozen(env, before, roots)
+	}
+	q := resolver.Request{Roots: roots}
+	if q.Locked, err = c.kept(before); err != nil {
+		return err
+	}
+	r, err := c.resolverFlags.open(nil)
+	if err != nil {
+		return err
+	}
+	defer terminal.Close(&err, r)
+	got, err := r.resolve(env, q)
+	if err != nil {
+		return err
+	}
+	if err := c.checkDowngrades(before, got); err != nil {
+		return err
+	}
+	for _, note := range c.heldBack(before, got) {
+		fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(note))
+	}
+	if c.Lock != "" {
+		if err := writeLock(env, c.Lock, got.File); err != nil {
+			return err
+		}
+	}
+	return c.show(env, before, got)
+}
+
+// readLock reads the lock file, which may be missing unless it is frozen.
+func (c *ResolveCmd) readLock(env *terminal.Env) (lockfile.File, error) {
+	if c.Frozen {
+		return readLock(env, c.Lock)
+	}
+	return readPreviousLock(c.Lock)
+}
+
+// frozen checks the lock file.
+func (c *ResolveCmd) frozen(env *terminal.Env, f lockfile.File, roots []lockfile.Root) error {
+	if problems := f.Check(roots); len(problems) > 0 {
+		return ErrLockStale.New(errors.New(strings.Join(problems, "; ")), "%s does not fit", c.Lock)
+	}
+	return c.show(env, f, resolver.Result{File: f})
+}
+
+// kept are the packages that stay.
+func (c *ResolveCmd) kept(f lockfile.File) ([]lockfile.Package, error) {
+	moving := map[string]bool{}
+	for _, name := range c.UpgradePackage {
+		p, err := findLocked(f, name)
+		if err != nil {
+			return nil, err
+		}
+		moving[p.Repository] = true
+	}
+	var out []lockfile.Package
+	for _, p := range f.Packages {
+		if !c.Upgrade && !moving[p.Repository] {
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
+// show prints what was found: a table, or with a lock file what has changed in it, or
+// objects.
+func (c *ResolveCmd) show(env *terminal.Env, before lockfile.File, got resolver.Result) error {
+	if c.Manifests {
+		objects, err := lockObjects(got.File)
+		if err != nil {
+			return err
+		}
+		return terminal.PrintManifests(env.Stdout, c.Output, objects)
+	}
+	return c.Print(c.messages(env), viewOf(got), func(w io.Writer) error {
+		if c.Lock == "" {
+			return writeClosure(w, got.File)
+		}
+		return writeLockChanges(w, c.Lock, before, got.File)
+	})
+}
+
+// messages returns the stream for the result. A frozen lock file is only read.
+func (c *ResolveCmd) messages(env *terminal.Env) io.Writer {
+	if c.Frozen {
+		return env.Stdout
+	}
+	return env.Messages(c.Lock)
+}
+
+func viewOf(got resolver.Result) resolution {
+	out := resolution{Roots: got.Roots, Notes: got.Notes, Packages: []resolvedPackage{}}
+	for _, p := range got.Packages {
+		view := resolvedPackage{Package: p, Why: got.Why[p.Repository], ListedBy: got.ListedBy[p.Repository]}
+		for _, s := range got.SetAside[p.Repository] {
+			view.SetAside = append(view.SetAside, setAside(s))
+		}
+		out.Packages = append(out.Packages, view)
+	}
+	return out
+}
+
+func writeClosure(w io.Writer, f lockfile.File) error {
+	if len(f.Packages) == 0 {
+		_, err := io.WriteString(w, "Nothing is needed.\n")
+		return err
+	}
+	var rows [][]string
+	for _, p := range f.Packages {
+		rows = append(rows, []string{string(p.Kind), p.Repository, p.ShortVersion(), p.Digest.Short(), neededBy(&f, p.Repository)})
+	}
+	return terminal.WriteTable(w, []string{"KIND", "PACKAGE", "VERSION", "DIGEST", "NEEDED BY"}, rows)
+}
+
+// neededBy names those who ask for a package.
+func neededBy(f *lockfile.File, repository string) string {
+	var out []string
+	for _, by := range f.Dependents(repository) {
+		out = append(out, fmt.Sprintf("%s (%s)", cmp.Or(by.By, path.Base(by.Package)), by.Constraint))
+	}
+	return strings.Join(out, ", ")
+}

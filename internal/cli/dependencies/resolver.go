@@ -1,0 +1,119 @@
+package dependencies
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/cli/content"
+	"github.com/xpkg-dev/xpkg/internal/cli/flags"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/imageconfig"
+	"github.com/xpkg-dev/xpkg/internal/origin"
+	"github.com/xpkg-dev/xpkg/internal/resolver"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/solver"
+)
+
+// resolverFlags say how dependencies are looked up.
+type resolverFlags struct {
+	content.ContentFlags
+	DefaultRegistry string   `placeholder:"HOST" help:"Registry of dependencies that name none. Without it they are refused."`
+	ImageConfig     []string `placeholder:"FILE" help:"File with ImageConfigs (YAML): packages are looked up where a cluster with these would pull them, with the credentials of this machine."`
+}
+
+// throttle is how long a registry can make a person wait between two requests.
+const throttle = 20 * time.Second
+
+// rootResolver looks packages up until it is closed.
+type rootResolver struct {
+	*resolver.Resolver
+	content *fetch.Source
+	source  *content.LazySource
+}
+
+// open makes a resolver. Locate says where packages are; the flags do when it is nil.
+func (f resolverFlags) open(locate func(context.Context, oci.Reference) (fetch.Origin, error)) (*rootResolver, error) {
+	configs, err := readImageConfigs(f.ImageConfig)
+	if err != nil {
+		return nil, err
+	}
+	if locate == nil || len(configs) > 0 {
+		locate = func(_ context.Context, ref oci.Reference) (fetch.Origin, error) {
+			return origin.Without(configs, ref)
+		}
+	}
+	if f.DefaultRegistry != "" {
+		if f.DefaultRegistry, err = flags.ParseHost(f.DefaultRegistry); err != nil {
+			return nil, err
+		}
+	}
+	late := &content.LazySource{Flags: f.ContentFlags, Patience: throttle}
+	source, err := late.Open()
+	if err != nil {
+		return nil, err
+	}
+	r := &resolver.Resolver{Registry: source, Locate: locate, DefaultRegistry: f.DefaultRegistry}
+	return &rootResolver{Resolver: r, content: source, source: late}, nil
+}
+
+// Close implements io.Closer.
+func (r *rootResolver) Close() error { return r.source.Close() }
+
+// resolve finds a closure, and says meanwhile that it does. The explanation of a
+// conflict is printed as it is.
+func (r *rootResolver) resolve(env *terminal.Env, q resolver.Request) (resolver.Result, error) {
+	p := terminal.StartTask(env.Stderr, "resolving dependencies")
+	defer p.End()
+	got, err := r.Resolve(env.Context, q)
+	p.End()
+	for _, note := range got.Notes {
+		fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(note))
+	}
+	var conflict *solver.Conflict
+	if !errors.As(err, &conflict) {
+		return got, err
+	}
+	fmt.Fprintf(env.Stderr, "%s\n", terminal.Safe(conflict.Explanation.String()))
+	f := errcode.From(err)
+	if len(conflict.Explanation.Suggestions) > 0 {
+		f.Do = "Make one of the changes above. Each was tried and resolves the conflict."
+	}
+	return got, f.Code.New(nil, "%s", f.What).WithDo("%s", f.Do)
+}
+
+// readImageConfigs reads the ImageConfigs of files. Other objects in them are passed
+// over.
+func readImageConfigs(files []string) ([]v1beta1.ImageConfig, error) {
+	var out []v1beta1.ImageConfig
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			return nil, terminal.ErrUsage.New(err, "cannot read the ImageConfigs")
+		}
+		decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(raw), 4096)
+		for {
+			var c v1beta1.ImageConfig
+			err := decoder.Decode(&c)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				return nil, imageconfig.ErrImageConfigInvalid.New(err, "cannot read the ImageConfigs of %s", file)
+			}
+			if c.Kind == "ImageConfig" {
+				out = append(out, c)
+			}
+		}
+	}
+	return out, nil
+}

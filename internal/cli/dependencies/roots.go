@@ -1,0 +1,92 @@
+package dependencies
+
+import (
+	"path/filepath"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/flags"
+	"github.com/xpkg-dev/xpkg/internal/cli/location"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/resolver"
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// RootArgs say what is resolved.
+type RootArgs struct {
+	What []string `arg:"" optional:"" name:"what" help:"What is resolved: a folder with a crossplane.yaml, whose dependencies count; REPOSITORY:TAG, REPOSITORY@CONSTRAINT such as xpkg.crossplane.io/crossplane-contrib/provider-nop@>=v0.4.0, or REPOSITORY@sha256:DIGEST. Default is this folder and, where it is no package, what the lock file was made for."`
+}
+
+// roots read the arguments. There are none when nothing was named and this folder is
+// no package. A dependency of a folder that names no registry is in the default one,
+// if there is one.
+func (a RootArgs) roots(registry string) ([]lockfile.Root, error) {
+	what := a.What
+	if len(what) == 0 {
+		if found, err := filepath.Glob("crossplane.yaml"); err != nil || len(found) == 0 {
+			return nil, err
+		}
+		what = []string{"."}
+	}
+	var out []lockfile.Root
+	for _, w := range what {
+		roots, err := rootsOf(w, registry)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, roots...)
+	}
+	return out, nil
+}
+
+// rootsOf reads one argument. As with places, the text alone decides what it is.
+func rootsOf(s, registry string) ([]lockfile.Root, error) {
+	if location.IsPath(s) {
+		return folderRoots(s, registry)
+	}
+	name, constraint, constrained := strings.Cut(s, "@")
+	if !constrained || strings.HasPrefix(constraint, "sha256:") {
+		ref, err := flags.ParseReference(s)
+		if err != nil {
+			return nil, err
+		}
+		root := lockfile.Root{Package: ref.Name(), Constraint: ref.Identifier()}
+		if ref.Tag != "" {
+			root.Constraint, root.Exact = strings.TrimPrefix(ref.String(), ref.Name()+":"), true
+		}
+		return []lockfile.Root{root}, nil
+	}
+	ref, err := oci.ParseReference(name, oci.ParseOptions{DefaultRegistry: flags.DefaultRegistry, AllowUntagged: true})
+	if err != nil {
+		return nil, err
+	}
+	if ref.Tag != "" {
+		return nil, terminal.ErrUsage.New(nil, "%s has both a tag and a constraint", s).WithDo("Leave one of them out.")
+	}
+	if err := xpkg.CheckConstraint(constraint, false); err != nil {
+		return nil, xpkg.ErrInvalidConstraint.New(err, "cannot read %q", constraint)
+	}
+	return []lockfile.Root{{Package: ref.Name(), Constraint: constraint}}, nil
+}
+
+// folderRoots are what the package in a folder depends on, or works with.
+func folderRoots(dir, registry string) ([]lockfile.Root, error) {
+	folder, err := location.FolderFlags{}.Read(dir, xpkg.Limits{})
+	if err != nil {
+		return nil, err
+	}
+	meta, err := xpkg.ReadMeta(folder.Stream(), xpkg.ReadOptions{File: filepath.Join(dir, "crossplane.yaml")})
+	if err != nil {
+		return nil, err
+	}
+	out := []lockfile.Root{}
+	for _, d := range meta.Dependencies() {
+		ref, err := oci.ParseReference(d.Package, oci.ParseOptions{AllowUntagged: true, DefaultRegistry: registry})
+		if err != nil {
+			return nil, resolver.ErrUnqualified.New(err, "cannot tell where %s is, which %s needs", d.Package, meta.Name)
+		}
+		out = append(out, lockfile.Root{Package: ref.Name(), Constraint: d.Constraint, Optional: d.Optional, By: meta.Name})
+	}
+	return out, nil
+}

@@ -1,0 +1,334 @@
+package dependencies
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+)
+
+type TreeCmd struct {
+	Name string `arg:"" optional:"" help:"Package to show, as NAME or KIND/NAME. Default is every package that no other one needs. Without a cluster: a folder that starts with . or /, or a package as xpkg resolve takes it."`
+	ClosureFlags
+	connection.ClusterFlags
+	terminal.OutputFlag
+}
+
+// node is a package in the tree.
+type node struct {
+	Kind     string                  `json:"kind"`
+	Name     string                  `json:"name"`
+	Version  string                  `json:"version"`
+	Revision string                  `json:"revision,omitempty"`
+	Healthy  string                  `json:"healthy"`
+	Reason   inventory.InstallReason `json:"reason"`
+	// InstalledFor are the repositories of those for whom it was installed, if it was
+	// installed for others.
+	InstalledFor []string         `json:"installedFor,omitempty"`
+	Message      string           `json:"message,omitempty"`
+	Objects      map[string]int   `json:"objects,omitempty"`
+	Needs        []dependencyNode `json:"needs,omitempty"`
+}
+
+// dependencyNode is what a package needs, and what satisfies it.
+type dependencyNode struct {
+	Package    string `json:"package"`
+	Constraint string `json:"constraint,omitempty"`
+	// Optional says that the package works without it.
+	Optional bool  `json:"optional,omitempty"`
+	By       *node `json:"by,omitempty"`
+	// Seen says that By is shown whole elsewhere in the tree.
+	Seen bool `json:"seen,omitempty"`
+}
+
+// Run prints what packages need and what they brought.
+func (c *TreeCmd) Run(env *terminal.Env) error {
+	if c.Lock != "" || isClosure(c.Name) {
+		return c.runClosure(env)
+	}
+	cluster, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.LoadNamed)
+	if err != nil {
+		return err
+	}
+	t := newPackageTree(all)
+	if err := t.revisions(env.Context, cluster); err != nil {
+		return err
+	}
+	roots := t.roots()
+	if c.Name != "" {
+		p, err := all.Find(c.Name)
+		if err != nil {
+			return err
+		}
+		roots = []v1.Package{p}
+	}
+	nodes := []*node{}
+	for _, p := range roots {
+		nodes = append(nodes, t.grow(p))
+	}
+	return c.Print(env.Stdout, nodes, func(w io.Writer) error {
+		for _, n := range nodes {
+			n.write(w, "", "")
+		}
+		return nil
+	})
+}
+
+// isClosure tells what can be resolved from the name of a package in a cluster.
+func isClosure(s string) bool {
+	return strings.ContainsAny(s, ":@") || strings.HasPrefix(s, ".") || strings.HasPrefix(s, "/")
+}
+
+// runClosure prints what is locked, or what would be installed.
+func (c *TreeCmd) runClosure(env *terminal.Env) error {
+	f, err := c.of(env, []string{c.Name})
+	if err != nil {
+		return err
+	}
+	nodes := closureTree(f)
+	if c.Lock != "" && c.Name != "" {
+		p, err := findLocked(f, c.Name)
+		if err != nil {
+			return err
+		}
+		nodes = []*closureNode{growClosure(f, p.Repository, "", map[string]bool{})}
+	}
+	return c.Print(env.Stdout, nodes, func(w io.Writer) error {
+		writeClosureTree(w, f, nodes)
+		return nil
+	})
+}
+
+// packageTree finds packages by the revision and by the repository that the Lock
+// names.
+type packageTree struct {
+	all      *inventory.Inventory
+	entries  map[string]v1beta1.LockPackage
+	bySource map[string]v1.Package
+	// running are the revisions that packages run: the active one, or the newest where
+	// none is.
+	running map[string]v1.PackageRevision
+	seen    map[string]bool
+}
+
+func newPackageTree(all *inventory.Inventory) *packageTree {
+	t := &packageTree{
+		all: all, entries: map[string]v1beta1.LockPackage{}, bySource: map[string]v1.Package{},
+		running: map[string]v1.PackageRevision{}, seen: map[string]bool{},
+	}
+	for _, e := range all.Lock.Packages {
+		t.entries[e.Name] = e
+	}
+	for _, p := range all.Packages {
+		if ref, err := oci.ParseReference(p.PackageSpec().Package, oci.ParseOptions{}); err == nil {
+			t.bySource[ref.Name()] = p
+		}
+	}
+	return t
+}
+
+// revisions finds out what packages run, which is not what they ask for while a revision
+// waits to be activated, or cannot be had.
+func (t *packageTree) revisions(ctx context.Context, c client.Client) error {
+	byName := map[string]v1.PackageRevision{}
+	for _, kind := range v1.PackageKinds() {
+		list := v1.NewPackage(kind).NewRevisionList()
+		if err := c.List(ctx, list); err != nil {
+			return connection.Classify(err, "list the revisions of %ss", strings.ToLower(kind))
+		}
+		for _, rev := range list.Revisions() {
+			byName[kind+"/"+rev.GetName()] = rev
+			if rev.RevisionSpec().DesiredState == v1.RevisionActive {
+				t.running[strings.ToLower(kind)+"/"+rev.GetLabels()[v1.LabelPackage]] = rev
+			}
+		}
+	}
+	for _, p := range t.all.Packages {
+		newest, there := byName[p.PackageKind()+"/"+p.PackageStatus().CurrentRevision]
+		if t.running[inventory.ShortName(p)] == nil && there {
+			t.running[inventory.ShortName(p)] = newest
+		}
+	}
+	return nil
+}
+
+// entry is what the Lock says of the revision that a package runs.
+func (t *packageTree) entry(p v1.Package) v1beta1.LockPackage {
+	rev := t.running[inventory.ShortName(p)]
+	if rev == nil {
+		return v1beta1.LockPackage{}
+	}
+	return t.entries[rev.GetName()]
+}
+
+// roots are the packages that no other one needs, and one of each circle that nobody
+// outside of it needs.
+func (t *packageTree) roots() []v1.Package {
+	needed, reached := map[string]bool{}, map[string]bool{}
+	for _, p := range t.all.Packages {
+		for _, to := range t.needs(p) {
+			needed[inventory.ShortName(to)] = true
+		}
+	}
+	var out []v1.Package
+	for _, circles := range []bool{false, true} {
+		for _, p := range t.all.Packages {
+			if name := inventory.ShortName(p); !reached[name] && needed[name] == circles {
+				out = append(out, p)
+				t.reach(p, reached)
+			}
+		}
+	}
+	return out
+}
+
+// needs are the packages that one needs, as far as they are there.
+func (t *packageTree) needs(p v1.Package) []v1.Package {
+	var out []v1.Package
+	for _, d := range t.entry(p).Dependencies {
+		if to, ok := t.bySource[d.Package]; ok {
+			out = append(out, to)
+		}
+	}
+	return out
+}
+
+// reach notes a package and all that it needs.
+func (t *packageTree) reach(p v1.Package, reached map[string]bool) {
+	if reached[inventory.ShortName(p)] {
+		return
+	}
+	reached[inventory.ShortName(p)] = true
+	for _, to := range t.needs(p) {
+		t.reach(to, reached)
+	}
+}
+
+func (t *packageTree) grow(p v1.Package) *node {
+	t.seen[inventory.ShortName(p)] = true
+	n := t.alone(p)
+	n.Objects = map[string]int{}
+	n.Message = statusMessage(p)
+	if rev := t.running[inventory.ShortName(p)]; rev != nil {
+		n.Revision = rev.GetName()
+		for _, o := range rev.RevisionStatus().ObjectRefs {
+			n.Objects[o.Kind]++
+		}
+	}
+	entry := t.entry(p)
+	for _, d := range entry.Dependencies {
+		need := dependencyNode{Package: d.Package, Constraint: d.Constraints}
+		if by, ok := t.bySource[d.Package]; ok {
+			if need.Seen = t.seen[inventory.ShortName(by)]; need.Seen {
+				need.By = t.alone(by)
+			} else {
+				need.By = t.grow(by)
+			}
+		}
+		n.Needs = append(n.Needs, need)
+	}
+	for _, d := range entry.OptionalDependencies {
+		need := dependencyNode{Package: d.Package, Constraint: d.Constraints, Optional: true}
+		if by, ok := t.bySource[d.Package]; ok {
+			// It has a place of its own in the tree: nobody has brought it because of this.
+			need.By, need.Seen = t.alone(by), true
+		}
+		n.Needs = append(n.Needs, need)
+	}
+	return n
+}
+
+// alone is a package without what it needs, as it is shown where all of it is elsewhere.
+func (t *packageTree) alone(p v1.Package) *node {
+	image := p.PackageSpec().Package
+	if rev := t.running[inventory.ShortName(p)]; rev != nil {
+		image = rev.RevisionSpec().Image
+	}
+	return &node{
+		Kind: p.PackageKind(), Name: p.GetName(), Version: inventory.ShortVersion(image), Healthy: inventory.Status(p, v1.TypeHealthy),
+		Reason: inventory.ReasonOf(p), InstalledFor: graph.RequiredBy(p),
+	}
+}
+
+// statusMessage is what a package says where it is not healthy, or does not run what it asks for.
+func statusMessage(p v1.Package) string {
+	if p.GetCondition(v1.TypeHealthy).Status != corev1.ConditionTrue {
+		return inventory.HealthMessage(p)
+	}
+	return inventory.PendingActivation(p)
+}
+
+func (n *node) title() string {
+	health := "Healthy=" + n.Healthy
+	if n.Message != "" {
+		health += "  " + n.Message
+	}
+	if n.Reason == inventory.Dependency {
+		health += "  (installed for " + inventory.ShortNames(n.InstalledFor) + ")"
+	}
+	return terminal.Safe(fmt.Sprintf("%s/%s  %s  %s", strings.ToLower(n.Kind), n.Name, n.Version, health))
+}
+
+// write draws n, with first before its own line and rest before those below.
+func (n *node) write(w io.Writer, first, rest string) {
+	fmt.Fprintf(w, "%s%s\n", first, n.title())
+	var below []func(first, rest string)
+	if text := objectsText(n.Objects); text != "" {
+		below = append(below, func(first, _ string) { fmt.Fprintf(w, "%s%s\n", first, text) })
+	}
+	for _, d := range n.Needs {
+		below = append(below, func(first, rest string) { d.write(w, first, rest) })
+	}
+	for i, draw := range below {
+		if i == len(below)-1 {
+			draw(rest+"└─ ", rest+"   ")
+		} else {
+			draw(rest+"├─ ", rest+"│  ")
+		}
+	}
+}
+
+func (d dependencyNode) write(w io.Writer, first, rest string) {
+	needs := terminal.Safe(strings.TrimSpace("needs " + d.Package + " " + d.Constraint))
+	if d.Optional {
+		needs = terminal.Safe("works with " + d.Package + " " + d.Constraint)
+	}
+	switch {
+	case d.By == nil && d.Optional:
+		fmt.Fprintf(w, "%s%s (optional, not installed)\n", first, needs)
+	case d.Optional:
+		fmt.Fprintf(w, "%s%s: %s (optional)\n", first, needs, d.By.title())
+	case d.By == nil:
+		fmt.Fprintf(w, "%s%s: not installed\n", first, needs)
+	case d.Seen:
+		fmt.Fprintf(w, "%s%s: %s (see above)\n", first, needs, d.By.title())
+	default:
+		fmt.Fprintf(w, "%s%s\n", first, needs)
+		d.By.write(w, rest+"└─ ", rest+"   ")
+	}
+}
+
+func objectsText(counts map[string]int) string {
+	var parts []string
+	for kind, n := range counts {
+		parts = append(parts, wording.Count(n, kind))
+	}
+	slices.Sort(parts)
+	if len(parts) == 0 {
+		return ""
+	}
+	return "brought " + strings.Join(parts, ", ")
+}

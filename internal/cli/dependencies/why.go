@@ -1,0 +1,165 @@
+package dependencies
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+type WhyCmd struct {
+	Name string   `arg:"" help:"Package: its repository or the end of it, or for a cluster its name, as NAME or KIND/NAME."`
+	What []string `arg:"" optional:"" name:"what" help:"What is looked at in place of a cluster: folders and packages, as xpkg resolve takes them."`
+	ClosureFlags
+	connection.ClusterFlags
+	terminal.OutputFlag
+}
+
+// reasonView is why a package is there.
+type reasonView struct {
+	Package string    `json:"package"`
+	Version string    `json:"version,omitempty"`
+	Digest  string    `json:"digest"`
+	Kind    xpkg.Kind `json:"kind"`
+	// Paths lead from somebody who asks for a package to this one.
+	Paths [][]askView `json:"paths"`
+	// Reason is why it is in a cluster, and InstalledFor are the repositories of those
+	// for whom it was installed.
+	Reason       inventory.InstallReason `json:"reason,omitempty"`
+	InstalledFor []string                `json:"installedFor,omitempty"`
+	// WorkWith are those who do not need it, and work with some versions of it only.
+	WorkWith []askView `json:"workWith,omitempty"`
+}
+
+// askView is one step of a path.
+type askView struct {
+	// By is who asks: "you", the package of a folder, or a package of the closure.
+	By         string `json:"by"`
+	ByVersion  string `json:"byVersion,omitempty"`
+	Package    string `json:"package"`
+	Constraint string `json:"constraint"`
+}
+
+// Run prints who needs a package, who needs those, and who works with it.
+func (c *WhyCmd) Run(env *terminal.Env) error {
+	f, name, all, err := c.closure(env)
+	if err != nil {
+		return err
+	}
+	p, err := findLocked(f, name)
+	if err != nil {
+		return err
+	}
+	view := reasonView{Package: p.Repository, Version: p.Version, Digest: p.Digest.String(), Kind: p.Kind, Paths: [][]askView{}}
+	for _, path := range f.Paths(p.Repository) {
+		view.Paths = append(view.Paths, asksAlong(f, path)...)
+	}
+	for _, by := range f.OptionalDependents(p.Repository) {
+		from, _ := f.Find(by.Package)
+		view.WorkWith = append(view.WorkWith, askView{By: cmp.Or(by.By, by.Package), ByVersion: from.Version, Package: p.Repository, Constraint: by.Constraint})
+	}
+	view.installed(all)
+	return c.Print(env.Stdout, view, func(w io.Writer) error {
+		fmt.Fprintf(w, "%s/%s  %s\n", strings.ToLower(string(p.Kind)), terminal.Safe(p.Repository), terminal.Safe(p.ShortVersion()))
+		if line := view.story(); line != "" {
+			fmt.Fprintln(w, terminal.Safe(line))
+		}
+		for _, path := range view.Paths {
+			if view.Reason != inventory.Explicit || len(path) > 1 {
+				writePath(w, path)
+			}
+		}
+		for _, a := range view.WorkWith {
+			fmt.Fprintln(w, terminal.Safe(fmt.Sprintf("%s works with %s %s", strings.TrimSpace(a.By+" "+a.ByVersion), a.Package, a.Constraint)))
+		}
+		return nil
+	})
+}
+
+// installed says why the package is in a cluster, if that is what is looked at. Of
+// packages of one repository somebody may have installed one.
+func (v *reasonView) installed(all *inventory.Inventory) {
+	if all == nil {
+		return
+	}
+	for _, p := range all.Packages {
+		if inventory.RepositoryOf(p) == v.Package && v.Reason != inventory.Explicit {
+			v.Reason, v.InstalledFor = inventory.ReasonOf(p), graph.RequiredBy(p)
+		}
+	}
+}
+
+// story is the reason in a sentence, or nothing.
+func (v *reasonView) story() string {
+	switch {
+	case v.Reason == inventory.Explicit:
+		return "you installed it"
+	case v.Reason == inventory.Dependency && len(v.Paths) > 0:
+		return "it was installed because others need it"
+	case v.Reason == inventory.Dependency:
+		return fmt.Sprintf("it was installed for %s, and nobody needs it any more", inventory.ShortNames(v.InstalledFor))
+	}
+	return ""
+}
+
+// closure is what is looked at, the name of the package in it, and all that is
+// installed when it is a cluster.
+func (c *WhyCmd) closure(env *terminal.Env) (lockfile.File, string, *inventory.Inventory, error) {
+	if c.Lock != "" || len(c.What) > 0 {
+		f, err := c.of(env, c.What)
+		return f, c.Name, nil, err
+	}
+	_, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.LoadNamed)
+	if err != nil {
+		return lockfile.File{}, "", nil, err
+	}
+	name := c.Name
+	if p, err := all.Find(name); err == nil {
+		name = inventory.RepositoryOf(p)
+	}
+	return all.Closure(), name, all, nil
+}
+
+// asksAlong says who asks for what on a path, once for each of those who ask for its
+// first package.
+func asksAlong(f lockfile.File, path []string) [][]askView {
+	var between []askView
+	for i := 1; i < len(path); i++ {
+		from, _ := f.Find(path[i-1])
+		for _, d := range from.Dependencies {
+			if d.Package == path[i] && !d.Optional {
+				between = append(between, askView{By: from.Repository, ByVersion: from.Version, Package: d.Package, Constraint: d.Constraint})
+			}
+		}
+	}
+	var out [][]askView
+	for _, r := range f.Roots {
+		if r.Package == path[0] && !r.Optional {
+			out = append(out, append([]askView{{By: cmp.Or(r.By, "you"), Package: r.Package, Constraint: r.Constraint}}, between...))
+		}
+	}
+	return out
+}
+
+func writePath(w io.Writer, path []askView) {
+	indent := ""
+	for i, a := range path {
+		line := fmt.Sprintf("%s needs %s %s", strings.TrimSpace(a.By+" "+a.ByVersion), a.Package, a.Constraint)
+		if a.By == "you" {
+			line = fmt.Sprintf("you asked for %s %s", a.Package, a.Constraint)
+		}
+		if i == 0 {
+			fmt.Fprintf(w, "%s\n", terminal.Safe(line))
+			continue
+		}
+		fmt.Fprintf(w, "%s└─ %s\n", indent, terminal.Safe(line))
+		indent += "   "
+	}
+}

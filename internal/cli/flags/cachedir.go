@@ -1,0 +1,72 @@
+package flags
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/xpkg-dev/xpkg/internal/cache"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/up"
+)
+
+// PackagesDir is the package cache within a folder of things that can be fetched
+// again, such as that of the user or of a control plane.
+const PackagesDir = "packages"
+
+// CacheLimitFlag bounds the package cache, for this manager and for all commands
+// that use the same one.
+type CacheLimitFlag struct {
+	CacheLimit Amount `default:"10Gi" placeholder:"SIZE" env:"XPKG_CACHE_LIMIT" help:"Bytes that the package cache may have. What was not used for longest goes first, and what is in use never. Default is 10Gi."`
+}
+
+// DefaultCacheDir is the package cache of a user who names none.
+func DefaultCacheDir() (string, error) {
+	user, err := os.UserCacheDir()
+	if err != nil {
+		return "", terminal.ErrUsage.New(err, "no folder for the package cache").WithDo("Name one with --cache-dir.")
+	}
+	return filepath.Join(user, "xpkg", PackagesDir), nil
+}
+
+// CacheFlags name the package cache that a command works on.
+type CacheFlags struct {
+	CacheDir string `placeholder:"DIR" env:"XPKG_CACHE_DIR" help:"Folder of the package cache. Default is that of the control plane that --data-dir names or that runs on this machine, and without one xpkg/packages in the user's cache folder."`
+	DataDir  string `placeholder:"DIR" env:"XPKG_DATA_DIR" help:"Data directory of the control plane whose package cache is meant."`
+}
+
+// dir finds the package cache.
+func (f CacheFlags) dir() (string, error) {
+	switch {
+	case f.CacheDir != "":
+		return f.CacheDir, nil
+	case f.DataDir != "":
+		return planeCacheDir(f.DataDir)
+	}
+	if state, err := up.Status(up.DefaultDataDir()); err == nil && state.Running {
+		return planeCacheDir(state.DataDir)
+	}
+	return DefaultCacheDir()
+}
+
+// planeCacheDir is the package cache of a control plane. Nothing is made where there
+// is none: a control plane refuses a folder that is not its own.
+func planeCacheDir(dataDir string) (string, error) {
+	state, err := up.Status(dataDir)
+	if err != nil {
+		return "", err
+	}
+	folder := filepath.Join(state.DataDir, "cache")
+	if _, err := os.Stat(folder); err != nil {
+		return "", terminal.ErrUsage.New(err, "there is no control plane in %s", dataDir).WithDo("Name the data directory of one, or a folder with --cache-dir.")
+	}
+	return filepath.Join(folder, PackagesDir), nil
+}
+
+// Open opens the package cache.
+func (f CacheFlags) Open(limit Amount) (*cache.Cache, error) {
+	dir, err := f.dir()
+	if err != nil {
+		return nil, err
+	}
+	return cache.Open(dir, cache.Options{Limit: int64(limit)})
+}

@@ -1,0 +1,29 @@
+package flags
+
+import (
+	"path/filepath"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/up"
+)
+
+// DataDirFlag names the data directory of a control plane.
+type DataDirFlag struct {
+	DataDir string `placeholder:"DIR" env:"XPKG_DATA_DIR" help:"Data directory of the control plane. Default is ~/.local/share/xpkg/default."`
+}
+
+func (f DataDirFlag) Dir() (string, error) {
+	if f.DataDir != "" {
+		// Runtimes do not start in this process's folder, so no relative path may
+		// reach them.
+		dir, err := filepath.Abs(f.DataDir)
+		if err != nil {
+			return "", terminal.ErrUsage.New(err, "cannot find the data directory %s", f.DataDir)
+		}
+		return dir, nil
+	}
+	if dir := up.DefaultDataDir(); dir != "" {
+		return dir, nil
+	}
+	return "", terminal.ErrUsage.New(nil, "there is no home folder to keep the control plane in").WithDo("Name a folder with --data-dir.")
+}

@@ -1,0 +1,52 @@
+package flags
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+
+	"github.com/xpkg-dev/xpkg/internal/up"
+)
+
+// WriteKeychain returns the credentials of a command that writes to registries: the
+// token of the control plane that serves the registry, and the user's own
+// credentials for all others.
+func (f DataDirFlag) WriteKeychain() authn.Keychain {
+	return authn.NewMultiKeychain(localKeychain{f}, authn.DefaultKeychain)
+}
+
+// A localKeychain has the tokens of the control planes that run on this machine.
+type localKeychain struct{ flag DataDirFlag }
+
+// Resolve implements [authn.Keychain].
+func (k localKeychain) Resolve(target authn.Resource) (authn.Authenticator, error) {
+	token, err := k.flag.RegistryToken(target.RegistryStr())
+	if err != nil || token == "" {
+		return authn.Anonymous, err
+	}
+	return authn.FromConfig(authn.AuthConfig{Username: up.RegistryUser, Password: token}), nil
+}
+
+// RegistryToken returns the token of the control plane that serves a registry at
+// host:port now; "" where none of the data directories belongs to it. A directory
+// that is no data directory counts as none unless the user named it.
+func (f DataDirFlag) RegistryToken(hostport string) (string, error) {
+	if f.DataDir != "" {
+		return up.RegistryToken(f.DataDir, hostport)
+	}
+	// The folder of a kubeconfig that `xpkg up` wrote is its data directory.
+	var dirs []string
+	for _, kubeconfig := range filepath.SplitList(os.Getenv("KUBECONFIG")) {
+		dirs = append(dirs, filepath.Dir(kubeconfig))
+	}
+	if dir := up.DefaultDataDir(); dir != "" {
+		dirs = append(dirs, dir)
+	}
+	for _, dir := range dirs {
+		if token, err := up.RegistryToken(dir, hostport); err == nil && token != "" {
+			return token, nil
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,165 @@
+// Package flags declares the flags that commands of several groups share: registries,
+// limits, the package cache and the data directory.
+package flags
+
+import (
+	"crypto/x509"
+	"errors"
+	"os"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/version"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+)
+
+// DefaultRegistry is where a reference without a registry points to (packages
+// guide, "Pushing a Package"). It is always printed.
+const DefaultRegistry = "docker.io"
+
+// ErrCAFile is the failure of a file of certificates that cannot be used.
+var ErrCAFile = errcode.Code{
+	Name: "CAFile", Class: errcode.Usage,
+	Cause: "A file of certificate authorities cannot be read, holds no certificate, or is for no registry.",
+	Fix:   "Name a PEM file, as --ca-file FILE or --ca-file HOST=FILE.",
+}
+
+// ParseReference reads a reference that a user wrote.
+func ParseReference(s string) (oci.Reference, error) {
+	return oci.ParseReference(s, oci.ParseOptions{DefaultRegistry: DefaultRegistry})
+}
+
+// RegistryFlags say how registries are spoken to. What is said without a host
+// holds for the registries that the command names.
+type RegistryFlags struct {
+	Insecure              []string `placeholder:"HOST" help:"Use plain HTTP for this registry. Loopback registries use HTTP unless a CA is given."`
+	CAFile                []string `name:"ca-file" placeholder:"[HOST=]FILE" help:"Certificate authorities (PEM) to trust for a registry in place of the system's. Without HOST, they are for the registry of the command; if it has none or several, they are trusted beside the system's, and loopback registries still use plain HTTP."`
+	InsecureSkipTLSVerify bool     `name:"insecure-skip-tls-verify" help:"Speak TLS to the registries that are named, and accept any certificate."`
+
+	// keychain returns the credentials for registries; nil means those of the user.
+	Keychain authn.Keychain `kong:"-"`
+}
+
+// Remote is a client of registries with the user's own credentials, for a command
+// that names these registries.
+func (f RegistryFlags) Remote(limits oci.Limits, moving func(remote.Transfer), registries ...string) (*remote.Client, error) {
+	opts, err := f.Options(limits, moving, registries...)
+	if err != nil {
+		return nil, err
+	}
+	return remote.New(opts), nil
+}
+
+// Options are what such a client is made of.
+func (f RegistryFlags) Options(limits oci.Limits, moving func(remote.Transfer), registries ...string) (remote.Options, error) {
+	hosts, roots, err := f.Hosts(registries)
+	if err != nil {
+		return remote.Options{}, err
+	}
+	keychain := f.Keychain
+	if keychain == nil {
+		keychain = authn.DefaultKeychain
+	}
+	return remote.Options{
+		Keychain: keychain, UserAgent: "xpkg/" + version.Version,
+		Hosts: hosts, RootCAs: roots, Limits: limits, Progress: moving,
+	}, nil
+}
+
+// Hosts returns the settings of single registries, and the authorities that are
+// trusted for all others; nil means the system's. Authorities without a host belong to
+// the registry of the command if it names exactly one. With none or several they are
+// added to the system's, and no loopback registry uses TLS because of them.
+func (f RegistryFlags) Hosts(registries []string) (_ map[string]remote.HostOptions, roots *x509.CertPool, _ error) {
+	hosts := map[string]remote.HostOptions{}
+	change := func(host string, set func(*remote.HostOptions)) {
+		o := hosts[host]
+		set(&o)
+		hosts[host] = o
+	}
+	if f.InsecureSkipTLSVerify {
+		for _, r := range registries {
+			change(ApiHost(r), func(o *remote.HostOptions) { o.SkipVerify = true })
+		}
+	}
+	for _, entry := range f.CAFile {
+		host, raw, err := readCAFile(entry)
+		if err != nil {
+			return nil, nil, err
+		}
+		if host == "" && len(registries) == 1 {
+			host = registries[0]
+		}
+		if host == "" {
+			if roots == nil {
+				roots = systemRoots()
+			}
+			roots.AppendCertsFromPEM(raw)
+			continue
+		}
+		pool := x509.NewCertPool()
+		pool.AppendCertsFromPEM(raw)
+		change(ApiHost(host), func(o *remote.HostOptions) { o.RootCAs = pool })
+	}
+	for _, h := range f.Insecure {
+		name, err := ParseHost(h)
+		if err != nil {
+			return nil, nil, err
+		}
+		change(ApiHost(name), func(o *remote.HostOptions) { o.PlainHTTP = true })
+	}
+	return hosts, roots, nil
+}
+
+// systemRoots returns the authorities of the system; none where they cannot be read.
+func systemRoots() *x509.CertPool {
+	if pool, err := x509.SystemCertPool(); err == nil {
+		return pool
+	}
+	return x509.NewCertPool()
+}
+
+// readCAFile reads FILE or HOST=FILE, and returns the host, which is empty for a
+// bare FILE, and the certificates.
+func readCAFile(entry string) (host string, raw []byte, err error) {
+	file := entry
+	if named, rest, ok := strings.Cut(entry, "="); ok && !strings.ContainsAny(named, `/\`) {
+		if host, err = ParseHost(named); err != nil {
+			return "", nil, err
+		}
+		file = rest
+	}
+	if raw, err = os.ReadFile(file); err != nil {
+		return "", nil, ErrCAFile.New(err, "cannot read the certificate authorities")
+	}
+	if !x509.NewCertPool().AppendCertsFromPEM(raw) {
+		return "", nil, ErrCAFile.New(errors.New("it holds no certificate"), "cannot use %s", file)
+	}
+	return host, raw, nil
+}
+
+// ParseHost gives the one spelling of a registry's host.
+func ParseHost(host string) (string, error) {
+	ref, err := oci.ParseReference(host+"/any", oci.ParseOptions{AllowUntagged: true})
+	if err != nil || ref.Repository != "any" {
+		return "", terminal.ErrUsage.New(nil, "%q is not the host of a registry", host).
+			WithDo("Write HOST or HOST:PORT, as it stands in references.")
+	}
+	return ref.Registry, nil
+}
+
+// ApiHost is the host that a registry's requests go to. Docker Hub has a name for
+// references and another one for requests.
+func ApiHost(registry string) string {
+	if registry == DefaultRegistry {
+		return DockerHubHost
+	}
+	return registry
+}
+
+// DockerHubHost is the name under which credentials for Docker Hub are asked for.
+const DockerHubHost = "index.docker.io"

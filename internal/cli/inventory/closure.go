@@ -1,0 +1,71 @@
+package inventory
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// ErrNeedsUnknown is the failure of a cluster that does not say what its packages need.
+var ErrNeedsUnknown = errcode.Code{
+	Name: "NeedsUnknown", Class: errcode.Unavailable,
+	Cause: "The Lock of the cluster does not say what a package needs, so nobody knows whether others are needed.",
+	Fix:   "Wait until the package is installed, or uninstall it; a package manager that runs writes the Lock by itself.",
+}
+
+// Graph is all packages with what they need, as the Lock says.
+func (i *Inventory) Graph() (*graph.Graph, error) {
+	var nodes []graph.Node
+	for _, p := range i.Packages {
+		needs, known := graph.LockedDependencies(p, i.Lock.Packages)
+		n, ok := graph.NodeFromPackage(p, needs)
+		if !ok {
+			continue // It is on its way out, or nobody can need it.
+		}
+		if !known {
+			return nil, ErrNeedsUnknown.New(nil, "the Lock has no entry of %s at %s", ShortName(p), p.PackageSpec().Package)
+		}
+		nodes = append(nodes, n)
+	}
+	return graph.New(nodes, nil), nil
+}
+
+// Closure is what is installed, as a lock file would have it. Its roots are the
+// packages that people have installed.
+func (i *Inventory) Closure() lockfile.File {
+	var f lockfile.File
+	needs := map[string][]lockfile.Dependency{}
+	for _, e := range i.Lock.Packages {
+		for _, d := range e.Dependencies {
+			needs[e.Name] = append(needs[e.Name], lockfile.Dependency{Package: d.Package, Constraint: d.Constraints})
+		}
+		for _, d := range e.OptionalDependencies {
+			needs[e.Name] = append(needs[e.Name], lockfile.Dependency{Package: d.Package, Constraint: d.Constraints, Optional: true})
+		}
+	}
+	for _, x := range i.Packages {
+		ref, err := oci.ParseReference(x.PackageSpec().Package, oci.ParseOptions{})
+		if err != nil {
+			continue
+		}
+		p := lockfile.Package{
+			Repository: ref.Name(), Version: ref.Tag, Digest: ref.Digest, Kind: xpkg.Kind(x.PackageKind()),
+			Dependencies: needs[x.PackageStatus().CurrentRevision],
+		}
+		if d, err := oci.ParseDigest(x.PackageStatus().ResolvedDigest); err == nil {
+			p.Digest = d
+		}
+		f.Packages = append(f.Packages, p)
+		if !graph.IsAutoInstalled(x) {
+			f.Roots = append(f.Roots, lockfile.Root{Package: p.Repository, Constraint: p.ShortVersion(), Exact: true})
+		}
+	}
+	slices.SortFunc(f.Packages, func(a, b lockfile.Package) int { return cmp.Compare(a.Repository, b.Repository) })
+	f.Packages = slices.CompactFunc(f.Packages, func(a, b lockfile.Package) bool { return a.Repository == b.Repository })
+	return f
+}

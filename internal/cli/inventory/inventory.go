@@ -1,0 +1,122 @@
+// Package inventory reads the packages that are installed in a cluster, and describes their
+// state for users.
+package inventory
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/spelling"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
+
+// Errors of package names.
+var (
+	ErrPackageNotFound = errcode.Code{
+		Name: "PackageNotFound", Class: errcode.NotFound,
+		Cause: "No package of that name is installed.",
+		Fix:   "See what is installed with `xpkg list`.",
+	}
+	ErrAmbiguous = errcode.Code{
+		Name: "AmbiguousName", Class: errcode.Usage,
+		Cause: "Packages of several kinds have that name.",
+		Fix:   "Put the kind before the name, for example provider/NAME.",
+	}
+)
+
+// Inventory is everything that is installed.
+type Inventory struct {
+	Packages []v1.Package
+	Lock     *v1beta1.Lock
+	// place tells where a repository is really read.
+	place func(repository string) string
+}
+
+// Read reads the packages of the cluster with load, loadPackages or loadNamed.
+func Read(ctx context.Context, f connection.ClusterFlags, read func(context.Context, client.Client) (*Inventory, error)) (client.Client, *Inventory, error) {
+	cluster, err := f.Client()
+	if err != nil {
+		return nil, nil, err
+	}
+	all, err := read(ctx, cluster)
+	return cluster, all, err
+}
+
+// Load reads all packages and the Lock.
+func Load(ctx context.Context, c client.Client) (*Inventory, error) {
+	out, err := LoadPackages(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Get(ctx, client.ObjectKey{Name: v1beta1.LockName}, out.Lock); client.IgnoreNotFound(err) != nil {
+		return nil, connection.Classify(err, "read the lock")
+	}
+	return out, nil
+}
+
+// LoadPackages reads all packages, for those who need no more and may read no more.
+func LoadPackages(ctx context.Context, c client.Client) (*Inventory, error) {
+	out := &Inventory{Lock: &v1beta1.Lock{}}
+	for _, kind := range v1.PackageKinds() {
+		list := v1.NewPackageList(kind)
+		if err := c.List(ctx, list); err != nil {
+			return nil, connection.Classify(err, "list %ss", strings.ToLower(kind))
+		}
+		for _, p := range list.Packages() {
+			p.GetObjectKind().SetGroupVersionKind(v1.GroupVersion.WithKind(kind))
+			out.Packages = append(out.Packages, p)
+		}
+	}
+	return out, nil
+}
+
+// Find gives the one package with a name, which can be written KIND/NAME.
+func (i *Inventory) Find(name string) (v1.Package, error) {
+	kind := ""
+	if k, n, ok := strings.Cut(name, "/"); ok {
+		kind, name = k, n
+	}
+	var found []v1.Package
+	for _, p := range i.Packages {
+		if p.GetName() == name && (kind == "" || v1.KindNamed(kind) == p.PackageKind()) {
+			found = append(found, p)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return nil, i.Absent("package", name)
+	case 1:
+		return found[0], nil
+	}
+	return nil, ErrAmbiguous.New(nil, "%d packages are named %s", len(found), name)
+}
+
+// Absent says that nothing of a name is installed, and what may have been meant: names
+// that are spelled alike, or the whole of which it is a part.
+func (i *Inventory) Absent(what, name string) error {
+	var alike, names []string
+	for _, p := range i.Packages {
+		if strings.Contains(p.GetName(), name) {
+			alike = append(alike, p.GetName())
+		}
+		names = append(names, p.GetName())
+	}
+	alike = append(alike, spelling.Alike(name, names)...)
+	var meant []string
+	for _, p := range i.Packages {
+		if slices.Contains(alike, p.GetName()) {
+			meant = append(meant, ShortName(p))
+		}
+	}
+	f := ErrPackageNotFound.New(nil, "no %s %s is installed", what, name)
+	if len(meant) == 0 {
+		return f
+	}
+	return f.WithDo("Did you mean %s? %s", strings.Join(meant[:min(3, len(meant))], " or "), ErrPackageNotFound.Fix)
+}

@@ -1,0 +1,66 @@
+package inventory
+
+import (
+	"context"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+)
+
+// Get reads a package of the cluster; nil when there is none.
+func Get(ctx context.Context, cluster client.Client, kind, name string) (v1.Package, error) {
+	p := v1.NewPackage(kind)
+	gvk := p.GetObjectKind().GroupVersionKind()
+	err := cluster.Get(ctx, client.ObjectKey{Name: name}, p)
+	if apierrors.IsNotFound(err) && !connection.IsNotServed(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, connection.Classify(err, "read %s/%s", strings.ToLower(kind), name)
+	}
+	p.GetObjectKind().SetGroupVersionKind(gvk)
+	return p, nil
+}
+
+// List is a v1 List, as kubectl prints several objects.
+func List(packages []v1.Package) any {
+	items := make([]any, len(packages))
+	for i, p := range packages {
+		items[i] = WithoutManagedFields(p)
+	}
+	return map[string]any{"apiVersion": "v1", "kind": "List", "items": items}
+}
+
+// WithoutManagedFields drops the bookkeeping of the API server that no reader of output wants.
+func WithoutManagedFields(p v1.Package) v1.Package {
+	p.SetManagedFields(nil)
+	return p
+}
+
+func ShortName(p v1.Package) string { return strings.ToLower(p.PackageKind()) + "/" + p.GetName() }
+
+// RepositoryOf is the repository that a package is installed from.
+func RepositoryOf(p v1.Package) string {
+	ref, err := oci.ParseReference(p.PackageSpec().Package, oci.ParseOptions{})
+	if err != nil {
+		return p.PackageSpec().Package
+	}
+	return ref.Name()
+}
+
+// version is the tag of a reference, or else the start of its digest.
+func ShortVersion(s string) string {
+	ref, err := oci.ParseReference(s, oci.ParseOptions{})
+	switch {
+	case err != nil:
+		return s
+	case ref.Tag != "":
+		return ref.Tag
+	}
+	return ref.Digest.Short()
+}

@@ -1,0 +1,38 @@
+package inventory
+
+import (
+	"path"
+	"strings"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+)
+
+// InstallReason is why a package is in a cluster.
+type InstallReason string
+
+// The reasons: a person has installed it, or the package manager has because others
+// need it.
+const (
+	Explicit   InstallReason = "explicit"
+	Dependency InstallReason = "dependency"
+)
+
+func ReasonOf(p v1.Package) InstallReason {
+	if graph.IsAutoInstalled(p) {
+		return Dependency
+	}
+	return Explicit
+}
+
+// ShortNames names those for whom a package was installed, as people call them.
+func ShortNames(repositories []string) string {
+	if len(repositories) == 0 {
+		return "others"
+	}
+	names := make([]string, len(repositories))
+	for i, r := range repositories {
+		names[i] = path.Base(r)
+	}
+	return strings.Join(names, ", ")
+}

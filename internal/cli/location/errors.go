@@ -1,0 +1,12 @@
+package location
+
+import (
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
+
+// ErrReadFile is the failure of a file, or of standard input, that cannot be read.
+var ErrReadFile = errcode.Code{
+	Name: "ReadFile", Class: errcode.NotFound,
+	Cause: "A file that was named, or standard input, cannot be read.",
+	Fix:   "Check the path and its permissions.",
+}

@@ -1,0 +1,114 @@
+package location
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// FolderFlags say which files of a folder make a package.
+type FolderFlags struct {
+	ExamplesRoot string   `short:"e" placeholder:"DIR" help:"Folder of examples that go with the package. Default is examples in the folder of the package, or else beside it."`
+	Ignore       []string `placeholder:"GLOB" help:"Files to leave out, as patterns relative to the folder of the package."`
+}
+
+// Read finds the files of the package in root, and of its examples. Neither folder
+// is left by following a link.
+func (f FolderFlags) Read(dir string, limits xpkg.Limits) (*xpkg.Folder, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, xpkg.ErrFolderNotFound.New(err, "cannot read the folder of the package")
+	}
+	defer root.Close()
+	opts := xpkg.FolderOptions{Ignore: f.Ignore, Limits: limits}
+	examples, err := f.examples(dir)
+	if err != nil {
+		return nil, err
+	}
+	if opts.ExamplesRoot, err = within(dir, examples); err != nil {
+		return nil, err
+	}
+	if opts.ExamplesRoot == "" && examples != "" {
+		folder, err := os.OpenRoot(examples)
+		if err != nil {
+			return nil, xpkg.ErrFolderNotFound.New(err, "cannot read the folder of the examples")
+		}
+		defer folder.Close()
+		opts.Examples = folder.FS()
+	}
+	return xpkg.ReadFolder(root.FS(), opts)
+}
+
+// examples is the folder of the examples, or nothing when there is none. One that
+// was named must exist.
+func (f FolderFlags) examples(dir string) (string, error) {
+	if f.ExamplesRoot != "" {
+		return f.ExamplesRoot, nil
+	}
+	root, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	for _, dir := range []string{filepath.Join(root, "examples"), filepath.Join(filepath.Dir(root), "examples")} {
+		if info, err := os.Lstat(dir); err == nil && info.IsDir() && dir != root {
+			return dir, nil
+		}
+	}
+	return "", nil
+}
+
+// Place puts the folder before the paths of findings, so that editors and code
+// hosts find the files.
+func (f FolderFlags) Place(dir string, findings []xpkg.Finding) []xpkg.Finding {
+	examples, err := f.examples(dir)
+	if err != nil {
+		examples = ""
+	}
+	for i, found := range findings {
+		if found.File == "" {
+			continue
+		}
+		in := dir
+		if _, err := os.Lstat(filepath.Join(dir, found.File)); err != nil && examples != "" {
+			in = examples
+		}
+		findings[i].File = path.Clean(filepath.ToSlash(filepath.Join(relative(in), found.File)))
+	}
+	return findings
+}
+
+// relative is a folder as seen from the working folder, if it lies in it.
+func relative(dir string) string {
+	here, err := os.Getwd()
+	if err != nil || !filepath.IsAbs(dir) {
+		return dir
+	}
+	if rel, err := filepath.Rel(here, dir); err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return dir
+}
+
+// within gives the path of folder relative to root, with slashes, or nothing when
+// it lies elsewhere.
+func within(root, folder string) (string, error) {
+	if folder == "" {
+		return "", nil
+	}
+	root, err := filepath.Abs(root)
+	if err != nil {
+		return "", err
+	}
+	folder, err = filepath.Abs(folder)
+	if err != nil {
+		return "", err
+	}
+	rel, err := filepath.Rel(root, folder)
+	if err != nil || rel == "." || !fs.ValidPath(filepath.ToSlash(rel)) {
+		return "", nil
+	}
+	return filepath.ToSlash(rel), nil
+}

@@ -1,0 +1,203 @@
+// Package location opens and writes packages at the locations that users name: registries,
+// files, OCI layouts, folders and the standard streams.
+package location
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/flags"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+)
+
+// Location is where a package is, or where it is to go. Which of the four it is, its
+// text alone decides, and never what happens to be on the disk:
+//
+//   - standard input or output
+//     oci:DIR    the folder of an OCI layout
+//     PATH       a file: whatever starts with / ./ or ../, or has neither : nor @
+//     REFERENCE  all else: a reference has a tag or a digest, so it has : or @
+type Location struct {
+	Kind Kind
+	// path is that of the file or folder.
+	Path string
+	Ref  oci.Reference
+}
+
+type Kind int
+
+const (
+	Stream Kind = iota
+	File
+	Layout
+	Registry
+)
+
+// LayoutPrefix marks the folder of a layout, as skopeo and oras mark it.
+const LayoutPrefix = "oci:"
+
+func Parse(s string) (Location, error) {
+	switch {
+	case s == "-":
+		return Location{Kind: Stream}, nil
+	case strings.HasPrefix(s, LayoutPrefix):
+		dir := strings.TrimPrefix(s, LayoutPrefix)
+		if dir == "" {
+			return Location{}, terminal.ErrUsage.New(nil, "%s names no folder", s)
+		}
+		return Location{Kind: Layout, Path: dir}, nil
+	case IsPath(s):
+		return Location{Kind: File, Path: s}, nil
+	}
+	ref, err := flags.ParseReference(s)
+	return Location{Kind: Registry, Ref: ref}, err
+}
+
+func IsPath(s string) bool {
+	for _, prefix := range []string{"/", "./", "../", `.\`, `..\`, `\`} {
+		if strings.HasPrefix(s, prefix) {
+			return true
+		}
+	}
+	return filepath.VolumeName(s) != "" || !strings.ContainsAny(s, ":@")
+}
+
+// String is the place as it was written, and a reference fully qualified.
+func (p Location) String() string {
+	switch p.Kind {
+	case Stream:
+		return "-"
+	case Layout:
+		return LayoutPrefix + p.Path
+	case Registry:
+		return p.Ref.String()
+	}
+	return p.Path
+}
+
+// registries are the registries that places name.
+func registries(places ...Location) []string {
+	var hosts []string
+	for _, p := range places {
+		if p.Kind == Registry {
+			hosts = append(hosts, p.Ref.Registry)
+		}
+	}
+	return hosts
+}
+
+// Opened is the content of a place.
+type Opened struct {
+	oci.Artifact
+	// place has the digest in its reference.
+	Location
+	close func() error
+}
+
+func (o *Opened) Close() error { return o.close() }
+
+// Transfer opens and fills places.
+type Transfer struct {
+	env     *terminal.Env
+	Remote  *remote.Client
+	Limits  oci.Limits
+	archive int64
+}
+
+// Open opens a place for reading. A tag is resolved here, once.
+func (m Transfer) Open(ctx context.Context, p Location) (*Opened, error) {
+	o := &Opened{Location: p, close: func() error { return nil }}
+	switch p.Kind {
+	case Registry:
+		d, err := m.Remote.Resolve(ctx, p.Ref)
+		if err != nil {
+			return nil, err
+		}
+		o.Ref = p.Ref.WithDigest(d.Digest)
+		o.Artifact, err = m.Remote.Artifact(ctx, o.Ref)
+		return o, err
+	case Stream:
+		a, err := archive.Read(ctx, m.env.Stdin, "", m.archive, m.Limits)
+		if err != nil {
+			return nil, err
+		}
+		o.Artifact, o.close = a, a.Close
+		return o, nil
+	}
+	a, err := archive.Open(ctx, p.Path, m.Limits)
+	if errors.Is(err, archive.ErrArchiveNotFound) && p.Kind == File && errors.Is(err, os.ErrNotExist) {
+		return nil, archive.ErrArchiveNotFound.New(nil, "there is no file %s", p.Path).
+			WithDo("Check the path. A reference needs a :tag or an @sha256 digest to be one.")
+	}
+	if err != nil {
+		return nil, err
+	}
+	o.Artifact, o.close = a, a.Close
+	return o, nil
+}
+
+// Write brings an artifact to a place. Tag is what a layout calls it; it can be
+// empty.
+func (m Transfer) Write(ctx context.Context, p Location, a oci.Artifact, tag string) (oci.Digest, error) {
+	a = ArtifactOnly{a}
+	switch p.Kind {
+	case Registry:
+		return oci.Copy(ctx, m.Remote.To(p.Ref), a)
+	case Layout:
+		return oci.Copy(ctx, archive.ToLayout(p.Path, tag, m.Limits), a)
+	case Stream:
+		return m.env.WriteArchive(ctx, "-", a, m.Limits)
+	}
+	if info, err := os.Stat(p.Path); err == nil && info.IsDir() {
+		return oci.Digest{}, archive.ErrCannotWrite.New(nil, "%s is a folder", p.Path).
+			WithDo("Name a file, or write oci:%s for an OCI layout in that folder.", p.Path)
+	}
+	return m.env.WriteArchive(ctx, p.Path, a, m.Limits)
+}
+
+// ArtifactOnly is an artifact without the platform beside its root: registries do not tell
+// it, and a file must be the same however the package came to it.
+type ArtifactOnly struct{ oci.Artifact }
+
+// Root implements oci.Artifact.
+func (b ArtifactOnly) Root() oci.Descriptor {
+	root := b.Artifact.Root()
+	root.Platform = nil
+	return root
+}
+
+// Messages returns the stream for the messages of a command that writes to the place:
+// standard output, or standard error if the package itself goes there.
+func (p Location) Messages(env *terminal.Env) io.Writer {
+	switch p.Kind {
+	case Stream:
+		return env.Stderr
+	case File:
+		return env.Messages(p.Path)
+	}
+	return env.Stdout
+}
+
+// At is a place with the digest of what is there now, for the line that a command
+// ends with.
+func (p Location) At(d oci.Digest) string {
+	if p.Kind == Registry {
+		return p.Ref.WithDigest(d).String()
+	}
+	return p.String() + ": " + d.String()
+}
+
+// ParsePlatform reads a platform that was named, or gives none.
+func ParsePlatform(s string) (oci.Platform, error) {
+	if s == "" {
+		return oci.Platform{}, nil
+	}
+	return oci.ParsePlatform(s)
+}

@@ -1,0 +1,38 @@
+package location
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/flags"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// OnePackageFile is the only .xpkg file of a folder.
+func OnePackageFile(dir string) (string, error) {
+	found, err := filepath.Glob(filepath.Join(dir, "*.xpkg"))
+	if err != nil {
+		return "", err
+	}
+	switch len(found) {
+	case 0:
+		return "", archive.ErrArchiveNotFound.New(nil, "there is no .xpkg file in this folder").WithDo("Build one with `xpkg build`, or name one with -f.")
+	case 1:
+		return found[0], nil
+	}
+	return "", terminal.ErrUsage.New(nil, "there are %d .xpkg files in this folder: %s", len(found), strings.Join(found, ", ")).WithDo("Say which one with -f.")
+}
+
+// ReadPackage reads the package of an artifact as an install would.
+func ReadPackage(ctx context.Context, a oci.Artifact, m oci.Manifest, flags flags.LimitFlags) (*xpkg.Package, []byte, error) {
+	stream, err := oci.PackageYAML(ctx, a, m, flags.ImageLimits())
+	if err != nil {
+		return nil, nil, err
+	}
+	pkg, err := xpkg.Read(stream, xpkg.ReadOptions{Limits: flags.StreamLimits()})
+	return pkg, stream, err
+}

@@ -1,0 +1,70 @@
+package location
+
+import (
+	"fmt"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/flags"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+)
+
+// TransferFlags are the flags of commands that read or write packages in
+// registries and archives.
+type TransferFlags struct {
+	flags.RegistryFlags
+	flags.LimitFlags
+	flags.VerboseFlag
+}
+
+// NewTransfer makes the means to move packages between places.
+func (f TransferFlags) NewTransfer(env *terminal.Env, t *terminal.Task, places ...Location) (Transfer, error) {
+	opts, err := f.Options(f.ImageLimits(), f.reportEvent(t), registries(places...)...)
+	if err != nil {
+		return Transfer{}, err
+	}
+	opts.Warn = t.Warn
+	return Transfer{env: env, Remote: remote.New(opts), Limits: f.ImageLimits(), archive: f.ArchiveLimit()}, nil
+}
+
+// reportEvent says how far content has moved.
+func (f TransferFlags) reportEvent(task *terminal.Task) func(remote.Transfer) {
+	return func(t remote.Transfer) {
+		if task.Tty {
+			task.Set("%s: %s of %s", task.What, terminal.Size(t.Done), terminal.Size(t.Total))
+		}
+		if f.Verbose && t.Done == t.Total {
+			word := "read"
+			if t.Upload {
+				word = "sent"
+			}
+			fmt.Fprintf(task, "%s %s, %s\n", word, t.Digest, terminal.Size(t.Total))
+		}
+	}
+}
+
+// WithPackage opens a place, finds the manifest of the package in it, and closes
+// the place when use is done.
+func (f TransferFlags) WithPackage(env *terminal.Env, from Location, platform string, use func(m Transfer, o *Opened, manifest oci.Manifest) error) (err error) {
+	want, err := ParsePlatform(platform)
+	if err != nil {
+		return err
+	}
+	p := terminal.StartTask(env.Stderr, "reading %s", from)
+	defer p.End()
+	m, err := f.NewTransfer(env, p, from)
+	if err != nil {
+		return err
+	}
+	defer m.Remote.Close()
+	o, err := m.Open(env.Context, from)
+	if err != nil {
+		return err
+	}
+	defer terminal.Close(&err, o)
+	manifest, err := oci.FindManifest(env.Context, o, want, m.Limits)
+	if err != nil {
+		return err
+	}
+	return use(m, o, manifest)
+}

@@ -1,0 +1,201 @@
+// Package manager contains the commands of the manager: manager and bootstrap.
+package manager
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/cache"
+	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/cli/flags"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/leader"
+	programs "github.com/xpkg-dev/xpkg/internal/runtime"
+	"github.com/xpkg-dev/xpkg/internal/version"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
+
+// DependencyFlags say what is done about what packages need.
+type DependencyFlags struct {
+	DependencyUpgrades graph.Policy        `enum:"None,Upgrade,UpgradeOrDowngrade" default:"None" help:"What may become of packages that were installed because others need them, when a package needs another version: None, Upgrade or UpgradeOrDowngrade."`
+	DependencyRemoval  graph.RemovalPolicy `enum:"None,Orphans" default:"None" help:"What becomes of packages that were installed because others needed them, and that nobody needs any more: None lets them stay, and Orphans removes them, unless there are custom resources of theirs."`
+}
+
+type ManagerCmd struct {
+	connection.ClusterFlags
+	flags.RegistryFlags
+	flags.CacheLimitFlag
+	flags.LimitFlags
+	PermissionFlags
+	CacheDir           string        `placeholder:"DIR" env:"XPKG_CACHE_DIR" help:"Folder of the package cache. Default is xpkg/packages in the user's cache folder."`
+	Namespace          string        `default:"crossplane-system" help:"Namespace where the programs of packages run, and where their secrets are."`
+	PollInterval       time.Duration `default:"1m" help:"How often packages with the pull policy Always are looked up."`
+	SyncInterval       time.Duration `default:"1h" help:"How often every package is looked at without any reason."`
+	MetricsAddress     string        `placeholder:"HOST:PORT" help:"Serve Prometheus metrics here."`
+	HealthAddress      string        `placeholder:"HOST:PORT" help:"Serve /healthz and /readyz here."`
+	ActivationDeadline time.Duration `default:"10m" help:"How long after its activation a revision is rolled back when it does not become healthy, or when its program crashes. Below zero, no revision is ever rolled back."`
+	PackageRuntime     string        `placeholder:"RUNTIME" help:"Who runs the programs of packages: Deployment, Process, External or None, or pairs such as Provider=External;Function=Deployment. Default is Deployment."`
+	CertificateOverlap time.Duration `default:"24h" help:"How long a new authority of the programs' certificates is known everywhere before it signs, and an old one after nothing that it signed is left."`
+	DependencyFlags
+	CrossplaneVersion string        `placeholder:"VERSION" help:"Version of Crossplane that packages must fit. Default is that of the Crossplane in the namespace; where there is none, every package fits."`
+	LeaderElection    bool          `help:"Stand by while another manager with the same namespace works."`
+	LeaseDuration     time.Duration `default:"10s" help:"How long a manager that stands by waits for a sign of the one that works."`
+	TakeOver          bool          `help:"Replace the package API of another package manager, which must not run any more."`
+	LogFormat         string        `enum:"text,json" default:"text" help:"How to write the log: text or json."`
+	Verbose           bool          `short:"v" help:"Log every step."`
+}
+
+// Run runs the manager until it is stopped.
+func (c *ManagerCmd) Run(env *terminal.Env) error {
+	if c.InsecureSkipTLSVerify {
+		return terminal.ErrUsage.New(nil, "the manager cannot accept any certificate of any registry").
+			WithDo("Give the authority of a registry's certificate with --ca-file HOST=FILE.")
+	}
+	cfg, err := c.managerConfig()
+	if err != nil {
+		return err
+	}
+	election, err := c.election()
+	if err != nil {
+		return err
+	}
+	choice, err := ParseRuntimeChoice(c.PackageRuntime, programs.Deployment)
+	if err != nil {
+		return err
+	}
+	if choice.Uses(programs.Process) && c.LeaderElection {
+		return terminal.ErrUsage.New(nil, "processes of one machine cannot be handed to a manager on another").
+			WithDo("Leave out --leader-election, or use the runtime Deployment.")
+	}
+	dir := c.CacheDir
+	if dir == "" {
+		if dir, err = flags.DefaultCacheDir(); err != nil {
+			return err
+		}
+	}
+	return RunManager(env.Context, ManagerOptions{
+		Config: cfg, CacheDir: dir, ProgramsDir: filepath.Join(filepath.Dir(filepath.Clean(dir)), "runtime"), CacheLimit: c.CacheLimit, Log: newLog(env.Stderr, c.LogFormat, c.Verbose), registries: c.RegistryFlags,
+		limits: c.LimitFlags, Dependencies: c.DependencyFlags,
+		Options: controller.Options{
+			Namespace: c.Namespace, Poll: c.PollInterval, Resync: c.SyncInterval, CrossplaneVersion: c.CrossplaneVersion,
+			ActivationDeadline: c.ActivationDeadline, Permissions: c.Permissions(),
+			MetricsAddress: c.MetricsAddress, HealthAddress: c.HealthAddress, TakeOver: c.TakeOver, LeaderElection: election,
+			Remote:   os.Getenv("KUBERNETES_SERVICE_HOST") == "",
+			Runtimes: choice, MakeNamespace: choice.Uses(programs.Process), CertificateOverlap: c.CertificateOverlap,
+		},
+	})
+}
+
+// leastLease is the shortest time in which a Lease can be renewed several times over.
+const leastLease = 5 * time.Second
+
+// election is how this manager finds out whether it leads: not at all, unless it is
+// asked to.
+func (c *ManagerCmd) election() (*leader.Election, error) {
+	if !c.LeaderElection {
+		return nil, nil
+	}
+	if c.LeaseDuration < leastLease {
+		return nil, terminal.ErrUsage.New(nil, "a lease of %s is too short", c.LeaseDuration).WithDo("Give --lease-duration %s or more.", leastLease)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	// A pod that is started anew has the same host name.
+	return &leader.Election{Identity: host + "_" + rand.Text(), Duration: c.LeaseDuration}, nil
+}
+
+// managerConfig prefers the pod's own identity where the manager runs in a
+// cluster and no kubeconfig is named.
+func (c *ManagerCmd) managerConfig() (*rest.Config, error) {
+	if c.Kubeconfig == "" && os.Getenv("KUBECONFIG") == "" {
+		if cfg, err := rest.InClusterConfig(); err == nil {
+			return cfg, nil
+		}
+	}
+	return c.Config()
+}
+
+type ManagerOptions struct {
+	Config     *rest.Config
+	CacheDir   string
+	CacheLimit flags.Amount
+	// programsDir is where programs run as processes.
+	ProgramsDir  string
+	Log          *slog.Logger
+	registries   flags.RegistryFlags
+	limits       flags.LimitFlags
+	Dependencies DependencyFlags
+	Options      controller.Options
+}
+
+// RunManager runs a manager with a package cache in a folder of this machine.
+func RunManager(ctx context.Context, o ManagerOptions) (err error) {
+	setGCPercent()
+	packages, err := cache.Open(o.CacheDir, cache.Options{Limit: int64(o.CacheLimit), LimitForAll: true})
+	if err != nil {
+		return err
+	}
+	defer terminal.Close(&err, packages)
+	registries, err := o.registries.Options(o.limits.ImageLimits(), nil)
+	if err != nil {
+		return err
+	}
+	source := fetch.NewSource(fetch.Options{Remote: registries, Store: packages.Store(), Names: packages, Limits: o.limits.ImageLimits(), FormatLimits: o.limits.StreamLimits()})
+	defer source.Close()
+	opts := o.Options
+	opts.Config = rest.AddUserAgent(rest.CopyConfig(o.Config), "xpkg/"+version.Version)
+	opts.Content, opts.Images = source, source
+	opts.Dependencies = &controller.Dependencies{Registry: source, Upgrades: o.Dependencies.DependencyUpgrades, Removal: o.Dependencies.DependencyRemoval}
+	opts.InUse, opts.Log = packages.Use, o.Log
+	if opts.Runtimes.Uses(programs.Process) {
+		processes, roots, all, err := startSupervisor(o.ProgramsDir, source, o.Log)
+		if err != nil {
+			return err
+		}
+		defer terminal.Close(&err, all)
+		opts.Processes, opts.InUse = processes, pruneWith(packages.Use, roots)
+	}
+	err = controller.Run(ctx, opts)
+	var known *errcode.Error
+	if errors.Is(err, apply.ErrServer) {
+		return connection.ErrCluster.New(err, "the package manager cannot work with the cluster")
+	}
+	if err == nil || errors.As(err, &known) {
+		return err
+	}
+	return connection.Classify(err, "the package manager cannot work with the cluster")
+}
+
+func newLog(w io.Writer, layout string, verbose bool) *slog.Logger {
+	opts := &slog.HandlerOptions{Level: slog.LevelInfo}
+	if verbose {
+		opts.Level = slog.LevelDebug
+	}
+	if layout == "json" {
+		return slog.New(slog.NewJSONHandler(w, opts))
+	}
+	return slog.New(slog.NewTextHandler(w, opts))
+}
+
+// setGCPercent trades some processor time for memory: a manager works rarely, and is
+// there for months. Whoever sets GOGC knows better.
+func setGCPercent() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(50)
+	}
+}

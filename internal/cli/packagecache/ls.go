@@ -1,0 +1,87 @@
+package packagecache
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/xpkg-dev/xpkg/internal/cache"
+	"github.com/xpkg-dev/xpkg/internal/cli/flags"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+)
+
+type cacheLsCmd struct {
+	flags.CacheFlags
+	terminal.OutputFlag
+}
+
+// cacheView is what a list of the package cache says.
+type cacheView struct {
+	Dir string `json:"dir"`
+	// Bytes is the size of all that xpkg keeps there.
+	Bytes    int64         `json:"bytes"`
+	Packages []cache.Entry `json:"packages"`
+}
+
+// Run lists the packages in the package cache.
+func (c *cacheLsCmd) Run(env *terminal.Env) (err error) {
+	p, err := c.Open(0)
+	if err != nil {
+		return err
+	}
+	defer terminal.Close(&err, p)
+	task := terminal.StartTask(env.Stderr, "reading the package cache")
+	defer task.End()
+	view := cacheView{Dir: p.Dir()}
+	if view.Packages, err = p.List(env.Context); err != nil {
+		return err
+	}
+	if view.Bytes, _, err = p.Size(env.Context); err != nil {
+		return err
+	}
+	task.End()
+	return c.Print(env.Stdout, view, func(w io.Writer) error {
+		if len(view.Packages) == 0 {
+			_, err := fmt.Fprintf(w, "The package cache %s is empty.\n", view.Dir)
+			return err
+		}
+		fmt.Fprintf(env.Stderr, "%s has %s\n", view.Dir, terminal.Size(view.Bytes))
+		return writeCacheEntries(w, view.Packages)
+	})
+}
+
+// writeCacheEntries writes a table of packages, and after it what is wrong with
+// some.
+func writeCacheEntries(w io.Writer, entries []cache.Entry) error {
+	var rows [][]string
+	for _, e := range entries {
+		rows = append(rows, []string{
+			orDash(strings.Join(append(e.Names, e.Files...), ", ")), orDash(e.Kind), orDash(e.Package), orDash(e.Digest.Short()), terminal.Size(e.Size),
+			terminal.Age(e.LastUsed, time.Now()), orDash(strings.Join(e.InUse, ", ")),
+		})
+	}
+	if err := terminal.WriteTable(w, []string{"NAME", "KIND", "PACKAGE", "DIGEST", "SIZE", "LAST USED", "IN USE BY"}, rows); err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.Problem == "" {
+			continue
+		}
+		what := strings.Join(append(e.Names, e.Files...), ", ")
+		if what == "" {
+			what = e.Digest.String()
+		}
+		if _, err := fmt.Fprintf(w, "\n%s cannot be read: %s\n", terminal.Safe(what), terminal.Safe(e.Problem)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

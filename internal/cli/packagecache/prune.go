@@ -1,0 +1,62 @@
+package packagecache
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/xpkg-dev/xpkg/internal/cache"
+	"github.com/xpkg-dev/xpkg/internal/cli/flags"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+)
+
+type cachePruneCmd struct {
+	MaxSize   flags.Amount  `placeholder:"SIZE" help:"Remove what was not used for longest until the cache has no more than this, such as 2Gi."`
+	OlderThan time.Duration `placeholder:"DURATION" help:"Remove what was not used for that time, such as 720h."`
+	All       bool          `help:"Let packages go, too, that were added by name. Without another flag this removes all that no control plane uses."`
+	Forget    []string      `placeholder:"OWNER" help:"Control plane that is gone: what it used is not in use any more. The names are those that xpkg cache ls shows."`
+	DryRun    bool          `help:"Only tell what would be removed."`
+	flags.CacheFlags
+	terminal.OutputFlag
+}
+
+// Run removes packages from the package cache.
+func (c *cachePruneCmd) Run(env *terminal.Env) (err error) {
+	if c.DryRun && len(c.Forget) > 0 {
+		return terminal.ErrUsage.New(nil, "--forget cannot be tried with --dry-run")
+	}
+	p, err := c.Open(0)
+	if err != nil {
+		return err
+	}
+	defer terminal.Close(&err, p)
+	for _, owner := range c.Forget {
+		if err := p.Use(owner, nil); err != nil {
+			return err
+		}
+	}
+	task := terminal.StartTask(env.Stderr, "pruning the package cache")
+	defer task.End()
+	report, err := p.Prune(env.Context, cache.PruneOptions{MaxBytes: int64(c.MaxSize), OlderThan: c.OlderThan, All: c.All, DryRun: c.DryRun})
+	if err != nil {
+		return err
+	}
+	task.End()
+	return c.Print(env.Stdout, report, func(w io.Writer) error { return c.write(w, p.Dir(), report) })
+}
+
+func (c *cachePruneCmd) write(w io.Writer, dir string, r cache.Report) error {
+	verb := "freed"
+	if c.DryRun {
+		verb = "would free"
+	}
+	if len(r.Removed) > 0 {
+		if err := writeCacheEntries(w, r.Removed); err != nil {
+			return err
+		}
+		fmt.Fprintln(w)
+	}
+	_, err := fmt.Fprintf(w, "%s: %s %s with %s; %s are left\n", dir, verb, terminal.Size(r.Freed), wording.Count(len(r.Removed), "package"), terminal.Size(max(0, r.Bytes-r.Freed)))
+	return err
+}

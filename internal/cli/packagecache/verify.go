@@ -1,0 +1,76 @@
+package packagecache
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/xpkg-dev/xpkg/internal/cache"
+	"github.com/xpkg-dev/xpkg/internal/cli/flags"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
+
+type cacheVerifyCmd struct {
+	flags.CacheFlags
+	terminal.OutputFlag
+}
+
+// Run compares everything in the package cache with its digest. It fails when
+// something is damaged or missing, so that scripts can ask.
+func (c *cacheVerifyCmd) Run(env *terminal.Env) (err error) {
+	p, err := c.Open(0)
+	if err != nil {
+		return err
+	}
+	defer terminal.Close(&err, p)
+	task := terminal.StartTask(env.Stderr, "reading the package cache")
+	defer task.End()
+	report, err := p.Verify(env.Context)
+	if err != nil {
+		return err
+	}
+	task.End()
+	if err := c.Print(env.Stdout, report, func(w io.Writer) error { return writeVerified(w, p.Dir(), report) }); err != nil {
+		return err
+	}
+	switch {
+	case len(report.Damaged) > 0:
+		return terminal.ExitCode(errcode.Untrusted.Exit)
+	case len(report.Missing) > 0:
+		return terminal.ExitCode(errcode.NotFound.Exit)
+	}
+	return nil
+}
+
+func writeVerified(w io.Writer, dir string, r cache.Report) error {
+	state := "all of it is sound"
+	if n := len(r.Damaged) + len(r.Missing); n > 0 {
+		state = fmt.Sprintf("%d damaged, %d missing", len(r.Damaged), len(r.Missing))
+	}
+	if _, err := fmt.Fprintf(w, "%s: %d files, %s, %s\n", dir, r.Entries, terminal.Size(r.Bytes), state); err != nil {
+		return err
+	}
+	for _, f := range r.Damaged {
+		if _, err := fmt.Fprintf(w, "damaged and put aside: %s%s\n", f.What, ownerNames(f)); err != nil {
+			return err
+		}
+	}
+	for _, f := range r.Missing {
+		if _, err := fmt.Fprintf(w, "missing: %s%s\n", f.What, ownerNames(f)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ownerNames says which packages have a fault.
+func ownerNames(f cache.Fault) string {
+	var text string
+	for _, name := range f.Names {
+		text += ", added as " + terminal.Safe(name)
+	}
+	for _, owner := range f.InUse {
+		text += ", used by " + terminal.Safe(owner)
+	}
+	return text
+}

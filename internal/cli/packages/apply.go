@@ -1,0 +1,125 @@
+package packages
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/planner"
+)
+
+type ApplyCmd struct {
+	File string        `arg:"" help:"Plan to apply, as xpkg plan --out keeps it, or - for standard input."`
+	Wait time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, for the package to become healthy, or to be gone."`
+	Yes  bool          `short:"y" help:"Apply the plan also when other packages do not have what they need after it."`
+	connection.ClusterFlags
+	planFlags
+	terminal.OutputFlag
+}
+
+// Run carries a kept plan out, if everything is as it was when the plan was made.
+func (c *ApplyCmd) Run(env *terminal.Env) (err error) {
+	p, err := readPlan(env, c.File)
+	if err != nil {
+		return err
+	}
+	if err := p.RefusalError(); err != nil {
+		return err
+	}
+	pl, err := c.open(c.ClusterFlags)
+	if err != nil {
+		return err
+	}
+	defer func() { err = cmp.Or(err, pl.close()) }()
+	pl.Pin = true
+	live, err := inventory.Get(env.Context, pl.client, p.Package.Kind, p.Package.Name)
+	if err != nil {
+		return err
+	}
+	applied, err := p.IsApplied(live)
+	if err != nil {
+		return err
+	}
+	if applied {
+		fmt.Fprintln(env.Stderr, "the plan is applied already")
+		return c.finish(env, pl, p, live, plannedDeletion(p), false)
+	}
+	if err := p.BreakageError(); err != nil && !c.Yes {
+		return err
+	}
+	if err := c.compare(env, pl, p); err != nil {
+		return err
+	}
+	done, err := carryOut(env.Context, pl.client, p)
+	if err != nil {
+		return err
+	}
+	return c.finish(env, pl, p, done, plannedDeletion(p), p.Operation == planner.Install)
+}
+
+// compare refuses a plan that would not be made any more, and tells all the
+// reasons.
+func (c *ApplyCmd) compare(env *terminal.Env, pl *clusterPlanner, planned *planner.Plan) error {
+	now, err := planWith(env, "again what is applied", func() (*planner.Plan, error) { return again(env.Context, pl, planned) })
+	if err != nil {
+		return err
+	}
+	moved := planner.Compare(planned, now)
+	for _, d := range moved {
+		fmt.Fprintf(env.Stderr, "moved: %s\n", terminal.Safe(d.String()))
+	}
+	if len(moved) > 0 {
+		return planner.MovedError(planned, moved)
+	}
+	for _, w := range now.Warnings {
+		fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(w))
+	}
+	return nil
+}
+
+func again(ctx context.Context, pl *clusterPlanner, planned *planner.Plan) (*planner.Plan, error) {
+	now, err := pl.Replan(ctx, planned)
+	return now, planError(err, fmt.Sprintf("%s %s again", planned.Operation, planned.Package.Name))
+}
+
+// plannedDeletion is what a plan takes away.
+func plannedDeletion(p *planner.Plan) deletionSummary {
+	var l deletionSummary
+	for _, c := range p.Objects.Changes {
+		l.objects = append(l.objects, c.Ref)
+	}
+	for _, r := range p.Revisions {
+		l.revisions = append(l.revisions, r.Name)
+	}
+	return l
+}
+
+// finish waits, if that was asked for, and says what has become of the package.
+func (c *ApplyCmd) finish(env *terminal.Env, pl *clusterPlanner, p *planner.Plan, live v1.Package, with deletionSummary, created bool) (err error) {
+	word := map[planner.Operation]string{planner.Install: "created", planner.Update: "updated", planner.Uninstall: "deleted"}[p.Operation]
+	switch {
+	case live == nil:
+		// It is gone, and nothing of it can be printed but its name.
+		_, err := fmt.Fprintf(env.Stdout, "%s gone\n", p.Package.Short())
+		return err
+	case c.Wait > 0 && p.Operation == planner.Uninstall:
+		word, err = "gone", waitGone(env, c.ClusterFlags, pl.client, live, with, c.Wait)
+	case c.Wait > 0:
+		if err = waitInstalled(env, pl.client, live, c.Wait, created); err == nil {
+			word = outcomeOfWait(env, live)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return c.Print(env.Stdout, inventory.WithoutManagedFields(live), func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "%s %s (%s)\n", inventory.ShortName(live), word, live.PackageSpec().Package)
+		return err
+	})
+}

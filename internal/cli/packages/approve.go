@@ -1,0 +1,144 @@
+package packages
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/permission"
+	"github.com/xpkg-dev/xpkg/internal/webhooks"
+	"github.com/xpkg-dev/xpkg/pkg/desired"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+	"github.com/xpkg-dev/xpkg/pkg/rbac"
+)
+
+type ApproveCmd struct {
+	Name string `arg:"" help:"Package whose new version waits, as NAME or KIND/NAME."`
+	terminal.ConsentFlag
+	connection.ClusterFlags
+	terminal.OutputFlag
+}
+
+// approval is the output of the command.
+type approval struct {
+	Kind        string              `json:"kind"`
+	Package     string              `json:"package"`
+	Revision    string              `json:"revision"`
+	Permissions []rbacv1.PolicyRule `json:"permissions"`
+	Fingerprint string              `json:"fingerprint"`
+	Webhooks    []string            `json:"webhooks,omitempty"`
+}
+
+// Run approves the permissions and the webhooks that a version of a package waits for:
+// exactly those that it shows.
+func (c *ApproveCmd) Run(env *terminal.Env) error {
+	cluster, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.Load)
+	if err != nil {
+		return err
+	}
+	p, err := all.Find(c.Name)
+	if err != nil {
+		return err
+	}
+	rev := p.NewRevision()
+	if err := cluster.Get(env.Context, client.ObjectKey{Name: p.PackageStatus().CurrentRevision}, rev); client.IgnoreNotFound(err) != nil {
+		return connection.Classify(err, "read the revision of %s", inventory.ShortName(p))
+	}
+	added, hooks := rev.RevisionStatus().UnapprovedPermissions, unallowedWebhooks(p, rev)
+	if permission.Approved(rev, added) {
+		added = nil
+	}
+	out := approval{Kind: p.PackageKind(), Package: p.GetName(), Revision: rev.GetName()}
+	if len(added)+len(hooks) == 0 {
+		return c.Print(env.Stdout, out, func(w io.Writer) error {
+			_, err := fmt.Fprintf(w, "%s waits for no approval\n", inventory.ShortName(p))
+			return err
+		})
+	}
+	if len(added) > 0 {
+		out.Permissions, out.Fingerprint = added, rbac.Fingerprint(added)
+		fmt.Fprintf(env.Stderr, "revision %s asks for more than the one before it:\n", terminal.Safe(rev.GetName()))
+		for _, rule := range added {
+			fmt.Fprintf(env.Stderr, "  + %s\n", terminal.Safe(rbac.Describe(rule)))
+		}
+	}
+	if len(hooks) > 0 {
+		out.Webhooks = webhooks.Strings(hooks)
+		fmt.Fprintf(env.Stderr, "webhooks of revision %s cover resources outside of the package's API groups:\n", terminal.Safe(rev.GetName()))
+		for _, rule := range out.Webhooks {
+			fmt.Fprintf(env.Stderr, "  + %s\n", terminal.Safe(rule))
+		}
+	}
+	if err := c.Consent(env, "approve this for "+inventory.ShortName(p)); err != nil {
+		return err
+	}
+	if len(added) > 0 {
+		if err := approve(env, cluster, rev, out.Fingerprint); err != nil {
+			return err
+		}
+	}
+	if len(hooks) > 0 {
+		hooks = append(desired.ParseWebhookRules(p.GetAnnotations()[webhooks.AnnotationAllowed]), hooks...)
+		if err := allowWebhooks(env, cluster, p, desired.FormatWebhookRules(hooks)); err != nil {
+			return err
+		}
+	}
+	return c.Print(env.Stdout, out, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "%s approved (%s)\n", inventory.ShortName(p), rev.GetName())
+		return err
+	})
+}
+
+// unallowedWebhooks returns the rules of webhooks that a revision waits for, without those
+// that the package allows by now.
+func unallowedWebhooks(p v1.Package, rev v1.PackageRevision) []desired.WebhookRule {
+	return webhooks.Unallowed(p, desired.ParseWebhookRules(strings.Join(rev.RevisionStatus().UnallowedWebhooks, ";")))
+}
+
+// allowedMeanwhile reports whether a failure is the lack of a consent to webhooks that the
+// package has by now, so that the manager is about to continue.
+func allowedMeanwhile(ctx context.Context, cluster client.Client, p v1.Package, failure error) bool {
+	if !errors.Is(failure, webhooks.ErrNotAllowed) {
+		return false
+	}
+	rev := p.NewRevision()
+	err := cluster.Get(ctx, client.ObjectKey{Name: p.PackageStatus().CurrentRevision}, rev)
+	return err == nil && len(unallowedWebhooks(p, rev)) == 0
+}
+
+// allowWebhooks writes the consent to webhooks to a package.
+func allowWebhooks(env *terminal.Env, cluster client.Client, p v1.Package, rules string) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": p.GetUID(), "annotations": map[string]string{webhooks.AnnotationAllowed: rules},
+	}})
+	if err != nil {
+		return err
+	}
+	kind := p.GetObjectKind().GroupVersionKind()
+	err = cluster.Patch(env.Context, p, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(plan.FieldManager))
+	p.GetObjectKind().SetGroupVersionKind(kind)
+	return connection.Classify(err, "allow the webhooks of %s", inventory.ShortName(p))
+}
+
+// approve writes the approval down on the revision.
+func approve(env *terminal.Env, cluster client.Client, rev v1.PackageRevision, fingerprint string) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": rev.GetUID(), "annotations": map[string]string{permission.AnnotationApproved: fingerprint},
+	}})
+	if err != nil {
+		return err
+	}
+	err = cluster.Patch(env.Context, rev, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(plan.FieldManager))
+	return connection.Classify(err, "approve %s", rev.GetName())
+}

@@ -1,0 +1,73 @@
+package packages
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+)
+
+type AutoremoveCmd struct {
+	Wait   time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, for each package and its objects to be gone."`
+	DryRun bool          `help:"Only list what would go."`
+	terminal.ConsentFlag
+	connection.ClusterFlags
+	planFlags
+	terminal.OutputFlag
+}
+
+// Run uninstalls what was installed because others needed it, and that nobody needs
+// any more. Whoever needs others goes before those.
+func (c *AutoremoveCmd) Run(env *terminal.Env) error {
+	_, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.LoadNamed)
+	if err != nil {
+		return err
+	}
+	g, err := all.Graph()
+	if err != nil {
+		return err
+	}
+	orphans := g.Orphans()
+	if len(orphans) == 0 || c.DryRun {
+		return c.list(env.Stdout, orphans)
+	}
+	for _, o := range orphans {
+		one := UninstallCmd{
+			uninstallArgs: uninstallArgs{Kind: strings.ToLower(o.Kind), Name: o.Name}, Wait: c.Wait,
+			ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, OutputFlag: c.OutputFlag,
+		}
+		if err := one.Run(env); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// orphanView is a package that nobody needs.
+type orphanView struct {
+	Kind    string `json:"kind"`
+	Name    string `json:"name"`
+	Package string `json:"package"`
+}
+
+func (c *AutoremoveCmd) list(w io.Writer, orphans []graph.Node) error {
+	views := []orphanView{}
+	for _, o := range orphans {
+		views = append(views, orphanView{o.Kind, o.Name, o.Reference()})
+	}
+	return c.Print(w, views, func(w io.Writer) error {
+		if len(views) == 0 {
+			_, err := fmt.Fprintln(w, "Nothing to remove: somebody needs everything that was installed for others.")
+			return err
+		}
+		for _, v := range views {
+			fmt.Fprintf(w, "%s/%s  %s\n", strings.ToLower(v.Kind), v.Name, terminal.Safe(v.Package))
+		}
+		return nil
+	})
+}

@@ -1,0 +1,104 @@
+package packages
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/webhooks"
+	"github.com/xpkg-dev/xpkg/pkg/desired"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// attempts is how often a write is tried that comes too late because the package
+// manager has just written a status.
+const attempts = 10
+
+// carryOut makes the one write of a plan, on the condition that the package is
+// still the one that the plan was made from. The package manager does the rest.
+func carryOut(ctx context.Context, cluster client.Client, p *planner.Plan) (v1.Package, error) {
+	if p.Operation == planner.Install {
+		return createPlanned(ctx, cluster, p)
+	}
+	for try := 1; ; try++ {
+		live, err := inventory.Get(ctx, cluster, p.Package.Kind, p.Package.Name)
+		if err != nil {
+			return nil, err
+		}
+		if err := planner.MovedError(p, p.CheckPackage(live)); err != nil {
+			return nil, err
+		}
+		if p.Operation == planner.Uninstall {
+			err = deletePlanned(ctx, cluster, live)
+		} else {
+			err = updatePlanned(ctx, cluster, live, p)
+		}
+		if !apierrors.IsConflict(err) || try == attempts {
+			return live, connection.Classify(err, "%s %s", p.Operation, inventory.ShortName(live))
+		}
+	}
+}
+
+func createPlanned(ctx context.Context, cluster client.Client, p *planner.Plan) (v1.Package, error) {
+	want, err := p.Wanted()
+	if err != nil {
+		return nil, err
+	}
+	kind := want.GetObjectKind().GroupVersionKind()
+	err = cluster.Create(ctx, want, client.FieldOwner(plan.FieldManager))
+	want.GetObjectKind().SetGroupVersionKind(kind)
+	if apierrors.IsAlreadyExists(err) {
+		return nil, planner.MovedError(p, []planner.Difference{{What: inventory.ShortName(want), Was: "absent", Is: "there"}})
+	}
+	return want, connection.Classify(err, "create %s", inventory.ShortName(want))
+}
+
+func updatePlanned(ctx context.Context, cluster client.Client, live v1.Package, p *planner.Plan) error {
+	want, err := p.Wanted()
+	if err != nil {
+		return err
+	}
+	*live.PackageSpec() = *want.PackageSpec()
+	if r := live.RuntimeSpec(); r != nil {
+		*r = *want.RuntimeSpec()
+	}
+	if p.Adopts {
+		graph.Adopt(live)
+	}
+	if p.Webhooks != nil && p.Webhooks.Consents {
+		live.SetAnnotations(desired.Overlay(live.GetAnnotations(), map[string]string{
+			webhooks.AnnotationAllowed: want.GetAnnotations()[webhooks.AnnotationAllowed],
+		}))
+	}
+	kind := live.GetObjectKind().GroupVersionKind()
+	err = cluster.Update(ctx, live, client.FieldOwner(plan.FieldManager))
+	live.GetObjectKind().SetGroupVersionKind(kind)
+	return err
+}
+
+func deletePlanned(ctx context.Context, cluster client.Client, live v1.Package) error {
+	uid, version := live.GetUID(), live.GetResourceVersion()
+	err := cluster.Delete(ctx, live, client.Preconditions{UID: &uid, ResourceVersion: &version}, client.PropagationPolicy(propagation))
+	return client.IgnoreNotFound(err)
+}
+
+// propagation is how a package is deleted. What it brought goes after it: in the
+// foreground its program would lose its rights before its custom resources are gone.
+const propagation = metav1.DeletePropagationBackground
+
+// showPlan writes a plan to standard error, before the user is asked to confirm it.
+func showPlan(env *terminal.Env, p *planner.Plan) error {
+	if err := writePlan(env.Stderr, p); err != nil {
+		return fmt.Errorf("show the plan: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,15 @@
+package packages
+
+import (
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/planner"
+)
+
+// consentTo asks for consent to a plan. Where there is nobody to ask, it fails with
+// what the plan breaks, if it breaks anything.
+func consentTo(f terminal.ConsentFlag, env *terminal.Env, p *planner.Plan, what string) error {
+	if err := p.BreakageError(); err != nil && !f.Yes && !env.Interactive() {
+		return err
+	}
+	return f.Consent(env, what)
+}

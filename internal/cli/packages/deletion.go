@@ -1,0 +1,115 @@
+package packages
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// deletionSummary is what a package owns that is uninstalled: its objects, and its revisions,
+// which own them too.
+type deletionSummary struct {
+	objects   []plan.Ref
+	revisions []string
+}
+
+// owned reports whether an object still has an owner that goes. The garbage collector
+// takes away one owner that is gone after the other, and the object with the last.
+func (l deletionSummary) owned(p v1.Package, o plan.Live) bool {
+	return slices.ContainsFunc(o.Owners, func(r metav1.OwnerReference) bool {
+		return r.UID == p.GetUID() || r.Kind == v1.RevisionKind(p.PackageKind()) && slices.Contains(l.revisions, r.Name)
+	})
+}
+
+// newDeletionSummary lists what the revisions of a package have established.
+func newDeletionSummary(ctx context.Context, cluster client.Client, p v1.Package) (deletionSummary, error) {
+	list := p.NewRevisionList()
+	if err := cluster.List(ctx, list, client.MatchingLabels{v1.LabelPackage: p.GetName()}); err != nil {
+		return deletionSummary{}, connection.Classify(err, "list the revisions of %s", inventory.ShortName(p))
+	}
+	var l deletionSummary
+	for _, rev := range list.Revisions() {
+		l.revisions = append(l.revisions, rev.GetName())
+		l.objects = append(l.objects, revision.Objects(rev)...)
+	}
+	return l, nil
+}
+
+// waitGone waits for the package and for what only it owned.
+func waitGone(env *terminal.Env, flags connection.ClusterFlags, cluster client.Client, p v1.Package, with deletionSummary, limit time.Duration) error {
+	cfg, err := flags.Config()
+	if err != nil {
+		return err
+	}
+	objects, err := apply.NewCluster(cfg)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(env.Context, limit)
+	defer cancel()
+	progress := terminal.NewProgress(env.Stderr)
+	defer progress.End()
+	progress.Set("removing %s and what it brought", inventory.ShortName(p))
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for {
+		left, err := remains(ctx, cluster, objects, p, with)
+		if err != nil && ctx.Err() == nil {
+			return err
+		}
+		if err == nil && !left {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			if env.Context.Err() != nil {
+				return env.Context.Err()
+			}
+			return ErrStillGoing.New(nil, "%s is still being removed", inventory.ShortName(p))
+		case <-tick.C:
+		}
+	}
+}
+
+// remains reports whether the package, or an object that it owns, is still there.
+func remains(ctx context.Context, cluster client.Client, objects *apply.Cluster, p v1.Package, with deletionSummary) (bool, error) {
+	now := v1.NewPackage(p.PackageKind())
+	err := cluster.Get(ctx, client.ObjectKeyFromObject(p), now)
+	switch {
+	case err == nil && now.GetUID() == p.GetUID():
+		return true, nil
+	case client.IgnoreNotFound(err) != nil:
+		return false, connection.Classify(err, "read %s", inventory.ShortName(p))
+	}
+	revisions := p.NewRevisionList()
+	if err := cluster.List(ctx, revisions, client.MatchingLabels{v1.LabelPackage: p.GetName()}); err != nil {
+		return false, connection.Classify(err, "list the revisions of %s", inventory.ShortName(p))
+	}
+	for _, rev := range revisions.Revisions() {
+		if metav1.IsControlledBy(rev, p) {
+			return true, nil
+		}
+	}
+	live, err := objects.Metadata(ctx, with.objects)
+	if err != nil && !errors.Is(err, apply.ErrKindNotServed) {
+		return false, connection.Classify(err, "read what %s brought", inventory.ShortName(p))
+	}
+	for _, o := range live {
+		if with.owned(p, o) {
+			return true, nil
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,175 @@
+// Package packages contains the commands that change the packages of a cluster: install,
+// update, uninstall, autoremove, approve, plan, apply and list.
+package packages
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/webhooks"
+	"github.com/xpkg-dev/xpkg/pkg/desired"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
+
+// Failures of an install.
+var (
+	ErrInstalledOtherwise = errcode.Code{
+		Name: "AlreadyInstalled", Class: errcode.Conflict,
+		Cause: "A package of that kind and name is installed from another reference.",
+		Fix:   "To change its version, use `xpkg update`. To install both, give the new package another name.",
+	}
+	ErrWait = errcode.Code{
+		Name: "NotHealthyInTime", Class: errcode.Timeout,
+		Cause: "The package did not become healthy in the time given with --wait.",
+		Fix:   "The install goes on: look at it with `xpkg tree NAME`, or wait for longer.",
+	}
+)
+
+type InstallCmd struct {
+	installArgs
+	Lock   string        `placeholder:"FILE" help:"Install everything that this lock file has, at its digests."`
+	Wait   time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, for the package to become healthy."`
+	DryRun bool          `help:"Show what would change, and change nothing: the same as xpkg plan install."`
+	terminal.ConsentFlag
+	connection.ClusterFlags
+	planFlags
+	terminal.OutputFlag
+}
+
+// Run creates the object that installs a package, or the objects for a lock file.
+func (c *InstallCmd) Run(env *terminal.Env) error {
+	if c.Lock != "" {
+		return c.runLock(env)
+	}
+	if c.DryRun {
+		plan := planInstallCmd{c.installArgs, planOutput{ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, OutputFlag: c.OutputFlag}}
+		return plan.Run(env)
+	}
+	p, err := c.object()
+	if err != nil {
+		return err
+	}
+	cluster, err := c.Client()
+	if err != nil {
+		return err
+	}
+	if c.AllowWebhooks || !c.Yes && env.Interactive() {
+		if err := c.review(env, p); err != nil {
+			return err
+		}
+	}
+	allowed := p.GetAnnotations()[webhooks.AnnotationAllowed]
+	created, err := c.create(env, cluster, p)
+	if err != nil {
+		return err
+	}
+	if !created && allowed != "" {
+		if err := allowWebhooks(env, cluster, p, allowed); err != nil {
+			return err
+		}
+	}
+	if c.Wait > 0 {
+		if err := waitInstalled(env, cluster, p, c.Wait, created); err != nil {
+			return err
+		}
+	}
+	return c.Print(env.Stdout, inventory.WithoutManagedFields(p), func(w io.Writer) error {
+		word := "unchanged"
+		if created {
+			word = "created"
+		}
+		if c.Wait > 0 {
+			word = outcomeOfWait(env, p)
+		}
+		_, err := fmt.Fprintf(w, "%s %s (%s)\n", inventory.ShortName(p), word, p.PackageSpec().Package)
+		return err
+	})
+}
+
+// review shows what the install would change, and asks for consent on a terminal. Without
+// one an install goes ahead. It adds the consent to the webhooks of the plan to want, if the
+// user gives that.
+func (c *InstallCmd) review(env *terminal.Env, want v1.Package) (err error) {
+	pl, err := c.open(c.ClusterFlags)
+	if err != nil {
+		return err
+	}
+	defer func() { err = cmp.Or(err, pl.close()) }()
+	p, err := planWith(env, "to install "+inventory.ShortName(want), func() (*planner.Plan, error) {
+		pl.Upgrades = c.DependencyUpgrades
+		return planInstall(env.Context, pl, want, c.AllowWebhooks)
+	})
+	switch {
+	case isPlanUnavailable(err) && !c.AllowWebhooks:
+		printPlanUnavailable(env, err)
+		return env.Confirm()
+	case err != nil:
+		return err
+	case !p.WritesPackage():
+		return nil
+	}
+	if err := p.RefusalError(); err != nil {
+		return err
+	}
+	if err := showPlan(env, p); err != nil {
+		return err
+	}
+	planned, err := p.Wanted()
+	if err != nil {
+		return err
+	}
+	if allowed := planned.GetAnnotations()[webhooks.AnnotationAllowed]; allowed != "" {
+		want.SetAnnotations(desired.Overlay(want.GetAnnotations(), map[string]string{webhooks.AnnotationAllowed: allowed}))
+	}
+	if c.Yes || !env.Interactive() {
+		return nil
+	}
+	return env.Confirm()
+}
+
+// create makes the object, or finds that it is there already.
+func (c *InstallCmd) create(env *terminal.Env, cluster client.Client, p v1.Package) (created bool, err error) {
+	want := p.PackageSpec().Package
+	kind := p.GetObjectKind().GroupVersionKind()
+	err = cluster.Create(env.Context, p)
+	p.GetObjectKind().SetGroupVersionKind(kind)
+	if !apierrors.IsAlreadyExists(err) {
+		return err == nil, connection.Classify(err, "create %s", inventory.ShortName(p))
+	}
+	if err := cluster.Get(env.Context, client.ObjectKeyFromObject(p), p); err != nil {
+		return false, connection.Classify(err, "read %s", inventory.ShortName(p))
+	}
+	p.GetObjectKind().SetGroupVersionKind(kind)
+	if err := installedOtherwise(p, want); err != nil {
+		return false, err
+	}
+	return false, adopt(env, cluster, p)
+}
+
+// adopt makes a package that was installed because others need it one that a person
+// wants: it stays when nobody needs it any more.
+func adopt(env *terminal.Env, cluster client.Client, p v1.Package) error {
+	if !graph.IsAutoInstalled(p) {
+		return nil
+	}
+	kind := p.GetObjectKind().GroupVersionKind()
+	patch := fmt.Sprintf(`{"metadata":{"labels":{%q:null},"annotations":{%q:null}}}`, graph.LabelAutoInstalled, graph.AnnotationRequiredBy)
+	if err := cluster.Patch(env.Context, p, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		return connection.Classify(err, "change %s", inventory.ShortName(p))
+	}
+	p.GetObjectKind().SetGroupVersionKind(kind)
+	fmt.Fprintf(env.Stderr, "note: %s was installed for others. It is yours now, and stays when nobody needs it any more.\n", inventory.ShortName(p))
+	return nil
+}

@@ -1,0 +1,130 @@
+package packages
+
+import (
+	"cmp"
+	"context"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/cli/flags"
+	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+)
+
+// installArgs say what is installed, and how.
+type installArgs struct {
+	Kind string `arg:"" optional:"" enum:",provider,configuration,function" default:"" help:"Kind of package: provider, configuration or function."`
+	Ref  string `arg:"" optional:"" help:"Package to install, for example xpkg.crossplane.io/crossplane-contrib/provider-nop:v0.4.0."`
+	Name string `arg:"" optional:"" help:"Name of the package in the cluster. Default is made of the repository."`
+
+	ManualActivation         bool     `short:"m" help:"Do not activate new revisions: a person does it."`
+	RevisionHistoryLimit     *int64   `short:"r" placeholder:"N" help:"How many inactive revisions are kept. 0 keeps all."`
+	PackagePullSecrets       []string `placeholder:"NAME" help:"Secrets with credentials for the registry."`
+	PackagePullPolicy        string   `enum:",IfNotPresent,Always,Never" default:"" placeholder:"POLICY" help:"When content is downloaded: IfNotPresent, Always or Never."`
+	RuntimeConfig            string   `placeholder:"NAME" help:"DeploymentRuntimeConfig of the package's program."`
+	SkipDependencyResolution bool     `help:"Install without the packages that this one depends on."`
+	AllowWebhooks            bool     `help:"Allow webhooks of the package to cover resources outside of its own API groups: exactly those that the plan shows."`
+	foreseenUpgradesFlag
+}
+
+// foreseenUpgradesFlag says what a plan can expect where the package manager does not
+// say so itself.
+type foreseenUpgradesFlag struct {
+	DependencyUpgrades graph.Policy `enum:",None,Upgrade,UpgradeOrDowngrade" default:"" placeholder:"POLICY" help:"Dependency upgrade policy to assume when planning: None, Upgrade or UpgradeOrDowngrade. Default is the policy of the package manager."`
+}
+
+// object is the package as the arguments describe it.
+func (c *installArgs) object() (v1.Package, error) {
+	if err := c.needsPackage(); err != nil {
+		return nil, err
+	}
+	image, repository, err := c.image()
+	if err != nil {
+		return nil, err
+	}
+	p := v1.NewPackage(v1.KindNamed(c.Kind))
+	p.SetName(cmp.Or(c.Name, oci.ToDNSLabel(repository)))
+	p.PackageSpec().Package = image
+	c.configure(p)
+	return p, nil
+}
+
+// image is the package that is meant: a reference, or a name in the package cache where no
+// registry may be asked (packages guide, "Pre-Populating the Package Cache").
+func (c *installArgs) image() (image, repository string, err error) {
+	if c.PackagePullPolicy == string(corev1.PullNever) && isCacheName(c.Ref) {
+		return c.Ref, c.Ref, nil
+	}
+	ref, err := oci.ParseReference(c.Ref, oci.ParseOptions{DefaultRegistry: flags.DefaultRegistry})
+	return ref.String(), ref.Repository, err
+}
+
+// isCacheName reports whether a package is only a name in the package cache, which a
+// reference never is.
+func isCacheName(image string) bool { return !strings.ContainsAny(image, "/:@") }
+
+// configure gives a package the settings of the arguments.
+func (c *installArgs) configure(p v1.Package) {
+	spec := p.PackageSpec()
+	spec.PackagePullPolicy = corev1.PullPolicy(c.PackagePullPolicy)
+	spec.RevisionHistoryLimit = c.RevisionHistoryLimit
+	spec.SkipDependencyResolution = c.SkipDependencyResolution
+	if c.ManualActivation {
+		spec.RevisionActivationPolicy = v1.ManualActivation
+	}
+	spec.PackagePullSecrets = secretRefs(c.PackagePullSecrets)
+	if r := p.RuntimeSpec(); r != nil && c.RuntimeConfig != "" {
+		r.RuntimeConfigRef = &v1.RuntimeConfigReference{Name: c.RuntimeConfig}
+	}
+}
+
+func secretRefs(names []string) []corev1.LocalObjectReference {
+	var out []corev1.LocalObjectReference
+	for _, s := range names {
+		out = append(out, corev1.LocalObjectReference{Name: s})
+	}
+	return out
+}
+
+// planInstall plans what installing want would do. A package that is installed
+// from the same reference stays as it is, and one that is installed from another
+// reference is no install.
+func planInstall(ctx context.Context, pl *clusterPlanner, want v1.Package, allowWebhooks bool) (*planner.Plan, error) {
+	live, err := inventory.Get(ctx, pl.client, want.PackageKind(), want.GetName())
+	if err != nil {
+		return nil, err
+	}
+	if live != nil {
+		if err := installedOtherwise(live, want.PackageSpec().Package); err != nil {
+			return nil, err
+		}
+		want = live.DeepCopyObject().(v1.Package)
+		graph.Adopt(want)
+	}
+	pl.AllowWebhooks = allowWebhooks
+	p, err := pl.Install(ctx, want)
+	return p, planError(err, "install "+inventory.ShortName(want))
+}
+
+// installedOtherwise fails when a package is installed from another reference than
+// asked. A plan that was applied has added the digest.
+func installedOtherwise(live v1.Package, asked string) error {
+	is := live.PackageSpec().Package
+	if is == asked || strings.HasPrefix(is, asked+"@") {
+		return nil
+	}
+	return ErrInstalledOtherwise.New(nil, "%s is installed from %s and not from %s", inventory.ShortName(live), is, asked)
+}
+
+// needsPackage fails when no package is named.
+func (c *installArgs) needsPackage() error {
+	if c.Kind == "" || c.Ref == "" {
+		return terminal.ErrUsage.New(nil, "no package is named").WithDo("Write `KIND REFERENCE`, such as `%s xpkg.crossplane.io/crossplane-contrib/provider-nop:v0.4.0`.", strings.ToLower(v1.ProviderKind))
+	}
+	return nil
+}

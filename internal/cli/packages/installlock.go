@@ -1,0 +1,191 @@
+package packages
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
+	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// runLock installs what a lock file has: each package after what it needs, so that
+// each can become healthy.
+func (c *InstallCmd) runLock(env *terminal.Env) (err error) {
+	if c.Kind != "" {
+		return terminal.ErrUsage.New(nil, "both a package and a lock file are to be installed").WithDo("Leave one of them out.")
+	}
+	if c.AllowWebhooks {
+		return terminal.ErrUsage.New(nil, "--allow-webhooks is for one package, and not for a lock file").WithDo("Install the lock file without it, and allow the webhooks of a package that waits with `xpkg approve`.")
+	}
+	f, err := dependencies.ReadClosure(env, c.Lock)
+	if err != nil {
+		return err
+	}
+	pl, err := c.open(c.ClusterFlags)
+	if err != nil {
+		return err
+	}
+	defer func() { err = cmp.Or(err, pl.close()) }()
+	steps, err := c.steps(env.Context, pl.client, f)
+	if err != nil {
+		return err
+	}
+	if err := c.planSteps(env, pl, steps); err != nil {
+		return err
+	}
+	if c.DryRun {
+		return c.previewSteps(env, steps)
+	}
+	if err := c.consentSteps(env, steps); err != nil {
+		return err
+	}
+	return c.carryOutSteps(env, pl.client, steps)
+}
+
+// planSteps plans every step as if those before it had been made, and fails when one
+// of them cannot be made or the file does not tell the truth.
+func (c *InstallCmd) planSteps(env *terminal.Env, pl *clusterPlanner, steps []*step) error {
+	progress := terminal.NewProgress(env.Stderr)
+	defer progress.End()
+	foreseen := &overlayReader{Reader: pl.Reader}
+	pl.Reader, pl.ChangedTogether = foreseen, map[string]bool{}
+	for _, s := range steps {
+		pl.ChangedTogether[inventory.ShortName(s.want)] = !s.same
+	}
+	for _, s := range steps {
+		if s.same {
+			continue
+		}
+		progress.Set("planning to install %s from %s", inventory.ShortName(s.want), s.locked.Reference())
+		p, err := pl.Install(env.Context, s.want)
+		if err = planError(err, "install "+inventory.ShortName(s.want)); isPlanUnavailable(err) {
+			progress.End()
+			printPlanUnavailable(env, err)
+			return nil
+		}
+		if err == nil {
+			err = p.RefusalError()
+		}
+		if err == nil && !c.Yes && !c.DryRun && !env.Interactive() {
+			err = p.BreakageError()
+		}
+		if err == nil {
+			err = truthful(s, p)
+		}
+		if err != nil {
+			return err
+		}
+		s.plan = p
+		foreseen.packages = append(foreseen.packages, s.want)
+	}
+	return nil
+}
+
+// truthful compares the file with what the content needs, which the plan knows.
+func truthful(s *step, p *planner.Plan) error {
+	if s.want.PackageSpec().SkipDependencyResolution {
+		return nil // Then the plan does not tell.
+	}
+	var needs []xpkg.Dependency
+	for _, d := range p.Dependencies {
+		needs = append(needs, xpkg.Dependency{Package: d.Package, Constraint: d.Constraint, Optional: d.Optional})
+	}
+	return s.locked.Matches(s.locked.Kind, needs)
+}
+
+// previewSteps prints the plans, and ends with the exit code for pending changes.
+func (c *InstallCmd) previewSteps(env *terminal.Env, steps []*step) error {
+	plans := []*planner.Plan{}
+	for _, s := range steps {
+		if s.plan != nil {
+			plans = append(plans, s.plan)
+		}
+	}
+	err := c.Print(env.Stdout, plans, func(w io.Writer) error { return writePlans(w, plans) })
+	if err == nil && len(plans) > 0 {
+		return changesPending
+	}
+	return err
+}
+
+func writePlans(w io.Writer, plans []*planner.Plan) error {
+	if len(plans) == 0 {
+		_, err := io.WriteString(w, "Nothing to do.\n")
+		return err
+	}
+	for i, p := range plans {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		if err := writePlan(w, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// consentSteps shows the plans and asks, as an install of one package does. What is
+// installed already changes only when somebody says yes.
+func (c *InstallCmd) consentSteps(env *terminal.Env, steps []*step) error {
+	changes, updates := 0, 0
+	var plans []*planner.Plan
+	for _, s := range steps {
+		if s.same {
+			continue
+		}
+		changes++
+		if s.live != nil {
+			updates++
+		}
+		if s.plan != nil {
+			plans = append(plans, s.plan)
+		}
+	}
+	switch {
+	case c.Yes || changes == 0:
+		return nil
+	case env.Interactive():
+		if err := writePlans(env.Stderr, plans); err != nil {
+			return err
+		}
+		return env.Confirm()
+	case updates > 0:
+		return c.Consent(env, "change "+wording.Count(updates, "installed package"))
+	}
+	return nil
+}
+
+// carryOutSteps writes the objects, and waits for all of them if that was asked for.
+func (c *InstallCmd) carryOutSteps(env *terminal.Env, cluster client.Client, steps []*step) error {
+	objects, words := make([]v1.Package, len(steps)), make([]string, len(steps))
+	for i, s := range steps {
+		var err error
+		if objects[i], words[i], err = s.carryOut(env.Context, cluster); err != nil {
+			return err
+		}
+	}
+	if c.Wait > 0 {
+		for i, p := range objects {
+			if err := waitInstalled(env, cluster, p, c.Wait, false); err != nil {
+				return err
+			}
+			words[i] = outcomeOfWait(env, p)
+		}
+	}
+	return c.Print(env.Stdout, inventory.List(objects), func(w io.Writer) error {
+		for i, p := range objects {
+			if _, err := fmt.Fprintf(w, "%s %s (%s)\n", inventory.ShortName(p), words[i], terminal.Safe(p.PackageSpec().Package)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

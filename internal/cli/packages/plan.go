@@ -1,0 +1,193 @@
+package packages
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
+	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
+
+// ErrPlanWrite is the failure of a plan that cannot be kept.
+var ErrPlanWrite = errcode.Code{
+	Name: "PlanWrite", Class: errcode.Usage,
+	Cause: "The file of --out cannot be written.",
+	Fix:   "Name a file in a folder that exists and that you may write to.",
+}
+
+type PlanCmd struct {
+	Install   planInstallCmd   `cmd:"" help:"Show what installing a package would change. Exit code 2 says that something would."`
+	Update    planUpdateCmd    `cmd:"" aliases:"upgrade" help:"Show what updating a package would change. Exit code 2 says that something would."`
+	Uninstall planUninstallCmd `cmd:"" help:"Show what uninstalling a package would take away. Exit code 2 says that something would."`
+}
+
+// changesPending is the exit code of a command that compares and finds changes.
+const changesPending = terminal.ExitCode(2)
+
+// planOutput says what becomes of a plan.
+type planOutput struct {
+	Out string `placeholder:"FILE" help:"Keep the plan for xpkg apply: in this file, under a name made of its content in this folder, or on standard output with -."`
+	connection.ClusterFlags
+	planFlags
+	terminal.OutputFlag
+}
+
+// clusterPlanner makes a planner for plans that can be kept.
+func (o planOutput) planner() (*clusterPlanner, error) {
+	if o.Output != "" && fileutil.IsStdout(o.Out) {
+		return nil, terminal.ErrUsage.New(nil, "both --out %s and -o %s write to standard output", o.Out, o.Output).
+			WithDo("Leave -o out, or name a file with --out.")
+	}
+	pl, err := o.open(o.ClusterFlags)
+	if err == nil {
+		pl.Pin = true
+	}
+	return pl, err
+}
+
+// show keeps a plan, unless it is refused, and prints it. It ends with the exit code
+// for pending changes, or with the failure of a plan that is refused or breaks others.
+func (o planOutput) show(env *terminal.Env, p *planner.Plan) error {
+	raw, err := planner.Encode(p)
+	if err != nil {
+		return err
+	}
+	refused := p.RefusalError()
+	if o.Out != "" && refused == nil {
+		if err := keepPlan(env, o.Out, p, raw); err != nil {
+			return err
+		}
+	}
+	err = o.Print(env.Messages(o.Out), json.RawMessage(raw), func(w io.Writer) error { return writePlan(w, p) })
+	switch {
+	case err != nil:
+		return err
+	case refused != nil:
+		return refused
+	case p.BreakageError() != nil:
+		return p.BreakageError()
+	case p.HasChanges():
+		return changesPending
+	}
+	return nil
+}
+
+// keepPlan writes a plan to a file, or under a name made of its content to a folder.
+func keepPlan(env *terminal.Env, file string, p *planner.Plan, raw []byte) error {
+	info, err := os.Stat(file)
+	if err == nil && info.IsDir() && !fileutil.IsStdout(file) || strings.HasSuffix(file, string(os.PathSeparator)) {
+		file = filepath.Join(file, p.FileName())
+	}
+	err = env.WriteOutput(file, ErrPlanWrite, func(w io.Writer) error {
+		_, err := w.Write(raw)
+		return err
+	})
+	if err != nil || fileutil.IsStdout(file) {
+		return err
+	}
+	_, err = fmt.Fprintf(env.Stderr, "kept as %s: apply it with xpkg apply %s\n", terminal.Safe(file), terminal.Safe(wording.ShellWord(file)))
+	return err
+}
+
+// run makes one plan and shows it.
+func (o planOutput) run(env *terminal.Env, what string, make func(*clusterPlanner) (*planner.Plan, error)) (err error) {
+	pl, err := o.planner()
+	if err != nil {
+		return err
+	}
+	defer func() { err = cmp.Or(err, pl.close()) }()
+	p, err := planWith(env, what, func() (*planner.Plan, error) { return make(pl) })
+	if err != nil {
+		return err
+	}
+	return o.show(env, p)
+}
+
+// planWith makes a plan and says meanwhile that it does: content may have to be
+// pulled.
+func planWith(env *terminal.Env, what string, make func() (*planner.Plan, error)) (*planner.Plan, error) {
+	progress := terminal.NewProgress(env.Stderr)
+	defer progress.End()
+	progress.Set("planning %s", what)
+	return make()
+}
+
+type planInstallCmd struct {
+	installArgs
+	planOutput
+}
+
+// Run shows what an install would do.
+func (c *planInstallCmd) Run(env *terminal.Env) error {
+	want, err := c.object()
+	if err != nil {
+		return err
+	}
+	return c.run(env, "to install "+inventory.ShortName(want), func(pl *clusterPlanner) (*planner.Plan, error) {
+		pl.Upgrades = c.DependencyUpgrades
+		return planInstall(env.Context, pl, want, c.AllowWebhooks)
+	})
+}
+
+type planUpdateCmd struct {
+	updateArgs
+	planOutput
+}
+
+// Run shows what an update would do.
+func (c *planUpdateCmd) Run(env *terminal.Env) error {
+	return c.run(env, "to update "+c.Name, func(pl *clusterPlanner) (*planner.Plan, error) {
+		return c.plan(env.Context, pl)
+	})
+}
+
+type planUninstallCmd struct {
+	uninstallArgs
+	planOutput
+}
+
+// Run shows what an uninstall would take away.
+func (c *planUninstallCmd) Run(env *terminal.Env) error {
+	return c.run(env, "to uninstall "+c.Kind+"/"+c.Name, func(pl *clusterPlanner) (*planner.Plan, error) {
+		return c.plan(env.Context, pl)
+	})
+}
+
+// readPlan reads a kept plan.
+func readPlan(env *terminal.Env, file string) (*planner.Plan, error) {
+	in := io.Reader(env.Stdin)
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, ErrPlanRead.New(err, "cannot read the plan")
+		}
+		defer f.Close()
+		in = f
+	}
+	raw, err := io.ReadAll(io.LimitReader(in, planner.MaxSize+1))
+	if err != nil {
+		return nil, ErrPlanRead.New(err, "cannot read the plan")
+	}
+	p, err := planner.Decode(raw)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return p, nil
+}
+
+// ErrPlanRead is the failure of a file that cannot be read.
+var ErrPlanRead = errcode.Code{
+	Name: "PlanNotFound", Class: errcode.NotFound,
+	Cause: "The file of the plan does not exist or cannot be read.",
+	Fix:   "Make a plan with `xpkg plan … --out FILE`.",
+}

@@ -1,0 +1,83 @@
+package packages
+
+import (
+	"errors"
+	"fmt"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/cli/content"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/permission"
+	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/version"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
+
+// planFlags say how a plan reads content.
+type planFlags struct {
+	content.ContentFlags
+	Namespace         string `default:"crossplane-system" help:"Namespace of the package manager, where pull secrets are."`
+	PermissionCeiling string `placeholder:"FILE|configmap/NAME" help:"The most that packages may request, as the package manager was told: a file, or a ConfigMap of the namespace."`
+}
+
+// clusterPlanner makes plans until it is closed.
+type clusterPlanner struct {
+	*planner.Planner
+	client client.Client
+	source *content.LazySource
+}
+
+// open makes a planner for a cluster.
+func (f planFlags) open(c connection.ClusterFlags) (*clusterPlanner, error) {
+	cfg, err := c.Config()
+	if err != nil {
+		return nil, err
+	}
+	cluster, err := c.Client()
+	if err != nil {
+		return nil, err
+	}
+	objects, err := planner.NewCluster(rest.AddUserAgent(rest.CopyConfig(cfg), "xpkg/"+version.Version))
+	if err != nil {
+		return nil, connection.ErrKubeconfig.New(err, "cannot use the kubeconfig")
+	}
+	source := &content.LazySource{Flags: f.ContentFlags}
+	return &clusterPlanner{
+		Planner: &planner.Planner{
+			Reader: cluster, Cluster: objects, Source: source, Registry: source, Namespace: f.Namespace, Ceiling: permission.ParseCeilingSource(f.PermissionCeiling),
+		},
+		client: cluster, source: source,
+	}, nil
+}
+
+func (p *clusterPlanner) close() error { return p.source.Close() }
+
+// planError turns what kept a plan from being made into a failure.
+func planError(err error, what string) error {
+	var known *errcode.Error
+	if err == nil || errors.As(err, &known) {
+		return err
+	}
+	return connection.Classify(err, "cannot plan to %s", what)
+}
+
+// isPlanUnavailable reports whether a plan could not be made because of where this command
+// runs: the package manager may have the way and the credentials that it lacks.
+func isPlanUnavailable(err error) bool {
+	if err == nil {
+		return false
+	}
+	switch errcode.From(err).Code.Class.Name {
+	case errcode.Unavailable.Name, errcode.Unauthorized.Name:
+		return !errors.Is(err, connection.ErrCluster)
+	}
+	return false
+}
+
+// printPlanUnavailable prints the reason why no plan is shown.
+func printPlanUnavailable(env *terminal.Env, err error) {
+	fmt.Fprintf(env.Stderr, "no plan can be shown: %s\n", terminal.Safe(err.Error()))
+}

@@ -1,0 +1,103 @@
+package packages
+
+import (
+	"fmt"
+	"strings"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// summary is the sum of a plan in one line.
+func summary(p *planner.Plan) string {
+	unchanged := wording.Count(p.Objects.Unchanged, "object") + " unchanged"
+	if !p.HasChanges() {
+		return "Nothing to do: " + unchanged + "."
+	}
+	if p.Incompatible != "" {
+		return "The package does not fit: no object is changed."
+	}
+	if p.Permissions != nil && p.Permissions.Denied != "" {
+		return "The program may not have what it requests: no object is changed."
+	}
+	if n := len(p.Objects.Refusals); n > 0 {
+		return wording.Count(n, "object") + " refused: no object is changed."
+	}
+	parts := sums(p.Objects.Changes)
+	if len(parts) == 0 {
+		parts = []string{"no object of the package changes"}
+		if name := restarted(p); name != "" {
+			parts = []string{"the runtime is replaced by that of revision " + name + ", and no object of the package changes"}
+		}
+	}
+	text := strings.Join(parts, ", ") + "; " + unchanged + "."
+	if resources, uncounted := p.CountCustomResources(); resources > 0 || uncounted > 0 {
+		text += " " + lost(resources, uncounted)
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+// restarted returns the revision that a plan activates when the package has a runtime, which
+// is replaced then, or nothing.
+func restarted(p *planner.Plan) string {
+	if p.Operation != planner.Update || p.Package.Kind == v1.ConfigurationKind {
+		return ""
+	}
+	for _, r := range p.Revisions {
+		if r.State == v1.RevisionActive && (r.Action == planner.CreateRevision || r.Action == planner.ActivateRevision) {
+			return r.Name
+		}
+	}
+	return ""
+}
+
+// actions are all actions in the order in which they are shown.
+func actions() []plan.Action {
+	return []plan.Action{plan.Create, plan.Update, plan.Adopt, plan.TakeOver, plan.Correct, plan.Own, plan.Release, plan.Delete, plan.Leave}
+}
+
+// sums are how many changes there are of each action.
+func sums(changes []plan.Change) []string {
+	counts, rewritten := map[plan.Action]int{}, map[plan.Action]int{}
+	for _, c := range changes {
+		counts[c.Action]++
+		if rewrites(c) {
+			rewritten[c.Action]++
+		}
+	}
+	var parts []string
+	for _, a := range actions() {
+		if counts[a] == 0 {
+			continue
+		}
+		part := fmt.Sprintf("%d to %s", counts[a], a)
+		if rewritten[a] > 0 {
+			part += fmt.Sprintf(" (%d with %s)", rewritten[a], newContent)
+		}
+		parts = append(parts, part)
+	}
+	return parts
+}
+
+// lost says how many custom resources go.
+func lost(resources int64, uncounted int) string {
+	text := wording.Count(int(resources), "custom resource") + " will be deleted"
+	if uncounted > 0 {
+		text += fmt.Sprintf(", and those of %s that cannot be counted", wording.Count(uncounted, "definition"))
+	}
+	return text + "."
+}
+
+// newContent marks objects whose content changes, and not their owners alone.
+const newContent = "new content"
+
+// rewrites reports whether a change gives an object that exists other content.
+func rewrites(c plan.Change) bool {
+	switch c.Action {
+	case plan.Update, plan.Adopt, plan.TakeOver, plan.Correct:
+		return !c.MetadataOnly
+	}
+	return false
+}

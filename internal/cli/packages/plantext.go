@@ -1,0 +1,250 @@
+package packages
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// fewOnTerminal is how many objects of one action are named on a terminal.
+const fewOnTerminal = 10
+
+// planText writes a plan for people: what changes and its sum, with what stays as
+// it is counted and not named.
+type planText struct {
+	w *tabwriter.Writer
+	// most is how many objects of one action are named; 0 names all.
+	most int
+}
+
+// writePlan writes a plan. Long lists are cut where they would fill a terminal.
+func writePlan(w io.Writer, p *planner.Plan) error {
+	most := 0
+	if terminal.IsTerminal(w) {
+		most = fewOnTerminal
+	}
+	return writePlanText(w, p, most)
+}
+
+func writePlanText(w io.Writer, p *planner.Plan, most int) error {
+	t := planText{w: tabwriter.NewWriter(w, 0, 4, 2, ' ', 0), most: most}
+	t.line("%s %s/%s", p.Operation, strings.ToLower(p.Package.Kind), p.Package.Name)
+	t.version("from", p.Package.From)
+	t.version("to", p.Package.To)
+	t.revisions(p.Revisions)
+	if p.Incompatible != "" {
+		t.title("refused")
+		t.line("  %s", p.Incompatible)
+	}
+	t.permissions(p.Permissions)
+	t.webhooks(p.Webhooks)
+	t.objects(p.Objects)
+	t.resources(p)
+	t.dependencies(p.Dependencies)
+	t.brings(p.AddedPackages)
+	t.moves(p.AddedPackages)
+	t.breaks(p.Breaks)
+	t.orphans(p.Orphans)
+	t.notes(p.Warnings)
+	t.line("")
+	t.line("%s", summary(p))
+	return t.w.Flush()
+}
+
+func (t planText) line(format string, args ...any) {
+	// The writer keeps its first error until Flush.
+	_, _ = fmt.Fprintf(t.w, "%s\n", terminal.Safe(fmt.Sprintf(format, args...)))
+}
+
+// row is a line of cells that are aligned with those of the lines around it.
+func (t planText) row(cells ...string) {
+	clean := make([]string, len(cells))
+	for i, c := range cells {
+		clean[i] = strings.ReplaceAll(terminal.Safe(c), "\n", " ")
+	}
+	_, _ = fmt.Fprintf(t.w, "  %s\n", strings.TrimRight(strings.Join(clean, "\t"), "\t"))
+}
+
+func (t planText) title(s string) {
+	t.line("")
+	t.line("%s:", s)
+}
+
+func (t planText) version(word string, v *planner.Version) {
+	if v != nil {
+		t.row(word, v.String())
+	}
+}
+
+func (t planText) revisions(all []planner.RevisionChange) {
+	if len(all) == 0 {
+		return
+	}
+	t.title("revisions")
+	for _, r := range all {
+		about := string(r.State)
+		if r.Number > 0 {
+			about += fmt.Sprintf(", number %d", r.Number)
+		}
+		t.row(string(r.Action), r.Name, about)
+	}
+}
+
+func (t planText) objects(p plan.Plan) {
+	switch {
+	case len(p.Refusals) > 0:
+		t.title("objects")
+		t.refusals(p.Refusals)
+	case len(p.Changes) > 0:
+		t.title("objects")
+		t.changes(p.Changes)
+	}
+}
+
+func (t planText) changes(all []plan.Change) {
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b plan.Change) int {
+		return cmp.Compare(slices.Index(actions(), a.Action), slices.Index(actions(), b.Action))
+	})
+	named := map[plan.Action]int{}
+	for i, c := range all {
+		named[c.Action]++
+		if t.most > 0 && named[c.Action] > t.most {
+			continue
+		}
+		about := ""
+		if rewrites(c) {
+			about = newContent
+		}
+		if len(c.PruneStored) > 0 {
+			about += "; no resources are stored as " + strings.Join(c.PruneStored, ", ") + ", which is dropped"
+		}
+		t.row(string(c.Action), c.Ref.Kind+" "+c.Ref.Name, about)
+		if rest := left(all[i+1:], c.Action); named[c.Action] == t.most && rest > 0 {
+			t.row(string(c.Action), more(rest))
+		}
+	}
+}
+
+func (t planText) refusals(all []plan.Refusal) {
+	for i, r := range all {
+		if t.most > 0 && i == t.most {
+			t.row("refuse", more(len(all)-i))
+			return
+		}
+		t.row("refuse", r.Reason)
+	}
+}
+
+func more(n int) string { return fmt.Sprintf("and %d more (xpkg plan -o json shows all)", n) }
+
+func left(changes []plan.Change, a plan.Action) (n int) {
+	for _, c := range changes {
+		if c.Action == a {
+			n++
+		}
+	}
+	return n
+}
+
+func (t planText) resources(p *planner.Plan) {
+	if len(p.CustomResources) == 0 {
+		return
+	}
+	t.title("custom resources that go with their definitions")
+	for _, r := range p.CustomResources {
+		if r.Unknown != "" {
+			t.row("?", r.Definition, r.Unknown)
+			continue
+		}
+		t.row(fmt.Sprint(r.Count), r.Definition)
+	}
+}
+
+func (t planText) dependencies(all []planner.Dependency) {
+	if len(all) == 0 {
+		return
+	}
+	t.title("dependencies")
+	for _, d := range all {
+		about := ""
+		switch d.State {
+		case graph.Incompatible:
+			about = "installed is " + d.Installed
+		case graph.Absent:
+			about = fmt.Sprintf("optional; xpkg install %s %s:TAG turns it on", cmp.Or(strings.ToLower(string(d.Kind)), "KIND"), d.Package)
+		case graph.Progressing:
+			about = "asked for is " + d.Installed
+		}
+		t.row(string(d.State), strings.TrimSpace(d.Package+" "+d.Constraint), about)
+	}
+}
+
+func (t planText) brings(all []planner.AddedPackage) {
+	all = slices.DeleteFunc(slices.Clone(all), func(b planner.AddedPackage) bool { return b.From != "" })
+	if len(all) == 0 {
+		return
+	}
+	t.title("installed with it")
+	for _, b := range all {
+		t.row(strings.ToLower(b.Kind), b.Reference, "for "+strings.Join(b.RequiredBy, ", "))
+	}
+}
+
+func (t planText) moves(all []planner.AddedPackage) {
+	all = slices.DeleteFunc(slices.Clone(all), func(b planner.AddedPackage) bool { return b.From == "" })
+	if len(all) == 0 {
+		return
+	}
+	t.title("moved with it")
+	for _, b := range all {
+		t.row(strings.ToLower(b.Kind)+"/"+b.Name, inventory.ShortVersion(b.From)+" → "+inventory.ShortVersion(b.Reference), "for "+strings.Join(b.RequiredBy, ", "))
+	}
+}
+
+func (t planText) breaks(all []planner.Broken) {
+	if len(all) == 0 {
+		return
+	}
+	t.title("breaks")
+	for _, b := range all {
+		gets := "would not be there"
+		if b.Gets != "" {
+			gets = "would be at " + b.Gets
+		}
+		t.row(strings.ToLower(b.Kind)+"/"+b.Name, strings.TrimSpace("needs "+b.Requires+" "+b.Constraint), gets)
+	}
+}
+
+func (t planText) orphans(all []planner.Orphan) {
+	if len(all) == 0 {
+		return
+	}
+	t.title("needed by nobody then")
+	for _, o := range all {
+		about := "xpkg autoremove takes it away"
+		if o.Removed {
+			about = "the package manager removes it"
+		}
+		t.row(strings.ToLower(o.Kind)+"/"+o.Name, o.Reference, about)
+	}
+}
+
+func (t planText) notes(all []string) {
+	if len(all) == 0 {
+		return
+	}
+	t.title("notes")
+	for _, n := range all {
+		t.line("  - %s", strings.ReplaceAll(n, "\n", " "))
+	}
+}

@@ -1,0 +1,200 @@
+package packages
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+var updateGolden = flag.Bool("update", false, "write the golden files")
+
+func definitionRef(name string) plan.Ref {
+	return plan.Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: name}
+}
+
+func changes(action plan.Action, n int, name string) []plan.Change {
+	var out []plan.Change
+	for i := range n {
+		out = append(out, plan.Change{Action: action, Ref: definitionRef(fmt.Sprintf("%s%02ds.example.com", name, i))})
+	}
+	return out
+}
+
+// owned are changes of which all but the first few are of owners alone.
+func owned(all []plan.Change, content int) []plan.Change {
+	for i := content; i < len(all); i++ {
+		all[i].MetadataOnly = true
+	}
+	return all
+}
+
+// plans are one of each sort of plan.
+func plans() map[string]*planner.Plan {
+	one := &planner.Version{Reference: "registry.example.com/boats:v1", Digest: "sha256:11"}
+	two := &planner.Version{Reference: "registry.example.com/boats:v2@sha256:22", Digest: "sha256:22"}
+	return map[string]*planner.Plan{
+		"install": {
+			Operation: planner.Install, Package: planner.Package{Kind: "Provider", Name: "boats", To: one},
+			Revisions: []planner.RevisionChange{{Action: planner.CreateRevision, Name: "boats-1", Number: 1, State: v1.RevisionActive}},
+			Objects:   plan.Plan{Changes: append(changes(plan.Create, 13, "boat"), changes(plan.Adopt, 2, "raft")...), Unchanged: 1},
+			Dependencies: []planner.Dependency{
+				{Package: "registry.example.com/water", Constraint: ">=v1", State: "satisfied", Installed: "registry.example.com/water:v1.1.0"},
+				{Package: "registry.example.com/wind", Constraint: ">=v2", State: "incompatible", Installed: "registry.example.com/wind:v1.0.0"},
+				{Package: "registry.example.com/harbor", State: "missing"},
+				{Package: "registry.example.com/radio", Constraint: ">=v1", State: "absent", Optional: true, Kind: "Function"},
+			},
+			Warnings: []string{"Objects are changed only when these are installed: registry.example.com/harbor."},
+		},
+		"update": {
+			Operation: planner.Update, Package: planner.Package{Kind: "Provider", Name: "boats", From: one, To: two, Object: []byte(`{"spec":{"a":1}}`)},
+			Revisions: []planner.RevisionChange{
+				{Action: planner.DeactivateRevision, Name: "boats-1", Number: 1, State: v1.RevisionInactive},
+				{Action: planner.CreateRevision, Name: "boats-2", Number: 2, State: v1.RevisionActive},
+				{Action: planner.CollectRevision, Name: "boats-0", State: v1.RevisionInactive},
+			},
+			Objects: plan.Plan{Changes: append(append(owned(changes(plan.TakeOver, 11, "boat"), 3), changes(plan.Correct, 1, "raft")...), changes(plan.Release, 1, "canoe")...)},
+		},
+		"moves": {
+			Operation: planner.Update, Package: planner.Package{Kind: "Provider", Name: "boats", From: one, To: two, Object: []byte(`{"spec":{"a":1}}`)},
+			Objects: plan.Plan{Changes: changes(plan.TakeOver, 1, "boat")},
+			Dependencies: []planner.Dependency{
+				{Package: "registry.example.com/water", Constraint: ">=v2", State: "incompatible", Installed: "registry.example.com/water:v1.0.0"},
+				{Package: "registry.example.com/wind", Constraint: ">=v2", State: "progressing", Installed: "registry.example.com/wind:v2.0.0"},
+				{Package: "registry.example.com/harbor", State: "missing"},
+			},
+			AddedPackages: []planner.AddedPackage{
+				{Kind: "Provider", Name: "acme-water", From: "registry.example.com/water:v1.0.0", Reference: "registry.example.com/water:v2.0.0", RequiredBy: []string{"registry.example.com/boats", "registry.example.com/harbor"}},
+				{Kind: "Configuration", Reference: "registry.example.com/harbor:v1.0.0", RequiredBy: []string{"registry.example.com/boats"}},
+			},
+			Breaks: []planner.Broken{
+				{Kind: "Configuration", Name: "fleet", Requires: "registry.example.com/boats", Constraint: "<v2", Gets: "v2"},
+				{Kind: "Provider", Name: "rowing", Requires: "registry.example.com/boats"},
+			},
+		},
+		"refused": {
+			Operation: planner.Install, Package: planner.Package{Kind: "Configuration", Name: "boats", To: one},
+			Objects: plan.Plan{Changes: changes(plan.Create, 1, "boat"), Refusals: []plan.Refusal{
+				{Ref: definitionRef("rafts.example.com"), Holder: "ProviderRevision/other", Reason: "CustomResourceDefinition rafts.example.com belongs to ProviderRevision/other"},
+			}},
+		},
+		"incompatible": {
+			Operation: planner.Install, Package: planner.Package{Kind: "Function", Name: "row", To: one}, Incompatible: "it requires \">=v3\"",
+		},
+		"permissions": {
+			Operation: planner.Update, Package: planner.Package{Kind: "Provider", Name: "boats", From: one, To: two, Object: []byte(`{"spec":{"a":1}}`)},
+			Permissions: &planner.Permissions{
+				Added:   []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list"}}},
+				Removed: []rbacv1.PolicyRule{{APIGroups: []string{"example.com"}, Resources: []string{"rafts"}, Verbs: []string{"delete"}}},
+			},
+			Objects: plan.Plan{Changes: changes(plan.TakeOver, 1, "boat")},
+		},
+		"denied": {
+			Operation: planner.Install, Package: planner.Package{Kind: "Provider", Name: "boats", To: one},
+			Permissions: &planner.Permissions{
+				Added:  []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}},
+				Denied: "get pods in the core group (denied by the rule \"no-pods\")",
+			},
+			Objects: plan.Plan{Changes: changes(plan.Create, 1, "boat")},
+		},
+		"nothing": {
+			Operation: planner.Update, Package: planner.Package{Kind: "Provider", Name: "boats", From: one, To: one, Object: []byte(`{"spec":{}}`)},
+			Preconditions: planner.Preconditions{Spec: []byte(`{}`)}, Objects: plan.Plan{Unchanged: 3},
+		},
+		"uninstall": {
+			Operation: planner.Uninstall, Package: planner.Package{Kind: "Provider", Name: "boats", From: one},
+			Revisions: []planner.RevisionChange{{Action: planner.CollectRevision, Name: "boats-1", Number: 1, State: v1.RevisionActive}},
+			Orphans: []planner.Orphan{
+				{Kind: "Provider", Name: "oar", Reference: "registry.example.com/oar:v1.0.0"},
+				{Kind: "Function", Name: "row", Reference: "registry.example.com/row:v2.1.0", Removed: true},
+			},
+			Objects:         plan.Plan{Changes: append(changes(plan.Delete, 2, "boat"), changes(plan.Leave, 1, "raft")...), Unchanged: 1},
+			CustomResources: []planner.CustomResources{{Definition: "boat00s.example.com", Count: 412}, {Definition: "boat01s.example.com", Unknown: "they may not be listed"}},
+		},
+		"hostile": {
+			Operation: planner.Install, Package: planner.Package{Kind: "Provider", Name: "a\x1b[2Jb", To: &planner.Version{Reference: "x\ny\u202ez"}},
+			Objects:  plan.Plan{Changes: []plan.Change{{Action: plan.Create, Ref: definitionRef("c\td\r\ne")}}},
+			Warnings: []string{"f\n\x07g"},
+		},
+	}
+}
+
+func TestPlanText(t *testing.T) {
+	for name, p := range plans() {
+		for suffix, most := range map[string]int{"": 0, "-terminal": fewOnTerminal} {
+			t.Run(name+suffix, func(t *testing.T) {
+				var out bytes.Buffer
+				if err := writePlanText(&out, p, most); err != nil {
+					t.Fatal(err)
+				}
+				file := filepath.Join("testdata", "plan", name+suffix+".txt")
+				if *updateGolden {
+					if err := os.WriteFile(file, out.Bytes(), 0o644); err != nil {
+						t.Fatal(err)
+					}
+				}
+				want, err := os.ReadFile(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(string(want), out.String()); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+func TestUpdateTo(t *testing.T) {
+	const digest = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+	for _, tc := range []struct{ present, to, want string }{
+		{"registry.example.com/a/b:v1", "v2", "registry.example.com/a/b:v2"},
+		{"registry.example.com/a/b:v1@" + digest, "v2", "registry.example.com/a/b:v2"},
+		{"registry.example.com:5000/a/b@" + digest, "v2", "registry.example.com:5000/a/b:v2"},
+		{"registry.example.com/a/b:v1", digest, "registry.example.com/a/b@" + digest},
+		{"registry.example.com/a/b:v1", "v2@" + digest, "registry.example.com/a/b:v2@" + digest},
+		{"registry.example.com/a/b:v1", "mirror.example.com/a/b:v1", "mirror.example.com/a/b:v1"},
+		{"registry.example.com/a/b:v1", "a/b:v2", "docker.io/a/b:v2"},
+		{"boats", "registry.example.com/a/b:v1", "registry.example.com/a/b:v1"},
+		{"boats", "boats-v2", "boats-v2"},
+		{"registry.example.com/a/b:v1", "not a tag", ""},
+		{"registry.example.com/a/b:v1", "sha256:aa", ""},
+	} {
+		got, err := updateTo(tc.present, tc.to)
+		switch {
+		case (err != nil) != (tc.want == ""):
+			t.Errorf("%s to %s: %v", tc.present, tc.to, err)
+		case err == nil && got != tc.want:
+			t.Errorf("%s to %s: got %s, want %s", tc.present, tc.to, got, tc.want)
+		}
+	}
+}
+
+// What lies in the package cache is installed by its name where no registry may be asked.
+func TestInstallFromTheCache(t *testing.T) {
+	for _, tc := range []struct{ ref, policy, image, name string }{
+		{"mycoolpkg", "Never", "mycoolpkg", "mycoolpkg"},
+		{"mycoolpkg.xpkg", "Never", "mycoolpkg.xpkg", "mycoolpkg-xpkg"},
+		{"registry.example.com/a/b:v1", "Never", "registry.example.com/a/b:v1", "a-b"},
+		{"mycoolpkg", "IfNotPresent", "", ""},
+		{"mycoolpkg", "", "", ""},
+	} {
+		c := installArgs{Kind: "configuration", Ref: tc.ref, PackagePullPolicy: tc.policy}
+		p, err := c.object()
+		if (err != nil) != (tc.image == "") {
+			t.Errorf("%s, %s: %v", tc.ref, tc.policy, err)
+		}
+		if err == nil && (p.PackageSpec().Package != tc.image || p.GetName() != tc.name) {
+			t.Errorf("%s, %s: %s from %s", tc.ref, tc.policy, p.GetName(), p.PackageSpec().Package)
+		}
+	}
+}

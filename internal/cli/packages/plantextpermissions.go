@@ -1,0 +1,48 @@
+package packages
+
+import (
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/pkg/rbac"
+)
+
+// permissions tell what a package's program may do besides, and what not any more.
+func (t planText) permissions(p *planner.Permissions) {
+	if p == nil {
+		return
+	}
+	t.title("permissions of the program")
+	t.rules("+", p.Added)
+	t.rules("-", p.Removed)
+	if p.Denied != "" {
+		t.row("refuse", p.Denied)
+	}
+}
+
+func (t planText) rules(sign string, all []rbacv1.PolicyRule) {
+	for i, rule := range all {
+		if t.most > 0 && i == t.most {
+			t.row(sign, more(len(all)-i))
+			return
+		}
+		t.row(sign, rbac.Describe(rule))
+	}
+}
+
+// webhooks lists the rules of webhooks outside of the package's own API groups.
+func (t planText) webhooks(w *planner.Webhooks) {
+	if w == nil {
+		return
+	}
+	t.title("webhooks outside of the package's API groups")
+	for _, rule := range w.Outside {
+		sign := "+"
+		if slices.Contains(w.Unallowed, rule) {
+			sign = "refuse"
+		}
+		t.row(sign, rule)
+	}
+}

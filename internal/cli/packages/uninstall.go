@@ -1,0 +1,145 @@
+package packages
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
+
+// ErrStillGoing is the failure of an uninstall that is not done in time.
+var ErrStillGoing = errcode.Code{
+	Name: "NotRemovedInTime", Class: errcode.Timeout,
+	Cause: "The package or its objects were not gone in the time given with --wait.",
+	Fix:   "The removal goes on. An object that stays has a finalizer that somebody must remove: look at it with kubectl.",
+}
+
+// uninstallArgs say what is uninstalled.
+type uninstallArgs struct {
+	Kind string `arg:"" enum:"provider,configuration,function" help:"Kind of package: provider, configuration or function."`
+	Name string `arg:"" help:"Name of the package in the cluster."`
+}
+
+// live reads the package.
+func (c *uninstallArgs) live(ctx context.Context, cluster client.Client) (v1.Package, error) {
+	p, err := inventory.Get(ctx, cluster, v1.KindNamed(c.Kind), c.Name)
+	if err != nil || p != nil {
+		return p, err
+	}
+	all, err := inventory.LoadPackages(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	return nil, all.Absent(c.Kind, c.Name)
+}
+
+// plan plans the uninstall.
+func (c *uninstallArgs) plan(ctx context.Context, pl *clusterPlanner) (*planner.Plan, error) {
+	p, err := c.live(ctx, pl.client)
+	if err != nil {
+		return nil, err
+	}
+	out, err := pl.Uninstall(ctx, p)
+	return out, planError(err, "uninstall "+inventory.ShortName(p))
+}
+
+type UninstallCmd struct {
+	uninstallArgs
+	Wait   time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, for the package and its objects to be gone."`
+	DryRun bool          `help:"Show what would go, and take nothing away: the same as xpkg plan uninstall."`
+	terminal.ConsentFlag
+	connection.ClusterFlags
+	planFlags
+	terminal.OutputFlag
+}
+
+// Run deletes a package; everything that it alone brought goes with it.
+func (c *UninstallCmd) Run(env *terminal.Env) error {
+	if c.DryRun {
+		plan := planUninstallCmd{c.uninstallArgs, planOutput{ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, OutputFlag: c.OutputFlag}}
+		return plan.Run(env)
+	}
+	cluster, err := c.Client()
+	if err != nil {
+		return err
+	}
+	p, err := c.live(env.Context, cluster)
+	if err != nil {
+		return err
+	}
+	var with deletionSummary
+	if c.Wait > 0 {
+		if with, err = newDeletionSummary(env.Context, cluster, p); err != nil {
+			return err
+		}
+	}
+	if err := c.remove(env, cluster, p); err != nil {
+		return err
+	}
+	word := "deleted"
+	if c.Wait > 0 {
+		if err := waitGone(env, c.ClusterFlags, cluster, p, with, c.Wait); err != nil {
+			return err
+		}
+		word = "gone"
+	}
+	return c.Print(env.Stdout, inventory.WithoutManagedFields(p), func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "%s %s\n", inventory.ShortName(p), word)
+		return err
+	})
+}
+
+// remove deletes the package: with --yes as it is, and otherwise as it was when
+// somebody agreed.
+func (c *UninstallCmd) remove(env *terminal.Env, cluster client.Client, p v1.Package) error {
+	if !c.Yes {
+		agreed, err := c.ask(env)
+		if err != nil {
+			return err
+		}
+		_, err = carryOut(env.Context, cluster, agreed)
+		return err
+	}
+	uid := p.GetUID()
+	err := cluster.Delete(env.Context, p, client.Preconditions{UID: &uid}, client.PropagationPolicy(propagation))
+	return connection.Classify(client.IgnoreNotFound(err), "delete %s", inventory.ShortName(p))
+}
+
+// ask shows a person what goes and asks for consent to it. Where there is nobody to
+// ask, custom resources that would go are a reason to stop, and so are packages that
+// need this one.
+func (c *UninstallCmd) ask(env *terminal.Env) (p *planner.Plan, err error) {
+	pl, err := c.open(c.ClusterFlags)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = cmp.Or(err, pl.close()) }()
+	p, err = c.plan(env.Context, pl)
+	if err != nil {
+		return nil, err
+	}
+	if env.Interactive() {
+		if err := showPlan(env, p); err != nil {
+			return nil, err
+		}
+		return p, env.Confirm()
+	}
+	if err := p.BreakageError(); err != nil {
+		return nil, err
+	}
+	if resources, uncounted := p.CountCustomResources(); resources > 0 || uncounted > 0 {
+		return nil, c.Consent(env, fmt.Sprintf("uninstall %s/%s: %s", c.Kind, c.Name, strings.TrimSuffix(lost(resources, uncounted), ".")))
+	}
+	return p, nil
+}

@@ -1,0 +1,217 @@
+package packages
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/cli/flags"
+	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// updateArgs say what is changed of a package that is installed.
+type updateArgs struct {
+	Name    string `arg:"" help:"Package to update, as NAME or KIND/NAME."`
+	Ref     string `arg:"" optional:"" help:"What to update it to: a tag such as v1.2.0, a digest, or a whole reference."`
+	Version string `placeholder:"TAG" help:"Tag to update it to; the same as a tag after the name."`
+
+	ManualActivation         *bool    `short:"m" negatable:"" help:"Let a person activate new revisions; with --no-manual-activation they are activated at once."`
+	RevisionHistoryLimit     *int64   `short:"r" placeholder:"N" help:"How many inactive revisions are kept. 0 keeps all."`
+	PackagePullSecrets       []string `placeholder:"NAME" help:"Secrets with credentials for the registry, in place of the present ones."`
+	PackagePullPolicy        string   `enum:",IfNotPresent,Always,Never" default:"" placeholder:"POLICY" help:"When content is downloaded: IfNotPresent, Always or Never."`
+	RuntimeConfig            string   `placeholder:"NAME" help:"DeploymentRuntimeConfig of the package's program."`
+	SkipDependencyResolution *bool    `negatable:"" help:"Install without the packages that this one depends on, or no longer so."`
+	AllowWebhooks            bool     `help:"Allow webhooks of the package to cover resources outside of its own API groups: exactly those that the plan shows."`
+	foreseenUpgradesFlag
+}
+
+// wanted is the installed package as the arguments want it to be.
+func (c *updateArgs) wanted(ctx context.Context, cluster client.Client) (v1.Package, error) {
+	all, err := inventory.LoadPackages(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	p, err := all.Find(c.Name)
+	if err != nil {
+		return nil, err
+	}
+	return p, c.change(p)
+}
+
+// plan plans the update.
+func (c *updateArgs) plan(ctx context.Context, pl *clusterPlanner) (*planner.Plan, error) {
+	p, err := c.wanted(ctx, pl.client)
+	if err != nil {
+		return nil, err
+	}
+	pl.Upgrades, pl.AllowWebhooks = c.DependencyUpgrades, c.AllowWebhooks
+	out, err := pl.Install(ctx, p)
+	return out, planError(err, "update "+inventory.ShortName(p))
+}
+
+// change brings a package to what the arguments say.
+func (c *updateArgs) change(p v1.Package) error {
+	if c.Ref != "" && c.Version != "" {
+		return terminal.ErrUsage.New(nil, "both %s and --version %s are given", c.Ref, c.Version)
+	}
+	before, spec := p.DeepCopyObject().(v1.Package), p.PackageSpec()
+	if to := cmp.Or(c.Ref, c.Version); to != "" {
+		image, err := updateTo(spec.Package, to)
+		if err != nil {
+			return err
+		}
+		spec.Package = image
+	}
+	if c.ManualActivation != nil {
+		spec.RevisionActivationPolicy = v1.AutomaticActivation
+		if *c.ManualActivation {
+			spec.RevisionActivationPolicy = v1.ManualActivation
+		}
+	}
+	spec.RevisionHistoryLimit = cmp.Or(c.RevisionHistoryLimit, spec.RevisionHistoryLimit)
+	if c.PackagePullSecrets != nil {
+		spec.PackagePullSecrets = secretRefs(c.PackagePullSecrets)
+	}
+	spec.PackagePullPolicy = cmp.Or(corev1.PullPolicy(c.PackagePullPolicy), spec.PackagePullPolicy)
+	if c.SkipDependencyResolution != nil {
+		spec.SkipDependencyResolution = *c.SkipDependencyResolution
+	}
+	if c.RuntimeConfig != "" {
+		r := p.RuntimeSpec()
+		if r == nil {
+			return terminal.ErrUsage.New(nil, "%s has no program that a runtime config could be for", inventory.ShortName(before))
+		}
+		r.RuntimeConfigRef = &v1.RuntimeConfigReference{Name: c.RuntimeConfig}
+	}
+	return c.named()
+}
+
+// named fails when the arguments name nothing to change.
+func (c *updateArgs) named() error {
+	if c.Ref == "" && c.Version == "" && c.ManualActivation == nil && c.RevisionHistoryLimit == nil && c.PackagePullSecrets == nil &&
+		c.PackagePullPolicy == "" && c.RuntimeConfig == "" && !c.AllowWebhooks && c.SkipDependencyResolution == nil {
+		return terminal.ErrUsage.New(nil, "nothing to change of %s is named", c.Name).WithDo("Name a tag or a reference after the name, or a flag that changes the package.")
+	}
+	return nil
+}
+
+// updateTo is the package that a user means: a whole reference, or a tag or digest in the
+// repository of the present one. One that is only a name in the package cache has no
+// repository, and moves to another name.
+func updateTo(present, to string) (string, error) {
+	if strings.Contains(to, "/") {
+		ref, err := flags.ParseReference(to)
+		return ref.String(), err
+	}
+	if isCacheName(present) {
+		return to, nil
+	}
+	ref, err := oci.ParseReference(present, oci.ParseOptions{})
+	if err != nil {
+		return "", terminal.ErrUsage.New(err, "cannot tell the repository of %s", present).WithDo("Give the whole reference to update to.")
+	}
+	separator := ":"
+	if strings.HasPrefix(to, "sha256:") {
+		separator = "@"
+	}
+	ref, err = flags.ParseReference(ref.Name() + separator + to)
+	return ref.String(), err
+}
+
+type UpdateCmd struct {
+	updateArgs
+	Wait   time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, for the package to become healthy."`
+	DryRun bool          `help:"Show the changes, and make none: the same as xpkg plan update."`
+	terminal.ConsentFlag
+	connection.ClusterFlags
+	planFlags
+	terminal.OutputFlag
+}
+
+// Run changes a package that is installed.
+func (c *UpdateCmd) Run(env *terminal.Env) (err error) {
+	if c.DryRun {
+		plan := planUpdateCmd{c.updateArgs, planOutput{ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, OutputFlag: c.OutputFlag}}
+		return plan.Run(env)
+	}
+	pl, err := c.open(c.ClusterFlags)
+	if err != nil {
+		return err
+	}
+	defer func() { err = cmp.Or(err, pl.close()) }()
+	p, err := planWith(env, "to update "+c.Name, func() (*planner.Plan, error) { return c.plan(env.Context, pl) })
+	if isPlanUnavailable(err) {
+		return c.updateWithoutPlan(env, pl, err)
+	}
+	if err != nil {
+		return err
+	}
+	if err := p.RefusalError(); err != nil {
+		return err
+	}
+	if !p.WritesPackage() {
+		live, err := inventory.Get(env.Context, pl.client, p.Package.Kind, p.Package.Name)
+		if err == nil {
+			err = planner.MovedError(p, p.CheckPackage(live))
+		}
+		if err != nil {
+			return err
+		}
+		return c.finish(env, pl.client, live, "unchanged")
+	}
+	if err := showPlan(env, p); err != nil {
+		return err
+	}
+	if err := consentTo(c.ConsentFlag, env, p, "update "+c.Name); err != nil {
+		return err
+	}
+	done, err := carryOut(env.Context, pl.client, p)
+	if err != nil {
+		return err
+	}
+	return c.finish(env, pl.client, done, "updated")
+}
+
+// updateWithoutPlan updates without a plan, when this command cannot see the content.
+func (c *UpdateCmd) updateWithoutPlan(env *terminal.Env, pl *clusterPlanner, why error) error {
+	printPlanUnavailable(env, why)
+	if err := c.Consent(env, "update "+c.Name+" without a plan"); err != nil {
+		return err
+	}
+	p, err := c.wanted(env.Context, pl.client)
+	if err != nil {
+		return err
+	}
+	kind := p.GetObjectKind().GroupVersionKind()
+	err = pl.client.Update(env.Context, p, client.FieldOwner(plan.FieldManager))
+	p.GetObjectKind().SetGroupVersionKind(kind)
+	if err != nil {
+		return connection.Classify(err, "update %s", inventory.ShortName(p))
+	}
+	return c.finish(env, pl.client, p, "updated")
+}
+
+func (c *UpdateCmd) finish(env *terminal.Env, cluster client.Client, p v1.Package, word string) error {
+	if c.Wait > 0 {
+		if err := waitInstalled(env, cluster, p, c.Wait, false); err != nil {
+			return err
+		}
+		word = outcomeOfWait(env, p)
+	}
+	return c.Print(env.Stdout, inventory.WithoutManagedFields(p), func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "%s %s (%s)\n", inventory.ShortName(p), word, p.PackageSpec().Package)
+		return err
+	})
+}

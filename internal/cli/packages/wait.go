@@ -1,0 +1,135 @@
+package packages
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/internal/errcodes"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
+
+// waitInstalled waits until p is healthy. An install that has failed, and of which
+// nothing is in the cluster, is taken back, so that nothing half-made stays.
+func waitInstalled(env *terminal.Env, cluster client.Client, p v1.Package, limit time.Duration, created bool) error {
+	ctx, cancel := context.WithTimeout(env.Context, limit)
+	defer cancel()
+	progress := terminal.NewProgress(env.Stderr)
+	defer progress.End()
+	doing := "installing"
+	if !created {
+		doing = "waiting for"
+	}
+	progress.Set("%s %s from %s", doing, inventory.ShortName(p), p.PackageSpec().Package)
+	err := waitHealthy(ctx, cluster, p, progress)
+	progress.End()
+	if err == nil || env.Context.Err() != nil {
+		return cmp.Or(err, env.Context.Err())
+	}
+	_, _, failed := failureOf(p)
+	if created && failed && p.PackageStatus().CurrentRevision == "" {
+		return removeFailedInstall(env, cluster, p, err)
+	}
+	return err
+}
+
+func removeFailedInstall(env *terminal.Env, cluster client.Client, p v1.Package, why error) error {
+	uid := p.GetUID()
+	if err := cluster.Delete(env.Context, p, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+		return errors.Join(why, connection.Classify(err, "remove %s again", inventory.ShortName(p)))
+	}
+	f := errcode.From(why)
+	advice := f.Do
+	if errors.Is(why, ErrWait) {
+		advice = "Mend what the message names, and install it again."
+	}
+	return f.WithDo("%s Nothing was installed: %s was removed again.", advice, inventory.ShortName(p))
+}
+
+// pollInterval is how often a package that is waited for is read.
+const pollInterval = 200 * time.Millisecond
+
+func waitHealthy(ctx context.Context, cluster client.Client, p v1.Package, progress *terminal.Progress) error {
+	kind := p.GetObjectKind().GroupVersionKind()
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for {
+		if err := cluster.Get(ctx, client.ObjectKeyFromObject(p), p); err != nil && ctx.Err() == nil {
+			return connection.Classify(err, "read %s", inventory.ShortName(p))
+		}
+		p.GetObjectKind().SetGroupVersionKind(kind)
+		health := p.GetCondition(v1.TypeHealthy)
+		current := health.ObservedGeneration == p.GetGeneration()
+		if current && health.Status == corev1.ConditionTrue {
+			return nil
+		}
+		if current && health.Message != "" {
+			if err := finalFailure(p); err != nil && !allowedMeanwhile(ctx, cluster, p, err) {
+				return err
+			}
+		}
+		if current && health.Message != "" || inventory.Paused(p) {
+			progress.Set("%s: %s", inventory.ShortName(p), inventory.HealthMessage(p))
+		}
+		select {
+		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.Canceled) {
+				return ctx.Err()
+			}
+			return ErrWait.New(errors.New(strings.TrimSuffix(inventory.HealthMessage(p), ".")), "%s is not healthy", inventory.ShortName(p))
+		case <-tick.C:
+		}
+	}
+}
+
+// outcomeOfWait is what has become of a package that was waited for. One that runs another
+// revision than it asks for, until a person says so, is as it should be, and that is told.
+func outcomeOfWait(env *terminal.Env, p v1.Package) string {
+	if why := inventory.PendingActivation(p); why != "" {
+		fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(why))
+		return "waits to be activated"
+	}
+	return "healthy"
+}
+
+// finalFailure tells a failure that waiting does not mend from one that it may.
+func finalFailure(p v1.Package) error {
+	code, what, _ := failureOf(p)
+	outcome := "cannot be installed"
+	switch code.Class.Name {
+	case errcode.Invalid.Name, errcode.Usage.Name, errcode.NotFound.Name, errcode.Unauthorized.Name,
+		errcode.Untrusted.Name, errcode.Limit.Name, errcode.Unsupported.Name:
+	default:
+		if code.Name != controller.ErrRolledBack.Name {
+			return nil
+		}
+		outcome = "does not run what it asks for"
+	}
+	err := code.New(errors.New(what), "%s %s", inventory.ShortName(p), outcome)
+	if !strings.HasSuffix(p.GetCondition(v1.TypeHealthy).Message, code.Fix) {
+		// That of the code in general is not what helps here.
+		return err.WithDo("The message says what to do.")
+	}
+	return err
+}
+
+// failureOf reads the failure in the message of the condition Healthy, which is
+// "CODE: what failed. What to do."
+func failureOf(p v1.Package) (code errcode.Code, what string, failed bool) {
+	name, rest, _ := strings.Cut(p.GetCondition(v1.TypeHealthy).Message, ": ")
+	if code, known := errcodes.Named(name); known {
+		return code, strings.TrimSuffix(strings.TrimSuffix(rest, " "+code.Fix), "."), true
+	}
+	return errcode.Code{}, "", false
+}

@@ -1,0 +1,46 @@
+// Package terminal is the environment of a command: its streams, the output formats, the
+// progress line, the questions it asks, and the exit code.
+package terminal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
+
+// ErrUsage is the failure of a command line that cannot be understood.
+var ErrUsage = errcode.Code{
+	Name: "Usage", Class: errcode.Usage,
+	Cause: "The command line cannot be understood.",
+	Fix:   "Run the command with --help to see what it takes.",
+}
+
+// ErrInterrupted is the failure of a command that was stopped by a signal.
+var ErrInterrupted = errcode.Code{
+	Name: "Interrupted", Class: errcode.Interrupted,
+	Cause: "The command was stopped by Ctrl-C or a signal.",
+	Fix:   "Run the same command again: it continues where it stopped.",
+}
+
+// Env is the world of a command: its streams and what it may ask the system.
+type Env struct {
+	Context context.Context
+	Stdin   io.Reader
+	Stdout  io.Writer
+	Stderr  io.Writer
+	// Executable is the path of the running program.
+	Executable string
+	// Args are the arguments of the command, without the program's name.
+	Args []string
+}
+
+// ExitCode ends a command with a code when there is nothing more to say.
+type ExitCode int
+
+func (e ExitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// Close joins the error of a Close to that of a command.
+func Close(err *error, c io.Closer) { *err = errors.Join(*err, c.Close()) }

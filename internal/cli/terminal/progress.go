@@ -1,0 +1,127 @@
+package terminal
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// Progress tells what a command is doing. On a terminal one line moves; elsewhere
+// each new text is a line of its own.
+type Progress struct {
+	w    io.Writer
+	Tty  bool
+	mu   sync.Mutex
+	text string
+	from time.Time
+	stop chan struct{}
+}
+
+// NewProgress starts telling on w.
+func NewProgress(w io.Writer) *Progress {
+	return &Progress{w: w, Tty: IsTerminal(w)}
+}
+
+func IsTerminal(w io.Writer) bool {
+	if checked, ok := w.(*CheckedWriter); ok {
+		w = checked.Writer
+	}
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
+}
+
+// Set sets the text of what is being done now.
+func (p *Progress) Set(text string, args ...any) {
+	text = Safe(fmt.Sprintf(text, args...))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if text == p.text {
+		return
+	}
+	p.text = text
+	if !p.Tty {
+		fmt.Fprintln(p.w, text)
+		return
+	}
+	if p.stop == nil {
+		p.from, p.stop = time.Now(), make(chan struct{})
+		go p.spin(p.stop)
+	}
+}
+
+var frames = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"}
+
+func (p *Progress) spin(stop chan struct{}) {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for i := 0; p.draw(stop, frames[i%len(frames)]); i++ {
+		select {
+		case <-stop:
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// clearLine removes the line that the cursor is in.
+const clearLine = "\r\x1b[K"
+
+// draw shows the moving line, unless it was ended meanwhile. A line that is longer
+// than the terminal is cut: only one row can be removed again.
+func (p *Progress) draw(stop chan struct{}, frame string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stop != stop {
+		return false
+	}
+	took := " (" + Age(p.from, time.Now()) + ")"
+	room := width(p.w) - len(took) - 3
+	fmt.Fprint(p.w, clearLine+frame+" "+clip(strings.ReplaceAll(p.text, "\n", " "), room)+took)
+	return true
+}
+
+// width is how many columns the terminal has.
+func width(w io.Writer) int {
+	const usual = 80
+	if f, ok := w.(*os.File); ok {
+		if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
+			return columns
+		}
+	}
+	return usual
+}
+
+// clip shortens text to a number of characters.
+func clip(s string, limit int) string {
+	r := []rune(s)
+	if len(r) <= limit {
+		return s
+	}
+	return string(r[:max(0, limit-1)]) + "…"
+}
+
+// Write writes whole lines above the moving one, which comes back by itself.
+func (p *Progress) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stop != nil {
+		fmt.Fprint(p.w, clearLine)
+	}
+	return p.w.Write(b)
+}
+
+// End removes the moving line. More can be said afterwards.
+func (p *Progress) End() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stop != nil {
+		close(p.stop)
+		fmt.Fprint(p.w, clearLine)
+	}
+	p.stop, p.text = nil, ""
+}
