@@ -104,7 +104,7 @@ type Options struct {
 	Images deployment.Images
 	// Processes runs programs as processes of this machine. It is needed where any are
 	// run so, and belongs to one run of the manager.
-	Processes *Processes
+	Processes Processes
 	// CertificateOverlap is how long a new authority of the programs' certificates is
 	// known everywhere before it signs, and an old one after nothing that it signed is
 	// left. Zero means a day.

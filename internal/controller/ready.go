@@ -8,7 +8,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
-	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox"
+	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
@@ -48,7 +48,7 @@ func needsPerson(err error) bool {
 func isFinal(reason v1.ConditionReason) bool {
 	switch string(reason) {
 	case apply.ErrImmutable.Name, apply.ErrStoredVersion.Name, apply.ErrNameTaken.Name, apply.ErrRejected.Name, apply.ErrDenied.Name,
-		sandbox.ErrNoProgram.Name:
+		runtime.ErrNoProgram.Name:
 		return true
 	}
 	return false

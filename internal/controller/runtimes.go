@@ -3,12 +3,12 @@ package controller
 import (
 	"context"
 	"fmt"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -16,8 +16,6 @@ import (
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/deployment"
-	"github.com/xpkg-dev/xpkg/internal/runtime/processruntime"
-	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox"
 )
 
 // newPrograms makes those who run the programs of packages.
@@ -32,22 +30,19 @@ func newPrograms(o Options, mgr ctrl.Manager) *programs {
 		}}
 	}
 	if o.Runtimes.Uses(runtime.Process) {
-		out.runtimes[runtime.Process] = processruntime.New(processruntime.Options{
-			Supervisor: o.Processes.Supervisor, Images: o.Processes.Images, Address: o.Processes.Address,
-			Client: freshGets{mgr.GetClient(), mgr.GetAPIReader()}, Config: o.Config, Namespace: namespace(o), Now: time.Now,
-		})
-		out.changes = o.Processes.Supervisor.Changes()
+		out.runtimes[runtime.Process] = o.Processes.NewRuntime(freshGets{mgr.GetClient(), mgr.GetAPIReader()}, o.Config, namespace(o))
+		out.changes = o.Processes.Changes()
 	}
 	return out
 }
 
-// Processes are what runs programs as processes.
-type Processes struct {
-	Supervisor *sandbox.Supervisor
-	Images     sandbox.Images
-	// Address is one of this machine that the API server reaches it by; see
-	// [local.MachineAddress].
-	Address string
+// Processes runs package runtimes as processes of this machine.
+// [github.com/xpkg-dev/xpkg/internal/runtime/processruntime.Host] implements it.
+type Processes interface {
+	// NewRuntime returns the runtime of the packages of a control plane.
+	NewRuntime(c client.Client, config *rest.Config, namespace string) runtime.Runtime
+	// Changes returns the names of runtimes whose state has changed.
+	Changes() <-chan string
 }
 
 // makeHome makes the namespace of the programs, if it is to.

@@ -6,12 +6,19 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
+
+	"github.com/xpkg-dev/xpkg/internal/up/datadir"
 
 	"github.com/gofrs/flock"
 
 	"github.com/xpkg-dev/xpkg/internal/up/child"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
+
+// previousWait is how long a start waits for the child of a killed process. It needs about
+// three seconds, and more on a busy machine.
+const previousWait = 20 * time.Second
 
 const controlPlaneLog = "controlplane.log"
 
@@ -34,9 +41,9 @@ func findProgram() (string, error) {
 	return child.Find(os.Getenv, filepath.Dir(self))
 }
 
-func startControlPlane(ctx context.Context, o Options, dir *directory, program string) (*controlPlane, error) {
+func startControlPlane(ctx context.Context, o Options, dir *datadir.Dir, program string) (*controlPlane, error) {
 	done := o.stage(StageControlPlane)
-	log, err := openLog(dir.logs(), controlPlaneLog)
+	log, err := openLog(dir.Logs(), controlPlaneLog)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +54,7 @@ func startControlPlane(ctx context.Context, o Options, dir *directory, program s
 		retryUnblock(starting, dir, o.Unblock, log)
 	}()
 	process, err := child.Start(ctx, child.Options{
-		Program: program, DataDir: dir.path, Port: o.Port, CRDOpenAPI: o.CRDOpenAPI, Log: log,
+		Program: program, DataDir: dir.Path, Port: o.Port, CRDOpenAPI: o.CRDOpenAPI, Log: log,
 	})
 	started()
 	<-unblocked
@@ -92,15 +99,15 @@ func (c *controlPlane) stop() error {
 
 // waitForPrevious waits for the child of a process that was killed: it holds the
 // database and the port of the API server until it has noticed.
-func waitForPrevious(ctx context.Context, o Options, dir *directory) error {
-	if !held(dir.path, childLockName) {
+func waitForPrevious(ctx context.Context, o Options, dir *datadir.Dir) error {
+	if !datadir.Held(dir.Path, datadir.ChildLockName) {
 		return nil
 	}
 	done := o.stage(StagePrevious)
-	limited, cancel := context.WithTimeout(ctx, childWait)
+	limited, cancel := context.WithTimeout(ctx, previousWait)
 	defer cancel()
-	lock := flock.New(dir.file(childLockName), flock.SetFlag(os.O_RDWR))
-	free, err := lock.TryLockContext(limited, lockPoll)
+	lock := flock.New(dir.File(datadir.ChildLockName), flock.SetFlag(os.O_RDWR))
+	free, err := lock.TryLockContext(limited, datadir.LockPoll)
 	switch {
 	case free:
 		done()
@@ -108,9 +115,9 @@ func waitForPrevious(ctx context.Context, o Options, dir *directory) error {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case limited.Err() != nil:
-		return ErrDataDirInUse.New(nil, "the database of %s is in use by a control plane that does not stop", dir.path).
-			WithDo("End the process that holds %s.", dir.file(childLockName))
+		return ErrDataDirInUse.New(nil, "the database of %s is in use by a control plane that does not stop", dir.Path).
+			WithDo("End the process that holds %s.", dir.File(datadir.ChildLockName))
 	default:
-		return ErrDataDirUnusable.New(err, "cannot lock the database of %s", dir.path)
+		return ErrDataDirUnusable.New(err, "cannot lock the database of %s", dir.Path)
 	}
 }

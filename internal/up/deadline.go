@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/xpkg-dev/xpkg/internal/up/datadir"
+
 	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
@@ -22,7 +24,7 @@ type deadline struct {
 	// ctx ends with the deadline.
 	ctx     context.Context
 	stop    context.CancelFunc
-	dir     *directory
+	dir     *datadir.Dir
 	timeout time.Duration
 
 	mu sync.Mutex
@@ -30,7 +32,7 @@ type deadline struct {
 	last error
 }
 
-func newDeadline(ctx context.Context, o Options, dir *directory) *deadline {
+func newDeadline(ctx context.Context, o Options, dir *datadir.Dir) *deadline {
 	ctx, stop := context.WithTimeoutCause(ctx, o.StartTimeout, errStartTimeout)
 	return &deadline{ctx: ctx, stop: stop, dir: dir, timeout: o.StartTimeout}
 }
@@ -53,15 +55,15 @@ func (d *deadline) explain(err error, what string) error {
 	if !errors.Is(err, errStartTimeout) {
 		return err
 	}
-	log := filepath.Join(d.dir.logs(), controlPlaneLog)
+	log := filepath.Join(d.dir.Logs(), controlPlaneLog)
 	d.mu.Lock()
 	why := d.last
 	d.mu.Unlock()
 	if lines := lastLines(log, 0); why == nil && lines != "" {
 		why = fmt.Errorf("the log ends with:\n%s", lines)
 	}
-	dir := wording.ShellWord(d.dir.path)
-	return ErrNotReady.New(why, "the control plane in %s was not ready within %s: %s", d.dir.path, d.timeout, what).WithDo(
+	dir := wording.ShellWord(d.dir.Path)
+	return ErrNotReady.New(why, "the control plane in %s was not ready within %s: %s", d.dir.Path, d.timeout, what).WithDo(
 		"Read %s. On a busy machine, allow more time: `xpkg up --data-dir %s --start-timeout %s`. If the log reports a damaged database, "+
 			"run `mv %s/etcd %s/etcd.damaged`, start again, and restore your objects from a backup.", log, dir, 4*d.timeout, dir, dir)
 }

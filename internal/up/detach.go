@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/xpkg-dev/xpkg/internal/up/datadir"
+
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
@@ -28,12 +30,12 @@ const (
 // returns when that is ready, or fails as that failed; the output of that process
 // is in logs/up.log. When the context ends first, the process is ended.
 func Detach(ctx context.Context, dataDir string, args []string) (State, error) {
-	dir, err := openDirectory(dataDir, time.Now())
+	dir, err := datadir.Open(dataDir, time.Now())
 	if err != nil {
 		return State{}, err
 	}
-	path, folder := dir.path, dir.logs()
-	if err := dir.close(); err != nil {
+	path, folder := dir.Path, dir.Logs()
+	if err := dir.Close(); err != nil {
 		return State{}, ErrDataDirUnusable.New(err, "cannot give data directory %s to the background", path)
 	}
 	log, err := openLog(folder, upLog)
@@ -45,7 +47,7 @@ func Detach(ctx context.Context, dataDir string, args []string) (State, error) {
 	if err != nil {
 		return State{}, err
 	}
-	defer func() { _ = remove(background.report) }()
+	defer func() { _ = datadir.RemoveFile(background.report) }()
 	return background.await(ctx, path)
 }
 
@@ -68,7 +70,7 @@ func startBackground(log *os.File, report string, args []string) (*background, e
 	if err != nil {
 		return nil, ErrNotReady.New(err, "cannot read the log")
 	}
-	if err := remove(report); err != nil {
+	if err := datadir.RemoveFile(report); err != nil {
 		return nil, ErrDataDirUnusable.New(err, "cannot remove an old report")
 	}
 	cmd := exec.Command(self, args...)
@@ -139,7 +141,7 @@ func tellStarter(err error) error {
 		return nil
 	}
 	f := errcode.From(err)
-	return writeJSON(path, report{Code: f.Code.Name, Class: f.Code.Class.Name, What: f.Error(), Do: f.Do})
+	return datadir.WriteJSON(path, report{Code: f.Code.Name, Class: f.Code.Class.Name, What: f.Error(), Do: f.Do})
 }
 
 // readReport gives the failure in a report; nil when there is none that can be read.

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xpkg-dev/xpkg/internal/up/datadir"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/xpkg-dev/xpkg/internal/up"
@@ -259,7 +261,7 @@ func TestDefaultDataDir(t *testing.T) {
 		"relative/path": "/home/ann/.local/share/xpkg/default",
 	} {
 		t.Setenv("XDG_DATA_HOME", data)
-		if got := up.DefaultDataDir(); got != want {
+		if got := datadir.Default(); got != want {
 			t.Errorf("%q: got %s, want %s", data, got, want)
 		}
 	}

@@ -2,6 +2,7 @@ package up
 
 import (
 	"github.com/xpkg-dev/xpkg/internal/up/child"
+	"github.com/xpkg-dev/xpkg/internal/up/datadir"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
@@ -14,24 +15,16 @@ var (
 	ErrDataDirUnusable     = child.ErrDataDirUnusable
 )
 
-// Failures of the data directory, of the parts in this process, and of a control
-// plane that runs in the background.
+// Failures of the data directory.
 var (
-	ErrDataDirForeign = errcode.Code{
-		Name: "DataDirForeign", Class: errcode.Conflict,
-		Cause: "The directory has files in it that xpkg did not make.",
-		Fix:   "Choose an empty directory, or one that does not exist yet, with --data-dir.",
-	}
-	ErrDataDirUnsafe = errcode.Code{
-		Name: "DataDirUnsafe", Class: errcode.Usage,
-		Cause: "The data directory belongs to another user, or other users can write to it or replace it.",
-		Fix:   "Choose a directory of your own with --data-dir, or correct the owner and the mode of this one.",
-	}
-	ErrDataDirVersion = errcode.Code{
-		Name: "DataDirVersion", Class: errcode.Unsupported,
-		Cause: "Another version of xpkg made the data directory, with a layout that this one does not know.",
-		Fix:   "Use the version of xpkg that made it, or choose another directory with --data-dir.",
-	}
+	ErrDataDirForeign = datadir.ErrForeign
+	ErrDataDirUnsafe  = datadir.ErrUnsafe
+	ErrDataDirVersion = datadir.ErrVersion
+)
+
+// Failures of the parts in this process, and of a control plane that runs in the
+// background.
+var (
 	ErrRegistryFailed = errcode.Code{
 		Name: "RegistryFailed", Class: errcode.Unavailable,
 		Cause: "The registry of the control plane did not start, or ended by itself.",

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/xpkg-dev/xpkg/internal/up/datadir"
+
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
@@ -27,14 +29,14 @@ type Env struct {
 	Ready func()
 }
 
-func newEnv(plane *controlPlane, images *registryServer, dir *directory, ready func()) (Env, error) {
+func newEnv(plane *controlPlane, images *registryServer, dir *datadir.Dir, ready func()) (Env, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", plane.Kubeconfig)
 	if err != nil {
 		return Env{}, ErrControlPlaneFailed.New(err, "cannot read the kubeconfig of the control plane")
 	}
 	config.QPS = -1
 	return Env{
-		Kubeconfig: plane.Kubeconfig, Config: config, Registry: images.address, CacheDir: dir.cache(), Ready: ready,
+		Kubeconfig: plane.Kubeconfig, Config: config, Registry: images.address, CacheDir: dir.Cache(), Ready: ready,
 	}, nil
 }
 

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/xpkg-dev/xpkg/internal/up/datadir"
+
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -91,15 +93,15 @@ func FuzzState(f *testing.F) {
 	f.Add([]byte(`[`))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		dir := t.TempDir()
-		for _, name := range []string{stateName, versionName, pidName, reportName} {
+		for _, name := range []string{datadir.StateName, "version.json", "up.pid", reportName} {
 			if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
 		_, _ = readState(dir)
-		_ = checkDirectory(dir)
+		_ = datadir.Check(dir)
 		_ = readReport(filepath.Join(dir, reportName))
-		if pid := holderPID(dir); pid < 0 {
+		if pid := datadir.RecordedPID(dir); pid < 0 {
 			t.Errorf("process %d", pid)
 		}
 	})

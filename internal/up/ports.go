@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/xpkg-dev/xpkg/internal/up/datadir"
+
 	"github.com/xpkg-dev/xpkg/internal/ports"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
@@ -33,7 +35,7 @@ const (
 // port of the registry, and returns the port of the API server; 0 lets the child
 // choose a free one. A port that clients know from an earlier start is never replaced
 // by another one: kubeconfigs and installed packages name it.
-func openPorts(o Options, d *directory) (net.Listener, int, error) {
+func openPorts(o Options, d *datadir.Dir) (net.Listener, int, error) {
 	port, known := chosenPort(d, o.Port, apiPortName, DefaultPort)
 	if port != 0 {
 		probe, err := listen(port, "the API server", "--port")
@@ -56,7 +58,7 @@ func openPorts(o Options, d *directory) (net.Listener, int, error) {
 
 // chosenPort returns the port for a start, and the port of the last one; 0 where
 // there is none.
-func chosenPort(d *directory, asked int, name string, standard int) (port, known int) {
+func chosenPort(d *datadir.Dir, asked int, name string, standard int) (port, known int) {
 	known = lastPort(d, name)
 	switch {
 	case asked > 0:
@@ -81,13 +83,13 @@ func keptPort(err error, known int, who, flag string) error {
 			"To give it up, choose another port with %s.", address, who, flag)
 }
 
-func openRegistryPort(d *directory, port int) (net.Listener, error) {
+func openRegistryPort(d *datadir.Dir, port int) (net.Listener, error) {
 	listener, err := listen(port, "the registry", "--registry-port")
 	if err != nil {
 		return nil, err
 	}
 	port = listener.Addr().(*net.TCPAddr).Port
-	if err := replace(d.file(registryPortName), []byte(strconv.Itoa(port)+"\n")); err != nil {
+	if err := datadir.WriteFile(d.File(registryPortName), []byte(strconv.Itoa(port)+"\n")); err != nil {
 		return nil, errors.Join(ErrDataDirUnusable.New(err, "cannot remember the port of the registry"), listener.Close())
 	}
 	return listener, nil
@@ -123,8 +125,8 @@ func anyPort(who, flag string) (net.Listener, error) {
 
 // lastPort returns the port that a file of the directory keeps. A missing or damaged
 // file counts as 0.
-func lastPort(d *directory, name string) int {
-	content, err := os.ReadFile(d.file(name))
+func lastPort(d *datadir.Dir, name string) int {
+	content, err := os.ReadFile(d.File(name))
 	if err != nil {
 		return 0
 	}

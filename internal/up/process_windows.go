@@ -1,6 +1,7 @@
 package up
 
 import (
+	"os"
 	"os/exec"
 	"syscall"
 )
@@ -13,3 +14,7 @@ const detachedProcess = 0x00000008
 func ownSession(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP | detachedProcess}
 }
+
+// terminate ends a process. Windows cannot ask a process without a console to stop;
+// its child notices the end, stops in order, and has everything that must be kept.
+func terminate(process *os.Process) error { return process.Kill() }

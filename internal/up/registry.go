@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/xpkg-dev/xpkg/internal/up/datadir"
+
 	"github.com/olareg/olareg"
 	"github.com/olareg/olareg/config"
 	"github.com/olareg/olareg/types"
@@ -40,22 +42,22 @@ type registryServer struct {
 
 // startRegistry serves on a port that is open already. It removes the parts of
 // uploads that a killed process has left.
-func startRegistry(o Options, d *directory, listener net.Listener, uses registry.Uses) (*registryServer, error) {
+func startRegistry(o Options, d *datadir.Dir, listener net.Listener, uses registry.Uses) (*registryServer, error) {
 	token, err := ensureToken(d)
 	if err != nil {
 		return nil, err
 	}
-	if err := removeUploads(d.registry()); err != nil {
-		return nil, ErrDataDirUnusable.New(err, "cannot remove unfinished uploads from %s", d.registry())
+	if err := removeUploads(d.Registry()); err != nil {
+		return nil, ErrDataDirUnusable.New(err, "cannot remove unfinished uploads from %s", d.Registry())
 	}
-	log, err := openLog(d.logs(), "registry.log")
+	log, err := openLog(d.Logs(), "registry.log")
 	if err != nil {
 		return nil, err
 	}
 	yes := true
 	logger := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	images := olareg.New(config.Config{
-		Storage: config.ConfigStorage{StoreType: config.StoreDir, RootDir: d.registry()},
+		Storage: config.ConfigStorage{StoreType: config.StoreDir, RootDir: d.Registry()},
 		API: config.ConfigAPI{
 			DeleteEnabled: &yes,
 			Blob:          config.ConfigAPIBlob{DeleteEnabled: &yes},
@@ -64,7 +66,7 @@ func startRegistry(o Options, d *directory, listener net.Listener, uses registry
 	})
 	address := listener.Addr().String()
 	handler := registry.Handler(images, registry.Options{
-		Token: token, Login: LoginCommand(State{DataDir: d.path, Registry: address}), MaxUpload: o.MaxUpload, Uses: uses,
+		Token: token, Login: LoginCommand(State{DataDir: d.Path, Registry: address}), MaxUpload: o.MaxUpload, Uses: uses,
 		Report: func(message string) {
 			logger.Warn(message)
 			o.Progress(Event{Stage: StageRegistry, Warning: message})

@@ -5,9 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"time"
-)
 
-const stateName = "state.json"
+	"github.com/xpkg-dev/xpkg/internal/up/datadir"
+)
 
 // State says where the parts of a control plane are. It is written to state.json
 // when the control plane is ready and removed when it stops.
@@ -34,7 +34,7 @@ type State struct {
 
 func readState(dir string) (State, error) {
 	var s State
-	content, err := os.ReadFile(filepath.Join(dir, stateName))
+	content, err := os.ReadFile(filepath.Join(dir, datadir.StateName))
 	if err != nil {
 		return s, err
 	}

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/xpkg-dev/xpkg/internal/up/datadir"
 )
 
 // Report is what can be said about a data directory.
@@ -33,22 +35,22 @@ type Report struct {
 // directory that does not exist has no control plane; one that is not ours is a
 // failure: ErrDataDirForeign, ErrDataDirUnsafe, ErrDataDirVersion or ErrDataDirUnusable.
 func Status(dataDir string) (Report, error) {
-	path, err := absolute(dataDir)
+	path, err := datadir.Absolute(dataDir)
 	if err != nil {
 		return Report{}, err
 	}
-	if err := checkDirectory(path); err != nil {
+	if err := datadir.Check(path); err != nil {
 		return Report{}, err
 	}
-	r := Report{DataDir: path, Running: held(path, lockName)}
-	if v, err := readVersion(path); err == nil {
-		r.Created = v.Created
+	r := Report{DataDir: path, Running: datadir.Held(path, datadir.LockName)}
+	if created, err := datadir.Created(path); err == nil {
+		r.Created = created
 	}
 	if !r.Running {
 		return r, nil
 	}
-	if r.PID, err = ownerPID(path); err != nil || r.PID == 0 {
-		r.PID = holderPID(path)
+	if r.PID, err = datadir.OwnerPID(path); err != nil || r.PID == 0 {
+		r.PID = datadir.RecordedPID(path)
 	}
 	// A state of another process was left behind by one that was killed.
 	if state, err := readState(path); err == nil && state.PID == r.PID {

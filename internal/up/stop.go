@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/xpkg-dev/xpkg/internal/up/datadir"
+
 	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
@@ -18,19 +20,19 @@ const stopGrace = 20 * time.Second
 // when nothing of it is left. It fails with ErrNotRunning when there is none, and
 // with ErrNotStopped when a process does not end.
 func Stop(ctx context.Context, dataDir string) error {
-	path, err := absolute(dataDir)
+	path, err := datadir.Absolute(dataDir)
 	if err != nil {
 		return err
 	}
-	if held(path, lockName) {
+	if datadir.Held(path, datadir.LockName) {
 		err = stopHolder(ctx, path)
-	} else if !held(path, childLockName) {
+	} else if !datadir.Held(path, datadir.ChildLockName) {
 		return ErrNotRunning.New(nil, "no control plane runs in %s", path)
 	}
 	if err != nil {
 		return err
 	}
-	return waitFree(ctx, path, childLockName, stopGrace)
+	return waitFree(ctx, path, datadir.ChildLockName, stopGrace)
 }
 
 // stopHolder stops the process that holds the directory.
@@ -43,14 +45,14 @@ func stopHolder(ctx context.Context, path string) error {
 	if err := terminate(process); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return ErrNotStopped.New(err, "cannot signal process %d to stop", process.Pid)
 	}
-	err = waitFree(ctx, path, lockName, stopGrace)
+	err = waitFree(ctx, path, datadir.LockName, stopGrace)
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
 	if err := process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return ErrNotStopped.New(err, "cannot kill process %d", process.Pid)
 	}
-	return waitFree(ctx, path, lockName, stopGrace)
+	return waitFree(ctx, path, datadir.LockName, stopGrace)
 }
 
 // findHolder returns the process that holds the directory, as the kernel knows it. The
@@ -58,20 +60,20 @@ func stopHolder(ctx context.Context, path string) error {
 // users may have changed the record. The process is opened before its lock is read again,
 // so the handle never stands for a later process with the same id.
 func findHolder(path string) (*os.Process, error) {
-	pid, err := ownerPID(path)
+	pid, err := datadir.OwnerPID(path)
 	if err != nil {
 		return nil, ErrNotStopped.New(err, "cannot determine which process holds %s", path)
 	}
 	if pid == 0 {
 		return nil, ErrNotStopped.New(nil, "a process holds %s, but it is not a running control plane of this PID namespace", path).
 			WithDo("If it is starting, wait and try again. Otherwise run `fuser %s` to find the process, and stop it where it was started.",
-				wording.ShellWord(filepath.Join(path, lockName)))
+				wording.ShellWord(filepath.Join(path, datadir.LockName)))
 	}
 	process, err := os.FindProcess(pid)
 	if err != nil {
 		return nil, ErrNotStopped.New(err, "cannot open process %d", pid)
 	}
-	if again, err := ownerPID(path); err != nil || again != pid {
+	if again, err := datadir.OwnerPID(path); err != nil || again != pid {
 		return nil, errors.Join(
 			ErrNotStopped.New(err, "another process has started to hold %s, or process %d is stopping", path, pid).WithDo("Try again."),
 			process.Release())
@@ -85,7 +87,7 @@ func waitFree(ctx context.Context, path, name string, limit time.Duration) error
 	defer deadline.Stop()
 	tick := time.NewTicker(statePoll)
 	defer tick.Stop()
-	for held(path, name) {
+	for datadir.Held(path, name) {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/xpkg-dev/xpkg/internal/up/datadir"
+
 	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
@@ -25,17 +27,17 @@ const (
 
 // ensureToken returns the token that allows writes to the registry, and creates it
 // in a new data directory. A token that a crash has cut short is replaced.
-func ensureToken(d *directory) (string, error) {
-	token, err := readToken(d.path)
+func ensureToken(d *datadir.Dir) (string, error) {
+	token, err := readToken(d.Path)
 	switch {
 	case err == nil && len(token) >= leastToken:
-		err = os.Chmod(d.file(tokenName), 0o600)
+		err = os.Chmod(d.File(tokenName), 0o600)
 	case err == nil, errors.Is(err, fs.ErrNotExist):
 		token = rand.Text()
-		err = replace(d.file(tokenName), []byte(token+"\n"))
+		err = datadir.WriteFile(d.File(tokenName), []byte(token+"\n"))
 	}
 	if err != nil {
-		return "", ErrDataDirUnusable.New(err, "cannot prepare the token of the registry in %s", d.file(tokenName))
+		return "", ErrDataDirUnusable.New(err, "cannot prepare the token of the registry in %s", d.File(tokenName))
 	}
 	return token, nil
 }
@@ -65,7 +67,7 @@ func RegistryToken(dataDir, hostport string) (string, error) {
 // a control plane where docker, crane and skopeo find them.
 func LoginCommand(s State) string {
 	command := "xpkg login " + s.Registry
-	if s.DataDir != DefaultDataDir() {
+	if s.DataDir != datadir.Default() {
 		command += " --data-dir " + wording.ShellWord(s.DataDir)
 	}
 	return command

@@ -5,6 +5,8 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"github.com/xpkg-dev/xpkg/internal/up/datadir"
 )
 
 const (
@@ -21,11 +23,11 @@ type Unblock func(ctx context.Context, kubeconfig string, log io.Writer) error
 // retryUnblock calls unblock until it succeeds or ctx ends. What blocks every write would
 // keep the control plane from becoming ready. The control plane may write the kubeconfig
 // again at any time, with another port.
-func retryUnblock(ctx context.Context, dir *directory, unblock Unblock, log io.Writer) {
-	if _, err := os.Stat(dir.file(kubeconfigName)); err != nil || unblock == nil {
+func retryUnblock(ctx context.Context, dir *datadir.Dir, unblock Unblock, log io.Writer) {
+	if _, err := os.Stat(dir.File(kubeconfigName)); err != nil || unblock == nil {
 		return // A new data directory has nothing that blocks.
 	}
-	for unblock(ctx, dir.file(kubeconfigName), log) != nil {
+	for unblock(ctx, dir.File(kubeconfigName), log) != nil {
 		select {
 		case <-ctx.Done():
 			return

@@ -7,11 +7,13 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/xpkg-dev/xpkg/internal/up/datadir"
 )
 
 // Options say how to run a control plane.
 type Options struct {
-	// Dir is the data directory; see DefaultDataDir.
+	// Dir is the data directory; see [datadir.Default].
 	Dir string
 	// Port and RegistryPort are ports of the loopback interface; see DefaultPort and
 	// DefaultRegistryPort. 0 takes the port of the last start, or a free one, and
@@ -83,11 +85,11 @@ func run(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	dir, err := openDirectory(o.Dir, begin)
+	dir, err := datadir.Open(o.Dir, begin)
 	if err != nil {
 		return err
 	}
-	defer join(&err, dir.close)
+	defer join(&err, dir.Close)
 	if err := waitForPrevious(ctx, o, dir); err != nil {
 		return err
 	}
@@ -110,7 +112,7 @@ func run(ctx context.Context, o Options) (err error) {
 // serve runs the parts of this process until the context ends, and then stops them
 // and the child.
 func serve(
-	ctx context.Context, o Options, dir *directory, plane *controlPlane, listener net.Listener, deadline *deadline, begin time.Time,
+	ctx context.Context, o Options, dir *datadir.Dir, plane *controlPlane, listener net.Listener, deadline *deadline, begin time.Time,
 ) (err error) {
 	stopped := func() {}
 	defer func() { stopped() }()
@@ -162,9 +164,9 @@ func watch(ctx context.Context, plane *controlPlane, images *registryServer, unt
 }
 
 // announce writes the state for other commands, and tells that all is ready.
-func announce(o Options, dir *directory, plane *controlPlane, images *registryServer, begin time.Time) error {
+func announce(o Options, dir *datadir.Dir, plane *controlPlane, images *registryServer, begin time.Time) error {
 	state := State{
-		DataDir:         dir.path,
+		DataDir:         dir.Path,
 		PID:             os.Getpid(),
 		ControlPlanePID: plane.PID,
 		Server:          plane.Server,
@@ -174,7 +176,7 @@ func announce(o Options, dir *directory, plane *controlPlane, images *registrySe
 		Kubernetes:      plane.Kubernetes,
 		Version:         o.Version,
 	}
-	if err := writeJSON(dir.file(stateName), state); err != nil {
+	if err := datadir.WriteJSON(dir.File(datadir.StateName), state); err != nil {
 		return ErrDataDirUnusable.New(err, "cannot write the state")
 	}
 	o.Progress(Event{Stage: StageReady, Done: true, Took: o.Now().Sub(begin), State: &state})

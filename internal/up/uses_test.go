@@ -3,6 +3,8 @@ package up
 import (
 	"testing"
 
+	"github.com/xpkg-dev/xpkg/internal/up/datadir"
+
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
@@ -42,7 +44,7 @@ func TestUsesOfPackages(t *testing.T) {
 }
 
 func TestTokenThatWasCutShortIsReplaced(t *testing.T) {
-	d := &directory{path: t.TempDir()}
+	d := &datadir.Dir{Path: t.TempDir()}
 	first, err := ensureToken(d)
 	if err != nil || len(first) < leastToken {
 		t.Fatalf("got %q, %v", first, err)
@@ -50,7 +52,7 @@ func TestTokenThatWasCutShortIsReplaced(t *testing.T) {
 	if again, err := ensureToken(d); again != first || err != nil {
 		t.Errorf("the token changed: %v", err)
 	}
-	if err := replace(d.file(tokenName), []byte(first[:3])); err != nil {
+	if err := datadir.WriteFile(d.File(tokenName), []byte(first[:3])); err != nil {
 		t.Fatal(err)
 	}
 	if next, err := ensureToken(d); err != nil || len(next) < leastToken || next == first {

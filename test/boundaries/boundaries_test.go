@@ -85,10 +85,10 @@ func TestPublicPackagesHaveNoClient(t *testing.T) {
 	}
 }
 
-// TestPackagesAreSmall keeps the packages below pkg/oci and internal/cli readable.
+// TestPackagesAreSmall keeps packages readable.
 func TestPackagesAreSmall(t *testing.T) {
 	const most = 25
-	cmd := exec.Command("go", "list", "-f", `{{.ImportPath}} {{len .GoFiles}}`, "./pkg/oci/...", "./internal/cli/...")
+	cmd := exec.Command("go", "list", "-f", `{{.ImportPath}} {{len .GoFiles}}`, "./pkg/oci/...", "./internal/cli/...", "./internal/runtime/...", "./internal/up/...")
 	cmd.Dir = root(t)
 	out, err := cmd.Output()
 	if err != nil {
@@ -98,6 +98,26 @@ func TestPackagesAreSmall(t *testing.T) {
 		pkg, count, _ := strings.Cut(strings.TrimSpace(line), " ")
 		if n, err := strconv.Atoi(count); err != nil || n > most {
 			t.Errorf("%s has %s files, and may have %d", pkg, count, most)
+		}
+	}
+}
+
+// TestManagerHasNoSandbox proves that the manager of a cluster does not depend on the
+// code that runs package runtimes as processes: the command passes it in.
+func TestManagerHasNoSandbox(t *testing.T) {
+	for _, pkg := range []string{"internal/controller", "internal/bootstrap", "internal/runtime", "internal/runtime/deployment"} {
+		cmd := exec.Command("go", "list", "-deps", "./"+pkg)
+		cmd.Dir = root(t)
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("go list %s: %v", pkg, err)
+		}
+		for dep := range strings.FieldsSeq(string(out)) {
+			for _, f := range []string{"internal/runtime/sandbox", "internal/runtime/processruntime", "internal/up", "internal/cli"} {
+				if within(dep, module+f) {
+					t.Errorf("%s depends on %s", pkg, dep)
+				}
+			}
 		}
 	}
 }

@@ -114,7 +114,7 @@ func (s *stand) start(cfg *rest.Config) {
 	go func() {
 		ended <- controller.Run(ctx, controller.Options{
 			Config: cfg, MakeNamespace: true, Content: source, Images: source, InUse: packages.Use, Log: slog.New(slog.DiscardHandler), Ready: func() { close(ready) },
-			Runtimes: choice, CertificateOverlap: overlap, Processes: &controller.Processes{Supervisor: s.supervisor, Images: roots, Address: s.address},
+			Runtimes: choice, CertificateOverlap: overlap, Processes: &processruntime.Host{Supervisor: s.supervisor, Images: roots, Address: s.address},
 			Permissions: &controller.Permissions{}, ActivationDeadline: activation,
 		})
 	}()

@@ -18,6 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/apis"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/up"
+	"github.com/xpkg-dev/xpkg/internal/up/datadir"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
@@ -36,7 +37,7 @@ func (f ClusterFlags) Config() (*rest.Config, error) {
 	}
 	nowhere := f.Kubeconfig == "" && !anyExists(rules.Precedence)
 	if nowhere {
-		if state, err := up.Status(up.DefaultDataDir()); err == nil && state.Running {
+		if state, err := up.Status(datadir.Default()); err == nil && state.Running {
 			rules.ExplicitPath = state.State.Kubeconfig
 		}
 	}
@@ -64,7 +65,7 @@ func (f ClusterFlags) checkVariable(files []string) error {
 		return nil
 	}
 	do := "Correct KUBECONFIG, or run `unset KUBECONFIG` to use ~/.kube/config or the control plane of this machine."
-	if state, err := up.Status(up.DefaultDataDir()); err == nil && state.Ready {
+	if state, err := up.Status(datadir.Default()); err == nil && state.Ready {
 		do = fmt.Sprintf("Correct KUBECONFIG. To use the control plane of this machine, run `export KUBECONFIG=%s`.", wording.ShellWord(state.State.Kubeconfig))
 	}
 	if files = slices.DeleteFunc(slices.Clone(files), func(f string) bool { return f == "" }); len(files) > 1 {

@@ -15,7 +15,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
-	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox"
+	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox/logs"
 	"github.com/xpkg-dev/xpkg/internal/up"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -69,8 +69,8 @@ func (c *LogsCmd) open(ctx context.Context) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	log, err := sandbox.OpenLog(ctx, programsDir(dir), c.Name, c.Follow, c.Tail)
-	if err == nil || !errors.Is(err, sandbox.ErrNoProgramLog) {
+	log, err := logs.Open(ctx, programsDir(dir), c.Name, c.Follow, c.Tail)
+	if err == nil || !errors.Is(err, logs.ErrNoLog) {
 		return log, err
 	}
 	revision, err := c.revision(ctx)
@@ -80,8 +80,8 @@ func (c *LogsCmd) open(ctx context.Context) (io.ReadCloser, error) {
 	if !c.isLocal(dir) {
 		return nil, c.elsewhere(revision)
 	}
-	log, err = sandbox.OpenLog(ctx, programsDir(dir), revision, c.Follow, c.Tail)
-	if errors.Is(err, sandbox.ErrNoProgramLog) {
+	log, err = logs.Open(ctx, programsDir(dir), revision, c.Follow, c.Tail)
+	if errors.Is(err, logs.ErrNoLog) {
 		return nil, ErrNoLogs.New(err, "there is no log of %s", c.Name)
 	}
 	return log, err

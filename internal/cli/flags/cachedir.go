@@ -7,6 +7,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cache"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/up"
+	"github.com/xpkg-dev/xpkg/internal/up/datadir"
 )
 
 // PackagesDir is the package cache within a folder of things that can be fetched
@@ -42,7 +43,7 @@ func (f CacheFlags) dir() (string, error) {
 	case f.DataDir != "":
 		return planeCacheDir(f.DataDir)
 	}
-	if state, err := up.Status(up.DefaultDataDir()); err == nil && state.Running {
+	if state, err := up.Status(datadir.Default()); err == nil && state.Running {
 		return planeCacheDir(state.DataDir)
 	}
 	return DefaultCacheDir()

@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
-	"github.com/xpkg-dev/xpkg/internal/up"
+	"github.com/xpkg-dev/xpkg/internal/up/datadir"
 )
 
 // DataDirFlag names the data directory of a control plane.
@@ -22,7 +22,7 @@ func (f DataDirFlag) Dir() (string, error) {
 		}
 		return dir, nil
 	}
-	if dir := up.DefaultDataDir(); dir != "" {
+	if dir := datadir.Default(); dir != "" {
 		return dir, nil
 	}
 	return "", terminal.ErrUsage.New(nil, "there is no home folder to keep the control plane in").WithDo("Name a folder with --data-dir.")

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 
 	"github.com/xpkg-dev/xpkg/internal/up"
+	"github.com/xpkg-dev/xpkg/internal/up/datadir"
 )
 
 // WriteKeychain returns the credentials of a command that writes to registries: the
@@ -40,7 +41,7 @@ func (f DataDirFlag) RegistryToken(hostport string) (string, error) {
 	for _, kubeconfig := range filepath.SplitList(os.Getenv("KUBECONFIG")) {
 		dirs = append(dirs, filepath.Dir(kubeconfig))
 	}
-	if dir := up.DefaultDataDir(); dir != "" {
+	if dir := datadir.Default(); dir != "" {
 		dirs = append(dirs, dir)
 	}
 	for _, dir := range dirs {

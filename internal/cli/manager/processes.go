@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"path/filepath"
 
-	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/runtime/processruntime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox"
@@ -15,7 +14,7 @@ import (
 
 // startSupervisor makes what runs programs as processes, in a folder of this machine.
 // All of them end when it is closed.
-func startSupervisor(dir string, source *fetch.Source, log *slog.Logger) (*controller.Processes, *sandbox.Roots, io.Closer, error) {
+func startSupervisor(dir string, source *fetch.Source, log *slog.Logger) (*processruntime.Host, *sandbox.Roots, io.Closer, error) {
 	roots, err := sandbox.NewRoots(sandbox.RootsOptions{Dir: filepath.Join(dir, "images"), Source: source})
 	if err != nil {
 		return nil, nil, nil, err
@@ -24,7 +23,7 @@ func startSupervisor(dir string, source *fetch.Source, log *slog.Logger) (*contr
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	return &controller.Processes{Supervisor: supervisor, Images: roots, Address: processruntime.MachineAddress()}, roots, supervisor, nil
+	return &processruntime.Host{Supervisor: supervisor, Images: roots, Address: processruntime.MachineAddress()}, roots, supervisor, nil
 }
 
 // pruneWith removes unpacked images that no package needs any more whenever it is told

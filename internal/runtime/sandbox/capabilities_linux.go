@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox/filetree"
 )
 
 // capabilities are the isolation features that the machine allows.
@@ -113,7 +115,7 @@ func (s *launcher) try(ctx context.Context, g *capabilities) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = discard(dir) }() // The next supervisor removes what stays.
+	defer func() { _ = filetree.Remove(dir) }() // The next supervisor removes what stays.
 	what, attr := s.plan(g, dir)
 	what.Probe, what.Name = true, "probe"
 	lower := filepath.Join(dir, "lower")

@@ -88,22 +88,25 @@ func (f files) path(name string) string {
 	return filepath.Join(f.dir, currentFiles, filepath.FromSlash(name))
 }
 
-// discard removes a tree, including folders without permissions, which an overlay leaves
-// behind.
-func discard(dir string) error {
-	if err := os.RemoveAll(dir); err == nil {
-		return nil
-	}
-	// What cannot be opened is reported by the removal below.
-	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if d != nil && d.IsDir() {
-			_ = os.Chmod(path, 0o700)
-		}
-		return nil
-	})
-	return os.RemoveAll(dir)
-}
-
 func sameFiles(a, b map[string][]byte) bool {
 	return maps.EqualFunc(a, b, bytes.Equal)
+}
+
+func closeAll(files ...*os.File) error {
+	var err error
+	for _, f := range files {
+		if f != nil {
+			err = errors.Join(err, f.Close())
+		}
+	}
+	return err
+}
+
+func ignoreAbsent(err error) error { return ignore(err, fs.ErrNotExist) }
+
+func ignore(err, expected error) error {
+	if errors.Is(err, expected) {
+		return nil
+	}
+	return err
 }

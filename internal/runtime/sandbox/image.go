@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/unpack"
 )
@@ -67,7 +68,7 @@ func newCommand(root Root, spec Spec) (command, error) {
 		args = append(append([]string{}, root.Config.Entrypoint...), tail...)
 	}
 	if len(args) == 0 {
-		return command{}, ErrNoProgram.New(nil, "the image %s of %s has neither an entrypoint nor a command", spec.Digest.Short(), spec.Name)
+		return command{}, runtime.ErrNoProgram.New(nil, "the image %s of %s has neither an entrypoint nor a command", spec.Digest.Short(), spec.Name)
 	}
 	args = append(args, spec.MoreArgs...)
 	c := command{args: args, env: environment(root, spec), dir: path.Join("/", root.Config.WorkingDir)}
@@ -77,7 +78,7 @@ func newCommand(root Root, spec Spec) (command, error) {
 	}
 	defer files.Close() //nolint:errcheck // Nothing is written through it.
 	if c.path, err = lookUp(files, args[0], c.dir, valueOf(c.env, "PATH")); err != nil {
-		return command{}, ErrNoProgram.New(err, "cannot find the program %q of %s in the image %s", args[0], spec.Name, spec.Digest.Short())
+		return command{}, runtime.ErrNoProgram.New(err, "cannot find the program %q of %s in the image %s", args[0], spec.Name, spec.Digest.Short())
 	}
 	return c, nil
 }

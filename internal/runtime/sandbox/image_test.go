@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	pkgruntime "github.com/xpkg-dev/xpkg/internal/runtime"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/xpkg-dev/xpkg/pkg/oci/unpack"
@@ -39,7 +41,7 @@ func TestArguments(t *testing.T) {
 		}
 	}
 	root.Config = unpack.RuntimeConfig{}
-	if _, err := newCommand(root, Spec{MoreArgs: []string{"--more"}}); !errors.Is(err, ErrNoProgram) {
+	if _, err := newCommand(root, Spec{MoreArgs: []string{"--more"}}); !errors.Is(err, pkgruntime.ErrNoProgram) {
 		t.Errorf("nothing but what is added: %v, want NoProgram", err)
 	}
 }

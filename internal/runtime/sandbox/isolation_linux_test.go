@@ -2,13 +2,14 @@ package sandbox
 
 import (
 	"fmt"
-	"github.com/xpkg-dev/xpkg/internal/testing/prerequisite"
 	"maps"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/xpkg-dev/xpkg/internal/testing/prerequisite"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"

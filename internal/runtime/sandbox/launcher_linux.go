@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox/filetree"
 )
 
 const (
@@ -124,15 +126,15 @@ func (s *launcher) furnish(what *sandboxSpec, g *capabilities, r *run, private s
 		if g.overlay == nil {
 			return what.overlay(r.root.Path, private)
 		}
-		return copyTree(r.root.Path, what.Root)
+		return filetree.Copy(r.root.Path, what.Root)
 	}
-	if err := copyTree(r.root.Path, what.Root); err != nil {
+	if err := filetree.Copy(r.root.Path, what.Root); err != nil {
 		return err
 	}
 	if g.kind == inChroot {
 		// There are no mounts: what would be mounted is copied.
 		given := filepath.Join(what.Root, filesMount)
-		return errors.Join(copyMachineFiles(what.Root, machine), discard(given), r.program.mirrorFiles(given))
+		return errors.Join(copyMachineFiles(what.Root, machine), filetree.Remove(given), r.program.mirrorFiles(given))
 	}
 	return what.plain(r, private)
 }
@@ -171,7 +173,7 @@ func (s *sandboxSpec) plain(r *run, private string) error {
 	s.Env = lastOfEach(slices.Concat([]string{"TMPDIR=" + temp}, t.all(s.Env)))
 	s.Args = t.all(s.Args)
 	s.Path = filepath.Join(s.Root, s.Path)
-	if s.Dir = filepath.Join(s.Root, s.Dir); !isThere(s.Dir) {
+	if s.Dir = filepath.Join(s.Root, s.Dir); !filetree.Exists(s.Dir) {
 		s.Dir = s.Root
 	}
 	s.Paths, s.Files, s.Root = nil, "", ""

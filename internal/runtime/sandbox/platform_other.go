@@ -37,5 +37,3 @@ func (*instance) terminate() {}
 func (*instance) kill() {}
 
 func (*instance) excess(Spec) string { return "" }
-
-func syncFiles(string) error { return nil }

@@ -7,6 +7,9 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox/filetree"
+	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox/logs"
 )
 
 // program is the state of a name, which may have a running process.
@@ -34,7 +37,7 @@ type run struct {
 	spec    Spec
 	root    Root
 	command command
-	log     *logFile
+	log     *logs.Writer
 
 	status Status // Guarded by the supervisor's lock.
 
@@ -96,7 +99,7 @@ func (p *program) mirrorFiles(to string) error {
 	p.filesLock.Lock()
 	defer p.filesLock.Unlock()
 	p.mirror = to
-	return copyTree(p.files().dir, to)
+	return filetree.Copy(p.files().dir, to)
 }
 
 // begin starts a stopped program, and waits for its first start.
@@ -107,12 +110,12 @@ func (p *program) begin(ctx context.Context, spec Spec, root Root, command comma
 		hurry: make(chan struct{}), done: make(chan struct{}),
 	}
 	p.given, p.mirror = spec.Files, ""
-	err := discard(p.folder())
+	err := filetree.Remove(p.folder())
 	if err == nil {
 		err = p.files().write(spec.Files)
 	}
 	if err == nil {
-		r.log, err = openLog(logFolder(s.opts.Dir), p.name, s.opts.LogSize)
+		r.log, err = logs.NewWriter(s.opts.Dir, p.name, s.opts.LogSize)
 	}
 	if err != nil {
 		root.release()
@@ -152,7 +155,7 @@ func (p *program) stop(ctx context.Context) error {
 	s.mu.Unlock()
 	r.root.release()
 	s.changes.report(p.name)
-	if err := errors.Join(r.log.close(), discard(p.folder())); err != nil {
+	if err := errors.Join(r.log.Close(), filetree.Remove(p.folder())); err != nil {
 		s.opts.Log.Warn("cannot clean up after a program", "program", p.name, "error", err)
 	}
 	return nil
@@ -260,7 +263,7 @@ func (r *run) update(change func(*Status)) {
 // private returns the empty folder for the writes of the next start.
 func (r *run) private() (string, error) {
 	dir := filepath.Join(r.program.folder(), "private")
-	if err := discard(dir); err != nil {
+	if err := filetree.Remove(dir); err != nil {
 		return "", err
 	}
 	return dir, os.Mkdir(dir, 0o755)

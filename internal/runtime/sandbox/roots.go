@@ -19,6 +19,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 	"github.com/xpkg-dev/xpkg/pkg/oci/unpack"
+
+	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox/filetree"
 )
 
 const (
@@ -191,7 +193,7 @@ func (r *Roots) unpack(ctx context.Context, digest oci.Digest, image unpack.Runt
 		return ErrProgramFolder.New(err, "cannot make a folder in %s", r.opts.Dir)
 	}
 	lock := flock.New(filepath.Join(making, lockFile), flock.SetPermissions(0o600))
-	defer func() { err = errors.Join(err, lock.Close(), discard(making)) }()
+	defer func() { err = errors.Join(err, lock.Close(), filetree.Remove(making)) }()
 	if err := lock.Lock(); err != nil {
 		return ErrProgramFolder.New(err, "cannot lock %s", making)
 	}
@@ -205,20 +207,15 @@ func (r *Roots) unpack(ctx context.Context, digest oci.Digest, image unpack.Runt
 	err = errors.Join(os.Chmod(making, 0o755), os.Chmod(root, 0o755), writeComplete(making, image))
 	if err == nil {
 		// A root under its final name is complete, even after a power failure.
-		err = syncFiles(making)
+		err = filetree.Sync(making)
 	}
 	if err != nil {
 		return ErrProgramFolder.New(err, "cannot finish the unpacked image %s", making)
 	}
-	if err := os.Rename(making, r.folder(digest)); err != nil && !isThere(r.folder(digest)) {
+	if err := os.Rename(making, r.folder(digest)); err != nil && !filetree.Exists(r.folder(digest)) {
 		return ErrProgramFolder.New(err, "cannot keep the unpacked image %s", making)
 	}
 	return nil
-}
-
-func isThere(folder string) bool {
-	_, err := os.Lstat(folder)
-	return err == nil
 }
 
 // complete is the metadata stored beside a root.
@@ -267,12 +264,12 @@ func (r *Roots) clean() error {
 			return nil
 		}
 		folder := filepath.Join(r.opts.Dir, name)
-		if !isThere(filepath.Join(folder, lockFile)) {
+		if !filetree.Exists(filepath.Join(folder, lockFile)) {
 			info, err := os.Stat(folder)
 			if err != nil || r.opts.Now().Sub(info.ModTime()) < abandoned {
 				return ignoreAbsent(err)
 			}
-			return discard(folder)
+			return filetree.Remove(folder)
 		}
 		return r.remove(name)
 	})
@@ -308,5 +305,5 @@ func (r *Roots) remove(name string) error {
 		away = filepath.Join(r.opts.Dir, unpackPrefix+name)
 		err = os.Rename(folder, away)
 	}
-	return errors.Join(err, discard(away), lock.Close())
+	return errors.Join(err, filetree.Remove(away), lock.Close())
 }

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 
+	pkgruntime "github.com/xpkg-dev/xpkg/internal/runtime"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -135,8 +137,8 @@ func TestImagesThatCannotRun(t *testing.T) {
 		want         errcode.Code
 	}{
 		"platform":   {v1.Config{Entrypoint: []string{"/package.yaml"}}, other, unpack.ErrWrongPlatform},
-		"no-program": {v1.Config{}, runtime.GOARCH, ErrNoProgram},
-		"not-there":  {v1.Config{Entrypoint: []string{"/bin/program"}}, runtime.GOARCH, ErrNoProgram},
+		"no-program": {v1.Config{}, runtime.GOARCH, pkgruntime.ErrNoProgram},
+		"not-there":  {v1.Config{Entrypoint: []string{"/bin/program"}}, runtime.GOARCH, pkgruntime.ErrNoProgram},
 	} {
 		origin, digest := pushImage(t, registry, name, test.config, test.architecture, map[string][]byte{"package.yaml": []byte(name)})
 		if err := s.Ensure(t.Context(), Spec{Name: name, Origin: origin, Digest: digest}); !errors.Is(err, test.want) {

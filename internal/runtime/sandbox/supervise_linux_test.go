@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	pkgruntime "github.com/xpkg-dev/xpkg/internal/runtime"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
@@ -396,10 +398,10 @@ func TestEnsureRefuses(t *testing.T) {
 		"variable":        {func(s *Spec) { s.Env = map[string]string{"A=B": ""} }, ErrProgramSpec},
 		"argument":        {func(s *Spec) { s.Args = []string{"a\x00b"} }, ErrProgramSpec},
 		"limit":           {func(s *Spec) { s.Memory = -1 }, ErrProgramSpec},
-		"no entrypoint":   {func(s *Spec) { s.Digest = none }, ErrNoProgram},
-		"not in the path": {func(s *Spec) { s.Command = []string{"sh"} }, ErrNoProgram},
-		"not a program":   {func(s *Spec) { s.Command = []string{"/work"} }, ErrNoProgram},
-		"absent":          {func(s *Spec) { s.Command = []string{"../../bin/sh"} }, ErrNoProgram},
+		"no entrypoint":   {func(s *Spec) { s.Digest = none }, pkgruntime.ErrNoProgram},
+		"not in the path": {func(s *Spec) { s.Command = []string{"sh"} }, pkgruntime.ErrNoProgram},
+		"not a program":   {func(s *Spec) { s.Command = []string{"/work"} }, pkgruntime.ErrNoProgram},
+		"absent":          {func(s *Spec) { s.Command = []string{"../../bin/sh"} }, pkgruntime.ErrNoProgram},
 	}
 	for name, test := range tests {
 		spec := running

@@ -11,11 +11,13 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox/filetree"
+	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox/logs"
 )
 
 const (
 	programsFolder = "programs"
-	logsFolder     = "logs"
 	// supervisorLock is held by the supervisor of a folder.
 	supervisorLock = "supervisor.lock"
 
@@ -57,7 +59,7 @@ type Options struct {
 	Isolation Isolation
 	// Grace is the period between SIGTERM and SIGKILL. Zero means DefaultGrace.
 	Grace time.Duration
-	// LogSize bounds one log, in bytes; DefaultLogSize when it is zero.
+	// LogSize bounds one log, in bytes; logs.DefaultSize when it is zero.
 	LogSize int64
 	// WatchEvery is the interval for checking memory. Zero means 500 ms.
 	WatchEvery time.Duration
@@ -81,7 +83,7 @@ func (o Options) withDefaults() Options {
 		o.Grace = DefaultGrace
 	}
 	if o.LogSize == 0 {
-		o.LogSize = DefaultLogSize
+		o.LogSize = logs.DefaultSize
 	}
 	if o.WatchEvery == 0 {
 		o.WatchEvery = defaultWatch
@@ -147,15 +149,13 @@ func New(o Options) (*Supervisor, error) {
 // prepare creates the folders and empties them, except for the logs.
 func prepare(dir string) error {
 	programs := filepath.Join(dir, programsFolder)
-	if err := discard(programs); err != nil {
+	if err := filetree.Remove(programs); err != nil {
 		return err
 	}
 	// The files of runtimes contain secrets.
 	err := os.Mkdir(programs, 0o700)
-	return errors.Join(err, os.MkdirAll(logFolder(dir), 0o700), pruneLogs(logFolder(dir)))
+	return errors.Join(err, logs.Prune(dir))
 }
-
-func logFolder(dir string) string { return filepath.Join(dir, logsFolder) }
 
 // Ensure runs a runtime as specified. It starts a stopped runtime, restarts one if
 // anything but the content of files has changed, and leaves every other runtime
@@ -244,9 +244,9 @@ func (s *Supervisor) Status(name string) (Status, bool) {
 // Close closes it. No change is lost while nothing receives.
 func (s *Supervisor) Changes() <-chan string { return s.changes.out }
 
-// Logs reads the log of a runtime; see [OpenLog].
+// Logs reads the log of a runtime; see [logs.Open].
 func (s *Supervisor) Logs(ctx context.Context, name string, follow bool, tail int) (io.ReadCloser, error) {
-	return OpenLog(ctx, s.opts.Dir, name, follow, tail)
+	return logs.Open(ctx, s.opts.Dir, name, follow, tail)
 }
 
 // Close ends all runtimes, as Stop does, and unlocks the folder. A closed supervisor

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox/filetree"
 )
 
 // Most users are not root. When run as root, this test runs the tests again as an
@@ -20,7 +22,7 @@ func TestAsAnotherUser(t *testing.T) {
 	}
 	dir := openTemp(t)
 	binary, program, temp := filepath.Join(dir, "process.test"), filepath.Join(dir, "program"), filepath.Join(dir, "temp")
-	if err := copyFile(os.Args[0], binary); err != nil {
+	if err := filetree.CopyFile(os.Args[0], binary); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(program, buildProgram(t), 0o755); err != nil {

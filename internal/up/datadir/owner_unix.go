@@ -1,6 +1,6 @@
 //go:build unix
 
-package up
+package datadir
 
 import (
 	"errors"
@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -40,9 +39,9 @@ func lockOwner(path string) (release func() error, err error) {
 	}, nil
 }
 
-// ownerPID returns the process that holds a directory, as the kernel knows it. It
+// OwnerPID returns the process that holds a directory, as the kernel knows it. It
 // returns 0 if there is none, or one in another PID namespace.
-func ownerPID(path string) (int, error) {
+func OwnerPID(path string) (int, error) {
 	if _, ok := owned.Load(path); ok {
 		return os.Getpid(), nil
 	}
@@ -60,6 +59,3 @@ func ownerPID(path string) (int, error) {
 	}
 	return max(int(lock.Pid), 0), nil
 }
-
-// terminate asks a process to stop.
-func terminate(process *os.Process) error { return process.Signal(syscall.SIGTERM) }

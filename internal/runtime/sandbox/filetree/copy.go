@@ -1,4 +1,4 @@
-package sandbox
+package filetree
 
 import (
 	"errors"
@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 )
 
-// copyTree copies folders, files and links with their permissions to a place where
-// nothing is. On file systems that can, the copies share their blocks.
-func copyTree(from, to string) error {
-	// Permissions of folders come last, so that they can be written to before.
+// Copy copies folders, files and symbolic links with their permissions to a path that does
+// not exist. Copies share their blocks on file systems that support it.
+func Copy(from, to string) error {
+	// The permissions of folders are set last, because they may forbid writes.
 	modes := map[string]fs.FileMode{}
 	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -37,7 +37,7 @@ func copyTree(from, to string) error {
 			}
 			return os.Symlink(link, target)
 		}
-		return copyFile(path, target)
+		return CopyFile(path, target)
 	})
 	for path, mode := range modes {
 		err = errors.Join(err, os.Chmod(path, mode))
@@ -45,12 +45,14 @@ func copyTree(from, to string) error {
 	return err
 }
 
-func copyFile(from, to string) (err error) {
+// CopyFile copies a file with its permissions and modification time to a path that does
+// not exist.
+func CopyFile(from, to string) (err error) {
 	in, err := os.Open(from)
 	if err != nil {
 		return err
 	}
-	defer in.Close() //nolint:errcheck // It was only read.
+	defer in.Close() //nolint:errcheck // The file is only read.
 	info, err := in.Stat()
 	if err != nil {
 		return err

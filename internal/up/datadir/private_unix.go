@@ -1,6 +1,6 @@
 //go:build unix
 
-package up
+package datadir
 
 import (
 	"errors"
@@ -36,13 +36,13 @@ func checkPrivate(path string) error {
 		return nil
 	}
 	if err != nil {
-		return ErrDataDirUnusable.New(err, "cannot read data directory %s", path)
+		return ErrUnusable.New(err, "cannot read data directory %s", path)
 	}
 	if owner := ownerOf(info); owner != os.Geteuid() {
-		return ErrDataDirUnsafe.New(nil, "data directory %s belongs to user %d, and this is user %d", path, owner, os.Geteuid())
+		return ErrUnsafe.New(nil, "data directory %s belongs to user %d, and this is user %d", path, owner, os.Geteuid())
 	}
 	if info.IsDir() && info.Mode()&othersWrite != 0 {
-		return ErrDataDirUnsafe.New(nil, "other users can write to data directory %s, which has mode %04o", path, unixMode(info)).
+		return ErrUnsafe.New(nil, "other users can write to data directory %s, which has mode %04o", path, unixMode(info)).
 			WithDo("Check that no other user has changed it, and run `chmod go-w %s`.", wording.ShellWord(path))
 	}
 	return nil
@@ -51,7 +51,7 @@ func checkPrivate(path string) error {
 // checkPath refuses a path on which another user can replace a directory or a link.
 func checkPath(path string, links int) error {
 	if links > maxLinks {
-		return ErrDataDirUnusable.New(syscall.ELOOP, "cannot read data directory %s", path)
+		return ErrUnusable.New(syscall.ELOOP, "cannot read data directory %s", path)
 	}
 	at := "/"
 	for _, name := range strings.Split(strings.Trim(path, "/"), "/") {
@@ -71,16 +71,16 @@ func checkPath(path string, links int) error {
 			continue
 		}
 		if owner := ownerOf(info); !isTrusted(owner) {
-			return ErrDataDirUnsafe.New(nil, "the symbolic link %s on the way to the data directory belongs to user %d", at, owner)
+			return ErrUnsafe.New(nil, "the symbolic link %s on the way to the data directory belongs to user %d", at, owner)
 		}
 		target, err := os.Readlink(at)
 		if err != nil {
-			return ErrDataDirUnusable.New(err, "cannot read data directory %s", path)
+			return ErrUnusable.New(err, "cannot read data directory %s", path)
 		}
 		if !filepath.IsAbs(target) {
 			dir, err := filepath.EvalSymlinks(filepath.Dir(at))
 			if err != nil {
-				return ErrDataDirUnusable.New(err, "cannot read data directory %s", path)
+				return ErrUnusable.New(err, "cannot read data directory %s", path)
 			}
 			target = filepath.Join(dir, target)
 		}
@@ -95,10 +95,10 @@ func checkPath(path string, links int) error {
 // user. The sticky bit prevents that.
 func checkParent(path string, info fs.FileInfo) error {
 	if owner := ownerOf(info); !isTrusted(owner) {
-		return ErrDataDirUnsafe.New(nil, "the directory %s on the way to the data directory belongs to user %d", path, owner)
+		return ErrUnsafe.New(nil, "the directory %s on the way to the data directory belongs to user %d", path, owner)
 	}
 	if info.Mode()&worldWrites != 0 && info.Mode()&fs.ModeSticky == 0 {
-		return ErrDataDirUnsafe.New(nil, "all users can replace the data directory: %s has mode %04o, without the sticky bit", path, unixMode(info)).
+		return ErrUnsafe.New(nil, "all users can replace the data directory: %s has mode %04o, without the sticky bit", path, unixMode(info)).
 			WithDo("Run `chmod o-w %s`, or choose another directory with --data-dir.", wording.ShellWord(path))
 	}
 	return nil
@@ -109,7 +109,7 @@ func missingIsFine(err error, path string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return ErrDataDirUnusable.New(err, "cannot read data directory %s", path)
+	return ErrUnusable.New(err, "cannot read data directory %s", path)
 }
 
 // isTrusted reports whether a user may own a directory on the way to the data

@@ -1,4 +1,4 @@
-package sandbox
+package logs
 
 import (
 	"bytes"
@@ -8,47 +8,48 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 )
 
 const (
-	// logPoll is the polling interval when a log is followed.
-	logPoll = 200 * time.Millisecond
+	// pollInterval is the polling interval when a log is followed.
+	pollInterval = 200 * time.Millisecond
 	// tailBlock is how much of the end of a log is read at a time.
 	tailBlock = 64 << 10
 )
 
-// OpenLog reads the log of a runtime in the folder of a supervisor, which may be stopped
+// Open reads the log of a runtime in the folder of a supervisor, which may be stopped
 // or run in another process. It starts with the last tail lines: all lines if tail is
 // negative, none if it is zero. With follow it continues across rotations until the
-// context is done. The reader returns io.EOF in both cases. OpenLog fails with
+// context is done. The reader returns io.EOF in both cases. Open fails with
 // NoProgramLog.
-func OpenLog(ctx context.Context, dir, name string, follow bool, tail int) (io.ReadCloser, error) {
+func Open(ctx context.Context, dir, name string, follow bool, tail int) (io.ReadCloser, error) {
 	if !validName.MatchString(name) {
-		return nil, ErrNoProgramLog.New(nil, "there is no program %q", name)
+		return nil, ErrNoLog.New(nil, "there is no runtime %q", name)
 	}
-	r := &logReader{ctx: ctx, follow: follow, path: logPath(logFolder(dir), name)}
-	old, err := os.Open(oldLogPath(logFolder(dir), name))
+	r := &reader{ctx: ctx, follow: follow, path: logPath(dir, name)}
+	old, err := os.Open(rotatedPath(dir, name))
 	if err := ignoreAbsent(err); err != nil {
-		return nil, ErrNoProgramLog.New(err, "cannot read the log of %s", name)
+		return nil, ErrNoLog.New(err, "cannot read the log of %s", name)
 	}
 	now, err := os.Open(r.path)
 	if err := ignoreAbsent(err); err != nil {
-		return nil, errors.Join(ErrNoProgramLog.New(err, "cannot read the log of %s", name), closeAll(old))
+		return nil, errors.Join(ErrNoLog.New(err, "cannot read the log of %s", name), closeAll(old))
 	}
 	r.files = slices.DeleteFunc([]*os.File{old, now}, func(f *os.File) bool { return f == nil })
 	if len(r.files) == 0 {
-		return nil, ErrNoProgramLog.New(nil, "there is no log of a program %s in %s", name, logFolder(dir))
+		return nil, ErrNoLog.New(nil, "there is no log of a runtime %s in %s", name, filepath.Join(dir, Folder))
 	}
 	if err := r.seek(tail); err != nil {
-		return nil, errors.Join(ErrNoProgramLog.New(err, "cannot read the log of %s", name), r.Close())
+		return nil, errors.Join(ErrNoLog.New(err, "cannot read the log of %s", name), r.Close())
 	}
 	return r, nil
 }
 
-// logReader reads the files of a log, the oldest first.
-type logReader struct {
+// reader reads the files of a log, the oldest first.
+type reader struct {
 	ctx    context.Context //nolint:containedctx // A reader has no other way to get it.
 	follow bool
 	path   string
@@ -56,7 +57,7 @@ type logReader struct {
 }
 
 // Read implements [io.Reader].
-func (r *logReader) Read(p []byte) (int, error) {
+func (r *reader) Read(p []byte) (int, error) {
 	for {
 		n, err := r.files[0].Read(p)
 		if n > 0 || err != nil && !errors.Is(err, io.EOF) {
@@ -69,7 +70,7 @@ func (r *logReader) Read(p []byte) (int, error) {
 		if more {
 			continue
 		}
-		if !r.follow || sleep(r.ctx, logPoll) != nil {
+		if !r.follow || !r.wait() {
 			return 0, io.EOF
 		}
 	}
@@ -78,7 +79,7 @@ func (r *logReader) Read(p []byte) (int, error) {
 // next switches to the next file if there is one. The writer renames a file before it
 // creates a new one, so the current file is complete as soon as the path refers to
 // another file.
-func (r *logReader) next() (bool, error) {
+func (r *reader) next() (bool, error) {
 	if len(r.files) == 1 {
 		f, err := r.successor()
 		if f == nil {
@@ -94,9 +95,9 @@ func (r *logReader) next() (bool, error) {
 // errUnread is returned if a file was written to before it was rotated.
 var errUnread = errors.New("there is more to read")
 
-// successor opens the file that took the place of the one that is read; nil when
-// there is none yet.
-func (r *logReader) successor() (*os.File, error) {
+// successor opens the file that replaced the one being read. It returns nil if the file
+// was not replaced.
+func (r *reader) successor() (*os.File, error) {
 	mine, err := r.files[0].Stat()
 	if err != nil {
 		return nil, err
@@ -117,10 +118,10 @@ func (r *logReader) successor() (*os.File, error) {
 }
 
 // Close implements [io.Closer].
-func (r *logReader) Close() error { return closeAll(r.files...) }
+func (r *reader) Close() error { return closeAll(r.files...) }
 
 // seek moves to the last tail lines.
-func (r *logReader) seek(tail int) error {
+func (r *reader) seek(tail int) error {
 	if tail < 0 {
 		return nil
 	}
@@ -151,7 +152,7 @@ func seekLines(f *os.File, lines int) (int, error) {
 	}
 	found := 0
 	buf := make([]byte, tailBlock)
-	// The last byte belongs to the last line, whether it ends that or not.
+	// The last byte belongs to the last line, with or without a line break.
 	for end := info.Size() - 1; end > 0; {
 		block := buf[:min(end, tailBlock)]
 		end -= int64(len(block))
@@ -182,6 +183,18 @@ func closeAll(files ...*os.File) error {
 	return err
 }
 
+// wait waits for the polling interval, and returns false if the context is done.
+func (r *reader) wait() bool {
+	timer := time.NewTimer(pollInterval)
+	defer timer.Stop()
+	select {
+	case <-r.ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
 func ignoreAbsent(err error) error { return ignore(err, fs.ErrNotExist) }
 
 func ignore(err, expected error) error {
@@ -189,8 +202,4 @@ func ignore(err, expected error) error {
 		return nil
 	}
 	return err
-}
-
-func oldestFirst(infos []fs.FileInfo) {
-	slices.SortFunc(infos, func(a, b fs.FileInfo) int { return a.ModTime().Compare(b.ModTime()) })
 }

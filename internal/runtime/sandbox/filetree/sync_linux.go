@@ -1,4 +1,4 @@
-package sandbox
+package filetree
 
 import (
 	"errors"
@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// syncFiles flushes all writes to the file system of a folder to disk.
-func syncFiles(dir string) error {
+// Sync flushes all writes to the file system of a folder to disk.
+func Sync(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package sandbox
+package logs
 
 import (
 	"bufio"
@@ -11,23 +11,22 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
 
-// logFolderOf creates the log folder of a supervisor.
-func logFolderOf(t testing.TB, dir string) string {
+// newDir returns the folder of a supervisor with an empty log folder.
+func newDir(t testing.TB) string {
 	t.Helper()
-	folder := logFolder(dir)
-	if err := os.MkdirAll(folder, 0o700); err != nil {
+	dir := t.TempDir()
+	if err := Prune(dir); err != nil {
 		t.Fatal(err)
 	}
-	return folder
+	return dir
 }
 
 func readAll(t testing.TB, dir, name string, tail int) string {
 	t.Helper()
-	r, err := OpenLog(t.Context(), dir, name, false, tail)
+	r, err := Open(t.Context(), dir, name, false, tail)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,9 +62,8 @@ func TestLogTail(t *testing.T) {
 	}
 	for i, test := range tests {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			dir := t.TempDir()
-			folder := logFolderOf(t, dir)
-			for path, content := range map[string]string{logPath(folder, "p"): test.now, oldLogPath(folder, "p"): test.old} {
+			dir := newDir(t)
+			for path, content := range map[string]string{logPath(dir, "p"): test.now, rotatedPath(dir, "p"): test.old} {
 				if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 					t.Fatal(err)
 				}
@@ -80,7 +78,7 @@ func TestLogTail(t *testing.T) {
 func TestNoLog(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"absent", "../x", ""} {
-		if _, err := OpenLog(t.Context(), dir, name, false, -1); !errors.Is(err, ErrNoProgramLog) {
+		if _, err := Open(t.Context(), dir, name, false, -1); !errors.Is(err, ErrNoLog) {
 			t.Errorf("%q: got %v", name, err)
 		}
 	}
@@ -90,10 +88,9 @@ func TestNoLog(t *testing.T) {
 // size limit, regardless of how the runtime writes.
 func TestLogRotation(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		dir := t.TempDir()
-		folder := logFolderOf(t, dir)
+		dir := newDir(t)
 		most := rapid.Int64Range(1, 200).Draw(rt, "most")
-		l, err := openLog(folder, "p", most)
+		l, err := NewWriter(dir, "p", most)
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -105,14 +102,14 @@ func TestLogRotation(t *testing.T) {
 				rt.Fatal(n, err)
 			}
 		}
-		if err := l.close(); err != nil {
+		if err := l.Close(); err != nil {
 			rt.Fatal(err)
 		}
 		got := readAll(t, dir, "p", -1)
 		if !strings.HasSuffix(all.String(), got) {
 			rt.Fatalf("%q does not end with %q", all.String(), got)
 		}
-		old, err := os.ReadFile(oldLogPath(folder, "p"))
+		old, err := os.ReadFile(rotatedPath(dir, "p"))
 		if err == nil && !strings.HasSuffix(string(old), "\n") {
 			rt.Fatalf("a log was put aside within a line: %q", old)
 		}
@@ -123,9 +120,8 @@ func TestLogRotation(t *testing.T) {
 }
 
 func TestLogOfALineWithoutEnd(t *testing.T) {
-	dir := t.TempDir()
-	folder := logFolderOf(t, dir)
-	l, err := openLog(folder, "p", 100)
+	dir := newDir(t)
+	l, err := NewWriter(dir, "p", 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,10 +130,10 @@ func TestLogOfALineWithoutEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := l.close(); err != nil {
+	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{logPath(folder, "p"), oldLogPath(folder, "p")} {
+	for _, path := range []string{logPath(dir, "p"), rotatedPath(dir, "p")} {
 		if info, err := os.Stat(path); err != nil || info.Size() > 100+maxLine+1000 {
 			t.Errorf("%s: %v, %v", path, info, err)
 		}
@@ -145,8 +141,8 @@ func TestLogOfALineWithoutEnd(t *testing.T) {
 }
 
 func TestFollowAcrossRotations(t *testing.T) {
-	dir := t.TempDir()
-	l, err := openLog(logFolderOf(t, dir), "p", 50)
+	dir := newDir(t)
+	l, err := NewWriter(dir, "p", 50)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +154,7 @@ func TestFollowAcrossRotations(t *testing.T) {
 	write("old 1\nold 2\n")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	r, err := OpenLog(ctx, dir, "p", true, 1)
+	r, err := Open(ctx, dir, "p", true, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,34 +177,25 @@ func TestFollowAcrossRotations(t *testing.T) {
 	if lines.Scan() || lines.Err() != nil {
 		t.Errorf("got %q, %v after the end", lines.Text(), lines.Err())
 	}
-	if err := errors.Join(r.Close(), l.close()); err != nil {
+	if err := errors.Join(r.Close(), l.Close()); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestOldLogsArePruned(t *testing.T) {
-	folder := logFolderOf(t, t.TempDir())
-	for i := range keptLogs + 2 {
-		for _, path := range []string{logPath(folder, fmt.Sprint("p", i)), oldLogPath(folder, fmt.Sprint("p", i))} {
+	dir := newDir(t)
+	for i := range maxKept + 2 {
+		for _, path := range []string{logPath(dir, fmt.Sprint("p", i)), rotatedPath(dir, fmt.Sprint("p", i))} {
 			if err := os.WriteFile(path, nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if err := pruneLogs(folder); err != nil {
+	if err := Prune(dir); err != nil {
 		t.Fatal(err)
 	}
-	left, err := filepath.Glob(filepath.Join(folder, "*"))
-	if err != nil || len(left) != 2*keptLogs {
+	left, err := filepath.Glob(filepath.Join(dir, Folder, "*"))
+	if err != nil || len(left) != 2*maxKept {
 		t.Errorf("%d files are left, %v", len(left), err)
-	}
-}
-
-func TestTranslate(t *testing.T) {
-	tr := translate(files{"/data"}, []string{"/tls/server/tls.crt", "/etc/kubeconfig"})
-	got := tr.all([]string{"/tls/server", "/tls/server/", "--dir=/tls", "A=/etc/kubeconfig", "/tls/other", "tls", "/", "A=", "B=c=/tls"})
-	want := []string{"/data/..data/tls/server", "/data/..data/tls/server", "--dir=/data/..data/tls", "A=/data/..data/etc/kubeconfig", "/tls/other", "tls", "/", "A=", "B=c=/tls"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
 	}
 }

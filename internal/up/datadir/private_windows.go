@@ -1,4 +1,4 @@
-package up
+package datadir
 
 // checkPrivate accepts every directory: the access control list of the user's profile
 // protects the data directory.

@@ -1,0 +1,200 @@
+// Package datadir opens the data directory of a local control plane. It refuses a
+// directory that another user can change, that xpkg did not create, or that another
+// process holds.
+package datadir
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+const (
+	// LockName is the lock of the process that holds the directory, and ChildLockName the
+	// lock of its child process.
+	LockName      = "up.lock"
+	ChildLockName = "controlplane.lock"
+	// StateName is the file that the process writes when the control plane is ready.
+	StateName = "state.json"
+	pidName   = "up.pid"
+
+	// lockWait is how long Open waits for the lock, which other processes hold for a
+	// moment to test it.
+	lockWait = 300 * time.Millisecond
+	// LockPoll is the pause between two attempts at a lock.
+	LockPoll = 20 * time.Millisecond
+)
+
+// A Dir is a data directory that this process holds.
+type Dir struct {
+	// Path is the absolute path.
+	Path string
+	lock *flock.Flock
+	// disown releases the lock that identifies this process as the holder.
+	disown func() error
+}
+
+// Default returns the default data directory: $XDG_DATA_HOME/xpkg/default, or
+// ~/.local/share/xpkg/default if the variable is not set. It returns an empty string if
+// the user has no home directory either.
+func Default() string {
+	// XDG Base Directory specification: a relative path is invalid and ignored.
+	base := os.Getenv("XDG_DATA_HOME")
+	if !filepath.IsAbs(base) {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return ""
+		}
+		base = filepath.Join(home, ".local", "share")
+	}
+	return filepath.Join(base, "xpkg", "default")
+}
+
+// Open creates the directory if it is missing, and takes its lock. It refuses a directory
+// that [Check] refuses.
+func Open(path string, now time.Time) (*Dir, error) {
+	path, err := Absolute(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := Check(path); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, ErrUnusable.New(err, "cannot make data directory %s", path)
+	}
+	// Another user may have created the directory since the first check.
+	if err := checkPrivate(path); err != nil {
+		return nil, err
+	}
+	lock, err := lockDirectory(path)
+	if err != nil {
+		return nil, err
+	}
+	disown, err := lockOwner(path)
+	if err != nil {
+		return nil, errors.Join(ErrUnusable.New(err, "cannot lock data directory %s", path), lock.Unlock())
+	}
+	d := &Dir{Path: path, lock: lock, disown: disown}
+	if err := d.prepare(now); err != nil {
+		return nil, errors.Join(ErrUnusable.New(err, "cannot write to data directory %s", path), d.Close())
+	}
+	return d, nil
+}
+
+// Absolute returns the absolute path of a data directory.
+func Absolute(path string) (string, error) {
+	if path == "" {
+		return "", ErrUnusable.New(nil, "there is no data directory: neither XDG_DATA_HOME nor HOME is set")
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", ErrUnusable.New(err, "cannot find data directory %s", path)
+	}
+	return path, nil
+}
+
+func lockDirectory(path string) (*flock.Flock, error) {
+	lock := flock.New(filepath.Join(path, LockName), flock.SetPermissions(0o600))
+	ctx, cancel := context.WithTimeout(context.Background(), lockWait)
+	defer cancel()
+	ours, err := lock.TryLockContext(ctx, LockPoll)
+	if ours {
+		return lock, nil
+	}
+	if err != nil && ctx.Err() == nil {
+		return nil, ErrUnusable.New(err, "cannot lock data directory %s", path)
+	}
+	return nil, ErrInUse.New(nil, "data directory %s is in use by process %s", path, holder(path))
+}
+
+// prepare removes the access of other users and the state of the previous process. It
+// writes the process id, and the layout of a new directory.
+func (d *Dir) prepare(now time.Time) error {
+	if err := os.Chmod(d.Path, 0o700); err != nil { //nolint:gosec // A folder needs the right to enter it.
+		return err
+	}
+	if err := errors.Join(RemoveFile(d.File(pidName)), RemoveFile(d.File(StateName))); err != nil {
+		return err
+	}
+	if err := WriteFile(d.File(pidName), []byte(strconv.Itoa(os.Getpid())+"\n")); err != nil {
+		return err
+	}
+	if err := d.writeVersion(now); err != nil {
+		return err
+	}
+	for _, folder := range []string{d.Logs(), d.Cache(), d.Registry()} {
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close releases the directory.
+func (d *Dir) Close() error {
+	return errors.Join(RemoveFile(d.File(StateName)), RemoveFile(d.File(pidName)), d.disown(), d.lock.Unlock())
+}
+
+// File returns the path of a file in the directory. Logs, Cache and Registry return the
+// paths of its folders.
+func (d *Dir) File(name string) string { return filepath.Join(d.Path, name) }
+func (d *Dir) Logs() string            { return d.File("logs") }
+func (d *Dir) Cache() string           { return d.File("cache") }
+func (d *Dir) Registry() string        { return d.File("registry") }
+
+// Held reports whether a process holds the lock with a name. A missing directory or file
+// is not held.
+func Held(path, name string) bool {
+	file := filepath.Join(path, name)
+	if _, err := os.Stat(file); err != nil {
+		return false
+	}
+	lock := flock.New(file, flock.SetFlag(os.O_RDWR))
+	ours, err := lock.TryLock()
+	if ours {
+		err = lock.Unlock()
+	}
+	return !ours && err == nil
+}
+
+// RecordedPID returns the recorded process id of the holder, and 0 if there is none. It
+// is for messages: the process may have ended, and another one may have its id.
+func RecordedPID(path string) int {
+	content, err := os.ReadFile(filepath.Join(path, pidName))
+	if err != nil {
+		return 0
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(content)))
+	if err != nil || pid < 1 {
+		return 0
+	}
+	return pid
+}
+
+// holder returns the process that holds a directory, for messages.
+func holder(path string) string {
+	pid, err := OwnerPID(path)
+	if err != nil || pid == 0 {
+		pid = RecordedPID(path)
+	}
+	if pid != 0 {
+		return strconv.Itoa(pid)
+	}
+	return "unknown"
+}
+
+// RemoveFile removes a file. It is not an error if the file does not exist.
+func RemoveFile(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
