@@ -6,7 +6,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/resolver"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
-	"github.com/xpkg-dev/xpkg/pkg/solver"
+	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
 // Change is a package to install, or to move to another version.
@@ -68,7 +68,7 @@ func requiredBy(r resolver.Result, p lockfile.Package) []string {
 // exactly reports whether somebody who needs a package names its content.
 func requiredByDigest(r resolver.Result, p lockfile.Package) bool {
 	return slices.ContainsFunc(r.Dependents(p.Repository), func(by lockfile.Dependent) bool {
-		return by.Package != "" && strings.Contains(solver.ParseConstraint(by.Constraint).Pinned(), "sha256:")
+		return by.Package != "" && strings.Contains(version.ParseConstraint(by.Constraint).Pinned(), "sha256:")
 	})
 }
 

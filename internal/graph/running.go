@@ -8,7 +8,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
-	"github.com/xpkg-dev/xpkg/pkg/solver"
+	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
 // Version is a version of a package: a tag, a digest, or both. The zero value is one
@@ -38,7 +38,7 @@ func (v Version) satisfies(constraint string) bool {
 	if !v.Digest.IsZero() {
 		pin = lockfile.Package{Version: v.Tag, Digest: v.Digest}.Pin()
 	}
-	return solver.ParseConstraint(constraint).Accepts(pin)
+	return version.ParseConstraint(constraint).Accepts(pin)
 }
 
 // Running gives the versions of a package whose objects may be in a cluster: that of

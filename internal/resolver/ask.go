@@ -89,7 +89,7 @@ func invalidName(pkg string, err error) error {
 
 // aside is what the solver is told of a version that could not be read: one that is
 // wrong in itself is one that is not there, which a note says.
-func (s *source) asNotFound(v version, err error) error {
+func (s *source) asNotFound(v versionKey, err error) error {
 	if !isDefect(err) {
 		return err
 	}

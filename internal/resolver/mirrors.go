@@ -8,7 +8,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/wording"
-	"github.com/xpkg-dev/xpkg/pkg/solver"
+	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
 // askNext is called when there is no solution: a mirror that is behind may have hidden
@@ -80,7 +80,7 @@ func difference(all, known []string) []string {
 // few names some tags, the newest versions first.
 func few(tags []string) string {
 	const most = 3
-	versions := solver.ParseConstraint("").Filter(tags)
+	versions := version.ParseConstraint("").Filter(tags)
 	named := slices.Concat(versions, difference(tags, versions))
 	return wording.Few(named, most, ", ")
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/solver"
+	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
 // Registry is where packages are looked up; a content.Source is one.
@@ -144,17 +145,17 @@ func (s *source) checkNamedRoots(roots []lockfile.Root) error {
 		if root.Optional {
 			continue
 		}
-		version := root.Constraint
+		pin := root.Constraint
 		if !root.Exact {
-			version = solver.ParseConstraint(root.Constraint).Pinned()
+			pin = version.ParseConstraint(root.Constraint).Pinned()
 		}
-		if version == "" {
+		if pin == "" {
 			if _, err := s.list(root.Package).wait(); isNotFound(err) {
 				return err
 			}
 			continue
 		}
-		if t, ok := s.lookup(root.Package, version); ok && t.cause != nil {
+		if t, ok := s.lookup(root.Package, pin); ok && t.cause != nil {
 			return t.cause
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/solver"
+	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
 // source answers a solver, and knows the answers before it is asked. Each repository
@@ -27,7 +28,7 @@ type source struct {
 
 	mu        sync.Mutex
 	lists     map[string]*task[fetch.TagList]
-	versions  map[version]*task[fetch.Description]
+	versions  map[versionKey]*task[fetch.Description]
 	requested map[requirement]bool
 	misses    map[string]int
 	notes     map[string]bool
@@ -35,8 +36,8 @@ type source struct {
 	mirrorErr error
 }
 
-// version is one of a package, as a solver names it.
-type version struct{ pkg, pin string }
+// A versionKey names one version of a package.
+type versionKey struct{ pkg, pin string }
 
 // wish is what somebody needs.
 type requirement struct {
@@ -47,7 +48,7 @@ type requirement struct {
 func newSource(ctx context.Context, r *Resolver, kept []lockfile.Package) *source {
 	s := &source{
 		ctx: ctx, resolver: r, locked: map[string]lockfile.Package{},
-		lists: map[string]*task[fetch.TagList]{}, versions: map[version]*task[fetch.Description]{},
+		lists: map[string]*task[fetch.TagList]{}, versions: map[versionKey]*task[fetch.Description]{},
 		requested: map[requirement]bool{}, misses: map[string]int{}, notes: map[string]bool{},
 	}
 	for _, p := range kept {
@@ -132,7 +133,7 @@ func (s *source) prefetchDependency(pkg, constraint string, exact bool) {
 		s.read(pkg, constraint, true)
 		return
 	}
-	c := solver.ParseConstraint(constraint)
+	c := version.ParseConstraint(constraint)
 	if named := c.Pinned(); named != "" {
 		s.read(pkg, named, true)
 		return
@@ -165,7 +166,7 @@ func (s *source) prefetchOlder(pkg, pin string) {
 	if err != nil {
 		return
 	}
-	below := solver.ParseConstraint("").Filter(l.Tags)
+	below := version.ParseConstraint("").Filter(l.Tags)
 	at := slices.Index(below, pin)
 	if at < 0 {
 		return
@@ -199,7 +200,7 @@ func (s *source) list(pkg string) *task[fetch.TagList] {
 func (s *source) lookup(pkg, pin string) (*task[fetch.Description], bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t, ok := s.versions[version{pkg, pin}]
+	t, ok := s.versions[versionKey{pkg, pin}]
 	return t, ok
 }
 
@@ -207,7 +208,7 @@ func (s *source) lookup(pkg, pin string) (*task[fetch.Description], bool) {
 func (s *source) read(pkg, pin string, follow bool) *task[fetch.Description] {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v := version{pkg, pin}
+	v := versionKey{pkg, pin}
 	t, ok := s.versions[v]
 	if !ok {
 		t = newTask[fetch.Description]()

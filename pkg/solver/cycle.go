@@ -86,7 +86,7 @@ func (s *search) requiring(pkg, to int) set {
 	v := s.variables[pkg]
 	out := newSet(v.size)
 	for _, i := range v.read.members() {
-		facts := s.store.cachedDependencies(v.name, v.candidates[i].pin)
+		facts := s.store.cachedDependencies(v.name, v.candidates[i].Pin)
 		if facts == nil {
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
 // factStore caches the versions and dependencies that the source returned. All searches
@@ -18,9 +19,9 @@ type factStore struct {
 	source                Source
 	listings              map[string]*listing
 	dependenciesByVersion map[string]map[string]*versionFacts
-	pins                  map[string][]pin
+	pins                  map[string][]version.Pin
 	mustList              map[string]bool // packages whose versions must be listed
-	parsed                map[string]*constraint
+	parsed                map[string]*version.Constraint
 	// overrides replaces the facts of single versions, for the attempts of suggestions.
 	overrides map[versionKey]*versionFacts
 }
@@ -30,9 +31,9 @@ type versionKey struct{ pkg, version string }
 
 // listing is the parsed list of versions of a package.
 type listing struct {
-	pins       []pin
+	pins       []version.Pin
 	candidates []candidate // ordered, only those that a constraint can select
-	unusable   []Version
+	unusable   []version.Version
 	missing    error
 }
 
@@ -45,15 +46,15 @@ type versionFacts struct {
 func newFactStore(source Source) *factStore {
 	return &factStore{
 		source: source, listings: map[string]*listing{}, dependenciesByVersion: map[string]map[string]*versionFacts{},
-		pins: map[string][]pin{}, mustList: map[string]bool{}, parsed: map[string]*constraint{},
+		pins: map[string][]version.Pin{}, mustList: map[string]bool{}, parsed: map[string]*version.Constraint{},
 	}
 }
 
 // constraint returns a parsed constraint from the cache.
-func (m *factStore) constraint(text string) *constraint {
+func (m *factStore) constraint(text string) *version.Constraint {
 	c, ok := m.parsed[text]
 	if !ok {
-		parsed := parseConstraint(text)
+		parsed := version.ParseConstraint(text)
 		c = &parsed
 		m.parsed[text] = c
 	}
@@ -64,10 +65,8 @@ func (m *factStore) constraint(text string) *constraint {
 // as a constraint.
 func (m *factStore) exactTag(tag string) string {
 	text := "tag " + tag
-	m.parsed[text] = &constraint{pin: &pin{tag: tag}}
-	if p := parsePin(tag); p.digest != "" {
-		m.parsed[text].pin = &p
-	}
+	parsed := version.ExactTag(tag)
+	m.parsed[text] = &parsed
 	return text
 }
 
@@ -90,24 +89,24 @@ func (m *factStore) listing(pkg string) (*listing, error) {
 }
 
 func (l *listing) read(tags []string) {
-	l.pins = make([]pin, 0, len(tags))
+	l.pins = make([]version.Pin, 0, len(tags))
 	found := make([]candidate, 0, len(tags))
 	for _, tag := range tags {
-		p := parsePin(tag)
+		p := version.ParsePin(tag)
 		l.pins = append(l.pins, p)
-		if v := ParseVersion(p.tag); v.unusable == "" {
+		if v := version.Parse(p.Tag); v.Unusable() == "" {
 			found = append(found, candidate{p, v})
 		} else {
 			l.unusable = append(l.unusable, v)
 		}
 	}
 	l.candidates = ordered(found)
-	slices.SortFunc(l.unusable, func(a, b Version) int { return cmp.Compare(a.Tag, b.Tag) })
-	l.unusable = slices.CompactFunc(l.unusable, func(a, b Version) bool { return a.Tag == b.Tag })
+	slices.SortFunc(l.unusable, func(a, b version.Version) int { return cmp.Compare(a.Tag, b.Tag) })
+	l.unusable = slices.CompactFunc(l.unusable, func(a, b version.Version) bool { return a.Tag == b.Tag })
 }
 
 // dependencies returns the dependencies of one version, sorted, and reads them once.
-func (m *factStore) dependencies(pkg string, p pin) (*versionFacts, error) {
+func (m *factStore) dependencies(pkg string, p version.Pin) (*versionFacts, error) {
 	name := p.String()
 	if n, ok := m.overrides[versionKey{pkg, name}]; ok {
 		return n, nil
@@ -137,7 +136,7 @@ func (m *factStore) dependencies(pkg string, p pin) (*versionFacts, error) {
 
 // cachedDependencies returns the dependencies of a version if they were read before, or
 // else nil.
-func (m *factStore) cachedDependencies(pkg string, p pin) *versionFacts {
+func (m *factStore) cachedDependencies(pkg string, p version.Pin) *versionFacts {
 	name := p.String()
 	if n, ok := m.overrides[versionKey{pkg, name}]; ok {
 		return n
@@ -147,21 +146,21 @@ func (m *factStore) cachedDependencies(pkg string, p pin) *versionFacts {
 
 // override returns a store that shares all facts with m except for those of one version,
 // which does not need to exist in the source.
-func (m *factStore) override(pkg, version string, facts *versionFacts) *factStore {
+func (m *factStore) override(pkg, tag string, facts *versionFacts) *factStore {
 	out := *m
 	out.pins = maps.Clone(m.pins)
 	out.overrides = maps.Clone(m.overrides)
 	if out.overrides == nil {
 		out.overrides = map[versionKey]*versionFacts{}
 	}
-	out.overrides[versionKey{pkg, version}] = facts
-	out.pin(pkg, parsePin(version))
+	out.overrides[versionKey{pkg, tag}] = facts
+	out.pin(pkg, version.ParsePin(tag))
 	return &out
 }
 
 // pin adds a version that a requirement names to the candidates of its package. It
 // reports whether the version is new.
-func (m *factStore) pin(pkg string, p pin) bool {
+func (m *factStore) pin(pkg string, p version.Pin) bool {
 	if slices.Contains(m.pins[pkg], p) {
 		return false
 	}

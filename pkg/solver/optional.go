@@ -23,7 +23,7 @@ func (s *search) addOptionalRequirement(name string, b optionalRequirement) erro
 func (s *search) applyOptionalRequirement(to int, b optionalRequirement) error {
 	v := s.variables[to]
 	c := s.store.constraint(b.text)
-	if c.pin != nil && !v.knows(*c.pin) && s.store.pin(v.name, *c.pin) {
+	if c.Pin() != nil && !v.knows(*c.Pin()) && s.store.pin(v.name, *c.Pin()) {
 		return errRestart
 	}
 	excluded := v.all.without(v.fitting(b.text, c)).without(single(v.size, 0))

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
+
+	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
 // describeFact returns a fact of the proof as a clause.
@@ -95,10 +97,10 @@ func (s *search) requirementText(pkg, constraint string) string {
 // unknownDigest reports whether a constraint is a digest, other constraints on the package
 // select versions, and the version of the digest is unknown.
 func (s *search) unknownDigest(pkg, constraint string) bool {
-	p := parsePin(constraint)
+	p := version.ParsePin(constraint)
 	n, met := s.numbers[pkg]
-	return met && p.digest != "" && p.tag == "" && s.variables[n].listed && slices.ContainsFunc(s.variables[n].candidates, func(c candidate) bool {
-		return c.digest == p.digest && c.tag == ""
+	return met && p.Digest != "" && p.Tag == "" && s.variables[n].listed && slices.ContainsFunc(s.variables[n].candidates, func(c candidate) bool {
+		return c.Digest == p.Digest && c.Tag == ""
 	})
 }
 
@@ -122,7 +124,7 @@ func (s *search) missingText(to int, c *incompatibility, from int, text string) 
 	case v.size == 1 && v.missing != nil:
 		return ", whose repository does not exist"
 	case v.size == 1 && len(v.unusable) > 0:
-		tags := joinList(fewItems(textsOf(v.unusable, func(u Version) string { return shorten(u.Tag) })), "and")
+		tags := joinList(fewItems(textsOf(v.unusable, func(u version.Version) string { return shorten(u.Tag) })), "and")
 		return ", which has no versions, only the tags " + tags
 	case v.size == 1:
 		return ", whose repository is empty or does not exist"
@@ -142,7 +144,7 @@ func (s *search) prereleases(v *variable, text string) set {
 	}
 	c.IncludePrerelease = true
 	for i := 1; i < v.size; i++ {
-		if x := &v.candidates[i].version; x.Prerelease() && c.Check(x.semver()) {
+		if x := &v.candidates[i].version; x.Prerelease() && c.Check(x.Semver()) {
 			out.add(i)
 		}
 	}

@@ -1,6 +1,10 @@
 package solver
 
-import "cmp"
+import (
+	"cmp"
+
+	"github.com/xpkg-dev/xpkg/pkg/version"
+)
 
 // Dependency is a requirement that one version of a package has on another package.
 type Dependency struct {
@@ -45,12 +49,12 @@ type Root struct {
 	By string `json:"by,omitempty"`
 }
 
-// Accepts reports whether a version, which is a tag, a digest, or both, satisfies the root.
-func (r Root) Accepts(version string) bool {
+// Accepts reports whether a pin, which is a tag, a digest, or both, satisfies the root.
+func (r Root) Accepts(pin string) bool {
 	if r.Exact {
-		return parsePin(r.Constraint).names(parsePin(version))
+		return version.ExactTag(r.Constraint).Accepts(pin)
 	}
-	return ParseConstraint(r.Constraint).Accepts(version)
+	return version.ParseConstraint(r.Constraint).Accepts(pin)
 }
 
 // requester returns the name of the requester for messages.

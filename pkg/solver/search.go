@@ -4,6 +4,8 @@ import (
 	"container/heap"
 	"errors"
 	"slices"
+
+	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
 // search looks for a solution of one problem with a fixed list of candidates for each
@@ -153,11 +155,11 @@ func (s *search) requirement(name, text string) (int, set, error) {
 	}
 	v := s.variables[n]
 	switch {
-	case c.pin != nil && !v.knows(*c.pin):
-		if s.store.pin(name, *c.pin) {
+	case c.Pin() != nil && !v.knows(*c.Pin()):
+		if s.store.pin(name, *c.Pin()) {
 			return 0, nil, errRestart
 		}
-	case c.pin == nil && !v.listed:
+	case c.Pin() == nil && !v.listed:
 		s.store.mustList[name] = true
 		return 0, nil, errRestart
 	}
@@ -166,8 +168,8 @@ func (s *search) requirement(name, text string) (int, set, error) {
 
 // addVariable adds a package to the search. It lists the versions of the package unless
 // the only requirement on it is a pin.
-func (s *search) addVariable(name string, c *constraint) (int, error) {
-	if c.pin == nil {
+func (s *search) addVariable(name string, c *version.Constraint) (int, error) {
+	if c.Pin() == nil {
 		s.store.mustList[name] = true
 	}
 	var listed *listing
@@ -178,8 +180,8 @@ func (s *search) addVariable(name string, c *constraint) (int, error) {
 		}
 		listed = l
 	}
-	if c.pin != nil && (listed == nil || !slices.ContainsFunc(listed.pins, c.pin.names)) {
-		s.store.pin(name, *c.pin)
+	if c.Pin() != nil && (listed == nil || !slices.ContainsFunc(listed.pins, c.Pin().Matches)) {
+		s.store.pin(name, *c.Pin())
 	}
 	v := newVariable(name, listed, s.store.pins[name], s.problem.Installed[name])
 	v.prefer(s.problem.Nearest)

@@ -11,13 +11,13 @@ func (a *report) setAside(n int) []SetAside {
 	v := a.variables[n]
 	var out []SetAside
 	for i := v.size - 1; i > v.state.only(); i-- {
-		if v.candidates[i].tag == v.candidates[v.state.only()].tag {
+		if v.candidates[i].Tag == v.candidates[v.state.only()].Tag {
 			continue
 		}
 		out = append(out, SetAside{Tag: v.candidates[i].name(), Reason: a.whyNot(n, i)})
 	}
 	for _, u := range v.unusable {
-		out = append(out, SetAside{Tag: u.Tag, Reason: u.unusable})
+		out = append(out, SetAside{Tag: u.Tag, Reason: u.Unusable()})
 	}
 	return out
 }
@@ -31,7 +31,7 @@ func (a *report) whyNot(n, i int) string {
 	if v.installed > 0 && !v.isRoot && (a.problem.Moves == Never || a.problem.Moves == Upward && v.olderThanInstalled().has(i)) {
 		return fmt.Sprintf("%s is installed, and may not move there", v.candidates[v.installed].name())
 	}
-	known := a.store.cachedDependencies(v.name, v.candidates[i].pin)
+	known := a.store.cachedDependencies(v.name, v.candidates[i].Pin)
 	switch {
 	case known == nil && v.state.only() == v.installed:
 		return "what is installed still fits"

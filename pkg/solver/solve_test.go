@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
 const (
@@ -35,7 +37,7 @@ func rootsOf(text string) []Root {
 func summary(s Solution) string {
 	var out []string
 	for _, p := range s.Picks {
-		out = append(out, p.Package+" "+pin{p.Tag, p.Digest}.String())
+		out = append(out, p.Package+" "+version.Pin{Tag: p.Tag, Digest: p.Digest}.String())
 	}
 	return strings.Join(out, "; ")
 }
@@ -47,6 +49,10 @@ func TestSolve(t *testing.T) {
 	}{
 		{name: "the highest version that fits", table: "a v1.0.0\na v1.2.0\na v2.0.0", roots: "a <v2", want: "a v1.2.0"},
 		{name: "versions with and without a v are ordered together", table: "a 1.9.0\na v1.10.0\na 1.2.0", roots: "a", want: "a v1.10.0"},
+		{name: "the tag that is named, of two tags of a version", table: "a 1.0.0\na v1.0.0", roots: "a 1.0.0", want: "a 1.0.0"},
+		{name: "the tag that a dependency names, of two tags of a version", table: "r v1.0.0: a 1.0.0\na 1.0.0\na v1.0.0", roots: "r; a", want: "a 1.0.0; r v1.0.0"},
+		{name: "either tag of a version satisfies the other", table: "r v1.0.0: a 1.0.0\na v1.0.0", roots: "r; a v1", want: "a v1.0.0; r v1.0.0"},
+		{name: "the tag with a v, of two tags of a version that nothing names", table: "a 1.0.0\na v1.0.0", roots: "a", want: "a v1.0.0"},
 		{name: "what depends comes with what it needs", table: "a v1.0.0: b v1; c\nb v1.0.0: c v1.0.0\nb v2.0.0\nc v1.0.0\nc v1.1.0", roots: "a", want: "a v1.0.0; b v1.0.0; c v1.0.0"},
 		{name: "an older parent when the newest does not go with the rest", table: "a v2.0.0: c v2\na v1.0.0: c v1\nb v1.0.0: c v1\nc v1.0.0\nc v2.0.0", roots: "a; b", want: "a v1.0.0; b v1.0.0; c v1.0.0"},
 		{name: "partial tags are set aside", table: "a v1.0.0\na v1\na v2", roots: "a", want: "a v1.0.0"},

@@ -1,16 +1,20 @@
 package solver
 
-import "sort"
+import (
+	"sort"
+
+	"github.com/xpkg-dev/xpkg/pkg/version"
+)
 
 // spans returns the releases that satisfy alternatives of comparisons. Each comparison accepts
 // consecutive releases, so that bisection finds the ends. It returns false for comparisons
 // without this property.
-func (v *variable) spans(alternatives [][]comparison) (set, bool) {
+func (v *variable) spans(alternatives [][]version.Comparison) (set, bool) {
 	out := newSet(v.size)
 	for _, all := range alternatives {
 		from, to := v.first, v.size
 		for i := range all {
-			if all[i].op == "!=" {
+			if !all[i].Contiguous() {
 				return nil, false
 			}
 			lo, hi := v.ends(&all[i])
@@ -26,19 +30,8 @@ func (v *variable) spans(alternatives [][]comparison) (set, bool) {
 }
 
 // ends returns the first candidate that a comparison accepts, and the first one behind those.
-func (v *variable) ends(c *comparison) (lo, hi int) {
-	lo = v.first + sort.Search(v.size-v.first, func(i int) bool { return !c.below(&v.candidates[v.first+i].version) })
-	hi = lo + sort.Search(v.size-lo, func(i int) bool { return !c.accepts(&v.candidates[lo+i].version) })
+func (v *variable) ends(c *version.Comparison) (lo, hi int) {
+	lo = v.first + sort.Search(v.size-v.first, func(i int) bool { return !c.Below(&v.candidates[v.first+i].version) })
+	hi = lo + sort.Search(v.size-lo, func(i int) bool { return !c.Accepts(&v.candidates[lo+i].version) })
 	return lo, hi
-}
-
-// below reports whether a release is lower than all that the comparison accepts.
-func (c *comparison) below(v *Version) bool {
-	switch c.op {
-	case "<", "<=", "=<":
-		return false
-	case ">":
-		return !c.accepts(v)
-	}
-	return c.order(v) < 0
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
 // Suggestion is a change of a problem. Exactly one of Relax, Remove, Move, Provide, Publish
@@ -73,7 +75,9 @@ func (m Movement) String() string {
 }
 
 // version returns To without the digest of a tag.
-func (s Suggestion) version() string { return cmp.Or(parsePin(s.To).tag, s.To) + olderNote(s.Older) }
+func (s Suggestion) version() string {
+	return cmp.Or(version.ParsePin(s.To).Tag, s.To) + olderNote(s.Older)
+}
 
 func olderNote(older bool) string {
 	if older {
@@ -127,7 +131,7 @@ func (s providedSource) Versions(pkg string) ([]string, error) {
 	if pkg != s.pkg || err != nil && !notFound(err) {
 		return tags, err
 	}
-	if parsePin(s.version).tag == "" {
+	if version.ParsePin(s.version).Tag == "" {
 		return tags, err
 	}
 	return append(slices.Clone(tags), s.version), nil

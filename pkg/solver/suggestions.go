@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
+
+	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
 const (
@@ -163,7 +165,7 @@ func (m *factStore) apply(change Suggestion) *factStore {
 		m = m.override(change.Provide.Package, change.To, &versionFacts{})
 	case change.Publish != nil:
 		p := *change.Publish
-		if known := m.cachedDependencies(p.Package, parsePin(p.Version)); known != nil {
+		if known := m.cachedDependencies(p.Package, version.ParsePin(p.Version)); known != nil {
 			m = m.override(p.Package, p.Version, &versionFacts{deps: p.change(known.deps, change.To)})
 		}
 	}
@@ -225,7 +227,7 @@ func (y *suggester) nearest(root Root, others []Suggestion, order func(v *variab
 // it accepts none.
 type base struct {
 	fit  set
-	from *Version // the lowest accepted version; nil if unknown
+	from *version.Version // the lowest accepted version; nil if unknown
 }
 
 var numberPattern = regexp.MustCompile(`\d+(\.\d+){0,2}(-[0-9A-Za-z.-]+)?`)
@@ -249,9 +251,9 @@ func (v *variable) baseOf(text string, exact bool, store *factStore) base {
 }
 
 // namedVersion returns the first version that a text contains, or nil.
-func namedVersion(text string) *Version {
-	if p := parsePin(text); p.digest != "" {
-		text = p.tag
+func namedVersion(text string) *version.Version {
+	if p := version.ParsePin(text); p.Digest != "" {
+		text = p.Tag
 	}
 	found := numberPattern.FindString(text)
 	if found == "" {
@@ -261,8 +263,8 @@ func namedVersion(text string) *Version {
 	if err != nil {
 		return nil
 	}
-	parsed := ParseVersion(full.String())
-	if parsed.unusable != "" {
+	parsed := version.Parse(full.String())
+	if parsed.Unusable() != "" {
 		return nil
 	}
 	return &parsed
@@ -289,7 +291,7 @@ func (v *variable) around(b base) (above, below []int) {
 	for i := v.first; i < v.size; i++ {
 		switch {
 		case b.fit.has(i):
-		case b.from == nil || v.candidates[i].version.compare(b.from) >= 0:
+		case b.from == nil || v.candidates[i].version.Compare(b.from) >= 0:
 			above = append(above, i)
 		default:
 			below = append(below, i)
@@ -304,21 +306,21 @@ func (v *variable) around(b base) (above, below []int) {
 
 // sameMajorFrom lists the releases above a version that have the major version of the
 // base, highest first.
-func (v *variable) sameMajorFrom(b base, version string) []int {
+func (v *variable) sameMajorFrom(b base, pin string) []int {
 	if b.from == nil {
 		return nil
 	}
-	at := ParseVersion(parsePin(version).tag)
+	at := version.Parse(version.ParsePin(pin).Tag)
 	above, _ := v.around(b)
 	slices.Reverse(above)
 	return slices.DeleteFunc(above, func(i int) bool {
 		x := &v.candidates[i].version
-		return x.Prerelease() || x.major != b.from.major || x.compare(&at) <= 0
+		return x.Prerelease() || x.Major() != b.from.Major() || x.Compare(&at) <= 0
 	})
 }
 
 func (v *variable) olderThan(c *candidate, b base) bool {
-	return b.from != nil && c.version.unusable == "" && c.version.compare(b.from) < 0
+	return b.from != nil && c.version.Unusable() == "" && c.version.Compare(b.from) < 0
 }
 
 // relaxSeveral looks for other versions for several roots of a conflict.
@@ -435,22 +437,23 @@ func (s *search) missing(c *incompatibility) (*variable, string) {
 }
 
 // newVersion returns a version that a constraint accepts and that is not listed, or "".
-func (v *variable) newVersion(text string, c *constraint) string {
-	if c.pin != nil {
-		return c.pin.String()
+func (v *variable) newVersion(text string, c *version.Constraint) string {
+	if c.Pin() != nil {
+		return c.Pin().String()
 	}
 	named := namedVersion(text)
 	if named == nil {
-		named = &Version{major: 1}
+		first := version.Parse("v1.0.0")
+		named = &first
 	}
 	prefix := "v"
-	if v.size > 1 && !strings.HasPrefix(v.candidates[v.size-1].tag, "v") {
+	if v.size > 1 && !strings.HasPrefix(v.candidates[v.size-1].Tag, "v") {
 		prefix = ""
 	}
-	n := named.semver()
+	n := named.Semver()
 	for _, x := range []semver.Version{*n, n.IncPatch(), n.IncMinor(), n.IncMajor()} {
 		tag := prefix + x.String()
-		if ParseConstraint(text).Accepts(tag) && !v.knows(pin{tag: tag}) {
+		if version.ParseConstraint(text).Accepts(tag) && !v.knows(version.Pin{Tag: tag}) {
 			return tag
 		}
 	}
@@ -475,7 +478,7 @@ func (y *suggester) publishFact(c *incompatibility) {
 	v, to := y.search.variables[c.cause.from], y.search.variables[c.cause.to]
 	members := from.set.members()
 	for _, i := range slices.Backward(members[max(0, len(members)-2):]) {
-		known := y.store.cachedDependencies(v.name, v.candidates[i].pin)
+		known := y.store.cachedDependencies(v.name, v.candidates[i].Pin)
 		if known == nil {
 			continue
 		}
@@ -498,7 +501,7 @@ func (y *suggester) publishFact(c *incompatibility) {
 // accepts, for which the problem is solvable if the dependency accepts it.
 func (y *suggester) acceptable(p *Publication) string {
 	d := p.Dependency
-	known := y.store.cachedDependencies(p.Package, parsePin(p.Version))
+	known := y.store.cachedDependencies(p.Package, version.ParsePin(p.Version))
 	open := slices.Clone(known.deps)
 	for i := range open {
 		if open[i] == d {

@@ -3,6 +3,8 @@ package solver
 import (
 	"cmp"
 	"slices"
+
+	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
 // variable is the state of a package in a search. Its candidates are ordered, lowest first,
@@ -14,7 +16,7 @@ type variable struct {
 	all        set
 	listed     bool
 	missing    error // the repository does not exist
-	unusable   []Version
+	unusable   []version.Version
 	sets       map[string]set // of constraints
 	installed  int            // the candidate that is installed, or 0
 	isRoot     bool           // a root names it
@@ -35,22 +37,22 @@ type variable struct {
 
 // candidate is one version of a package.
 type candidate struct {
-	pin
-	version Version
+	version.Pin
+	version version.Version
 }
 
 // newVariable creates the candidates of a package: the listed versions, the versions that
 // requirements name, and the installed version.
-func newVariable(name string, listed *listing, pins []pin, installed string) *variable {
+func newVariable(name string, listed *listing, pins []version.Pin, installed string) *variable {
 	v := &variable{name: name, sets: map[string]set{}, merged: map[mergeKey]*incompatibility{}}
 	if listed != nil {
 		v.listed, v.missing, v.unusable = true, listed.missing, listed.unusable
 		v.candidates = listed.candidates
 	}
 	named := slices.Clone(pins)
-	var at pin
+	var at version.Pin
 	if installed != "" {
-		at = parsePin(installed)
+		at = version.ParsePin(installed)
 		named = append(named, at)
 	}
 	if v.candidates == nil || len(named) > 0 {
@@ -61,7 +63,7 @@ func newVariable(name string, listed *listing, pins []pin, installed string) *va
 }
 
 // merge adds named candidates to listed ones.
-func merge(listed []candidate, named []pin) []candidate {
+func merge(listed []candidate, named []version.Pin) []candidate {
 	var found []candidate
 	for i := range listed {
 		if i > 0 {
@@ -69,7 +71,7 @@ func merge(listed []candidate, named []pin) []candidate {
 		}
 	}
 	for _, p := range named {
-		found = append(found, candidate{pin: p, version: ParseVersion(p.tag)})
+		found = append(found, candidate{Pin: p, version: version.Parse(p.Tag)})
 	}
 	return ordered(found)
 }
@@ -82,29 +84,29 @@ func ordered(found []candidate) []candidate {
 	}
 	slices.SortFunc(order, func(i, j int32) int {
 		a, b := &found[i], &found[j]
-		if c := a.version.compare(&b.version); c != 0 {
+		if c := a.version.Compare(&b.version); c != 0 {
 			return c
 		}
-		return cmp.Or(cmp.Compare(a.tag, b.tag), cmp.Compare(b.digest, a.digest))
+		return version.ComparePins(a.Pin, b.Pin)
 	})
 	out := make([]candidate, 1, len(found)+1)
 	for _, i := range order {
-		if len(out) == 1 || out[len(out)-1].pin != found[i].pin {
+		if len(out) == 1 || out[len(out)-1].Pin != found[i].Pin {
 			out = append(out, found[i])
 		}
 	}
 	return out
 }
 
-func (v *variable) finish(has bool, at pin) {
+func (v *variable) finish(has bool, at version.Pin) {
 	v.size = len(v.candidates)
 	v.first = v.size
 	for i := 1; i < v.size; i++ {
 		c := &v.candidates[i]
-		if has && c.pin == at {
+		if has && c.Pin == at {
 			v.installed = i
 		}
-		if c.version.unusable == "" {
+		if c.version.Unusable() == "" {
 			v.first = min(v.first, i)
 		}
 	}
@@ -114,17 +116,17 @@ func (v *variable) finish(has bool, at pin) {
 }
 
 // knows reports whether a pin names a candidate.
-func (v *variable) knows(p pin) bool {
-	return slices.ContainsFunc(v.candidates[1:], func(c candidate) bool { return p.names(c.pin) })
+func (v *variable) knows(p version.Pin) bool {
+	return slices.ContainsFunc(v.candidates[1:], func(c candidate) bool { return p.Matches(c.Pin) })
 }
 
 // fitting returns the candidates that satisfy a constraint.
-func (v *variable) fitting(text string, c *constraint) set {
+func (v *variable) fitting(text string, c *version.Constraint) set {
 	if s, ok := v.sets[text]; ok {
 		return s
 	}
-	if c.plain != nil {
-		if s, ok := v.spans(c.plain); ok {
+	if plain := c.Comparisons(); plain != nil {
+		if s, ok := v.spans(plain); ok {
 			v.sets[text] = s
 			return s
 		}
@@ -139,8 +141,8 @@ func (v *variable) fitting(text string, c *constraint) set {
 	return s
 }
 
-func (v *variable) fits(candidate *candidate, c *constraint) bool {
-	return Constraint{*c}.fits(candidate)
+func (v *variable) fits(candidate *candidate, c *version.Constraint) bool {
+	return c.AcceptsVersion(candidate.Pin, &candidate.version)
 }
 
 // prefer sets the order in which the versions of an installed package are tried.
@@ -163,9 +165,24 @@ func (v *variable) prefer(nearest bool) {
 	}
 }
 
-// best returns the candidate of a set that is tried first. Prereleases come last unless they
-// are welcome.
+// best returns the candidate of a set that is tried first. Of tags of the same version, such as
+// 1.0.0 and v1.0.0, it is the tag that a requirement names.
 func (v *variable) best(in set, welcome func() bool) int {
+	first := v.bestVersion(in, welcome)
+	if first == 0 || first == v.installed {
+		return first
+	}
+	for i := first - 1; i > 0 && v.candidates[i].version.Compare(&v.candidates[first].version) == 0; i-- {
+		if _, named := v.sets[v.candidates[i].Tag]; named && in.has(i) && v.sets[v.candidates[first].Tag] == nil {
+			return i
+		}
+	}
+	return first
+}
+
+// bestVersion returns the candidate with the version that is tried first. Prereleases come last
+// unless they are welcome.
+func (v *variable) bestVersion(in set, welcome func() bool) int {
 	if v.installed > 0 && in.has(v.installed) && !v.preferred {
 		return v.installed
 	}
@@ -207,7 +224,7 @@ func (v *variable) olderThanInstalled() set {
 		return s
 	}
 	for i := v.first; i < v.installed; i++ {
-		if v.candidates[i].version.compare(&v.candidates[v.installed].version) < 0 {
+		if v.candidates[i].version.Compare(&v.candidates[v.installed].version) < 0 {
 			s.add(i)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/version"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/internal/yamldoc"
 )
 
@@ -251,12 +252,12 @@ func (r *metaReader) dependency(path string, d wireDependency) (Dependency, bool
 
 // constraint checks a constraint and returns "" if it is not valid.
 func (r *metaReader) constraint(path, s string, digest bool) string {
-	err := CheckConstraint(s, digest)
+	err := version.CheckConstraint(s, digest)
 	if err == nil {
 		return s
 	}
 	r.fault(ErrInvalidConstraint, path, "%s: %s", path, err)
-	var wrong *ConstraintError
+	var wrong *version.ConstraintError
 	if errors.As(err, &wrong) {
 		r.faults[len(r.faults)-1].Excerpt = wrong.Caret()
 	}

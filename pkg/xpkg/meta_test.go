@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
 // metaOf reads a package of nothing but its metadata.
@@ -212,7 +214,7 @@ func FuzzMeta(f *testing.F) {
 			return
 		}
 		for _, d := range pkg.Meta.DependsOn {
-			if d.Package == "" || CheckConstraint(d.Constraint, true) != nil {
+			if d.Package == "" || version.CheckConstraint(d.Constraint, true) != nil {
 				t.Fatalf("dependency %+v", d)
 			}
 		}

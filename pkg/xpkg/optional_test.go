@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
 // withOptional is the metadata of a provider whose annotation lists what it works with.
@@ -70,7 +72,7 @@ func FuzzOptionalDependencies(f *testing.F) {
 		limits := (&Limits{Depth: 50, Nodes: 1000}).WithDefaults()
 		r := &metaReader{limits: &limits}
 		for _, d := range r.optional(list) {
-			if !d.Optional || d.Package == "" || CheckConstraint(d.Constraint, true) != nil {
+			if !d.Optional || d.Package == "" || version.CheckConstraint(d.Constraint, true) != nil {
 				t.Fatalf("dependency %+v", d)
 			}
 		}

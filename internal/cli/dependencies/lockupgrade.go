@@ -14,7 +14,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
-	"github.com/xpkg-dev/xpkg/pkg/solver"
+	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
 // Errors of versions in a lock file.
@@ -79,7 +79,7 @@ func (c *ResolveCmd) heldBack(before lockfile.File, got resolver.Result) []strin
 		}
 		newest := ""
 		for _, s := range got.SetAside[was.Repository] {
-			if v := solver.ParseVersion(s.Tag); v.Unusable() == "" && !v.Prerelease() && olderVersion(was.Version, s.Tag) {
+			if v := version.Parse(s.Tag); v.Unusable() == "" && !v.Prerelease() && olderVersion(was.Version, s.Tag) {
 				newest = s.Tag
 				break
 			}
@@ -89,7 +89,7 @@ func (c *ResolveCmd) heldBack(before lockfile.File, got resolver.Result) []strin
 		}
 		holders, command := []string{}, []string{"xpkg resolve --lock " + c.Lock + " --upgrade-package " + name}
 		for _, by := range binding(&got.File, was.Repository) {
-			if solver.ParseConstraint(by.Constraint).Accepts(newest) {
+			if version.ParseConstraint(by.Constraint).Accepts(newest) {
 				continue
 			}
 			holders = append(holders, fmt.Sprintf("%s requires %s", cmp.Or(by.By, by.Package), by.Constraint))

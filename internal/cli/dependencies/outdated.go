@@ -23,7 +23,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
-	"github.com/xpkg-dev/xpkg/pkg/solver"
+	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
 type OutdatedCmd struct {
@@ -176,13 +176,13 @@ func (r *rootResolver) tags(ctx context.Context, p lockfile.Package) (fetch.TagL
 // compareVersions says which of the tags would do.
 func compareVersions(f *lockfile.File, p lockfile.Package, tags []string) outdatedView {
 	out := outdatedView{Package: p.Repository, Installed: p.ShortVersion()}
-	releases := solver.ParseConstraint("*").Filter(tags)
+	releases := version.ParseConstraint("*").Filter(tags)
 	if len(releases) == 0 {
 		return out
 	}
 	out.Newest = releases[0]
 	for _, by := range binding(f, p.Repository) {
-		if !solver.ParseConstraint(by.Constraint).Accepts(out.Newest) {
+		if !version.ParseConstraint(by.Constraint).Accepts(out.Newest) {
 			out.HeldBy = append(out.HeldBy, fmt.Sprintf("%s (%s)", cmp.Or(by.By, path.Base(by.Package)), by.Constraint))
 		}
 	}
@@ -202,7 +202,7 @@ func binding(f *lockfile.File, repository string) []lockfile.Dependent {
 
 func acceptedByAll(f *lockfile.File, repository, tag string) bool {
 	for _, by := range binding(f, repository) {
-		if !solver.ParseConstraint(by.Constraint).Accepts(tag) {
+		if !version.ParseConstraint(by.Constraint).Accepts(tag) {
 			return false
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/resolver"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/version"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
@@ -64,7 +65,7 @@ func rootsOf(s, registry string) ([]lockfile.Root, error) {
 	if ref.Tag != "" {
 		return nil, terminal.ErrUsage.New(nil, "%s has both a tag and a constraint", s).WithDo("Leave one of them out.")
 	}
-	if err := xpkg.CheckConstraint(constraint, false); err != nil {
+	if err := version.CheckConstraint(constraint, false); err != nil {
 		return nil, xpkg.ErrInvalidConstraint.New(err, "cannot read %q", constraint)
 	}
 	return []lockfile.Root{{Package: ref.Name(), Constraint: constraint}}, nil

@@ -1,4 +1,4 @@
-package solver
+package version
 
 import (
 	"cmp"
@@ -7,21 +7,21 @@ import (
 	"github.com/Masterminds/semver/v3"
 )
 
-// comparison is one part of a constraint, such as ">=v1.2". The semver library creates an
+// A Comparison is one part of a constraint, such as ">=v1.2". The semver library creates an
 // error text for each version that does not match, which would take most of the time of a
 // search. A property test compares the two.
-type comparison struct {
+type Comparison struct {
 	op string
 	parts
 }
 
 // parseRange parses a constraint that compares with numbers only: alternatives of comparisons
 // that must all hold. It leaves prereleases, wildcards and hyphen ranges to the library.
-func parseRange(s string) ([][]comparison, bool) {
+func parseRange(s string) ([][]Comparison, bool) {
 	if len(s) > semver.MaxConstraintLen {
 		return nil, false
 	}
-	var out [][]comparison
+	var out [][]Comparison
 	for _, alternative := range strings.Split(s, "||") {
 		all, ok := parseAll(alternative)
 		if !ok {
@@ -32,15 +32,15 @@ func parseRange(s string) ([][]comparison, bool) {
 	return out, true
 }
 
-func parseAll(s string) ([]comparison, bool) {
-	var all []comparison
+func parseAll(s string) ([]Comparison, bool) {
+	var all []Comparison
 	s = strings.TrimSpace(s)
 	for s != "" {
 		end := 0
 		for end < len(s) && strings.IndexByte("=!<>~^", s[end]) >= 0 {
 			end++
 		}
-		c := comparison{op: s[:end]}
+		c := Comparison{op: s[:end]}
 		if !known(c.op) {
 			return nil, false
 		}
@@ -76,12 +76,26 @@ func known(op string) bool {
 }
 
 // order compares a release with the numbers; missing numbers are 0.
-func (c *comparison) order(v *Version) int {
+func (c *Comparison) order(v *Version) int {
 	return cmp.Or(cmp.Compare(v.major, c.number[0]), cmp.Compare(v.minor, c.number[1]), cmp.Compare(v.patch, c.number[2]))
 }
 
-// accepts reports whether a release satisfies the comparison.
-func (c *comparison) accepts(v *Version) bool {
+// Below reports whether a release is lower than every release that the comparison accepts.
+func (c *Comparison) Below(v *Version) bool {
+	switch c.op {
+	case "<", "<=", "=<":
+		return false
+	case ">":
+		return !c.Accepts(v)
+	}
+	return c.order(v) < 0
+}
+
+// Contiguous reports whether the releases that the comparison accepts are consecutive.
+func (c *Comparison) Contiguous() bool { return c.op != "!=" }
+
+// Accepts reports whether a release satisfies the comparison.
+func (c *Comparison) Accepts(v *Version) bool {
 	partial := c.count < 3
 	switch c.op {
 	case "", "=":
@@ -108,19 +122,19 @@ func (c *comparison) accepts(v *Version) bool {
 	return c.tilde(v)
 }
 
-// within reports whether a version starts with the numbers of a partial comparison.
-func (c *comparison) within(v *Version) bool {
+// within reports whether a version starts with the numbers of a partial Comparison.
+func (c *Comparison) within(v *Version) bool {
 	return c.count < 3 && v.major == c.number[0] && (c.count == 1 || v.minor == c.number[1])
 }
 
-func (c *comparison) tilde(v *Version) bool {
+func (c *Comparison) tilde(v *Version) bool {
 	if c.count == 3 && c.number == [3]uint64{} {
 		return true // the library takes ~0.0.0 for everything
 	}
 	return c.order(v) >= 0 && v.major == c.number[0] && (c.count == 1 || v.minor == c.number[1])
 }
 
-func (c *comparison) caret(v *Version) bool {
+func (c *Comparison) caret(v *Version) bool {
 	switch {
 	case c.order(v) < 0 || v.major != c.number[0]:
 		return false

@@ -1,4 +1,4 @@
-package xpkg
+package version
 
 import (
 	"fmt"
@@ -32,15 +32,22 @@ func (e *ConstraintError) Caret() string {
 
 func (e *ConstraintError) column() int { return len([]rune(e.Input[:e.Offset])) }
 
-// digestPattern is a digest, or a tag with its digest: the name of one content.
-var digestPattern = regexp.MustCompile(`^([A-Za-z0-9_][A-Za-z0-9_.-]{0,127}@)?sha256:[0-9a-f]{64}$`)
+var (
+	// pinPattern matches a digest, or a tag with its digest.
+	pinPattern = regexp.MustCompile(`^([A-Za-z0-9_][A-Za-z0-9_.-]{0,127}@)?sha256:[0-9a-f]{64}$`)
+	// foreignDigest matches a digest of any algorithm, with or without a tag.
+	foreignDigest = regexp.MustCompile(`^([A-Za-z0-9_][A-Za-z0-9_.-]{0,127}@)?([a-z0-9+._-]+):[0-9a-fA-F]{32,}$`)
+)
 
-// CheckConstraint checks the syntax of a version constraint: alternatives
-// separated by "||", each of them comparisons separated by commas or spaces. A
-// digest, with or without its tag, is accepted where digest is true. The error is a *ConstraintError.
+// CheckConstraint checks the syntax of a version constraint: alternatives separated by
+// "||", each of them comparisons separated by commas or spaces. A digest, with or without
+// its tag, is accepted only if digest is true. The error is a *ConstraintError.
 func CheckConstraint(s string, digest bool) error {
-	if digest && digestPattern.MatchString(s) {
+	if digest && pinPattern.MatchString(s) {
 		return nil
+	}
+	if m := foreignDigest.FindStringSubmatchIndex(s); m != nil && s[m[4]:m[5]] != "sha256" {
+		return &ConstraintError{Input: s, Offset: m[4], Why: fmt.Sprintf("%.20s digests are not supported, only sha256", s[m[4]:m[5]])}
 	}
 	_, err := semver.NewConstraint(s)
 	if err == nil && strings.TrimSpace(s) != "" {

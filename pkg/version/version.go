@@ -1,4 +1,4 @@
-package solver
+package version
 
 import (
 	"cmp"
@@ -23,12 +23,15 @@ type Version struct {
 // still name the tag exactly.
 func (v Version) Unusable() string { return v.unusable }
 
+// Major returns the major version.
+func (v Version) Major() uint64 { return v.major }
+
 // Prerelease reports whether the version is a prerelease.
 func (v Version) Prerelease() bool { return v.pre != "" }
 
-// ParseVersion parses a tag. A partial version such as v1 is not a version, because the tag
+// Parse parses a tag. A partial version such as v1 is not a version, because the tag
 // moves with every release.
-func ParseVersion(tag string) Version {
+func Parse(tag string) Version {
 	v := Version{Tag: tag}
 	if n := (parts{}); n.parse(tag) && n.count == 3 {
 		v.major, v.minor, v.patch = n.number[0], n.number[1], n.number[2]
@@ -52,8 +55,8 @@ func ParseVersion(tag string) Version {
 	return v
 }
 
-// compare orders versions by precedence. Tags that are not versions come first.
-func (v *Version) compare(w *Version) int {
+// Compare orders versions by precedence. Tags that are not versions come first.
+func (v *Version) Compare(w *Version) int {
 	if (v.unusable == "") != (w.unusable == "") {
 		if v.unusable != "" {
 			return -1
@@ -77,8 +80,9 @@ func (v *Version) compare(w *Version) int {
 	return v.full.Compare(w.full)
 }
 
-// semver returns the version as a value of the semver library.
-func (v *Version) semver() *semver.Version {
+// Semver returns the version as a value of the semver library. It must not be called for a
+// tag that is not a version.
+func (v *Version) Semver() *semver.Version {
 	if v.full != nil {
 		return v.full
 	}

@@ -1,4 +1,4 @@
-package xpkg
+package version
 
 import (
 	"errors"
@@ -51,13 +51,18 @@ func TestCheckConstraint(t *testing.T) {
 		t.Errorf("an operator that is none: %v", err)
 	}
 	if CheckConstraint(digest, false) == nil {
-		t.Error("a digest is accepted where it means nothing")
+		t.Error("a digest is accepted for a Crossplane version")
+	}
+	for _, text := range []string{"sha512:" + strings.Repeat("0123456789abcdef", 8), "v1.0.0@sha512:" + strings.Repeat("0", 128)} {
+		if err := CheckConstraint(text, true); err == nil || !strings.Contains(err.Error(), "sha512 digests are not supported, only sha256") {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }
 
-// FuzzConstraint proves that nothing is refused that the library of the field
+// FuzzCheckConstraint proves that nothing is refused that the library of the field
 // accepts, but for the empty constraint, and nothing accepted that it refuses.
-func FuzzConstraint(f *testing.F) {
+func FuzzCheckConstraint(f *testing.F) {
 	for _, seed := range []string{">=v1 <v2 ||", "latest", "1.2 - 3", "*", ">=v0.6.5,<v0.7.0", "sha256:00", "é |"} {
 		f.Add(seed)
 	}
