@@ -30,6 +30,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/up/datadir"
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/firstgen"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
@@ -54,7 +55,7 @@ func All() []errcode.Code {
 		credentials.Codes(), crossplane.Codes(), deployment.Codes(), fetch.Codes(), imageconfig.Codes(),
 		indexlayer.Codes(), leader.Codes(), lockfile.Codes(), manifests.Codes(), oci.Codes(), planner.Codes(),
 		processruntime.Codes(), rbac.Codes(), resolver.Codes(), revision.Codes(), runtime.Codes(), sandbox.Codes(), logs.Codes(),
-		solver.Codes(), up.Codes(), datadir.Codes(), webhooks.Codes(), xpkg.Codes(), check.Codes(), index.Codes(),
+		solver.Codes(), firstgen.Codes(), up.Codes(), datadir.Codes(), webhooks.Codes(), xpkg.Codes(), check.Codes(), index.Codes(),
 	)
 	slices.SortFunc(all, func(a, b errcode.Code) int { return strings.Compare(a.Name, b.Name) })
 	return all

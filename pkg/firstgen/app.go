@@ -1,0 +1,108 @@
+package firstgen
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// defaultFormatVersion is the version of a package whose app.yaml states none.
+const defaultFormatVersion = "0.1.0"
+
+var formatVersion = regexp.MustCompile(`^(0\.1(\.0)?|1\.[0-9]+(\.[0-9]+)?)$`)
+
+// appDocument is app.yaml as it is written. The fields description and links were written by early tools.
+type appDocument struct {
+	APIVersion      string   `json:"apiVersion"`
+	Version         string   `json:"version"`
+	Title           string   `json:"title"`
+	OverviewShort   string   `json:"overviewShort"`
+	Overview        string   `json:"overview"`
+	Description     string   `json:"description"`
+	Readme          string   `json:"readme"`
+	Maintainers     []Person `json:"maintainers"`
+	Owners          []Person `json:"owners"`
+	Company         string   `json:"company"`
+	Category        string   `json:"category"`
+	Keywords        []string `json:"keywords"`
+	Website         string   `json:"website"`
+	Source          string   `json:"source"`
+	Links           []Link   `json:"links"`
+	License         string   `json:"license"`
+	PackageType     Type     `json:"packageType"`
+	PermissionScope Scope    `json:"permissionScope"`
+	DependsOn       []struct {
+		CRD string `json:"crd"`
+	} `json:"dependsOn"`
+}
+
+// readApp reads app.yaml.
+func (r *reader) readApp(f file) App {
+	var d appDocument
+	if !r.decode(f, ErrInvalidApp, &d) {
+		return App{}
+	}
+	invalid := func(field, value, want string) {
+		r.report(xpkg.Error, ErrInvalidApp, f.path, lineOf(f.data, field), "%s is %.100q, want %s", field, value, want)
+	}
+	app := App{
+		FormatVersion: d.APIVersion, Version: d.Version, Title: d.Title, OverviewShort: strings.TrimSpace(d.OverviewShort),
+		Overview: d.Overview, Readme: d.Readme, Category: d.Category, Company: d.Company, Website: d.Website,
+		Source: d.Source, License: d.License, Keywords: d.Keywords, Maintainers: d.Maintainers, Owners: d.Owners,
+		Links: d.Links, Type: d.PackageType, Scope: d.PermissionScope,
+	}
+	if app.FormatVersion == "" {
+		app.FormatVersion = defaultFormatVersion
+	}
+	if !formatVersion.MatchString(app.FormatVersion) {
+		invalid("apiVersion", app.FormatVersion, "0.1.0 or 1.x")
+	}
+	if app.Overview == "" {
+		app.Overview = d.Description
+	}
+	if app.Scope == "" {
+		app.Scope = ScopeNamespaced
+	}
+	if app.Scope != ScopeCluster && app.Scope != ScopeNamespaced {
+		invalid("permissionScope", string(app.Scope), "Cluster or Namespaced")
+	}
+	if types := []Type{"", TypeProvider, TypeStack, TypeApplication, TypeAddon}; !slices.Contains(types, app.Type) {
+		invalid("packageType", string(app.Type), "Provider, Stack, Application or Addon")
+	}
+	switch {
+	case r.opts.Tag == "":
+	case app.Version == "":
+		app.Version = r.opts.Tag
+	case app.Version != r.opts.Tag:
+		r.report(xpkg.Error, ErrVersionMismatch, f.path, lineOf(f.data, "version"),
+			"version is %.100q, and the image has the tag %.100q", app.Version, r.opts.Tag)
+	}
+	for _, dep := range d.DependsOn {
+		ref, ok := ParseCRDReference(dep.CRD)
+		if !ok {
+			invalid("dependsOn", dep.CRD, "PLURAL.GROUP/VERSION, where PLURAL can be *")
+			continue
+		}
+		app.DependsOn = append(app.DependsOn, ref)
+	}
+	return app
+}
+
+// lineOf returns the line, from 1, of a top-level field of a YAML file, and 0 if the field is not found.
+func lineOf(data []byte, field string) int {
+	line := 0
+	for text := range strings.Lines(string(data)) {
+		line++
+		if rest, ok := strings.CutPrefix(text, field); ok && strings.HasPrefix(rest, ":") {
+			return line
+		}
+	}
+	return 0
+}
+
+func isDNSLabel(s string) bool     { return len(validation.IsDNS1123Label(s)) == 0 }
+func isDNSSubdomain(s string) bool { return len(validation.IsDNS1123Subdomain(s)) == 0 }

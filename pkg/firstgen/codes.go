@@ -1,0 +1,73 @@
+package firstgen
+
+import "github.com/xpkg-dev/xpkg/pkg/errcode"
+
+// The codes of findings.
+var (
+	ErrNoApp = errcode.Code{
+		Name: "NoApp", Class: errcode.Invalid,
+		Cause: "The folder .registry contains no app.yaml.",
+		Fix:   "Add .registry/app.yaml with at least a title.",
+	}
+	ErrInvalidApp = errcode.Code{
+		Name: "InvalidApp", Class: errcode.Invalid,
+		Cause: "A field of app.yaml has a value that the format does not allow.",
+		Fix:   "Correct the named field of app.yaml.",
+	}
+	ErrVersionMismatch = errcode.Code{
+		Name: "VersionMismatch", Class: errcode.Invalid,
+		Cause: "The version in app.yaml differs from the tag of the image.",
+		Fix:   "Push the package with the tag that app.yaml states, or remove version from app.yaml.",
+	}
+	ErrInvalidInstall = errcode.Code{
+		Name: "InvalidInstall", Class: errcode.Invalid,
+		Cause: "The file install.yaml does not contain exactly one Deployment.",
+		Fix:   "Keep one Deployment in install.yaml.",
+	}
+	ErrInvalidBehavior = errcode.Code{
+		Name: "InvalidBehavior", Class: errcode.Invalid,
+		Cause: "The file behavior.yaml does not describe a templating controller.",
+		Fix:   "State crd.kind, crd.apiVersion and engine.type in behavior.yaml.",
+	}
+	ErrInvalidMetadata = errcode.Code{
+		Name: "InvalidMetadata", Class: errcode.Invalid,
+		Cause: "A group.yaml, resource.yaml or UI schema cannot be read.",
+		Fix:   "Correct the named file.",
+	}
+	ErrUnusedMetadata = errcode.Code{
+		Name: "UnusedMetadata", Class: errcode.Invalid,
+		Cause: "A metadata file applies to no CRD of the package.",
+		Fix:   "Move the file beside its CRD, correct its id, or remove it.",
+	}
+	ErrInvalidIcon = errcode.Code{
+		Name: "InvalidIcon", Class: errcode.Invalid,
+		Cause: "An icon is empty, too large, or not an image of the format that its extension names.",
+		Fix:   "Replace the icon by a small SVG, PNG, JPEG or GIF file.",
+	}
+	ErrNoResources = errcode.Code{
+		Name: "NoResources", Class: errcode.Invalid,
+		Cause: "The package contains neither a CRD nor a controller.",
+		Fix:   "Add CRDs in files named *crd.yaml below .registry/resources.",
+	}
+	ErrNoRegistryFolder = errcode.Code{
+		Name: "NoRegistryFolder", Class: errcode.NotFound,
+		Cause: "The image or folder contains no .registry folder.",
+		Fix:   "Name the folder that contains .registry, or an image of a first-generation package.",
+	}
+)
+
+// Codes returns the error codes that this package defines, in alphabetical order.
+func Codes() []errcode.Code {
+	return []errcode.Code{
+		ErrInvalidApp,
+		ErrInvalidBehavior,
+		ErrInvalidIcon,
+		ErrInvalidInstall,
+		ErrInvalidMetadata,
+		ErrNoApp,
+		ErrNoRegistryFolder,
+		ErrNoResources,
+		ErrUnusedMetadata,
+		ErrVersionMismatch,
+	}
+}

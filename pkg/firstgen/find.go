@@ -1,0 +1,64 @@
+package firstgen
+
+import (
+	"io/fs"
+)
+
+// Folder is the name of the folder that contains a package.
+const Folder = ".registry"
+
+// A Location is the place of a package in a file system.
+type Location struct {
+	// Root is the path of the folder that contains app.yaml.
+	Root string
+	// CRDs is the path of a folder with CRDs outside of Root; empty unless the package is in source form.
+	CRDs string
+}
+
+// The places of a package, in the order in which they are searched. The last three are source forms: a build copied the
+// CRDs of config/crd into the folder before it built the image.
+var locations = []Location{
+	{Root: Folder},
+	{Root: "stack-package/" + Folder},
+	{Root: "extension-package/" + Folder},
+	{Root: "config/package/manifests", CRDs: "config/crd"},
+	{Root: "config/stack/manifests", CRDs: "config/crd"},
+	{Root: "config/stack", CRDs: "config/crd"},
+}
+
+// Find locates a package in the root file system of an image or in a repository. It reports an error with the code
+// [ErrNoRegistryFolder] if there is none.
+func Find(fsys fs.FS) (Location, error) {
+	root := -1
+	for i, l := range locations {
+		switch {
+		case !hasContent(fsys, l.Root+"/"+appFile):
+			if root < 0 && isDir(fsys, l.Root) {
+				root = i
+			}
+			continue
+		case l.CRDs != "" && isDir(fsys, l.CRDs+"/bases"):
+			// kustomize builds from this folder; the others contain patches.
+			l.CRDs += "/bases"
+		case l.CRDs != "" && !isDir(fsys, l.CRDs):
+			l.CRDs = ""
+		}
+		return l, nil
+	}
+	if root >= 0 {
+		// Read reports that app.yaml is missing or empty.
+		return Location{Root: locations[root].Root}, nil
+	}
+	return Location{}, ErrNoRegistryFolder.New(nil, "find the package of the first generation")
+}
+
+func isDir(fsys fs.FS, name string) bool {
+	info, err := fs.Stat(fsys, name)
+	return err == nil && info.IsDir()
+}
+
+// hasContent reports whether name is a regular file that is not empty.
+func hasContent(fsys fs.FS, name string) bool {
+	info, err := fs.Stat(fsys, name)
+	return err == nil && info.Mode().IsRegular() && info.Size() > 0
+}

@@ -1,0 +1,132 @@
+package firstgen
+
+import (
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// Install is the content of install.yaml.
+type Install struct {
+	deployment *appsv1.Deployment
+}
+
+// InstallOptions are the settings of an install object that change the Deployment of a package.
+type InstallOptions struct {
+	// Image is the reference of the package. Containers without an image run it.
+	Image string
+	// Source is the registry of the install object. It is added to images that name no registry. It may be empty.
+	Source string
+	// PullPolicy replaces the pull policy of every container unless it is empty.
+	PullPolicy corev1.PullPolicy
+	// PullSecrets are added to the pull secrets of the Deployment.
+	PullSecrets []corev1.LocalObjectReference
+}
+
+// Deployment returns the Deployment of the controller with the settings of an install object. The result shares no
+// memory with i.
+func (i *Install) Deployment(opts InstallOptions) *appsv1.Deployment {
+	d := i.deployment.DeepCopy()
+	spec := &d.Spec.Template.Spec
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for n := range containers {
+			c := &containers[n]
+			if c.Image == "" {
+				c.Image = opts.Image
+			} else {
+				c.Image = WithRegistry(c.Image, opts.Source)
+			}
+			if opts.PullPolicy != "" {
+				c.ImagePullPolicy = opts.PullPolicy
+			}
+		}
+	}
+	for _, s := range opts.PullSecrets {
+		if !slices.Contains(spec.ImagePullSecrets, s) {
+			spec.ImagePullSecrets = append(spec.ImagePullSecrets, s)
+		}
+	}
+	return d
+}
+
+// WithRegistry returns the reference of an image with the registry added if the reference names none.
+func WithRegistry(image, registry string) string {
+	first, _, isPath := strings.Cut(image, "/")
+	if registry == "" || isPath && (strings.ContainsAny(first, ".:") || first == "localhost") {
+		return image
+	}
+	return strings.TrimSuffix(registry, "/") + "/" + image
+}
+
+// readInstall reads install.yaml; it returns nil after it has reported that the file is not one Deployment.
+func (r *reader) readInstall(f file) *Install {
+	docs := r.documents(f)
+	if len(docs) != 1 {
+		r.report(xpkg.Error, ErrInvalidInstall, f.path, 0, "the file contains %d YAML documents, want 1 Deployment", len(docs))
+		return nil
+	}
+	d := &appsv1.Deployment{}
+	if !r.decodeDocument(docs[0], ErrInvalidInstall, d) {
+		return nil
+	}
+	group, _, _ := strings.Cut(d.APIVersion, "/")
+	switch {
+	case d.Kind != "Deployment" || group != "apps" && group != "extensions":
+		r.report(xpkg.Error, ErrInvalidInstall, f.path, docs[0].Line, "the file contains %.100q of %.100q, want a Deployment of apps/v1", d.Kind, d.APIVersion)
+		return nil
+	case d.Name == "" || !isDNSSubdomain(d.Name):
+		r.report(xpkg.Error, ErrInvalidInstall, f.path, docs[0].Line, "the Deployment has the invalid name %.100q", d.Name)
+		return nil
+	case len(d.Spec.Template.Spec.Containers) == 0:
+		r.report(xpkg.Error, ErrInvalidInstall, f.path, docs[0].Line, "the Deployment has no containers")
+		return nil
+	}
+	d.APIVersion = appsv1.SchemeGroupVersion.String()
+	return &Install{d}
+}
+
+// Behavior is the content of behavior.yaml: a controller that renders templates for each object of a kind.
+type Behavior struct {
+	// Source is the location of the templates.
+	Source struct {
+		// Image contains the templates; the image of the package if it is empty.
+		Image string `json:"image,omitempty"`
+		// Path is the folder of the templates in the image.
+		Path string `json:"path,omitempty"`
+	} `json:"source"`
+	// CRD is the kind whose objects are rendered.
+	CRD struct {
+		Kind       string `json:"kind"`
+		APIVersion string `json:"apiVersion"`
+	} `json:"crd"`
+	// Engine renders the templates.
+	Engine struct {
+		// Type is the name of the engine, such as helm3 or kustomize.
+		Type string `json:"type"`
+		// ControllerImage runs the engine; the default of the package manager if it is empty.
+		ControllerImage string `json:"controllerImage,omitempty"`
+		// Kustomize configures the engine kustomize.
+		Kustomize map[string]any `json:"kustomize,omitempty"`
+	} `json:"engine"`
+}
+
+// readBehavior reads behavior.yaml; it returns nil after it has reported why the file is invalid.
+func (r *reader) readBehavior(f file) *Behavior {
+	b := &Behavior{}
+	if !r.decode(f, ErrInvalidBehavior, b) {
+		return nil
+	}
+	for _, field := range []struct{ name, value string }{
+		{"crd.kind", b.CRD.Kind}, {"crd.apiVersion", b.CRD.APIVersion}, {"engine.type", b.Engine.Type},
+	} {
+		if field.value == "" {
+			r.report(xpkg.Error, ErrInvalidBehavior, f.path, 0, "%s is missing", field.name)
+			return nil
+		}
+	}
+	return b
+}

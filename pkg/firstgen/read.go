@@ -1,0 +1,284 @@
+package firstgen
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	kjson "sigs.k8s.io/json"
+
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// Options configures Read.
+type Options struct {
+	// Tag is the tag of the image. It becomes the version of the package; a different version in app.yaml is an
+	// error. It is empty for a folder.
+	Tag string
+	// CRDs contains CRDs outside of the folder, for a package in source form; nil if there are none.
+	CRDs fs.FS
+	// Limits bounds the input, over all files together.
+	Limits xpkg.Limits
+}
+
+// The file names of the format.
+const (
+	appFile      = "app.yaml"
+	installFile  = "install.yaml"
+	behaviorFile = "behavior.yaml"
+	groupFile    = "group.yaml"
+	resourceDir  = "resources"
+
+	crdSuffix      = "crd.yaml"
+	resourceSuffix = "resource.yaml"
+	uiSchemaSuffix = "ui-schema.yaml"
+)
+
+// Read reads and checks the package in fsys, whose root is the folder that contains app.yaml. Symbolic links and
+// special files are ignored. The result does not depend on the order in which fsys lists files.
+//
+// The error is a refusal with all findings (see [xpkg.Findings]), or the error of a file that cannot be read.
+func Read(fsys fs.FS, opts Options) (*Package, error) {
+	r := &reader{opts: opts, limits: withDefaults(opts.Limits)}
+	files, err := r.readFiles(fsys, ".")
+	if err != nil {
+		return nil, err
+	}
+	var extra []file
+	if opts.CRDs != nil {
+		if extra, err = r.readFiles(opts.CRDs, "."); err != nil {
+			return nil, err
+		}
+	}
+	pkg := r.assemble(files, extra)
+	slices.SortStableFunc(r.findings, func(a, b xpkg.Finding) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
+	})
+	for _, f := range r.findings {
+		if f.Severity == xpkg.Error {
+			return nil, f.Code.New(&xpkg.Refusal{Findings: r.findings}, "read the package of the first generation")
+		}
+	}
+	pkg.Findings = r.findings
+	return pkg, nil
+}
+
+// withDefaults returns the limits with the default in every field that is zero.
+func withDefaults(l xpkg.Limits) xpkg.Limits {
+	for _, f := range l.Fields() {
+		if *f.Value <= 0 {
+			*f.Value = f.Default
+		}
+	}
+	return l
+}
+
+// A file is a file of the package with a known role.
+type file struct {
+	path string
+	data []byte
+}
+
+func (f file) dir() string  { return path.Dir(f.path) }
+func (f file) base() string { return path.Base(f.path) }
+
+type reader struct {
+	opts     Options
+	limits   xpkg.Limits
+	bytes    int
+	findings []xpkg.Finding
+}
+
+// report adds a finding about a line of a file; the line is 0 if the finding concerns the whole file.
+func (r *reader) report(severity xpkg.Severity, code errcode.Code, file string, line int, format string, args ...any) {
+	r.findings = append(r.findings, xpkg.Finding{
+		Code: code, Severity: severity, Message: fmt.Sprintf(format, args...), File: file, Line: line, Fix: code.Fix,
+	})
+}
+
+// readFiles returns the regular files of fsys below root, ordered by path.
+func (r *reader) readFiles(fsys fs.FS, root string) ([]file, error) {
+	var out []file
+	err := fs.WalkDir(fsys, root, func(p string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && strings.Count(p, "/") > r.limits.Depth:
+			return xpkg.ErrYAMLLimit.New(nil, "folder %q is nested more than %d levels deep", p, r.limits.Depth)
+		case d.IsDir() || !d.Type().IsRegular() || !isRelevant(path.Base(p)):
+			return nil
+		case len(out) >= r.limits.Documents:
+			return xpkg.ErrStreamTooLarge.New(nil, "the package contains more than %d files (--limit-documents)", r.limits.Documents)
+		}
+		data, err := r.readFile(fsys, p)
+		if err != nil {
+			return err
+		}
+		out = append(out, file{p, data})
+		return nil
+	})
+	if err != nil {
+		var e *errcode.Error
+		if errors.As(err, &e) {
+			return nil, err
+		}
+		return nil, xpkg.ErrUnreadableFile.New(err, "read the package of the first generation")
+	}
+	return out, nil
+}
+
+func (r *reader) readFile(fsys fs.FS, name string) ([]byte, error) {
+	f, err := fsys.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // The file is only read.
+	left := r.limits.StreamBytes - r.bytes
+	data, err := io.ReadAll(io.LimitReader(f, int64(left)+1))
+	if err != nil {
+		return nil, err
+	}
+	if r.bytes += len(data); len(data) > left {
+		return nil, xpkg.ErrStreamTooLarge.New(nil, "the package contains more than %d bytes (--limit-stream-bytes)", r.limits.StreamBytes)
+	}
+	return data, nil
+}
+
+// isRelevant reports whether a file with the given name can belong to a package.
+func isRelevant(base string) bool {
+	switch ext := path.Ext(base); ext {
+	case ".yaml", ".yml":
+		return true
+	default:
+		return mediaTypes[ext] != "" && isIcon(base)
+	}
+}
+
+// assemble returns the package of the files.
+func (r *reader) assemble(files, extra []file) *Package {
+	pkg := &Package{}
+	meta := &metadata{}
+	var crds []file
+	for _, f := range files {
+		base, inResources := f.base(), f.path == resourceDir || strings.HasPrefix(f.path, resourceDir+"/")
+		switch {
+		case f.path == appFile:
+			pkg.App = r.readApp(f)
+		case f.path == installFile:
+			pkg.Install = r.readInstall(f)
+		case f.path == behaviorFile:
+			pkg.Behavior = r.readBehavior(f)
+		case f.path == uiSchemaSuffix:
+			pkg.UISchema = r.readUISchema(f)
+		case isIcon(base):
+			if icon := r.readIcon(f); icon == nil {
+			} else if f.dir() == "." {
+				pkg.Icons = append(pkg.Icons, *icon)
+			} else {
+				meta.icons = append(meta.icons, attached[Icon]{f.path, "", *icon})
+			}
+		case inResources && base == groupFile:
+			if g, ok := decodeMeta[GroupMeta](r, f); ok {
+				meta.groups = append(meta.groups, attached[GroupMeta]{f.path, "", g})
+			}
+		case inResources && hasSuffix(base, resourceSuffix):
+			if m, ok := decodeMeta[ResourceMeta](r, f); ok {
+				m.TitlePlural, m.FormerTitlePlural = cmp.Or(m.TitlePlural, m.FormerTitlePlural), ""
+				meta.resources = append(meta.resources, attached[ResourceMeta]{f.path, m.ID, m})
+			}
+		case inResources && hasSuffix(base, uiSchemaSuffix):
+			meta.uiSchemas = append(meta.uiSchemas, attached[string]{f.path, "", r.readUISchema(f)})
+		case inResources && hasSuffix(base, crdSuffix):
+			crds = append(crds, f)
+		}
+	}
+	if !slices.ContainsFunc(files, func(f file) bool { return f.path == appFile }) {
+		r.report(xpkg.Error, ErrNoApp, appFile, 0, "the file is missing")
+	}
+	slices.SortStableFunc(pkg.Icons, func(a, b Icon) int { return cmp.Compare(a.preference(), b.preference()) })
+	pkg.Resources = r.readResources(crds, extra, meta, pkg.App.Title)
+	if len(pkg.Resources) == 0 && pkg.Install == nil && pkg.Behavior == nil {
+		r.report(xpkg.Error, ErrNoResources, resourceDir, 0, "the package contains neither a CRD nor a controller")
+	}
+	return pkg
+}
+
+// hasSuffix reports whether a file name is suffix, or ends with a separator and suffix.
+func hasSuffix(base, suffix string) bool {
+	prefix, ok := strings.CutSuffix(base, suffix)
+	return ok && (prefix == "" || strings.ContainsAny(prefix[len(prefix)-1:], ".-_"))
+}
+
+// documents returns the YAML documents of a file with content. A file that cannot be split is reported.
+func (r *reader) documents(f file) []xpkg.Document {
+	docs, err := xpkg.Split(f.data, f.path, r.limits)
+	if err != nil {
+		r.reportError(ErrInvalidMetadata, f.path, 0, err)
+		return nil
+	}
+	return docs
+}
+
+// decode decodes the only document of a file into out, and reports whether it could. Unknown fields are reported as
+// warnings, everything else as errors with the given code.
+func (r *reader) decode(f file, code errcode.Code, out any) bool {
+	docs := r.documents(f)
+	if len(docs) != 1 {
+		r.report(xpkg.Error, code, f.path, 0, "the file contains %d YAML documents, want 1", len(docs))
+		return false
+	}
+	return r.decodeDocument(docs[0], code, out)
+}
+
+func (r *reader) decodeDocument(d xpkg.Document, code errcode.Code, out any) bool {
+	text, err := d.JSON()
+	if err != nil {
+		r.reportError(code, d.File, d.Line, err)
+		return false
+	}
+	unknown, err := kjson.UnmarshalStrict(text, out)
+	if err != nil {
+		r.report(xpkg.Error, code, d.File, d.Line, "cannot decode: %v", err)
+		return false
+	}
+	for _, err := range unknown {
+		r.report(xpkg.Warning, xpkg.ErrUnknownMetaField, d.File, d.Line, "%v", err)
+	}
+	return true
+}
+
+// reportError reports the findings of an error of package xpkg, or the error itself with the given code.
+func (r *reader) reportError(code errcode.Code, file string, line int, err error) {
+	if findings := xpkg.Findings(err); len(findings) > 0 {
+		r.findings = append(r.findings, findings...)
+		return
+	}
+	var e *errcode.Error
+	if errors.As(err, &e) {
+		code = e.Code
+	}
+	r.report(xpkg.Error, code, file, line, "%v", err)
+}
+
+func decodeMeta[T any](r *reader, f file) (T, bool) {
+	var out T
+	ok := r.decode(f, ErrInvalidMetadata, &out)
+	return out, ok
+}
+
+// readUISchema returns the text of a UI schema, which may contain several documents. Its fields are not part of this
+// format, so only the YAML syntax is checked.
+func (r *reader) readUISchema(f file) string {
+	for _, d := range r.documents(f) {
+		if _, err := d.JSON(); err != nil {
+			r.reportError(ErrInvalidMetadata, f.path, d.Line, err)
+		}
+	}
+	return string(f.data)
+}

@@ -1,0 +1,261 @@
+package firstgen
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"path"
+	"reflect"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/version"
+
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg/check"
+	xpkgcrd "github.com/xpkg-dev/xpkg/pkg/xpkg/crd"
+)
+
+// attached is metadata that applies to CRDs by the position of its file.
+type attached[T any] struct {
+	path string
+	// id is the kind that the file states; empty if the file states none.
+	id    string
+	value T
+}
+
+// kind returns the name of the kind to which the file applies, in lower case; empty for every kind.
+func (a attached[T]) kind() string {
+	if a.id != "" {
+		return strings.ToLower(a.id)
+	}
+	base := path.Base(a.path)
+	if base == groupFile || slices.Contains([]string{resourceSuffix, uiSchemaSuffix}, base) || strings.HasPrefix(base, "icon.") {
+		return ""
+	}
+	if i := strings.IndexAny(base, ".-_"); i >= 0 {
+		base = base[:i]
+	}
+	return strings.ToLower(base)
+}
+
+// metadata is the metadata of the resources folder.
+type metadata struct {
+	groups    []attached[GroupMeta]
+	resources []attached[ResourceMeta]
+	icons     []attached[Icon]
+	uiSchemas []attached[string]
+	used      map[string]bool
+}
+
+// nearest returns the metadata that applies to a CRD: from the deepest folder that contains the CRD, where a file for
+// its kind precedes a file for every kind. It returns nil if none applies.
+func nearest[T any](m *metadata, all []attached[T], r *Resource) *T {
+	names := r.CRD.Spec.Names
+	var found *attached[T]
+	rank := func(a *attached[T]) int {
+		n := 2 * strings.Count(path.Dir(a.path), "/")
+		if a.kind() != "" {
+			n++
+		}
+		return n
+	}
+	for i := range all {
+		a := &all[i]
+		kind := a.kind()
+		applies := isBelow(path.Dir(r.File), path.Dir(a.path)) &&
+			(kind == "" || slices.Contains([]string{strings.ToLower(names.Kind), names.Plural, names.Singular}, kind))
+		if applies && (found == nil || rank(a) > rank(found)) {
+			found = a
+		}
+	}
+	if found == nil {
+		return nil
+	}
+	if m.used == nil {
+		m.used = map[string]bool{}
+	}
+	m.used[found.path] = true
+	return &found.value
+}
+
+// isBelow reports whether dir is the folder parent or below it.
+func isBelow(dir, parent string) bool { return dir == parent || strings.HasPrefix(dir, parent+"/") }
+
+// readResources returns the resources of the CRD files of the package, and of extra files from outside of the folder.
+func (r *reader) readResources(files, extra []file, m *metadata, title string) []Resource {
+	var all []Resource
+	for _, f := range files {
+		all = append(all, r.readCRDs(f, false)...)
+	}
+	for _, f := range extra {
+		for _, res := range r.readCRDs(f, true) {
+			res.File = m.folderOf(res.CRD.Spec.Group) + "/" + f.base()
+			all = append(all, res)
+		}
+	}
+	all = r.mergeVersions(all)
+	slices.SortFunc(m.icons, func(a, b attached[Icon]) int {
+		return cmp.Or(cmp.Compare(a.value.preference(), b.value.preference()), cmp.Compare(a.path, b.path))
+	})
+	for i := range all {
+		res := &all[i]
+		if g := nearest(m, m.groups, res); g != nil {
+			res.Group = *g
+		}
+		if meta := nearest(m, m.resources, res); meta != nil {
+			res.Meta = *meta
+		}
+		res.Icon = nearest(m, m.icons, res)
+		if ui := nearest(m, m.uiSchemas, res); ui != nil {
+			res.UISchema = *ui
+		}
+		annotate(res, title)
+		r.checkAnnotations(res)
+	}
+	r.reportUnused(m)
+	return all
+}
+
+// folderOf returns the folder that contains the metadata of an API group: a folder with the name of the group, or the
+// resources folder.
+func (m *metadata) folderOf(group string) string {
+	for _, a := range m.resources {
+		if dir := path.Dir(a.path); path.Base(dir) == group {
+			return dir
+		}
+	}
+	return resourceDir
+}
+
+// readCRDs returns the CRDs of a file. Other objects in the file are errors, unless optional is set, and then ignored.
+func (r *reader) readCRDs(f file, optional bool) []Resource {
+	var out []Resource
+	for _, d := range r.documents(f) {
+		text, err := d.JSON()
+		if err != nil {
+			r.reportError(xpkg.ErrInvalidYAML, f.path, d.Line, err)
+			continue
+		}
+		var header struct {
+			APIVersion, Kind string
+			Metadata         struct{ Name string }
+		}
+		if err := json.Unmarshal(text, &header); err != nil || header.Kind != "CustomResourceDefinition" {
+			if !optional {
+				r.report(xpkg.Error, xpkg.ErrWrongKind, f.path, d.Line, "the document is not a CustomResourceDefinition")
+			}
+			continue
+		}
+		crd, err := decodeCRD(header.APIVersion, text)
+		switch {
+		case err != nil:
+			r.report(xpkg.Error, check.ErrInvalidCRD, f.path, d.Line, "%v", err)
+		case crd.Name != crd.Spec.Names.Plural+"."+crd.Spec.Group:
+			r.report(xpkg.Error, check.ErrCRDName, f.path, d.Line, "the CRD is named %.260q, want %.260q", crd.Name, crd.Spec.Names.Plural+"."+crd.Spec.Group)
+		default:
+			out = append(out, Resource{CRD: crd, File: f.path})
+		}
+	}
+	return out
+}
+
+// decodeCRD decodes the JSON of a CRD and converts v1beta1 to v1.
+func decodeCRD(apiVersion string, text []byte) (*apiextensionsv1.CustomResourceDefinition, error) {
+	if apiVersion != apiextensionsv1.SchemeGroupVersion.String() {
+		var err error
+		if text, err = xpkgcrd.FromV1Beta1(text); err != nil {
+			return nil, err
+		}
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := json.Unmarshal(text, crd); err != nil {
+		return nil, err
+	}
+	crd.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
+	return crd, nil
+}
+
+// mergeVersions merges CRDs with the same name, of which the format keeps one file for each version. The highest
+// version is stored. The result is ordered by group and kind.
+func (r *reader) mergeVersions(all []Resource) []Resource {
+	slices.SortStableFunc(all, func(a, b Resource) int { return cmp.Or(compareNames(a, b), compareVersions(a, b)) })
+	var out []Resource
+	for _, res := range all {
+		if len(out) == 0 || compareNames(out[len(out)-1], res) != 0 {
+			out = append(out, res)
+			continue
+		}
+		r.merge(&out[len(out)-1], res)
+	}
+	return out
+}
+
+func compareNames(a, b Resource) int {
+	return cmp.Or(cmp.Compare(a.CRD.Spec.Group, b.CRD.Spec.Group), cmp.Compare(a.CRD.Spec.Names.Kind, b.CRD.Spec.Names.Kind), cmp.Compare(a.CRD.Name, b.CRD.Name))
+}
+
+// compareVersions orders the CRD with the higher version first.
+func compareVersions(a, b Resource) int {
+	return version.CompareKubeAwareVersionStrings(highest(b), highest(a))
+}
+
+func highest(r Resource) string {
+	names := make([]string, 0, len(r.CRD.Spec.Versions))
+	for _, v := range r.CRD.Spec.Versions {
+		names = append(names, v.Name)
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return slices.MaxFunc(names, version.CompareKubeAwareVersionStrings)
+}
+
+// merge adds the versions of a CRD to another file's CRD of the same name, which has the higher version.
+func (r *reader) merge(into *Resource, from Resource) {
+	if into.CRD.Spec.Scope != from.CRD.Spec.Scope || !reflect.DeepEqual(into.CRD.Spec.Names, from.CRD.Spec.Names) {
+		r.report(xpkg.Error, check.ErrInvalidCRD, from.File, 0, "CRD %s has other names or another scope in %s", from.CRD.Name, into.File)
+		return
+	}
+	for _, v := range from.CRD.Spec.Versions {
+		i := slices.IndexFunc(into.CRD.Spec.Versions, func(w apiextensionsv1.CustomResourceDefinitionVersion) bool { return w.Name == v.Name })
+		switch {
+		case i < 0:
+			v.Storage = false
+			into.CRD.Spec.Versions = append(into.CRD.Spec.Versions, v)
+		case !reflect.DeepEqual(into.CRD.Spec.Versions[i].Schema, v.Schema):
+			r.report(xpkg.Error, xpkg.ErrDuplicateObject, from.File, 0, "version %s of CRD %s has another schema in %s", v.Name, from.CRD.Name, into.File)
+		}
+	}
+	for k, v := range from.CRD.Annotations {
+		if _, exists := into.CRD.Annotations[k]; !exists {
+			if into.CRD.Annotations == nil {
+				into.CRD.Annotations = map[string]string{}
+			}
+			into.CRD.Annotations[k] = v
+		}
+	}
+}
+
+// reportUnused reports metadata that applies to no CRD.
+func (r *reader) reportUnused(m *metadata) {
+	unused := map[string]bool{}
+	note := func(path string) {
+		if !m.used[path] {
+			unused[path] = true
+		}
+	}
+	for _, a := range m.groups {
+		note(a.path)
+	}
+	for _, a := range m.resources {
+		note(a.path)
+	}
+	for _, a := range m.uiSchemas {
+		note(a.path)
+	}
+	for _, p := range slices.Sorted(maps.Keys(unused)) {
+		r.report(xpkg.Warning, ErrUnusedMetadata, p, 0, "the file applies to no CRD")
+	}
+}
