@@ -15,10 +15,9 @@ import (
 // The versions of Crossplane that our definitions are compared with.
 var upstreamVersions = []string{"HEAD", "v2.3.4", "v1.20.11", "v1.14.0"}
 
-// TestCompatibility proves that everything that upstream's definitions say, ours
-// say too, and the other way round for the newest version: each difference has
-// its entry, with a reason, in the table of differences, and each entry there
-// still differs.
+// TestCompatibility proves that our CRDs contain every statement of upstream's CRDs, and the
+// reverse for the newest version. Each difference has an entry with a reason in the table of
+// differences, and each entry there still differs.
 func TestCompatibility(t *testing.T) {
 	corpus.Dir(t) // Without it the whole test is skipped, and not each version.
 	mine := ours(t, Packages)
@@ -51,7 +50,7 @@ func compare(t *testing.T, used []bool, version string, theirs, mine *apiextensi
 		there, here := a[at], b[at]
 		how := change(a, b, at)
 		if there == here || how == "added" && version != newest {
-			continue // What upstream added since is no difference.
+			continue // Later additions of upstream are no difference.
 		}
 		if !deliberate(used, version, theirs.Name, how, at) {
 			t.Errorf("%s: %s %q\n  upstream: %s\n      ours: %s", theirs.Name, how, at, there, here)
@@ -59,7 +58,7 @@ func compare(t *testing.T, used []bool, version string, theirs, mine *apiextensi
 	}
 }
 
-// change is what we did to a place of upstream's.
+// change returns the change of ours at a place of upstream's CRD.
 func change(theirs, mine facts, at string) string {
 	if _, ok := theirs[at]; !ok {
 		return "added"
@@ -70,7 +69,7 @@ func change(theirs, mine facts, at string) string {
 	return "changed"
 }
 
-// places lists everything that either side says something about.
+// places returns all places about which either side contains a statement.
 func places(a, b facts) []string {
 	var out []string
 	for at := range a {

@@ -58,7 +58,7 @@ func TestTheCRDsOfTheManagerAndOfCrossplaneAreReserved(t *testing.T) {
 	}
 }
 
-// compareOutside compares what is visible without looking into the schema.
+// compareOutside compares the CRDs without their schemas.
 func compareOutside(t *testing.T, theirs, mine *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
 	if diff := cmp.Diff(theirs.Spec.Names, mine.Spec.Names); diff != "" {
@@ -82,8 +82,8 @@ func compareOutside(t *testing.T, theirs, mine *apiextensionsv1.CustomResourceDe
 	}
 }
 
-// TestCompositionIsPermissive shows that the definitions are marked, and that
-// they keep whatever is in an object.
+// TestCompositionIsPermissive proves that the CRDs are marked as permissive, and preserve all
+// fields of an object.
 func TestCompositionIsPermissive(t *testing.T) {
 	for name, crd := range ours(t, Composition) {
 		if crd.Labels[LabelPermissive] != "true" {

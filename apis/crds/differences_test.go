@@ -1,14 +1,13 @@
 package crds
 
-// A difference is a place where our definitions say something else than
-// upstream's on purpose. The fields are shell patterns, and several separated by
-// "|".
+// A difference is a place where our CRDs differ from upstream's on purpose. The fields are shell
+// patterns, separated by "|".
 type difference struct {
 	// version of Crossplane that is compared with.
 	version string
 	// crd is the plural of the definition.
 	crd string
-	// change is what we did: added, removed or changed.
+	// change is our change: added, removed or changed.
 	change string
 	// at is the place, as flatten names it.
 	at string

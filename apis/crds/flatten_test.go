@@ -10,9 +10,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// facts is a definition taken apart into statements that can be compared one by
-// one: the place that a statement is about, and what it says. Descriptions say
-// nothing that a client depends on and are left out.
+// facts is a CRD split into statements that can be compared one by one: each has a place and a
+// value. Descriptions are omitted, because no client depends on them.
 type facts map[string]string
 
 func flatten(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) facts {

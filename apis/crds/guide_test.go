@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestGuideOfPrivateRegistries submits what the guide tells people to write.
+// TestGuideOfPrivateRegistries validates the manifests of the guide.
 func TestGuideOfPrivateRegistries(t *testing.T) {
 	guide, err := os.ReadFile("../../docs/guides/private-registries.md")
 	if err != nil {

@@ -75,8 +75,8 @@ func TestPackageRule(t *testing.T) {
 	}
 }
 
-// TestPackageDefaults shows what an API server fills in. Packages guide,
-// Installing a Package.
+// TestPackageDefaults proves the defaults that an API server sets (packages guide, "Installing a
+// Package").
 func TestPackageDefaults(t *testing.T) {
 	p := parse(t, `{apiVersion: pkg.crossplane.io/v1, kind: Provider, metadata: {name: p}, spec: {package: "r.io/p:v1"}}`)
 	if errs := submit(t, ours(t, Packages)["providers.pkg.crossplane.io"], "v1", p); len(errs) > 0 {

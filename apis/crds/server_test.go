@@ -38,9 +38,8 @@ func internal(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) *apie
 	return out
 }
 
-// submit does with an object what an API server does with it: prunes it, fills
-// in defaults, checks it against the schema and runs the rules. The object is
-// changed.
+// submit processes an object as an API server does: it prunes it, sets defaults, validates it
+// against the schema, and evaluates the rules. It modifies the object.
 func submit(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, version string, object map[string]any) field.ErrorList {
 	t.Helper()
 	props := schemaOf(t, internal(t, crd), version)

@@ -17,7 +17,7 @@ func TestValid(t *testing.T) {
 	for name, crd := range all {
 		t.Run(name, func(t *testing.T) {
 			in := internal(t, crd)
-			// What the API server fills in when a definition is created.
+			// Set the defaults that the API server sets when a CRD is created.
 			for _, v := range in.Spec.Versions {
 				if v.Storage {
 					in.Status.StoredVersions = append(in.Status.StoredVersions, v.Name)

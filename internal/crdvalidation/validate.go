@@ -17,12 +17,11 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/check"
 )
 
-// ValidateCRD says what an API server would answer if the definition, given as
-// JSON of apiextensions.k8s.io/v1, were created: the same defaults, conversion and
-// validation. Nothing means that it would be accepted. It is a
-// [check.Validator].
+// ValidateCRD returns the errors that an API server would return if the CRD were created. The
+// CRD is JSON of apiextensions.k8s.io/v1, and gets the same defaulting, conversion and
+// validation. The result is empty for a valid CRD. It is a [check.Validator].
 func ValidateCRD(json []byte) (problems []check.Problem) {
-	// Code of others that reads hostile schemas may not end the program.
+	// The API server's code must not end the program with a panic on a hostile schema.
 	defer func() {
 		if p := recover(); p != nil {
 			problems = []check.Problem{{Message: fmt.Sprintf("the validation gave up: %v", p)}}
@@ -65,8 +64,8 @@ func setConversionClient(c *apiextensionsv1.CustomResourceConversion) {
 	}
 }
 
-// writtenPath undoes what the conversion does to paths: it moves fields to places
-// where no author has written them, such as what is equal in all versions.
+// writtenPath reverts the effect of the conversion on field paths: it moves fields that are
+// equal in all versions to places where the author did not write them.
 func writtenPath(path string) string {
 	for _, moved := range []struct{ to, from string }{
 		{"spec.validation", "spec.versions[0].schema"},

@@ -7,8 +7,8 @@ import (
 
 const head = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"things.example.org"},"spec":{"group":"example.org","names":{"kind":"Thing","plural":"things"},"scope":"Cluster",`
 
-// TestValidateCRD is about what this package adds to the API server's code; what
-// that code finds is tested where it is used.
+// TestValidateCRD covers the code that this package adds to the API server's validation, which
+// the tests of its callers cover.
 func TestValidateCRD(t *testing.T) {
 	for name, c := range map[string]struct{ json, path, message string }{
 		"good":                {head + `"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`, "", ""},

@@ -37,8 +37,8 @@ func digestOf(t *testing.T, i interface{ Digest() (v1.Hash, error) }) string {
 	return d.String()
 }
 
-// The same sources give the same image, in any folder and with any number of builds, for
-// both architectures.
+// Builds of the same sources, in any directory, produce the same image for both
+// architectures.
 func TestTheSameDigestTwice(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the program: skipped with -short")

@@ -1,5 +1,4 @@
-// Package meta_test checks the metadata types of all versions against what is in
-// the field.
+// Package meta_test checks the metadata types of all versions against real packages.
 package meta_test
 
 import (

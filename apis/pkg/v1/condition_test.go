@@ -55,9 +55,8 @@ func TestMissingConditionIsUnknown(t *testing.T) {
 	}
 }
 
-// TestConditionInvariants: whatever is set in whatever order, each type is there
-// once, it says what was said last, and its time is that of the last change of
-// its status.
+// TestConditionInvariants proves that, after any sequence of updates, each type occurs once, has
+// the value that was set last, and the time of the last change of its status.
 func TestConditionInvariants(t *testing.T) {
 	one := rapid.Custom(func(t *rapid.T) Condition {
 		return Condition{

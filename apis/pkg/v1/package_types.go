@@ -101,7 +101,7 @@ type PackageStatus struct {
 	CurrentIdentifier string `json:"currentIdentifier,omitempty"`
 
 	// AppliedImageConfigRefs are the image configs that were used for this
-	// package, and what for.
+	// package, with the reason for each.
 	// +optional
 	AppliedImageConfigRefs []ImageConfigRef `json:"appliedImageConfigRefs,omitempty"`
 
@@ -171,7 +171,7 @@ type Rollback struct {
 // ImageConfigRefReason is the purpose that an image config was used for.
 type ImageConfigRefReason string
 
-// What image configs are used for.
+// Reasons for using an image config.
 const (
 	ImageConfigReasonPullSecret ImageConfigRefReason = "SetImagePullSecret"
 	ImageConfigReasonVerify     ImageConfigRefReason = "VerifyImage"

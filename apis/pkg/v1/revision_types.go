@@ -105,7 +105,7 @@ type PackageRevisionStatus struct {
 	AbsentOptionalDependencies []string `json:"absentOptionalDependencies,omitempty"`
 
 	// AppliedImageConfigRefs are the image configs that were used for this
-	// revision, and what for.
+	// revision, with the reason for each.
 	// +optional
 	AppliedImageConfigRefs []ImageConfigRef `json:"appliedImageConfigRefs,omitempty"`
 

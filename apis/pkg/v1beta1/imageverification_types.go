@@ -19,11 +19,11 @@ type ImageVerification struct {
 
 // CosignVerification lists the identities whose signatures are trusted.
 type CosignVerification struct {
-	// Authorities whose signatures are trusted. One of them is enough.
+	// Authorities whose signatures are trusted. One valid signature is enough.
 	Authorities []CosignAuthority `json:"authorities"`
 }
 
-// CosignAuthority is one whose signatures are trusted.
+// CosignAuthority is a trusted signer.
 type CosignAuthority struct {
 	// Name of the authority.
 	Name string `json:"name"`

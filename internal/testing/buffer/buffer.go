@@ -1,4 +1,4 @@
-// Package buffer keeps what programs of tests write.
+// Package buffer collects the output of programs in tests.
 package buffer
 
 import (

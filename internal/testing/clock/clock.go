@@ -1,4 +1,4 @@
-// Package clock gives tests a clock that they set.
+// Package clock provides a clock that tests control.
 package clock
 
 import (

@@ -1,9 +1,9 @@
-// Package cluster gives tests a real API server and a registry on the loopback
+// Package cluster provides tests with a real API server and a registry on the loopback
 // interface.
 //
-// A test binary has one API server, started by the first test that asks for it and
-// shared by all: starting one takes seconds. Each test therefore uses names of its
-// own. It ends with the test binary, however that ends, and removes its files.
+// A test binary has one API server. The first test that needs it starts it, because a start
+// takes seconds, and all tests share it: each test uses its own object names. The server
+// stops with the test binary, even if that is killed, and removes its files.
 package cluster
 
 import (
@@ -25,10 +25,9 @@ import (
 // three seconds.
 const startLimit = 2 * time.Minute
 
-// Start gives the configuration of a client that may do everything on the API
-// server of this test binary, without a limit on its rate. With -short the test is
-// skipped; without the program of the control plane it fails and says how to build
-// that.
+// Start returns the configuration of an administrator of the API server of this test binary,
+// without a rate limit. It skips the test with -short, and fails it if the control plane is
+// not built.
 func Start(t testing.TB) *rest.Config {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", Kubeconfig(t))
@@ -39,14 +38,14 @@ func Start(t testing.TB) *rest.Config {
 	return config
 }
 
-// Kubeconfig is like Start, and gives the path of a kubeconfig.
+// Kubeconfig is like [Start], and returns the path of a kubeconfig.
 func Kubeconfig(t testing.TB) string {
 	t.Helper()
 	return running(t).Kubeconfig
 }
 
-// PID is like Start, and gives the process of the API server. The database and the
-// few controllers of the control plane are in that process too.
+// PID is like [Start], and returns the process ID of the API server. Its database and
+// controllers run in the same process.
 func PID(t testing.TB) int {
 	t.Helper()
 	return running(t).PID
@@ -67,8 +66,8 @@ func running(t testing.TB) *child.Process {
 	return process
 }
 
-// Program is the path of the control plane's program. With -short the test is
-// skipped; without the program it fails and says how to build it.
+// Program returns the path of the control plane. It skips the test with -short, and fails it
+// if the control plane is not built.
 func Program(t testing.TB) string {
 	t.Helper()
 	if testing.Short() {
@@ -88,7 +87,7 @@ func Program(t testing.TB) string {
 // serverLog keeps the end of the API server's log for tests that fail.
 var serverLog tail
 
-// start runs once, whatever program the callers name: there is only one.
+// start starts the control plane once. All callers use the same program.
 var start = func() func(string) (*child.Process, error) {
 	var once sync.Once
 	var process *child.Process

@@ -21,7 +21,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 )
 
-// These tests say what the control plane can do that packages need.
+// These tests prove the features of the control plane that packages need.
 
 func newClient(t *testing.T) kubernetes.Interface {
 	t.Helper()
@@ -32,7 +32,7 @@ func newClient(t *testing.T) kubernetes.Interface {
 	return c
 }
 
-// eventually waits for a condition and says how long that took.
+// eventually waits for a condition and logs the time that it took.
 func eventually(t *testing.T, what string, condition func(context.Context) bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -9,9 +9,9 @@ import (
 	"github.com/olareg/olareg/config"
 )
 
-// Registry starts an OCI registry for one test and gives its address as host:port.
-// It speaks plain HTTP on the loopback interface, keeps everything in memory, and
-// allows deletes.
+// Registry starts an OCI registry for one test and returns its address as host:port. It
+// serves plain HTTP on the loopback interface, stores everything in memory, and allows
+// deletes.
 func Registry(t testing.TB) string {
 	t.Helper()
 	yes := true

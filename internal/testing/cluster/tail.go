@@ -5,7 +5,7 @@ import "sync"
 // tailSize is how much of a log is kept, in bytes.
 const tailSize = 16 << 10
 
-// A tail keeps the end of what is written to it.
+// A tail keeps the last tailSize bytes that are written to it.
 type tail struct {
 	mu      sync.Mutex
 	content []byte

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// refusal is what the API server answers to a call that it does not carry out.
-// Registries answer with the same codes; nobody reads their words.
+// refusal returns the response of an API server that rejects a request. Registries use the
+// same status codes, and their clients do not read the message.
 func refusal(r *http.Request, k Kind) *http.Response {
 	status := metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
@@ -56,7 +56,7 @@ func (a *answer) response(r *http.Request) *http.Response {
 	}
 }
 
-// spoil changes the body of an answer as the kind says.
+// spoil changes the body of a response for the kinds of fault that do so.
 func spoil(r *http.Request, res *http.Response, k Kind) error {
 	if k != Truncated && k != WrongBytes && k != Stall {
 		return nil
@@ -84,7 +84,7 @@ type broken struct{}
 // Read implements [io.Reader].
 func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// silent is the rest of a body for which its reader waits until it gives up.
+// silent blocks its reader until the request is canceled.
 type silent struct {
 	ctx context.Context //nolint:containedctx // A body is read in the context of its request.
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Side is whom a call is made to.
+// Side is the kind of server that a call is sent to.
 type Side string
 
 // The sides of a package manager.
@@ -17,12 +17,12 @@ const (
 // Call is one call of a program.
 type Call struct {
 	Side Side
-	// Method is that of HTTP, or WATCH.
+	// Method is the HTTP method, or WATCH.
 	Method string
 	Path   string
 }
 
-// String gives the call as it is reported.
+// String returns the method and the path.
 func (c Call) String() string { return c.Method + " " + c.Path }
 
 const watch = "WATCH"
@@ -40,8 +40,8 @@ func (c Call) read() bool {
 	return c.Method == http.MethodGet || c.Method == http.MethodHead || c.Method == watch
 }
 
-// counts reports whether the call is part of what is tested: events tell of the
-// work and leases of who does it, and neither is state.
+// counts reports whether faults apply to the call. Events and leases are not part of the
+// state under test.
 func (c Call) counts() bool {
 	return c.Side != Cluster || !strings.Contains(c.Path, "/events") && !strings.Contains(c.Path, "/leases")
 }

@@ -1,17 +1,14 @@
-// Package fault lets tests decide what happens to the calls of a program: at any
-// one of them its process dies, the answer is an error, is lost, is old or is
-// wrong.
+// Package fault injects faults into the calls of a program: at any call its process dies, or
+// the response is an error, lost, stale or corrupt.
 //
-// A Network stands between the program and the API server, and between the
-// program and a registry. It attributes each call to a subject, keeps a list of
-// the calls of each subject, and strikes the subject at the call that a test
-// chose. With one subject for the whole program, a kill is the end of the
-// program: nothing that it sends arrives any more. With a subject for each
-// package, many packages can be struck at once, each at another call: as far as
-// the API server can tell of a package, the process that works on it is dead.
+// A [Network] is the transport between the program and the API server, and between the
+// program and a registry. It attributes each call to a subject, records the calls of each
+// subject, and injects a fault into the call that a test selects. If the whole program is one
+// subject, a kill ends the program: none of its later calls arrive. If each package is a
+// subject, a test injects faults for many packages at once, each at another call: for the API
+// server, the process that works on that package is dead.
 //
-// The three patterns of Sieve (Sun and others, "Automatic Reliability Testing For
-// Cluster Management Controllers", OSDI 2022) are here: intermediate state is
-// KilledBefore and KilledAfter, unobserved state is Meanwhile, and stale state is
-// Stale.
+// The faults include the three patterns of Sieve (Sun and others, "Automatic Reliability
+// Testing For Cluster Management Controllers", OSDI 2022): intermediate state is KilledBefore
+// and KilledAfter, unobserved state is Meanwhile, and stale state is Stale.
 package fault

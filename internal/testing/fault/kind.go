@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Kind is what happens at the call that is struck.
+// Kind is a kind of fault.
 type Kind int
 
 // The kinds of fault.
@@ -29,10 +29,10 @@ const (
 	// LostAnswer carries the call out and then fails as a connection does that
 	// nothing is heard from. Later calls work.
 	LostAnswer
-	// Stale answers reads of the cluster, for a while, as they were answered
-	// before, and holds back what watches would tell.
+	// Stale repeats former responses to reads of the cluster for a while, and delays the
+	// events of watches.
 	Stale
-	// Meanwhile lets somebody else act just before the call arrives.
+	// Meanwhile runs a function of the test before the call arrives.
 	Meanwhile
 	// Reset breaks the connection before the call arrives.
 	Reset
@@ -40,10 +40,10 @@ const (
 	Truncated
 	// WrongBytes changes a byte of the body of an answer.
 	WrongBytes
-	// Stall sends half of the body of an answer and then nothing until the caller
-	// gives up.
+	// Stall sends half of the body of a response, and then nothing until the request is
+	// canceled.
 	Stall
-	// Hang gives no answer until the caller gives up.
+	// Hang sends no response until the request is canceled.
 	Hang
 )
 
@@ -87,12 +87,12 @@ type Fault struct {
 	Side Side
 	// Among restricts the fault further; nil is no restriction.
 	Among func(Call) bool
-	// Call is the ordinal, from 0, of the call that is struck, among those that the
-	// fault can strike.
+	// Call is the ordinal, from 0, of the call that gets the fault, among the calls that
+	// the fault applies to.
 	Call int
 	// Lasting is how long Stale lasts.
 	Lasting time.Duration
-	// Do is what happens Meanwhile.
+	// Do runs for Meanwhile.
 	Do func()
 }
 

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Network is what lies between a program and the servers that it calls. It can be
-// used by many goroutines.
+// Network injects faults between a program and the servers that it calls. It is safe for
+// concurrent use.
 type Network struct {
 	who Subjects
 
@@ -17,7 +17,7 @@ type Network struct {
 	last     time.Time
 }
 
-// subject is what is known of one subject since its fault was set.
+// subject is the state of one subject since its fault was set.
 type subject struct {
 	fault Fault
 	calls []Call
@@ -37,7 +37,7 @@ func New(who Subjects) *Network {
 	return &Network{who: who, subjects: map[string]*subject{}, last: time.Now()}
 }
 
-// Set gives a subject a fault, and begins to count its calls anew.
+// Set sets the fault of a subject and resets its calls.
 func (n *Network) Set(who string, f Fault) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -52,7 +52,7 @@ func (n *Network) Clear() {
 	clear(n.subjects)
 }
 
-// Struck gives the call at which a subject was struck, if it was.
+// Struck returns the call that got the fault of a subject, if any.
 func (n *Network) Struck(who string) (Call, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -63,7 +63,7 @@ func (n *Network) Struck(who string) (Call, bool) {
 	return *s.struck, true
 }
 
-// Fault gives what was set for a subject.
+// Fault returns the fault of a subject.
 func (n *Network) Fault(who string) Fault {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -73,8 +73,8 @@ func (n *Network) Fault(who string) Fault {
 	return Fault{}
 }
 
-// Calls lists the calls of a subject since its fault was set. Those that never
-// left a dead process are not among them.
+// Calls returns the calls of a subject since its fault was set. Calls of a dead process are
+// not included.
 func (n *Network) Calls(who string) []Call {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -84,7 +84,7 @@ func (n *Network) Calls(who string) []Call {
 	return nil
 }
 
-// Quiet is how long nobody has made a call that counts.
+// Quiet returns the time since the last call that counts.
 func (n *Network) Quiet() time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -96,7 +96,7 @@ func (n *Network) Transport(side Side, next http.RoundTripper) http.RoundTripper
 	return &transport{network: n, side: side, next: next}
 }
 
-// step counts a call and says what happens at it: None at most of them.
+// step records a call and returns the fault to inject into it, None for most calls.
 func (n *Network) step(who string, c Call) (s *subject, what Kind) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/fault"
 )
 
-// server counts what arrives, and answers with how much that is.
+// server counts the requests that arrive, and responds with their number.
 type server struct {
 	mu      sync.Mutex
 	arrived []string
@@ -45,7 +45,7 @@ func serve(t *testing.T, h http.Handler) string {
 	return srv.URL
 }
 
-// call gives the answer of a call as "code body", or its error.
+// call returns the response to a call as "code body", or its error.
 func call(t *testing.T, rt http.RoundTripper, method, url, body string) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -67,7 +67,7 @@ func call(t *testing.T, rt http.RoundTripper, method, url, body string) string {
 	return string(got)
 }
 
-// Each kind strikes the second call of four and does with it what it says.
+// Each kind of fault has its documented effect on the second of four calls, and on no other.
 func TestKinds(t *testing.T) {
 	const (
 		killed  = "error: the process was killed"

@@ -2,9 +2,8 @@ package fault
 
 import "net/http"
 
-// remember keeps the answer to each read of a subject, and gives the old one again
-// while reads of the subject are stale. A read that was never made before is
-// answered as it is when it is first made.
+// remember stores the response to each read of a subject, and repeats the stored response
+// while reads of the subject are stale. The first read of a URL returns the live response.
 func (n *Network) remember(next http.RoundTripper, r *http.Request, who string, s *subject) (*http.Response, error) {
 	_, old := n.old(who)
 	key := r.Header.Get("Accept") + " " + r.URL.String()

@@ -36,7 +36,7 @@ func TestStaleReads(t *testing.T) {
 	})
 }
 
-// A watch tells of a stale subject late, in order, and of others at once.
+// A watch delivers the events of a stale subject late and in order, and those of others at once.
 func TestWatchIsHeldBack(t *testing.T) {
 	events := make(chan string)
 	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -58,7 +58,7 @@ func TestWatchIsHeldBack(t *testing.T) {
 		}
 	}))
 	n := fault.New(fault.Named(regexp.MustCompile(`\bp[0-9]+\b`)))
-	// The end of the watch lets go what is held back, however long it would last.
+	// The end of the watch releases delayed events, however long the reads would be stale.
 	n.Set("p1", fault.Fault{Kind: fault.Stale, Lasting: time.Hour})
 	rt := n.Transport(fault.Cluster, http.DefaultTransport)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/?watch=1", nil)

@@ -10,12 +10,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 )
 
-// Subjects attributes calls. The empty subject is nobody's: its calls are neither
-// counted nor struck.
+// Subjects attributes calls to subjects. Calls of the empty subject are neither counted nor
+// changed.
 type Subjects interface {
-	// Of gives the subject of a call.
+	// Of returns the subject of a call.
 	Of(r *http.Request, body []byte) string
-	// In gives the subject of one event of a watch.
+	// In returns the subject of an event of a watch.
 	In(event []byte) string
 }
 
@@ -28,10 +28,10 @@ func (w Whole) Of(*http.Request, []byte) string { return string(w) }
 // In implements [Subjects].
 func (w Whole) In([]byte) string { return string(w) }
 
-// Named makes a subject of each name: a call is of the first name that its path or
-// else its body holds. A call without a name, such as one that asks what the API
-// server serves, is of the name for which the same reconciliation made its earlier
-// calls. Calls whose path holds one of the shared words are nobody's.
+// Named makes a subject of each name. The subject of a call is the first name in its path, or
+// else in its body. A call without a name, such as a discovery request, has the subject of the
+// earlier calls of the same reconciliation. Calls whose path contains one of the shared words
+// have no subject.
 func Named(name *regexp.Regexp, shared ...string) Subjects {
 	return &named{name: name, shared: shared, known: map[types.UID]string{}}
 }

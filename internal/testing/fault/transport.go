@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// ErrKilled is what a dead process gets for its calls, if it could get anything.
+// ErrKilled is the error of all calls of a dead process.
 var ErrKilled = errors.New("the process was killed")
 
 // The errors of connections.
@@ -70,7 +70,7 @@ func (t *transport) lose(r *http.Request, instead error) error {
 	return instead
 }
 
-// pass lets a call through. Watches and reads pass through what makes them stale.
+// pass forwards a call. Watches and reads pass through the code that makes them stale.
 func (t *transport) pass(r *http.Request, c Call, who string, s *subject) (*http.Response, error) {
 	switch {
 	case t.side == Cluster && c.Method == watch:

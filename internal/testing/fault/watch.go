@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// holdBack makes a watch tell late what happens to subjects whose reads are stale.
-// Events of one subject stay in their order; those of others are told at once.
+// holdBack delays the events of a watch for subjects whose reads are stale. Events of one
+// subject stay in order. Events of other subjects are not delayed.
 func (n *Network) holdBack(res *http.Response) {
 	mediaType, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	if res.StatusCode != http.StatusOK || mediaType != "application/json" {
@@ -29,7 +29,7 @@ type watcher struct {
 	from    io.ReadCloser
 	to      *io.PipeWriter
 	events  chan []byte
-	// closed is closed when nobody reads any more.
+	// closed is closed when the reader has closed the body.
 	closed chan struct{}
 	held   [][]byte
 }
@@ -85,8 +85,8 @@ func (w *watcher) write() {
 	}
 }
 
-// release writes the events that need not wait, and says what the first of the
-// others waits for.
+// release writes the events that are not delayed, and returns the channel that ends the delay
+// of the first of the others.
 func (w *watcher) release() (wait <-chan struct{}, err error) {
 	var held [][]byte
 	waiting := map[string]bool{}
@@ -109,7 +109,7 @@ func (w *watcher) release() (wait <-chan struct{}, err error) {
 	return wait, nil
 }
 
-// flush writes what is left when the watch ends.
+// flush writes the delayed events when the watch ends.
 func (w *watcher) flush() {
 	for _, event := range w.held {
 		if _, err := w.to.Write(event); err != nil {

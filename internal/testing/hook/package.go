@@ -7,9 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Stream is a provider with one kind, Thing, in the versions v1 and v2. Its program
-// converts objects, refuses those whose names begin with "bad", and puts a label on all
-// others. Stored is the version in which they are stored.
+// Stream returns the package.yaml of a provider with one kind, Thing, in the versions v1 and
+// v2. Its runtime converts objects, rejects objects whose names begin with "bad", and labels
+// all others. Stored is the storage version.
 func Stream(name, group, stored string) string {
 	return fmt.Sprintf(`apiVersion: meta.pkg.crossplane.io/v1
 kind: Provider
@@ -31,9 +31,9 @@ spec:
 `, name, group, stored == "v1", stored == "v2") + configuration("Validating", "/validate", group) + configuration("Mutating", "/mutate", group)
 }
 
-// Outside is a provider with one kind, Thing, whose validating webhook covers operations on a
-// resource outside of its API group, and fails closed. The resource "*/*" is in every group,
-// and any other one in the core group.
+// Outside returns the package.yaml of a provider with one kind, Thing, whose validating
+// webhook matches a resource outside of its API group, with the failure policy Fail. The
+// resource "*/*" is in every group, and any other one in the core group.
 func Outside(name, group, resource, operations string) string {
 	of := ""
 	if resource == "*/*" {

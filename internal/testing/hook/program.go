@@ -1,5 +1,5 @@
-// Package hook plays the program of a provider whose webhooks are called by a real API
-// server, and makes packages for it.
+// Package hook serves the webhooks of a provider to a real API server, and creates packages
+// that declare them.
 package hook
 
 import (
@@ -134,7 +134,7 @@ func createUntilCleanup(t testing.TB, c client.Client, o client.Object) {
 	})
 }
 
-// validate refuses what is called bad.
+// validate rejects objects whose names begin with "bad".
 func (p *Program) validate(w http.ResponseWriter, r *http.Request) {
 	p.Admitted.Add(1)
 	review(w, r, func(q *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {

@@ -1,5 +1,5 @@
-// Package plane gives tests a control plane: the real API server of the test
-// binary, with a package manager of the test's own at work on it.
+// Package plane provides tests with a control plane: the API server of the test binary, and a
+// package manager that belongs to the test.
 package plane
 
 import (
@@ -17,9 +17,9 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 )
 
-// Start runs a manager with the content until the test ends, and gives a client
-// for packages, revisions and definitions. Tests that use it must not run in
-// parallel: two managers would share the cluster.
+// Start runs a manager with the content until the test ends, and returns a client for
+// packages, revisions and CRDs. Tests that use it must not run in parallel, because two
+// managers would share the cluster.
 func Start(t testing.TB, content controller.Content) client.Client {
 	t.Helper()
 	cfg := cluster.Start(t)
@@ -27,8 +27,8 @@ func Start(t testing.TB, content controller.Content) client.Client {
 	return Client(t, cfg)
 }
 
-// Run runs a manager on a cluster and returns when it works. The function that it
-// gives stops the manager and waits for its end.
+// Run starts a manager and returns when it is ready. The returned function stops the manager
+// and waits for its end.
 func Run(t testing.TB, cfg *rest.Config, content controller.Content, more ...func(*controller.Options)) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -1,7 +1,6 @@
-// Package port gives tests ports that nobody is given by chance, see
-// internal/ports: a port that a test has let go could otherwise belong to somebody else
-// in the next moment, who answers where nobody should, or is in the way of a program
-// that was told to listen there.
+// Package port provides tests with ports that the kernel does not assign to other sockets (see
+// internal/ports). A port that a test has released could otherwise belong to another process
+// a moment later, which would answer requests or prevent a program from listening.
 package port
 
 import (
@@ -14,8 +13,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/ports"
 )
 
-// Serve answers at such a port until the server is closed, or the test ends. When it is
-// closed nobody answers there.
+// Serve starts a server on such a port. It runs until it is closed or the test ends; after
+// that, connections to the port are refused.
 func Serve(t testing.TB, handler http.Handler) *httptest.Server {
 	t.Helper()
 	server := &httptest.Server{Listener: listen(t), Config: &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}}
@@ -24,7 +23,7 @@ func Serve(t testing.TB, handler http.Handler) *httptest.Server {
 	return server
 }
 
-// Free is an address of the loopback interface at which nobody listens.
+// Free returns an address of the loopback interface on which no process listens.
 func Free(t testing.TB) string {
 	t.Helper()
 	l := listen(t)

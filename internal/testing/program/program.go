@@ -19,8 +19,7 @@ import (
 
 const module = "github.com/xpkg-dev/xpkg"
 
-// Build compiles xpkg from the sources of the test, and gives the path of the
-// program.
+// Build compiles xpkg from the sources of the test, and returns the path of the binary.
 func Build(t testing.TB) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "xpkg")
@@ -43,9 +42,9 @@ type Manager struct {
 // readyLimit is for a machine that is busy; an idle one needs a second or two.
 const readyLimit = 2 * time.Minute
 
-// Start runs the manager of a program with further arguments, and returns when it
-// is ready. Unless the arguments say otherwise it runs no programs of packages. The folder cache holds its packages and all else that it keeps. The
-// process ends with the test at the latest.
+// Start runs the manager with further arguments, and returns when it is ready. By default it
+// runs no package runtimes. The manager stores its package cache and all other files in the
+// directory cache. The process ends with the test at the latest.
 func Start(t testing.TB, program, kubeconfig, cache string, args ...string) *Manager {
 	t.Helper()
 	address := port.Free(t)
@@ -74,7 +73,7 @@ func Start(t testing.TB, program, kubeconfig, cache string, args ...string) *Man
 // PID is the process of the manager.
 func (m *Manager) PID() int { return m.cmd.Process.Pid }
 
-// Log is what the manager has written so far.
+// Log returns the output of the manager so far.
 func (m *Manager) Log() string { return m.log.String() }
 
 // Stop stops the manager as a cluster does, and waits for its end.
@@ -91,7 +90,7 @@ func (m *Manager) Stop(t testing.TB) {
 
 // Kill ends the manager without a word of warning, and waits for its end.
 func (m *Manager) Kill() {
-	// It fails when the process has ended already, which is what is wanted.
+	// An error means that the process has already ended.
 	_ = m.cmd.Process.Kill()
 	<-m.done
 }

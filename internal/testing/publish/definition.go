@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Definition is the YAML of a CustomResourceDefinition of a cluster-scoped kind, as a
-// further document of a package.yaml. The description tells versions of it apart.
+// Definition returns the YAML of a CRD of a cluster-scoped kind, as a further document of a
+// package.yaml. The description distinguishes versions of the CRD.
 func Definition(group, kind, description string) string {
 	singular := strings.ToLower(kind)
 	return fmt.Sprintf(`---

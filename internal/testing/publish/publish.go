@@ -12,13 +12,13 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
-// Stream builds a package of a package.yaml, pushes it, and gives its reference.
+// Stream builds a package from a package.yaml, pushes it, and returns its reference.
 func Stream(t testing.TB, registry, repository, tag string, stream []byte) oci.Reference {
 	t.Helper()
 	return push(t, registry, repository, tag, image.Input{PackageYAML: stream})
 }
 
-// Program is like Stream, of a package whose image has an executable, which runs with
+// Program is like [Stream] for a package whose image runs an executable with the given
 // arguments.
 func Program(t testing.TB, registry, repository, tag string, stream, executable []byte, args ...string) oci.Reference {
 	t.Helper()

@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// Compile gives a static executable of the Go program in a folder.
+// Compile builds the Go program in a directory and returns the static executable.
 func Compile(folder string) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "xpkg-program")
 	if err != nil {

@@ -1,11 +1,11 @@
-// Package usage tells tests and benchmarks what a process has used: its own, or
-// one that the test started. It reads /proc, and so works on Linux only;
-// elsewhere every function fails with errors.ErrUnsupported.
+// Package usage measures the resources that a process has used: the test itself, or a process
+// that it started. It reads /proc, so it works on Linux only; on other systems every function
+// returns [errors.ErrUnsupported].
 package usage
 
 import "time"
 
-// Usage is what a process has used from its start until now.
+// Usage is the resource usage of a process since its start.
 type Usage struct {
 	// CPU is the time of all processors together, in user space and in the
 	// kernel. The kernel counts it in steps of 10 ms.
@@ -17,12 +17,11 @@ type Usage struct {
 	Peak int64
 }
 
-// Of gives the usage of the process with the pid.
+// Of returns the usage of a process.
 func Of(pid int) (Usage, error) { return of(pid) }
 
-// ResetPeak makes Peak start anew from what the process holds now.
+// ResetPeak resets Peak to the current value of Resident.
 func ResetPeak(pid int) error { return resetPeak(pid) }
 
-// Machine gives the time that all processors of the machine together have worked
-// since it was started, for whatever process.
+// Machine returns the processor time that all processes of the machine have used since boot.
 func Machine() (time.Duration, error) { return machine() }

@@ -48,9 +48,9 @@ func machine() (time.Duration, error) {
 	return parseBusy(stat)
 }
 
-// parseBusy adds up what the first line tells of all processors together: user,
-// nice and system time, not idle and iowait, and then that of interrupts and what
-// the host took (proc_stat(5)). Time of guests is in that of users already.
+// parseBusy returns the sum of user, nice, system, interrupt and stolen time in the first line
+// of /proc/stat, without idle and iowait (proc_stat(5)). User time already includes the time
+// of guests.
 func parseBusy(stat []byte) (time.Duration, error) {
 	line, _, _ := strings.Cut(string(stat), "\n")
 	fields := strings.Fields(line)
@@ -86,7 +86,7 @@ func parseCPU(stat []byte) (time.Duration, error) {
 	return time.Duration(user+system) * tick, err
 }
 
-// parseKilobytes gives the value of one line of a status file, in bytes.
+// parseKilobytes returns the value of one line of a status file, in bytes.
 func parseKilobytes(status []byte, key string) (int64, error) {
 	for line := range strings.Lines(string(status)) {
 		if rest, ok := strings.CutPrefix(line, key); ok {

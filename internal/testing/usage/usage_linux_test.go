@@ -42,7 +42,7 @@ func TestMachine(t *testing.T) {
 	}
 }
 
-// The peak follows what the process holds, and starts anew when it is told to.
+// Peak follows the memory of the process, and restarts from the current value after a reset.
 func TestOwnUsage(t *testing.T) {
 	const size, slack = 64 << 20, 8 << 20
 	pid := os.Getpid()

@@ -9,8 +9,8 @@ import (
 // interval is how often a condition is looked at.
 const interval = 50 * time.Millisecond
 
-// Until waits until the condition holds. After the limit it fails the test, with
-// what the condition saw last.
+// Until waits until the condition holds. After the limit it fails the test with the state that
+// the condition returned last.
 func Until(t testing.TB, limit time.Duration, what string, condition func() (seen string, ok bool)) {
 	t.Helper()
 	deadline := time.Now().Add(limit)

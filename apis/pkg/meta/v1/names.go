@@ -3,7 +3,7 @@ package v1
 // Annotations with which an author describes a package. xpkg specification,
 // Object Annotations.
 const (
-	// AnnotationMaintainer is who maintains the package, as a short text.
+	// AnnotationMaintainer names the maintainers of the package, as a short text.
 	AnnotationMaintainer = "meta.crossplane.io/maintainer"
 	// AnnotationSource is the URL of the package's source.
 	AnnotationSource = "meta.crossplane.io/source"
@@ -15,9 +15,8 @@ const (
 	AnnotationReadme = "meta.crossplane.io/readme"
 )
 
-// Capabilities that mean something to the package manager. Two spellings are the
-// same capability when their letters and digits are, whatever their case:
-// SafeStart is safe-start.
+// Capabilities that the package manager interprets. Two spellings name the same capability if
+// their letters and digits are equal, ignoring case: SafeStart is safe-start.
 const (
 	// CapabilityComposition on a Function: it can take part in composition. A
 	// Function without any capability has this one.
