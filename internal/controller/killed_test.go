@@ -30,7 +30,7 @@ func TestKilledInAMove(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a manager for each write")
 	}
-	s, network := alone(t), fault.New(fault.Whole("manager"))
+	s, network := alone(t), fault.New(fault.SingleSubject("manager"))
 	s.cfg = rest.CopyConfig(s.cfg)
 	s.cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return network.Transport(fault.Cluster, next) })
 	w := settle(t, s, controller.Dependencies{Upgrades: graph.UpgradeOrDowngrade})
@@ -53,10 +53,10 @@ func TestKilledInAMove(t *testing.T) {
 			t.Run(fmt.Sprintf("to %s, %s %d", leg.to, leg.kind, call), func(t *testing.T) {
 				diary := w.keepDiary(t)
 				w.ask(t, root, leg.to)
-				network.Set("manager", fault.Fault{Kind: leg.kind, Side: fault.Cluster, Among: counted, Call: call})
+				network.Set("manager", fault.Fault{Kind: leg.kind, Side: fault.Cluster, Filter: counted, Call: call})
 				stop := w.start(t)
 				wait.Until(t, limit, "the manager is killed, or done", func() (string, bool) {
-					if _, hit := network.Struck("manager"); hit {
+					if _, hit := network.Injected("manager"); hit {
 						struck = true
 						killed++
 						return "", true

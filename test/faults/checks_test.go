@@ -2,39 +2,38 @@ package faults_test
 
 import "testing"
 
-// atAnyTime checks what must hold also between a crash and a restart.
-func (p *play) atAnyTime(t *testing.T, rounds []*round) {
+// checkAlways checks the invariants that also hold between a crash and a restart.
+func (p *runner) checkAlways(t *testing.T, instances []*instance) {
 	t.Helper()
-	for _, r := range rounds {
-		for what, o := range p.witness.view(r).of(r).Objects {
+	for _, r := range instances {
+		for name, o := range p.observer.snapshot(r).of(r).Objects {
 			if o.Content == "" {
-				t.Errorf("%s, %s: %s is of no version", r.name, p.history(r), what)
+				t.Errorf("%s, %s: %s has the content of no version", r.name, p.history(r), name)
 			}
 		}
 	}
-	p.accuse(t, rounds)
+	p.reportViolations(t, instances)
 }
 
-// atTheEnd checks that the end is one, on which nothing follows, and that the API
-// server says so, too, when it is asked.
-func (p *play) atTheEnd(t *testing.T, rounds []*round) {
+// checkEnd checks that the outcome is stable, and that a read from the API server agrees with it.
+func (p *runner) checkEnd(t *testing.T, instances []*instance) {
 	t.Helper()
-	v, err := look(t.Context(), p.client)
+	v, err := readAll(t.Context(), p.Client)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, wrong := range p.wrong(rounds, p.scenario.end(), func(*round) view { return v }) {
-		t.Errorf("the state did not last: %s", wrong)
+	for _, difference := range p.differences(instances, p.scenario.end(), func(*instance) snapshot { return v }) {
+		t.Errorf("the state did not last: %s", difference)
 	}
-	p.accuse(t, rounds)
+	p.reportViolations(t, instances)
 }
 
-// accuse reports what the witness has seen.
-func (p *play) accuse(t *testing.T, rounds []*round) {
+// reportViolations reports the invariants that the observer found violated.
+func (p *runner) reportViolations(t *testing.T, instances []*instance) {
 	t.Helper()
-	for _, r := range rounds {
-		for _, seen := range p.witness.against(r) {
-			t.Errorf("%s: %s", p.history(r), seen)
+	for _, r := range instances {
+		for _, violation := range p.observer.violations(r) {
+			t.Errorf("%s: %s", p.history(r), violation)
 		}
 	}
 }

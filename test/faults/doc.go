@@ -1,10 +1,8 @@
-// Package faults proves what a package manager must survive: its process ends, or
-// an answer fails, is lost or is old, at any one call that it makes to the API
-// server or to a registry.
+// Package faults proves that a package manager survives a fault at any call that it makes to the API
+// server or to a registry: the end of its process, and a failed, lost or stale response.
 //
-// A scenario is what a person does with a package, such as an upgrade, with the
-// state before and the state after. Each call of a scenario is struck once by each
-// kind of fault. After each fault the state must be the state before or the state
-// after, whole, and soon be the state after: without help where only a call
-// failed, and after a restart where the process ended.
+// A scenario is an operation on a package, such as an upgrade, with its initial state and its
+// outcomes. Each call of a scenario gets each kind of fault once. After each fault the state must be
+// the initial state or an outcome, complete, and soon be an outcome: without help if only a call
+// failed, and after a restart if the process ended.
 package faults

@@ -8,21 +8,21 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/fault"
 )
 
-// staleness is how long reads stay old.
+// staleness is the duration of stale reads.
 const staleness = time.Second
 
-// failing are the faults at which only a call to the API server fails: what has to
-// be done is done in the end without help.
-var failing = []fault.Fault{
+// clusterFaults are the faults in which only a call to the API server fails. The manager recovers
+// without help.
+var clusterFaults = []fault.Fault{
 	{Kind: fault.Conflict, Side: fault.Cluster},
 	{Kind: fault.Throttled, Side: fault.Cluster},
 	{Kind: fault.ServerError, Side: fault.Cluster},
 	{Kind: fault.LostAnswer, Side: fault.Cluster},
-	{Kind: fault.Stale, Side: fault.Cluster, Lasting: staleness},
+	{Kind: fault.Stale, Side: fault.Cluster, Duration: staleness},
 }
 
-// withholding are those at which only a call to a registry fails.
-var withholding = []fault.Fault{
+// registryFaults are the faults in which only a call to a registry fails.
+var registryFaults = []fault.Fault{
 	{Kind: fault.Throttled, Side: fault.Registry},
 	{Kind: fault.ServerError, Side: fault.Registry},
 	{Kind: fault.LostAnswer, Side: fault.Registry},
@@ -32,37 +32,37 @@ var withholding = []fault.Fault{
 	{Kind: fault.Hang, Side: fault.Registry},
 }
 
-// fatal are the faults after which nobody goes on: the process is dead, or what a
-// registry sent cannot be trusted, and a restart makes it ask again.
-var fatal = []fault.Fault{
+// fatalFaults are the faults from which only a restart recovers: the process is dead, or the content
+// of a registry is corrupt and is requested again after a restart.
+var fatalFaults = []fault.Fault{
 	{Kind: fault.KilledBefore},
 	{Kind: fault.KilledAfter},
 	{Kind: fault.WrongBytes, Side: fault.Registry},
 }
 
-// Every call of every scenario is struck by every fault. The packages of a
-// scenario are struck all at once, each at another call: a package whose calls do
-// not arrive any more is, for the API server, one whose manager is dead.
+// The manager survives each fault at each call of each scenario. All packages of a scenario get
+// their faults at the same time, each at another call: for the API server, a package whose calls no
+// longer arrive is one whose manager is dead.
 func TestFaultAtEveryCall(t *testing.T) {
-	s := newStand(t, fault.Named(tokens, "/locks"), 1)
-	s.hold(t)
+	s := newSuite(t, fault.SubjectsByName(tokens, "/locks"), 1)
+	s.installHolder(t)
 	for _, sc := range scenarios {
 		t.Run(sc.name, func(t *testing.T) {
-			p := &play{stand: s, scenario: sc, tally: map[string]int{}}
+			p := &runner{suite: s, scenario: sc, tally: map[string]int{}}
 			defer p.leftovers.Wait()
 			p.measure(t)
 			if sc.meanwhile != nil {
 				p.run(t, []fault.Fault{{Kind: fault.Meanwhile}}, false)
 				return
 			}
-			all := failing
+			all := clusterFaults
 			if sc.pulls {
-				all = slices.Concat(failing, withholding)
+				all = slices.Concat(clusterFaults, registryFaults)
 			}
-			for _, some := range p.together(all) {
+			for _, some := range p.groups(all) {
 				p.run(t, some, false)
 			}
-			for _, some := range p.together(fatal) {
+			for _, some := range p.groups(fatalFaults) {
 				p.run(t, some, true)
 			}
 			p.discard(t, p.ready)

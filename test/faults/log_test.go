@@ -6,14 +6,14 @@ import (
 	"sync"
 )
 
-// journal keeps what package managers log, for rounds that fail.
-type journal struct {
+// logTail keeps the last output of package managers, for instances that fail.
+type logTail struct {
 	mu    sync.Mutex
 	lines bytes.Buffer
 }
 
 // Write implements [io.Writer].
-func (j *journal) Write(p []byte) (int, error) {
+func (j *logTail) Write(p []byte) (int, error) {
 	const most = 256 << 10
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -23,8 +23,8 @@ func (j *journal) Write(p []byte) (int, error) {
 	return j.lines.Write(p)
 }
 
-// about gives the last few lines that hold a word.
-func (j *journal) about(word string) string {
+// matching returns the last lines that contain a word.
+func (j *logTail) matching(word string) string {
 	const most = 25
 	j.mu.Lock()
 	defer j.mu.Unlock()

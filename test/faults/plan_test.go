@@ -24,20 +24,20 @@ import (
 // A plan that is made immediately before an operation lists the writes that the manager then makes,
 // and no others, in every scenario.
 func TestPlanEqualsTheWritesOfEveryScenario(t *testing.T) {
-	s := newStand(t, fault.Named(tokens, "/locks"), 60001)
-	s.hold(t)
+	s := newSuite(t, fault.SubjectsByName(tokens, "/locks"), 60001)
+	s.installHolder(t)
 	for _, sc := range scenarios {
 		t.Run(sc.name, func(t *testing.T) {
-			r := s.rounds(t, sc, 1)[0]
-			s.quiet(t)
+			r := s.newInstances(t, sc, 1)[0]
+			s.waitIdle(t)
 			planned := s.plan(t, r, sc.act)
-			before := s.witness.view(r).of(r)
+			before := s.observer.snapshot(r).of(r)
 			s.network.Set(r.name, fault.Fault{})
-			s.do(t, sc.act, []*round{r})
-			s.until(t, "the operation is done", []*round{r}, sc.act.then)
-			s.quiet(t)
+			s.do(t, sc.act, []*instance{r})
+			s.until(t, "the operation is done", []*instance{r}, sc.act.then)
+			s.waitIdle(t)
 			if planned.Operation == planner.Uninstall {
-				checkDeleted(t, r, planned, before, s.witness.view(r).of(r))
+				checkDeleted(t, r, planned, before, s.observer.snapshot(r).of(r))
 			} else if diff := cmp.Diff(plannedWrites(planned), writes(s.network.Calls(r.name))); diff != "" {
 				t.Errorf("writes (-planned +made):\n%s", diff)
 			}
@@ -47,15 +47,17 @@ func TestPlanEqualsTheWritesOfEveryScenario(t *testing.T) {
 
 // plan plans an operation. The operation runs against a client that records its write instead of
 // making it.
-func (s *stand) plan(t *testing.T, r *round, act stage) *planner.Plan {
+func (s *suite) plan(t *testing.T, r *instance, act step) *planner.Plan {
 	t.Helper()
-	recorder := &recordingClient{WithWatch: s.client}
+	recorder := &recordingClient{WithWatch: s.Client}
+	dryEnv := *s.Env
+	dryEnv.Client = recorder
 	dry := *s
-	dry.client = recorder
+	dry.Env = &dryEnv
 	if err := act.do(t.Context(), &dry, r); err != nil {
 		t.Fatal(err)
 	}
-	cluster, err := planner.NewCluster(s.cfg)
+	cluster, err := planner.NewCluster(s.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,18 +66,18 @@ func (s *stand) plan(t *testing.T, r *round, act stage) *planner.Plan {
 		t.Fatal(err)
 	}
 	defer blobs.Close() //nolint:errcheck // Only this test reads it.
-	source := fetch.NewSource(fetch.Options{Store: blobs, Remote: remote.Options{Transport: alias{s.registry}}})
+	source := fetch.NewSource(fetch.Options{Store: blobs, Remote: remote.Options{Transport: alias{s.Registry}}})
 	defer source.Close()
-	pl := &planner.Planner{Reader: s.client, Cluster: cluster, Source: source, Namespace: "crossplane-system"}
+	pl := &planner.Planner{Reader: s.Client, Cluster: cluster, Source: source, Namespace: "crossplane-system"}
 	var out *planner.Plan
 	switch o := recorder.written.(type) {
 	case v1.PackageRevision:
-		// The user changes a revision, and the package stays as it is.
+		// The user changes a revision, and the package stays unchanged.
 		p := v1.NewPackage(r.scenario.kind)
-		if err := s.client.Get(t.Context(), r.key(), p); err != nil {
+		if err := s.Client.Get(t.Context(), r.key(), p); err != nil {
 			t.Fatal(err)
 		}
-		pl.Reader = overlay{s.client, o}
+		pl.Reader = overlay{s.Client, o}
 		out, err = pl.Install(t.Context(), p)
 	case v1.Package:
 		if recorder.deleted {
@@ -90,7 +92,7 @@ func (s *stand) plan(t *testing.T, r *round, act stage) *planner.Plan {
 	return out
 }
 
-// recordingClient keeps the object that is written last.
+// recordingClient records the object of the last write.
 type recordingClient struct {
 	client.WithWatch
 	written client.Object
@@ -175,8 +177,8 @@ func plannedWrites(p *planner.Plan) []string {
 	return out
 }
 
-// writes returns the writes among calls, but for those of statuses. A write of an object that exists
-// counts once: one that the cache was too old for is repeated.
+// writes returns the writes among calls, except for writes of statuses. A write of an existing object
+// counts once, because a write with a stale resourceVersion is repeated.
 func writes(calls []fault.Call) []string {
 	var out []string
 	for _, c := range calls {
@@ -193,8 +195,8 @@ func writes(calls []fault.Call) []string {
 	return out
 }
 
-// checkDeleted checks that the objects that are gone are those that the plan deletes.
-func checkDeleted(t *testing.T, r *round, p *planner.Plan, before, after state) {
+// checkDeleted checks that exactly the objects that the plan deletes are gone.
+func checkDeleted(t *testing.T, r *instance, p *planner.Plan, before, after state) {
 	t.Helper()
 	var planned, gone []string
 	for _, c := range p.Objects.Changes {

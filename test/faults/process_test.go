@@ -21,47 +21,46 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 )
 
-// This file is all that knows how a package manager is made.
-
 const (
-	// patience is how long a registry may be silent.
+	// idleTime is the time without a call after which the manager counts as idle.
+	idleTime = 500 * time.Millisecond
+	// patience is how long the manager waits for a response of a registry.
 	patience = 500 * time.Millisecond
-	// fastEnough makes the size of an answer no reason to wait longer for it.
-	fastEnough = 64 << 20
+	// minRate is so high that the size of a response never extends the patience.
+	minRate = 64 << 20
 )
 
-// process is a package manager whose every call goes through a network. Like a
-// container it is started again when it ends by itself.
+// process is a package manager whose calls all pass through a network. Like a container, it is
+// restarted when it ends.
 type process struct {
 	stop func()
-	// ready is closed once the controllers run.
+	// ready is closed when the controllers run.
 	ready chan struct{}
 }
 
-// startProcess starts a package manager, with what is left in the store of those
-// before it.
+// startProcess starts a package manager with the content store of the former process.
 func startProcess(t testing.TB, cfg *rest.Config, n *fault.Network, registry, storeDir string, log slog.Handler) *process {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &process{ready: make(chan struct{})}
 	wrapped, leaving := rest.CopyConfig(cfg), &atomic.Bool{}
 	wrapped.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return &exit{passed: n.Transport(fault.Cluster, next), next: next, open: leaving}
+		return &exitTransport{passed: n.Transport(fault.Cluster, next), next: next, open: leaving}
 	})
 	ended := make(chan struct{})
 	var once sync.Once
 	go func() {
 		defer close(ended)
 		for ctx.Err() == nil {
-			err := runOnce(ctx, wrapped, n, registry, storeDir, log, func() { once.Do(func() { close(p.ready) }) })
+			err := runManager(ctx, wrapped, n, registry, storeDir, log, func() { once.Do(func() { close(p.ready) }) })
 			if err != nil && !errors.Is(err, context.Canceled) && ctx.Err() == nil {
 				slog.New(log).Error("the manager ended", "error", err)
-				pause(ctx)
+				waitBeforeRestart(ctx)
 			}
 		}
 	}()
 	p.stop = func() {
-		cancel() // Again is no harm.
+		cancel() // A second call has no effect.
 		select {
 		case <-ended:
 		case <-time.After(500 * time.Millisecond):
@@ -72,16 +71,15 @@ func startProcess(t testing.TB, cfg *rest.Config, n *fault.Network, registry, st
 	return p
 }
 
-// exit lets a manager end that was cut off before it had read what it watches. The
-// controller library does not end before that, but the process that the manager
-// stands for is dead. It may only read.
-type exit struct {
+// exitTransport lets a manager that was cut off before its caches were filled end: the controller
+// library waits for the caches. The process that the manager simulates is dead, so it may only read.
+type exitTransport struct {
 	passed, next http.RoundTripper
 	open         *atomic.Bool
 }
 
 // RoundTrip implements [http.RoundTripper].
-func (e *exit) RoundTrip(r *http.Request) (*http.Response, error) {
+func (e *exitTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch {
 	case !e.open.Load():
 		return e.passed.RoundTrip(r)
@@ -91,55 +89,54 @@ func (e *exit) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, fault.ErrKilled
 }
 
-// pause is what a supervisor waits for before it starts a process again.
-func pause(ctx context.Context) {
+// waitBeforeRestart waits as a supervisor does before it restarts a process.
+func waitBeforeRestart(ctx context.Context) {
 	select {
 	case <-ctx.Done():
 	case <-time.After(100 * time.Millisecond):
 	}
 }
 
-func runOnce(ctx context.Context, cfg *rest.Config, n *fault.Network, registry, storeDir string, log slog.Handler, ready func()) error {
+func runManager(ctx context.Context, cfg *rest.Config, n *fault.Network, registry, storeDir string, log slog.Handler, ready func()) error {
 	store, err := store.Open(storeDir, store.Options{})
 	if err != nil {
 		return err
 	}
-	defer store.Close() //nolint:errcheck // The next one to open it says what is wrong.
+	defer store.Close() //nolint:errcheck // The next Open reports damage.
 	source := fetch.NewSource(fetch.Options{Store: store, Remote: remote.Options{
-		Transport: patient{n.Transport(fault.Registry, alias{registry})}, Patience: patience, Attempts: 2, MinRate: fastEnough,
+		Transport: headerTimeout{n.Transport(fault.Registry, alias{registry})}, Patience: patience, Attempts: 2, MinRate: minRate,
 	}})
 	defer source.Close()
 	return controller.Run(ctx, controller.Options{Config: cfg, Content: source, Log: slog.New(log), Ready: ready})
 }
 
-// patient waits for answers as long as the transport does that the client of
-// registries makes for itself.
-type patient struct{ next http.RoundTripper }
+// headerTimeout waits for response headers as long as the default transport of the registry client.
+type headerTimeout struct{ next http.RoundTripper }
 
-var errPatience = errors.New("timeout awaiting response headers")
+var errHeaderTimeout = errors.New("timeout awaiting response headers")
 
-// RoundTrip implements [http.RoundTripper]. The context ends with that of the
-// request: its body is read in it.
-func (p patient) RoundTrip(r *http.Request) (*http.Response, error) {
+// RoundTrip implements [http.RoundTripper]. The context ends with the context of the request,
+// because the body is read in it.
+func (p headerTimeout) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
-	timer := time.AfterFunc(patience, func() { cancel(errPatience) })
+	timer := time.AfterFunc(patience, func() { cancel(errHeaderTimeout) })
 	res, err := p.next.RoundTrip(r.WithContext(ctx))
 	if !timer.Stop() {
 		if err == nil {
 			_ = res.Body.Close()
 		}
-		return nil, errPatience
+		return nil, errHeaderTimeout
 	}
 	return res, err
 }
 
-// aliasOf is a name of a registry on this machine that no other round uses.
-func aliasOf(registry string, n int) string {
+// hostAlias returns a name of a registry on this machine that no other instance uses.
+func hostAlias(registry string, n int) string {
 	_, port, _ := strings.Cut(registry, ":")
 	return fmt.Sprintf("127.1.%d.%d:%s", n/250, 1+n%250, port)
 }
 
-// alias leads all names of a registry to it.
+// alias sends the requests for all names of a registry to it.
 type alias struct{ registry string }
 
 // RoundTrip implements [http.RoundTripper].

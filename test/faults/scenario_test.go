@@ -13,142 +13,141 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
-// scenario is what a person does with a package of one kind.
+// scenario is an operation on a package of one kind.
 type scenario struct {
 	name   string
 	kind   string
 	manual bool
-	// versions are those in the registry.
+	// versions lists the versions in the registry.
 	versions []string
-	// pulls says that the faults of registries are tried, too.
+	// pulls enables the faults of registries.
 	pulls bool
-	// prepare leads to the state before; act is what is tested.
-	prepare []stage
-	act     stage
-	// undo leads from the state after back to the state before, and adds as much
-	// to the numbers of revisions. Without it each package is used once.
-	undo *stage
+	// prepare leads to the initial state; act is the operation under test.
+	prepare []step
+	act     step
+	// undo returns from the outcome to the initial state, and adds adds to the numbers of
+	// revisions. Without it each package is used once.
+	undo *step
 	adds int64
-	// meanwhile is what somebody else does at one of the calls. Without it, each of
-	// the calls is struck by each fault.
-	meanwhile *stage
-	// bothActive says that the act itself makes two revisions active.
+	// meanwhile is an operation that runs at one of the calls. Without it, each call gets each
+	// fault.
+	meanwhile *step
+	// bothActive permits two active revisions.
 	bothActive bool
-	// collects says that an old revision is taken away, and removes that everything
-	// is.
+	// collects permits the deletion of an old revision, and removes the deletion of everything.
 	collects, removes bool
-	// never are the objects that may at no time exist.
+	// never lists objects that must never exist.
 	never []string
 }
 
-// stage is something that a person does, and what comes of it.
-type stage struct {
-	do   func(context.Context, *stand, *round) error
-	then ending
+// step is an operation and its outcomes.
+type step struct {
+	do   func(context.Context, *suite, *instance) error
+	then outcomes
 }
 
-// ending gives the states, any of which is right.
-type ending func(*round) []state
+// outcomes returns the valid states after a step.
+type outcomes func(*instance) []state
 
-// end is what comes of the scenario.
-func (sc *scenario) end() ending {
+// end returns the outcomes of the scenario.
+func (sc *scenario) end() outcomes {
 	if sc.meanwhile != nil {
 		return sc.meanwhile.then
 	}
 	return sc.act.then
 }
 
-// round is one package that a scenario is played with.
-type round struct {
+// instance is one package that runs a scenario.
+type instance struct {
 	name string
-	// host is the registry of the round: what happens at one registry must not
-	// touch the packages of the others.
+	// host is the registry of the instance: a fault of one registry must not affect other
+	// instances.
 	host     string
 	scenario *scenario
-	// base is what is added to the numbers of revisions.
+	// base is added to the numbers of revisions.
 	base int64
-	// contents are the versions of the objects that were looked at.
+	// contents caches the versions of objects.
 	contents map[string]string
 }
 
-func (r *round) group() string { return r.name + ".test" }
+func (r *instance) group() string { return r.name + ".test" }
 
-func (r *round) repository() string { return "/faults/" + r.name }
+func (r *instance) repository() string { return "/faults/" + r.name }
 
-func (r *round) ref(version string) string {
+func (r *instance) ref(version string) string {
 	return r.host + r.repository() + ":" + version + ".0.0"
 }
 
-// version is that of a reference.
-func (r *round) version(ref string) string {
+// version returns the version of a reference.
+func (r *instance) version(ref string) string {
 	tag, _ := strings.CutPrefix(ref, r.host+r.repository()+":")
 	return strings.TrimSuffix(tag, ".0.0")
 }
 
-func (r *round) key() client.ObjectKey { return client.ObjectKey{Name: r.name} }
+func (r *instance) key() client.ObjectKey { return client.ObjectKey{Name: r.name} }
 
-// install is what creates the package.
-func install(ctx context.Context, s *stand, r *round) error {
+// install creates the package.
+func install(ctx context.Context, s *suite, r *instance) error {
 	p := v1.NewPackage(r.scenario.kind)
 	p.SetName(r.name)
 	p.PackageSpec().Package = r.ref("v1")
 	if r.scenario.manual {
 		p.PackageSpec().RevisionActivationPolicy = v1.ManualActivation
 	}
-	return s.client.Create(ctx, p)
+	return s.Client.Create(ctx, p)
 }
 
-func remove(ctx context.Context, s *stand, r *round) error {
+func remove(ctx context.Context, s *suite, r *instance) error {
 	p := v1.NewPackage(r.scenario.kind)
 	p.SetName(r.name)
-	return client.IgnoreNotFound(s.client.Delete(ctx, p))
+	return client.IgnoreNotFound(s.Client.Delete(ctx, p))
 }
 
-// upgrade makes the package ask for another version.
-func upgrade(version string) func(context.Context, *stand, *round) error {
-	return func(ctx context.Context, s *stand, r *round) error {
+// upgrade returns a step that requests another version.
+func upgrade(version string) func(context.Context, *suite, *instance) error {
+	return func(ctx context.Context, s *suite, r *instance) error {
 		return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 			p := v1.NewPackage(r.scenario.kind)
-			if err := s.client.Get(ctx, r.key(), p); err != nil {
+			if err := s.Client.Get(ctx, r.key(), p); err != nil {
 				return err
 			}
 			p.PackageSpec().Package = r.ref(version)
-			return s.client.Update(ctx, p)
+			return s.Client.Update(ctx, p)
 		})
 	}
 }
 
-// set sets the state of the revision of a version by hand.
-func set(version string, to v1.RevisionState) func(context.Context, *stand, *round) error {
-	return func(ctx context.Context, s *stand, r *round) error {
-		for _, rev := range s.witness.view(r).revisions {
+// set returns a step that sets the desired state of the revision of a version.
+func set(version string, to v1.RevisionState) func(context.Context, *suite, *instance) error {
+	return func(ctx context.Context, s *suite, r *instance) error {
+		for _, rev := range s.observer.snapshot(r).revisions {
 			if r.version(rev.RevisionSpec().Image) == version {
 				patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"desiredState":"`+string(to)+`"}}`))
-				return s.client.Patch(ctx, rev.DeepCopyObject().(client.Object), patch)
+				return s.Client.Patch(ctx, rev.DeepCopyObject().(client.Object), patch)
 			}
 		}
 		return fmt.Errorf("there is no revision of %s", version)
 	}
 }
 
-// part is one revision in the state that a scenario expects.
-type part struct {
+// revisionPart describes one revision in an expected state.
+type revisionPart struct {
 	version string
 	number  int64
 	active  bool
-	// never says that the revision was not active yet: it owns what is there and
-	// brings nothing.
+	// never marks a revision that was never active: it owns existing objects and has created
+	// none.
 	never bool
-	// collected says that the revision is gone. What it brought stays.
+	// collected marks a revision that is deleted. Its objects stay.
 	collected bool
 }
 
-// inactive is a package whose newest revision a person is to activate.
+// inactive is the condition of a package whose newest revision awaits manual activation.
 const inactive condition = "False InactivePackageRevision"
 
-// whole gives the state of a package with these revisions, in the order in which
-// they were activated. The conditions are those of a package that is well.
-func (r *round) whole(wanted string, parts ...part) state {
+// stateOf returns the state of a healthy package with these revisions, in the order of their
+// activation.
+func (r *instance) stateOf(wanted string, parts ...revisionPart) state {
 	s := state{
 		Package:   &packageState{Wanted: wanted, Current: wanted, Resolved: true, Installed: inactive, Healthy: "True", Ready: inactive},
 		Revisions: map[string]revisionState{}, Objects: map[string]objectState{},
@@ -164,7 +163,7 @@ func (r *round) whole(wanted string, parts ...part) state {
 				s.Package.Installed, s.Package.Ready = "True", "True"
 			}
 		}
-		for _, what := range r.brings(p.version) {
+		for _, what := range r.objectNames(p.version) {
 			o, exists := s.Objects[what]
 			if p.never && !exists {
 				continue
@@ -189,8 +188,8 @@ func (r *round) whole(wanted string, parts ...part) state {
 	return s
 }
 
-// owner is the revision among the owners of its objects.
-func (p part) owner() string {
+// owner returns the revision among the owners of its objects.
+func (p revisionPart) owner() string {
 	switch {
 	case p.collected:
 		return ""
@@ -200,10 +199,10 @@ func (p part) owner() string {
 	return p.version
 }
 
-// brings lists the objects of a version, without those that another package holds.
-func (r *round) brings(version string) []string {
+// objectNames lists the objects of a version, except for those that another package owns.
+func (r *instance) objectNames(version string) []string {
 	var out []string
-	for _, t := range things(r.scenario.kind, r.group(), version) {
+	for _, t := range objectsOf(r.scenario.kind, r.group(), version) {
 		if what, group, _ := strings.Cut(t.name, "."); group == r.group() {
 			out = append(out, what)
 		}

@@ -17,29 +17,27 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
-// state is everything that a cluster holds of the package of one round, in the
-// words of the scenario: "package" is the package, and "v1" and "v2" are its
-// revisions.
+// state describes all objects of an instance in the cluster, with the names of the scenario:
+// "package" is the package, and "v1" and "v2" are its revisions.
 type state struct {
 	Package   *packageState
 	Revisions map[string]revisionState
-	// Objects are by what becomes of them, such as "kept".
+	// Objects are keyed by names such as "kept".
 	Objects map[string]objectState
 }
 
 type packageState struct {
-	// Wanted is the version that the spec asks for, and Current that of which the
-	// status speaks.
+	// Wanted is the version in the spec, and Current the version in the status.
 	Wanted, Current string
-	// Resolved says that the digest in the status is that of the revision.
+	// Resolved reports whether the digest in the status is the digest of the revision.
 	Resolved                  bool
 	Installed, Healthy, Ready condition
 }
 
-// condition is the status of one, with the reason unless it is True.
+// condition is the status of a condition, with the reason unless it is True.
 type condition string
 
-// anything is what a state says of a condition that does not matter.
+// anything matches every condition.
 const anything condition = "anything"
 
 type revisionState struct {
@@ -47,7 +45,7 @@ type revisionState struct {
 	Number         int64
 	Healthy, Ready condition
 	Owners         []string
-	// Objects are those that the status lists, with the UIDs that they have.
+	// Objects lists the objects in the status, with a note if the UID differs.
 	Objects []string
 }
 
@@ -58,8 +56,8 @@ type objectState struct {
 	Owners []string
 }
 
-// of gives the state of the package of one round.
-func (v view) of(r *round) state {
+// of returns the state of an instance.
+func (v snapshot) of(r *instance) state {
 	s := state{Revisions: map[string]revisionState{}, Objects: map[string]objectState{}}
 	names := map[types.UID]string{}
 	for _, p := range v.packages {
@@ -98,10 +96,10 @@ func (v view) of(r *round) state {
 	return s
 }
 
-func (r *round) packageOf(p v1.Package, revisions []v1.PackageRevision) *packageState {
+func (r *instance) packageOf(p v1.Package, revisions []v1.PackageRevision) *packageState {
 	status := p.PackageStatus()
 	out := &packageState{
-		Wanted: r.version(p.PackageSpec().Package), Installed: told(p, p, v1.TypeInstalled), Healthy: told(p, p, v1.TypeHealthy), Ready: verdict(p, p),
+		Wanted: r.version(p.PackageSpec().Package), Installed: conditionOf(p, p, v1.TypeInstalled), Healthy: conditionOf(p, p, v1.TypeHealthy), Ready: readyOf(p, p),
 	}
 	for _, rev := range revisions {
 		if rev.GetName() == status.CurrentRevision {
@@ -117,7 +115,7 @@ func revisionOf(rev v1.PackageRevision, names map[types.UID]string, uids map[str
 	spec := rev.RevisionSpec()
 	out := revisionState{
 		State: spec.DesiredState, Number: spec.Revision, Owners: owners(rev.GetOwnerReferences(), names),
-		Healthy: told(rev, rev, v1.TypeRevisionHealthy), Ready: verdict(rev, rev),
+		Healthy: conditionOf(rev, rev, v1.TypeRevisionHealthy), Ready: readyOf(rev, rev),
 	}
 	for _, o := range rev.RevisionStatus().ObjectRefs {
 		what, _, _ := strings.Cut(o.Name, ".")
@@ -130,8 +128,8 @@ func revisionOf(rev v1.PackageRevision, names map[types.UID]string, uids map[str
 	return out
 }
 
-// told is what a condition says, if it speaks of the object as it is now.
-func told(o metav1.Object, c v1.Conditioned, t v1.ConditionType) condition {
+// conditionOf returns a condition, with a note if it is about an older generation.
+func conditionOf(o metav1.Object, c v1.Conditioned, t v1.ConditionType) condition {
 	cond := c.GetCondition(t)
 	out := string(cond.Status)
 	if cond.Status != "True" {
@@ -143,9 +141,9 @@ func told(o metav1.Object, c v1.Conditioned, t v1.ConditionType) condition {
 	return condition(out)
 }
 
-// verdict is the condition Ready, with those of kstatus that speak against it.
-func verdict(o metav1.Object, c v1.Conditioned) condition {
-	out := told(o, c, v1.TypeReady)
+// readyOf returns the condition Ready, with the conditions of kstatus that contradict it.
+func readyOf(o metav1.Object, c v1.Conditioned) condition {
+	out := conditionOf(o, c, v1.TypeReady)
 	for _, t := range []v1.ConditionType{v1.TypeReconciling, v1.TypeStalled} {
 		if c.GetCondition(t).Status == corev1.ConditionTrue {
 			out += ", " + condition(t)
@@ -157,7 +155,7 @@ func verdict(o metav1.Object, c v1.Conditioned) condition {
 func owners(refs []metav1.OwnerReference, names map[types.UID]string) []string {
 	out := []string{}
 	for _, ref := range refs {
-		name := cmp.Or(names[ref.UID], "a stranger, "+ref.Kind+" "+ref.Name)
+		name := cmp.Or(names[ref.UID], "unknown, "+ref.Kind+" "+ref.Name)
 		if ref.Controller != nil && *ref.Controller {
 			name += "*"
 		}
@@ -167,9 +165,9 @@ func owners(refs []metav1.OwnerReference, names map[types.UID]string) []string {
 	return out
 }
 
-// content says of which version the spec of an object is; of none when it is empty.
-// It remembers what it said: an object is looked at many times.
-func (r *round) content(o *unstructured.Unstructured) string {
+// content returns the version of the spec of an object, or an empty string. It caches the result by
+// resourceVersion.
+func (r *instance) content(o *unstructured.Unstructured) string {
 	key := string(o.GetUID()) + " " + o.GetResourceVersion()
 	version, known := r.contents[key]
 	if !known {
@@ -179,12 +177,12 @@ func (r *round) content(o *unstructured.Unstructured) string {
 	return version
 }
 
-func (r *round) compare(o *unstructured.Unstructured) string {
+func (r *instance) compare(o *unstructured.Unstructured) string {
 	spec, _, _ := unstructured.NestedMap(o.Object, "spec")
-	// The API server adds how versions are converted.
+	// The API server sets a default for the conversion.
 	delete(spec, "conversion")
 	for _, version := range r.scenario.versions {
-		for _, t := range things(r.scenario.kind, r.group(), version) {
+		for _, t := range objectsOf(r.scenario.kind, r.group(), version) {
 			if t.kind == o.GetKind() && t.name == o.GetName() && reflect.DeepEqual(plain(t.spec), plain(spec)) {
 				return version
 			}
@@ -193,7 +191,7 @@ func (r *round) compare(o *unstructured.Unstructured) string {
 	return ""
 }
 
-// plain gives a value as JSON has it.
+// plain returns a value as it is decoded from JSON.
 func plain(v any) (out any) {
 	raw, err := json.Marshal(v)
 	if err == nil {
@@ -205,12 +203,11 @@ func plain(v any) (out any) {
 	return out
 }
 
-// is compares a state with one that is wanted.
-func (got state) is(want state) bool { return gocmp.Equal(want, got, conditionsOfInterest) }
+// equals reports whether a state matches an expected one.
+func (got state) equals(want state) bool { return gocmp.Equal(want, got, conditionsOfInterest) }
 
-// differ says how a state differs from the one of the right ones that it is most
-// like.
-func differ(right []state, got state) string {
+// smallestDiff returns the difference between a state and the most similar expected one.
+func smallestDiff(right []state, got state) string {
 	var least string
 	for i, want := range right {
 		if diff := gocmp.Diff(want, got, conditionsOfInterest); i == 0 || len(diff) < len(least) {

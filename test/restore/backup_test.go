@@ -17,8 +17,8 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
-// kinds are those that a backup holds of a world.
-func (w world) kinds() []schema.GroupVersionKind {
+// kinds returns the kinds in a backup.
+func (f fixture) kinds() []schema.GroupVersionKind {
 	out := []schema.GroupVersionKind{
 		{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
 		{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "Composition"},
@@ -27,25 +27,25 @@ func (w world) kinds() []schema.GroupVersionKind {
 		out = append(out, v1.GroupVersion.WithKind(kind), v1.GroupVersion.WithKind(v1.RevisionKind(kind)))
 	}
 	for _, kind := range []string{"Kept", "Dropped", "Added", "Manual", "Labeled", "Unwanted"} {
-		out = append(out, schema.GroupVersionKind{Group: w.group, Version: "v1", Kind: kind})
+		out = append(out, schema.GroupVersionKind{Group: f.group, Version: "v1", Kind: kind})
 	}
 	return out
 }
 
-// holds reports whether an object belongs to the world.
-func (w world) holds(o client.Object) bool {
-	return strings.HasPrefix(o.GetName(), w.name+"-") || strings.HasSuffix(o.GetName(), "."+w.group) ||
-		o.GetObjectKind().GroupVersionKind().Group == w.group
+// contains reports whether an object belongs to the fixture.
+func (f fixture) contains(o client.Object) bool {
+	return strings.HasPrefix(o.GetName(), f.name+"-") || strings.HasSuffix(o.GetName(), "."+f.group) ||
+		o.GetObjectKind().GroupVersionKind().Group == f.group
 }
 
-// backup reads everything of a world.
-func (w world) backup(t *testing.T, s *stand) []*unstructured.Unstructured {
+// backup reads all objects of a fixture.
+func (f fixture) backup(t *testing.T, c *cluster) []*unstructured.Unstructured {
 	t.Helper()
 	var out []*unstructured.Unstructured
-	for _, gvk := range w.kinds() {
+	for _, gvk := range f.kinds() {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-		err := s.client.List(context.Background(), list)
+		err := c.Client.List(context.Background(), list)
 		if apimeta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 			continue
 		}
@@ -53,7 +53,7 @@ func (w world) backup(t *testing.T, s *stand) []*unstructured.Unstructured {
 			t.Fatal(err)
 		}
 		for i := range list.Items {
-			if w.holds(&list.Items[i]) {
+			if f.contains(&list.Items[i]) {
 				out = append(out, &list.Items[i])
 			}
 		}
@@ -61,21 +61,21 @@ func (w world) backup(t *testing.T, s *stand) []*unstructured.Unstructured {
 	return out
 }
 
-// lose deletes everything, as a cluster that is gone has lost it.
-func (w world) lose(t *testing.T, s *stand) {
+// lose deletes all objects of a fixture.
+func (f fixture) lose(t *testing.T, c *cluster) {
 	t.Helper()
-	for _, o := range w.backup(t, s) {
-		if err := s.client.Delete(t.Context(), o); client.IgnoreNotFound(err) != nil && !apimeta.IsNoMatchError(err) {
+	for _, o := range f.backup(t, c) {
+		if err := c.Client.Delete(t.Context(), o); client.IgnoreNotFound(err) != nil && !apimeta.IsNoMatchError(err) {
 			t.Fatal(err)
 		}
 	}
-	until(t, "everything is lost", func() (string, bool) {
-		left := w.backup(t, s)
+	until(t, "all objects are deleted", func() (string, bool) {
+		left := f.backup(t, c)
 		return keys(left), len(left) == 0
 	})
 }
 
-// key names an object.
+// key returns the kind and the name of an object.
 func key(o client.Object) string {
 	return o.GetObjectKind().GroupVersionKind().Kind + "/" + o.GetName()
 }
@@ -88,7 +88,7 @@ func keys(all []*unstructured.Unstructured) string {
 	return fmt.Sprint(out)
 }
 
-// byKey gives objects by their names.
+// byKey returns objects by their keys.
 func byKey(all []*unstructured.Unstructured) map[string]*unstructured.Unstructured {
 	out := map[string]*unstructured.Unstructured{}
 	for _, o := range all {
@@ -97,8 +97,8 @@ func byKey(all []*unstructured.Unstructured) map[string]*unstructured.Unstructur
 	return out
 }
 
-// stripped is an object as a restore writes it: without status, and without what the
-// API server gives. Owners are kept or left out.
+// stripped returns an object as a restore writes it: without its status and the metadata that the
+// API server sets, with or without owners.
 func stripped(o *unstructured.Unstructured, owners bool) *unstructured.Unstructured {
 	out := o.DeepCopy()
 	unstructured.RemoveNestedField(out.Object, "status")
@@ -112,22 +112,22 @@ func stripped(o *unstructured.Unstructured, owners bool) *unstructured.Unstructu
 	return out
 }
 
-// restore writes one object. A resource has to wait until its kind is served.
-func restore(t *testing.T, s *stand, o *unstructured.Unstructured) {
+// restore creates one object. It retries a custom resource until its kind is served.
+func restore(t *testing.T, c *cluster, o *unstructured.Unstructured) {
 	t.Helper()
 	until(t, key(o)+" is restored", func() (string, bool) {
 		fresh := o.DeepCopy()
-		err := s.client.Create(t.Context(), fresh)
+		err := c.Client.Create(t.Context(), fresh)
 		if apierrors.IsAlreadyExists(err) {
-			// Velero, too, leaves what is there.
+			// Like Velero, keep the existing object.
 			return "", true
 		}
 		return fmt.Sprint(err), err == nil
 	})
 }
 
-// velero orders objects as Velero does: definitions first, the rest by kind. Within a
-// kind the order is that of a shuffle.
+// velero sorts objects as Velero does: CRDs first, then by kind. Objects of one kind keep their
+// order.
 func velero(all []*unstructured.Unstructured) []*unstructured.Unstructured {
 	rank := func(o *unstructured.Unstructured) string {
 		if o.GetKind() == "CustomResourceDefinition" {
@@ -140,7 +140,7 @@ func velero(all []*unstructured.Unstructured) []*unstructured.Unstructured {
 	return out
 }
 
-// definitionsFirst puts definitions first, without which resources cannot be written.
+// definitionsFirst moves CRDs to the front.
 func definitionsFirst(all []*unstructured.Unstructured) []*unstructured.Unstructured {
 	out := slices.Clone(all)
 	slices.SortStableFunc(out, func(a, b *unstructured.Unstructured) int {
@@ -156,7 +156,7 @@ func boolean(b bool) int {
 	return 0
 }
 
-// specs are the parts of objects that a restore must keep, by their names.
+// specs returns the parts of objects that a restore must keep, by the keys of the objects.
 func specs(all []*unstructured.Unstructured) map[string]any {
 	out := map[string]any{}
 	for name, o := range maps.All(byKey(all)) {

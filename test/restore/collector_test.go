@@ -10,14 +10,16 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 )
 
-// holdGarbageCollector lets nobody but the restore and the package manager change or
-// delete objects of packages. It returns when that holds, and the function that it
-// gives ends it.
-func holdGarbageCollector(t *testing.T, s *stand, w world) (release func()) {
+// holdGarbageCollector denies updates and deletes of objects of packages to all users except the
+// restore and the package manager. It returns when the policy is in effect; the returned function
+// deletes the policy.
+func holdGarbageCollector(t *testing.T, c *cluster, f fixture) (release func()) {
 	t.Helper()
-	name := w.name + "-hold"
+	name := f.name + "-hold"
 	policy := &admissionv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: admissionv1.ValidatingAdmissionPolicySpec{
@@ -33,7 +35,7 @@ func holdGarbageCollector(t *testing.T, s *stand, w world) (release func()) {
 			}}},
 			Validations: []admissionv1.Validation{{
 				Expression: fmt.Sprintf("request.userInfo.username in ['%s', '%s']", restorer, packageManager),
-				Message:    "the garbage collector is held back",
+				Message:    "the garbage collector is blocked",
 			}},
 		},
 	}
@@ -43,46 +45,42 @@ func holdGarbageCollector(t *testing.T, s *stand, w world) (release func()) {
 			PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
 		},
 	}
-	create(t, s, policy)
-	create(t, s, binding)
+	c.Create(t, policy)
+	c.Create(t, binding)
 	release = func() {
 		for _, o := range []client.Object{binding, policy} {
-			if err := s.client.Delete(context.Background(), o); client.IgnoreNotFound(err) != nil {
+			if err := c.Client.Delete(context.Background(), o); client.IgnoreNotFound(err) != nil {
 				t.Error(err)
 			}
 		}
 	}
 	t.Cleanup(release)
-	other, err := client.New(s.cfg, client.Options{Scheme: s.client.Scheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	until(t, "the garbage collector is held back", func() (string, bool) {
+	other := env.NewClient(t, c.Config)
+	until(t, "the garbage collector is blocked", func() (string, bool) {
 		err := other.Delete(t.Context(), compositionDefinition(), client.DryRunAll)
 		return fmt.Sprint(err), apierrors.IsInvalid(err) || apierrors.IsForbidden(err)
 	})
 	return release
 }
 
-// compositionDefinition is a definition that every cluster with a package manager
-// has.
+// compositionDefinition returns a CRD that every cluster with a package manager has.
 func compositionDefinition() client.Object {
 	o := &metav1.PartialObjectMetadata{}
 	o.APIVersion, o.Kind, o.Name = "apiextensions.k8s.io/v1", "CustomResourceDefinition", "compositions.apiextensions.crossplane.io"
 	return o
 }
 
-// collected returns when the garbage collector has worked: it has deleted an object
-// whose owner never was.
-func collected(t *testing.T, s *stand) {
+// waitGarbageCollection waits until the garbage collector has deleted an object whose owner never
+// existed.
+func waitGarbageCollection(t *testing.T, c *cluster) {
 	t.Helper()
 	orphan := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "default", GenerateName: "orphan-",
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "never-was", UID: "00000000-0000-0000-0000-000000000000"}},
 	}}
-	create(t, s, orphan)
-	until(t, "the garbage collector works", func() (string, bool) {
-		err := s.client.Get(t.Context(), client.ObjectKeyFromObject(orphan), orphan)
+	c.Create(t, orphan)
+	until(t, "the garbage collector runs", func() (string, bool) {
+		err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(orphan), orphan)
 		return fmt.Sprint(err), apierrors.IsNotFound(err)
 	})
 }

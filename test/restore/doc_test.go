@@ -1,19 +1,17 @@
-// Package restore_test loses a cluster and brings it back from a backup, in the ways
-// in which that is done in the field, and checks that nothing is lost by it
-// (packages v2 design, "A Note on Backup and Restore").
+// Package restore_test deletes all packages of a cluster, restores them from a backup in the ways
+// of the field, and checks that nothing is lost (packages v2 design, "A Note on Backup and
+// Restore").
 //
-// Two kinds of restore differ in what they write of the owners of an object:
+// Two kinds of restore differ in the owner references that they write:
 //
-//   - Velero writes none. It restores definitions first, and other kinds in the order
-//     of their names, so that revisions come before their packages; status and UIDs
-//     are left out.
-//   - Whoever applies what `kubectl get -o yaml` gave writes the owners with the UIDs
-//     that they had. To the garbage collector of Kubernetes such owners are gone, and
-//     it deletes what has no other: that is only survived where it does not run until
-//     the package manager has taken everything over. A test holds it back with an
-//     admission policy.
+//   - Velero writes none. It restores CRDs first and other kinds in alphabetical order, so
+//     revisions precede their packages. It omits status and UIDs.
+//   - A restore that applies the output of `kubectl get -o yaml` writes owner references with the
+//     former UIDs. For the garbage collector these owners do not exist, and it deletes their
+//     dependents. Objects survive only if the garbage collector does not run before the package
+//     manager has adopted them. The tests block it with an admission policy.
 //
-// What no package manager can know is what a tag stood for when its package comes back
-// before any revision of it, without a status, to a manager that is at work: it asks
-// the registry. So restores to a manager at work are made in Velero's order.
+// A package manager cannot know the former digest of a tag if the package is restored before its
+// revisions, without a status, while the manager runs: it resolves the tag again. Restores to a
+// running manager therefore use Velero's order.
 package restore_test

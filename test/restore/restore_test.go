@@ -18,7 +18,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
-// moment says when the package manager starts, seen from the restore.
+// moment is the time at which the package manager starts, relative to the restore.
 type moment int
 
 const (
@@ -27,19 +27,18 @@ const (
 	after
 )
 
-// A cluster that comes back from a backup is what it was, with the same content
-// although all tags stand for something else by now: nothing is lost, nothing is
-// deleted, and nothing is left to do.
+// A restored cluster has the same objects, owners and content as before, although all tags refer to
+// other content. Nothing is deleted, and a plan contains no changes.
 func TestRestore(t *testing.T) {
-	w := world{name: "restored", group: "restored.test"}
-	first := newStand(t)
-	stop := first.start(t)
-	packages := w.populate(t, first)
+	f := fixture{name: "restored", group: "restored.test"}
+	first := newCluster(t)
+	manager := first.start(t)
+	packages := f.populate(t, first)
 	settle(t, first, packages)
-	saved := w.backup(t, first)
-	stop()
-	w.moveTags(t, first)
-	for name, c := range map[string]struct {
+	saved := f.backup(t, first)
+	manager.Stop()
+	f.moveTags(t, first)
+	for name, tc := range map[string]struct {
 		start  moment
 		owners bool
 		order  order
@@ -52,40 +51,39 @@ func TestRestore(t *testing.T) {
 		"StaleOwnersInMiddle": {inTheMiddle, true, velero},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w.lose(t, first)
-			s := onNewMachine(t, first)
+			f.lose(t, first)
+			c := onNewMachine(t, first)
 			release := func() {}
-			if c.owners {
-				release = holdGarbageCollector(t, s, w)
+			if tc.owners {
+				release = holdGarbageCollector(t, c, f)
 			}
-			witness := watch(t, s, w)
-			w.restore(t, s, saved, c.owners, c.order, c.start)
-			check(t, s, w, packages, saved)
+			recorder := recordDeletions(t, c, f)
+			f.restore(t, c, saved, tc.owners, tc.order, tc.start)
+			check(t, c, f, packages, saved)
 			release()
-			// What the garbage collector thinks of it shows when it works again.
-			collected(t, s)
-			check(t, s, w, packages, saved)
-			if gone := witness.deleted(); len(gone) > 0 {
+			waitGarbageCollection(t, c)
+			check(t, c, f, packages, saved)
+			if gone := recorder.deleted(); len(gone) > 0 {
 				t.Errorf("deleted after the restore: %v", gone)
 			}
-			uninstall(t, s, w, packages)
+			uninstall(t, c, f, packages)
 		})
 	}
 }
 
-// order is that in which a backup is written.
+// order sorts the objects of a backup.
 type order func([]*unstructured.Unstructured) []*unstructured.Unstructured
 
-// onNewMachine is the stand with an empty package cache.
-func onNewMachine(t *testing.T, old *stand) *stand {
+// onNewMachine returns the cluster with an empty package cache.
+func onNewMachine(t *testing.T, old *cluster) *cluster {
 	t.Helper()
-	s := newStand(t)
-	s.registry = old.registry
-	return s
+	c := newCluster(t)
+	c.Registry = old.Registry
+	return c
 }
 
-// restore writes a backup in an order, and starts the manager at a moment.
-func (w world) restore(t *testing.T, s *stand, saved []*unstructured.Unstructured, owners bool, in order, start moment) {
+// restore writes a backup in the given order, and starts the manager at the given moment.
+func (f fixture) restore(t *testing.T, c *cluster, saved []*unstructured.Unstructured, owners bool, in order, start moment) {
 	t.Helper()
 	all := slices.Clone(saved)
 	seed := rand.Uint64()
@@ -93,44 +91,44 @@ func (w world) restore(t *testing.T, s *stand, saved []*unstructured.Unstructure
 	rand.New(rand.NewPCG(seed, 0)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	all = in(all)
 	if start == before {
-		s.start(t)
+		c.start(t)
 	}
 	for i, o := range all {
 		if start == inTheMiddle && i == len(all)/2 {
-			s.start(t)
+			c.start(t)
 		}
-		restore(t, s, stripped(o, owners))
+		restore(t, c, stripped(o, owners))
 	}
 	if start == after {
-		s.start(t)
+		c.start(t)
 	}
 }
 
-// settle waits until all packages are as their specs want them.
-func settle(t *testing.T, s *stand, packages []v1.Package) {
+// settle waits until the status of all packages agrees with their specs.
+func settle(t *testing.T, c *cluster, packages []v1.Package) {
 	t.Helper()
 	for _, p := range packages {
 		if p.PackageSpec().RevisionActivationPolicy == v1.ManualActivation {
-			untilInstalled(t, s, p, corev1.ConditionFalse)
+			untilInstalled(t, c, p, corev1.ConditionFalse)
 			continue
 		}
-		untilReady(t, s, p)
+		untilReady(t, c, p)
 	}
 }
 
-// check checks that a cluster is as it was.
-func check(t *testing.T, s *stand, w world, packages []v1.Package, saved []*unstructured.Unstructured) {
+// check compares a cluster with its backup.
+func check(t *testing.T, c *cluster, f fixture, packages []v1.Package, saved []*unstructured.Unstructured) {
 	t.Helper()
-	settle(t, s, packages)
-	until(t, "the cluster holds what it held", func() (string, bool) {
-		diff := cmp.Diff(specs(saved), specs(w.backup(t, s)))
+	settle(t, c, packages)
+	until(t, "all objects are restored", func() (string, bool) {
+		diff := cmp.Diff(specs(saved), specs(f.backup(t, c)))
 		return diff, diff == ""
 	})
-	until(t, "the owners are those that they were", func() (string, bool) {
-		diff := cmp.Diff(owners(saved), owners(w.backup(t, s)))
+	until(t, "all owners are restored", func() (string, bool) {
+		diff := cmp.Diff(owners(saved), owners(f.backup(t, c)))
 		return diff, diff == ""
 	})
-	then, now := byKey(saved), byKey(w.backup(t, s))
+	then, now := byKey(saved), byKey(f.backup(t, c))
 	for name, o := range now {
 		for _, field := range []string{"resolvedDigest", "currentRevision", "currentIdentifier"} {
 			was, _, _ := unstructured.NestedString(then[name].Object, "status", field)
@@ -140,23 +138,23 @@ func check(t *testing.T, s *stand, w world, packages []v1.Package, saved []*unst
 			}
 		}
 	}
-	until(t, "every owner is there", func() (string, bool) {
-		missing := strangers(byKey(w.backup(t, s)))
+	until(t, "every owner exists", func() (string, bool) {
+		missing := missingOwners(byKey(f.backup(t, c)))
 		return fmt.Sprint(missing), len(missing) == 0
 	})
-	planner := s.planner(t)
+	planner := c.planner(t)
 	for _, p := range packages {
 		plan, err := planner.Install(t.Context(), p)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if plan.HasChanges() {
-			t.Errorf("of %s something is left to do: %+v", p.GetName(), plan)
+			t.Errorf("the plan for %s contains changes: %+v", p.GetName(), plan)
 		}
 	}
 }
 
-// owners are those of objects, by their names, with a star for the controller.
+// owners returns the owners of objects by the names of the objects. The controller has a star.
 func owners(all []*unstructured.Unstructured) map[string][]string {
 	out := map[string][]string{}
 	for name, o := range byKey(all) {
@@ -172,8 +170,8 @@ func owners(all []*unstructured.Unstructured) map[string][]string {
 	return out
 }
 
-// strangers are the owners of objects that are not there.
-func strangers(all map[string]*unstructured.Unstructured) []string {
+// missingOwners returns the owner references whose owner does not exist.
+func missingOwners(all map[string]*unstructured.Unstructured) []string {
 	var out []string
 	for name, o := range all {
 		for _, r := range o.GetOwnerReferences() {
@@ -186,44 +184,44 @@ func strangers(all map[string]*unstructured.Unstructured) []string {
 	return out
 }
 
-// uninstall checks that what was restored goes as it would have gone.
-func uninstall(t *testing.T, s *stand, w world, packages []v1.Package) {
+// uninstall deletes all packages and waits until their objects are deleted.
+func uninstall(t *testing.T, c *cluster, f fixture, packages []v1.Package) {
 	t.Helper()
 	for _, p := range packages {
-		if err := s.client.Delete(t.Context(), p); err != nil {
+		if err := c.Client.Delete(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
 	}
-	until(t, "everything goes with its package", func() (string, bool) {
-		left := w.backup(t, s)
+	until(t, "all objects are deleted", func() (string, bool) {
+		left := f.backup(t, c)
 		return keys(left), len(left) == 0
 	})
 }
 
-// witness sees what is deleted.
-type witness struct {
+// deletionRecorder records the names of deleted objects.
+type deletionRecorder struct {
 	mu   sync.Mutex
 	gone []string
 }
 
-func (w *witness) deleted() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.Clone(w.gone)
+func (r *deletionRecorder) deleted() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.gone)
 }
 
-// watch watches all objects of a world, but for resources of people, whose kinds are
-// not there yet: who deletes one deletes its definition.
-func watch(t *testing.T, s *stand, w world) *witness {
+// recordDeletions watches all objects of a fixture except for its custom resources: their kinds do
+// not exist yet, and they are deleted only together with their CRD.
+func recordDeletions(t *testing.T, c *cluster, f fixture) *deletionRecorder {
 	t.Helper()
-	out := &witness{}
-	for _, gvk := range w.kinds() {
-		if gvk.Group == w.group {
+	out := &deletionRecorder{}
+	for _, gvk := range f.kinds() {
+		if gvk.Group == f.group {
 			continue
 		}
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-		events, err := s.client.Watch(context.Background(), list)
+		events, err := c.Client.Watch(context.Background(), list)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -231,7 +229,7 @@ func watch(t *testing.T, s *stand, w world) *witness {
 		done.Go(func() {
 			for e := range events.ResultChan() {
 				o, ok := e.Object.(client.Object)
-				if ok && w.holds(o) && (e.Type == apiwatch.Deleted || o.GetDeletionTimestamp() != nil) {
+				if ok && f.contains(o) && (e.Type == apiwatch.Deleted || o.GetDeletionTimestamp() != nil) {
 					out.mu.Lock()
 					out.gone = append(out.gone, fmt.Sprintf("%s/%s", gvk.Kind, o.GetName()))
 					out.mu.Unlock()

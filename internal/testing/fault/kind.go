@@ -66,7 +66,7 @@ func (k Kind) Kills() bool { return k == KilledBefore || k == KilledAfter }
 
 // strikes reports whether the fault makes sense for a call. Calls for which it
 // does not are not counted on the way to the one that is struck.
-func (k Kind) strikes(c Call) bool {
+func (k Kind) applies(c Call) bool {
 	switch k {
 	case None:
 		return false
@@ -85,20 +85,20 @@ type Fault struct {
 	Kind Kind
 	// Side restricts the fault to calls to one side; both when it is empty.
 	Side Side
-	// Among restricts the fault further; nil is no restriction.
-	Among func(Call) bool
+	// Filter restricts the fault further; nil is no restriction.
+	Filter func(Call) bool
 	// Call is the ordinal, from 0, of the call that gets the fault, among the calls that
 	// the fault applies to.
 	Call int
-	// Lasting is how long Stale lasts.
-	Lasting time.Duration
+	// Duration is how long Stale lasts.
+	Duration time.Duration
 	// Do runs for Meanwhile.
 	Do func()
 }
 
-// Strikes reports whether the fault can strike a call.
-func (f Fault) Strikes(c Call) bool {
-	return f.Kind.strikes(c) && (f.Side == "" || f.Side == c.Side) && (f.Among == nil || f.Among(c))
+// Applies reports whether the fault can strike a call.
+func (f Fault) Applies(c Call) bool {
+	return f.Kind.applies(c) && (f.Side == "" || f.Side == c.Side) && (f.Filter == nil || f.Filter(c))
 }
 
 // String names the fault without the call.

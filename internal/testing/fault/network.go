@@ -10,7 +10,7 @@ import (
 // Network injects faults between a program and the servers that it calls. It is safe for
 // concurrent use.
 type Network struct {
-	who Subjects
+	attribution Subjects
 
 	mu       sync.Mutex
 	subjects map[string]*subject
@@ -22,9 +22,9 @@ type subject struct {
 	fault Fault
 	calls []Call
 	// left is how many calls pass before the one that is struck.
-	left   int
-	struck *Call
-	dead   bool
+	left     int
+	injected *Call
+	dead     bool
 	// fresh is closed when reads are not stale any more.
 	fresh chan struct{}
 	// seen are the last answers to reads, by their address. While reads are stale
@@ -33,15 +33,15 @@ type subject struct {
 }
 
 // New makes a network without faults.
-func New(who Subjects) *Network {
-	return &Network{who: who, subjects: map[string]*subject{}, last: time.Now()}
+func New(attribution Subjects) *Network {
+	return &Network{attribution: attribution, subjects: map[string]*subject{}, last: time.Now()}
 }
 
 // Set sets the fault of a subject and resets its calls.
-func (n *Network) Set(who string, f Fault) {
+func (n *Network) Set(name string, f Fault) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.subjects[who] = &subject{fault: f, left: f.Call, seen: map[string]*answer{}}
+	n.subjects[name] = &subject{fault: f, left: f.Call, seen: map[string]*answer{}}
 }
 
 // Clear takes all faults away: the next program that uses the network is a new
@@ -53,21 +53,21 @@ func (n *Network) Clear() {
 }
 
 // Struck returns the call that got the fault of a subject, if any.
-func (n *Network) Struck(who string) (Call, bool) {
+func (n *Network) Injected(name string) (Call, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	s := n.subjects[who]
-	if s == nil || s.struck == nil {
+	s := n.subjects[name]
+	if s == nil || s.injected == nil {
 		return Call{}, false
 	}
-	return *s.struck, true
+	return *s.injected, true
 }
 
 // Fault returns the fault of a subject.
-func (n *Network) Fault(who string) Fault {
+func (n *Network) Fault(name string) Fault {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if s := n.subjects[who]; s != nil {
+	if s := n.subjects[name]; s != nil {
 		return s.fault
 	}
 	return Fault{}
@@ -75,17 +75,17 @@ func (n *Network) Fault(who string) Fault {
 
 // Calls returns the calls of a subject since its fault was set. Calls of a dead process are
 // not included.
-func (n *Network) Calls(who string) []Call {
+func (n *Network) Calls(name string) []Call {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if s := n.subjects[who]; s != nil {
+	if s := n.subjects[name]; s != nil {
 		return slices.Clone(s.calls)
 	}
 	return nil
 }
 
-// Quiet returns the time since the last call that counts.
-func (n *Network) Quiet() time.Duration {
+// Idle returns the time since the last call that counts.
+func (n *Network) Idle() time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return time.Since(n.last)
@@ -97,10 +97,10 @@ func (n *Network) Transport(side Side, next http.RoundTripper) http.RoundTripper
 }
 
 // step records a call and returns the fault to inject into it, None for most calls.
-func (n *Network) step(who string, c Call) (s *subject, what Kind) {
+func (n *Network) step(name string, c Call) (s *subject, kind Kind) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	s = n.subjects[who]
+	s = n.subjects[name]
 	if s != nil && s.dead {
 		return s, KilledBefore
 	}
@@ -111,32 +111,32 @@ func (n *Network) step(who string, c Call) (s *subject, what Kind) {
 		return s, None
 	}
 	s.calls = append(s.calls, c)
-	if s.struck != nil || !s.fault.Strikes(c) {
+	if s.injected != nil || !s.fault.Applies(c) {
 		return s, None
 	}
 	if s.left > 0 {
 		s.left--
 		return s, None
 	}
-	s.strike(c)
+	s.inject(c)
 	return s, s.fault.Kind
 }
 
-func (s *subject) strike(c Call) {
-	s.struck = &c
+func (s *subject) inject(c Call) {
+	s.injected = &c
 	s.dead = s.fault.Kind.Kills()
 	if s.fault.Kind == Stale {
 		fresh := make(chan struct{})
 		s.fresh = fresh
-		time.AfterFunc(s.fault.Lasting, func() { close(fresh) })
+		time.AfterFunc(s.fault.Duration, func() { close(fresh) })
 	}
 }
 
 // old reports whether reads of the subject are stale, and until when.
-func (n *Network) old(who string) (fresh <-chan struct{}, old bool) {
+func (n *Network) old(name string) (fresh <-chan struct{}, old bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	s := n.subjects[who]
+	s := n.subjects[name]
 	if s == nil || s.fresh == nil {
 		return nil, false
 	}

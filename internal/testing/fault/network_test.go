@@ -94,7 +94,7 @@ func TestKinds(t *testing.T) {
 		t.Run(tt.kind.String(), func(t *testing.T) {
 			s := &server{}
 			url := serve(t, s)
-			n := fault.New(fault.Whole("all"))
+			n := fault.New(fault.SingleSubject("all"))
 			rt := n.Transport(fault.Cluster, http.DefaultTransport)
 			n.Set("all", fault.Fault{Kind: tt.kind, Call: 1})
 			var answers []string
@@ -107,8 +107,8 @@ func TestKinds(t *testing.T) {
 			if diff := cmp.Diff(tt.arrived, s.calls()); diff != "" {
 				t.Errorf("what arrived (-want +got):\n%s", diff)
 			}
-			if c, ok := n.Struck("all"); ok != (tt.kind != fault.None) || ok && c.String() != "PUT /1" {
-				t.Errorf("struck at %v (%v)", c, ok)
+			if c, ok := n.Injected("all"); ok != (tt.kind != fault.None) || ok && c.String() != "PUT /1" {
+				t.Errorf("injected at %v (%v)", c, ok)
 			}
 			n.Clear()
 			if got := call(t, rt, http.MethodGet, url, ""); !strings.HasPrefix(got, "answer") {
@@ -125,11 +125,11 @@ func TestBodies(t *testing.T) {
 	} {
 		t.Run(kind.String(), func(t *testing.T) {
 			url := serve(t, &server{})
-			n := fault.New(fault.Whole("all"))
+			n := fault.New(fault.SingleSubject("all"))
 			rt := n.Transport(fault.Registry, http.DefaultTransport)
 			n.Set("all", fault.Fault{Kind: kind})
 			if got := call(t, rt, http.MethodPut, url, ""); got != "answer 000001" {
-				t.Errorf("a write is struck: %s", got)
+				t.Errorf("a write is injected: %s", got)
 			}
 			if got := call(t, rt, http.MethodGet, url, ""); got != want {
 				t.Errorf("got %q, want %q", got, want)
@@ -146,7 +146,7 @@ func TestHangAndStall(t *testing.T) {
 	for kind, arrives := range map[fault.Kind]int{fault.Hang: 0, fault.Stall: 1} {
 		t.Run(kind.String(), func(t *testing.T) {
 			s := &server{}
-			n := fault.New(fault.Whole("all"))
+			n := fault.New(fault.SingleSubject("all"))
 			n.Set("all", fault.Fault{Kind: kind})
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			defer cancel()
@@ -172,7 +172,7 @@ func TestHangAndStall(t *testing.T) {
 func TestMeanwhile(t *testing.T) {
 	s := &server{}
 	url := serve(t, s)
-	n := fault.New(fault.Whole("all"))
+	n := fault.New(fault.SingleSubject("all"))
 	n.Set("all", fault.Fault{Kind: fault.Meanwhile, Call: 1, Do: func() { call(t, http.DefaultTransport, http.MethodDelete, url+"/other", "") }})
 	rt := n.Transport(fault.Cluster, http.DefaultTransport)
 	for _, path := range []string{"/0", "/1"} {
@@ -186,7 +186,7 @@ func TestMeanwhile(t *testing.T) {
 // Polls, events and leases do not count, and a watch counts once.
 func TestWhatCounts(t *testing.T) {
 	url := serve(t, &server{})
-	n := fault.New(fault.Whole("all"))
+	n := fault.New(fault.SingleSubject("all"))
 	n.Set("all", fault.Fault{})
 	rt := n.Transport(fault.Cluster, http.DefaultTransport)
 	for _, c := range []struct{ method, path string }{
@@ -208,7 +208,7 @@ func TestWhatCounts(t *testing.T) {
 // A fault that is set for one side passes the other by.
 func TestSides(t *testing.T) {
 	url := serve(t, &server{})
-	n := fault.New(fault.Whole("all"))
+	n := fault.New(fault.SingleSubject("all"))
 	n.Set("all", fault.Fault{Kind: fault.ServerError, Side: fault.Registry})
 	if got := call(t, n.Transport(fault.Cluster, http.DefaultTransport), http.MethodGet, url, ""); got != "answer 000001" {
 		t.Errorf("cluster: %s", got)
@@ -221,7 +221,7 @@ func TestSides(t *testing.T) {
 func TestSubjectsAreStruckOneByOne(t *testing.T) {
 	s := &server{}
 	url := serve(t, s)
-	n := fault.New(fault.Named(regexp.MustCompile(`\bp[0-9]+\b`), "/shared"))
+	n := fault.New(fault.SubjectsByName(regexp.MustCompile(`\bp[0-9]+\b`), "/shared"))
 	n.Set("p1", fault.Fault{Kind: fault.KilledBefore, Call: 1})
 	n.Set("p2", fault.Fault{Kind: fault.KilledBefore, Call: 0})
 	rt := n.Transport(fault.Cluster, http.DefaultTransport)

@@ -4,8 +4,8 @@ import "net/http"
 
 // remember stores the response to each read of a subject, and repeats the stored response
 // while reads of the subject are stale. The first read of a URL returns the live response.
-func (n *Network) remember(next http.RoundTripper, r *http.Request, who string, s *subject) (*http.Response, error) {
-	_, old := n.old(who)
+func (n *Network) remember(next http.RoundTripper, r *http.Request, name string, s *subject) (*http.Response, error) {
+	_, old := n.old(name)
 	key := r.Header.Get("Accept") + " " + r.URL.String()
 	n.mu.Lock()
 	a := s.seen[key]

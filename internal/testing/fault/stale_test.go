@@ -17,8 +17,8 @@ import (
 // While reads are stale they are answered as before; writes are carried out.
 func TestStaleReads(t *testing.T) {
 	url := serve(t, &server{})
-	n := fault.New(fault.Whole("all"))
-	n.Set("all", fault.Fault{Kind: fault.Stale, Call: 2, Lasting: 200 * time.Millisecond})
+	n := fault.New(fault.SingleSubject("all"))
+	n.Set("all", fault.Fault{Kind: fault.Stale, Call: 2, Duration: 200 * time.Millisecond})
 	rt := n.Transport(fault.Cluster, http.DefaultTransport)
 	var got []string
 	for _, c := range []struct{ method, path string }{
@@ -57,9 +57,9 @@ func TestWatchIsHeldBack(t *testing.T) {
 			}
 		}
 	}))
-	n := fault.New(fault.Named(regexp.MustCompile(`\bp[0-9]+\b`)))
+	n := fault.New(fault.SubjectsByName(regexp.MustCompile(`\bp[0-9]+\b`)))
 	// The end of the watch releases delayed events, however long the reads would be stale.
-	n.Set("p1", fault.Fault{Kind: fault.Stale, Lasting: time.Hour})
+	n.Set("p1", fault.Fault{Kind: fault.Stale, Duration: time.Hour})
 	rt := n.Transport(fault.Cluster, http.DefaultTransport)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/?watch=1", nil)
 	if err != nil {

@@ -19,20 +19,20 @@ type Subjects interface {
 	In(event []byte) string
 }
 
-// Whole makes everything that the program does one subject.
-type Whole string
+// SingleSubject makes everything that the program does one subject.
+type SingleSubject string
 
 // Of implements [Subjects].
-func (w Whole) Of(*http.Request, []byte) string { return string(w) }
+func (w SingleSubject) Of(*http.Request, []byte) string { return string(w) }
 
 // In implements [Subjects].
-func (w Whole) In([]byte) string { return string(w) }
+func (w SingleSubject) In([]byte) string { return string(w) }
 
-// Named makes a subject of each name. The subject of a call is the first name in its path, or
+// SubjectsByName makes a subject of each name. The subject of a call is the first name in its path, or
 // else in its body. A call without a name, such as a discovery request, has the subject of the
 // earlier calls of the same reconciliation. Calls whose path contains one of the shared words
 // have no subject.
-func Named(name *regexp.Regexp, shared ...string) Subjects {
+func SubjectsByName(name *regexp.Regexp, shared ...string) Subjects {
 	return &named{name: name, shared: shared, known: map[types.UID]string{}}
 }
 
@@ -52,24 +52,24 @@ func (n *named) Of(r *http.Request, body []byte) string {
 			return ""
 		}
 	}
-	who := n.name.FindString(r.URL.Path)
-	if who == "" {
-		who = n.name.FindString(r.URL.RawQuery)
+	name := n.name.FindString(r.URL.Path)
+	if name == "" {
+		name = n.name.FindString(r.URL.RawQuery)
 	}
-	if who == "" {
-		who = n.In(body)
+	if name == "" {
+		name = n.In(body)
 	}
 	id := controller.ReconcileIDFromContext(r.Context())
 	if id == "" {
-		return who
+		return name
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if who == "" {
+	if name == "" {
 		return n.known[id]
 	}
-	n.known[id] = who
-	return who
+	n.known[id] = name
+	return name
 }
 
 // In implements [Subjects].

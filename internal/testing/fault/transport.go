@@ -32,12 +32,12 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, who := callOf(t.side, r), t.network.who.Of(r, body)
-	s, what := (*subject)(nil), None
-	if who != "" {
-		s, what = t.network.step(who, c)
+	c, name := callOf(t.side, r), t.network.attribution.Of(r, body)
+	s, kind := (*subject)(nil), None
+	if name != "" {
+		s, kind = t.network.step(name, c)
 	}
-	switch what {
+	switch kind {
 	case KilledBefore:
 		return nil, ErrKilled
 	case KilledAfter:
@@ -50,15 +50,15 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		<-r.Context().Done()
 		return nil, r.Context().Err()
 	case Conflict, Throttled, ServerError:
-		return refusal(r, what), nil
+		return refusal(r, kind), nil
 	case Meanwhile:
 		s.fault.Do()
 	}
-	res, err := t.pass(r, c, who, s)
+	res, err := t.pass(r, c, name, s)
 	if err != nil {
 		return nil, err
 	}
-	return res, spoil(r, res, what)
+	return res, spoil(r, res, kind)
 }
 
 // lose carries a call out and forgets the answer. When an answer begins to come the
@@ -71,7 +71,7 @@ func (t *transport) lose(r *http.Request, instead error) error {
 }
 
 // pass forwards a call. Watches and reads pass through the code that makes them stale.
-func (t *transport) pass(r *http.Request, c Call, who string, s *subject) (*http.Response, error) {
+func (t *transport) pass(r *http.Request, c Call, name string, s *subject) (*http.Response, error) {
 	switch {
 	case t.side == Cluster && c.Method == watch:
 		res, err := t.next.RoundTrip(r)
@@ -80,7 +80,7 @@ func (t *transport) pass(r *http.Request, c Call, who string, s *subject) (*http
 		}
 		return res, err
 	case t.side == Cluster && s != nil && c.read() && s.fault.Kind == Stale:
-		return t.network.remember(t.next, r, who, s)
+		return t.network.remember(t.next, r, name, s)
 	}
 	return t.next.RoundTrip(r)
 }

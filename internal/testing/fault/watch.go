@@ -91,11 +91,11 @@ func (w *watcher) release() (wait <-chan struct{}, err error) {
 	var held [][]byte
 	waiting := map[string]bool{}
 	for _, event := range w.held {
-		who := w.network.who.In(event)
-		fresh, old := w.network.old(who)
+		name := w.network.attribution.In(event)
+		fresh, old := w.network.old(name)
 		// A bookmark has no subject: it must not overtake anything.
-		if waiting[who] || who == "" && len(held) > 0 || old {
-			waiting[who] = true
+		if waiting[name] || name == "" && len(held) > 0 || old {
+			waiting[name] = true
 			if held = append(held, event); wait == nil {
 				wait = fresh
 			}

@@ -1,70 +1,37 @@
-// Package plane provides tests with a control plane: the API server of the test binary, and a
-// package manager that belongs to the test.
+// Package plane starts managers for tests. Use package env in new tests.
 package plane
 
 import (
-	"context"
-	"errors"
-	"log/slog"
 	"testing"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/xpkg-dev/xpkg/apis"
 	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 )
 
-// Start runs a manager with the content until the test ends, and returns a client for
-// packages, revisions and CRDs. Tests that use it must not run in parallel, because two
-// managers would share the cluster.
+// Start runs a manager with the content until the test ends, and returns a client.
 func Start(t testing.TB, content controller.Content) client.Client {
 	t.Helper()
 	cfg := cluster.Start(t)
-	t.Cleanup(Run(t, cfg, content))
-	return Client(t, cfg)
+	Run(t, cfg, content)
+	return env.NewClient(t, cfg)
 }
 
-// Run starts a manager and returns when it is ready. The returned function stops the manager
-// and waits for its end.
+// Run starts a manager and returns when it is ready. The returned function stops it.
 func Run(t testing.TB, cfg *rest.Config, content controller.Content, more ...func(*controller.Options)) (stop func()) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	ready, ended := make(chan struct{}), make(chan error, 1)
-	o := controller.Options{Config: cfg, Content: content, Log: slog.New(slog.DiscardHandler), Ready: func() { close(ready) }}
-	for _, how := range more {
-		how(&o)
+	o := controller.Options{Config: cfg, Content: content}
+	for _, change := range more {
+		change(&o)
 	}
-	go func() { ended <- controller.Run(ctx, o) }()
-	select {
-	case <-ready:
-	case err := <-ended:
-		cancel()
-		t.Fatalf("the manager did not start: %v", err)
-	}
-	return func() {
-		cancel()
-		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
-			t.Errorf("manager: %v", err)
-		}
-	}
+	return (&env.Env{Config: cfg}).RunManager(t, o).Stop
 }
 
-// Client makes a client for packages, revisions and definitions.
+// Client returns a client for packages and for the kinds of Kubernetes that they contain.
 func Client(t testing.TB, cfg *rest.Config) client.Client {
 	t.Helper()
-	scheme, err := apis.NewScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(cfg, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
+	return env.NewClient(t, cfg)
 }

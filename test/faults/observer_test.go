@@ -15,35 +15,34 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
-// witness watches every change that the API server makes, and so knows what is
-// there without asking. It writes down what must not be at any time, whatever
-// happens to the package manager:
+// observer watches every change of the API server, so it knows the current state without a read. It
+// records violations of these invariants, which hold at any time and after any fault:
 //
-//   - an object without its package among its owners, or with two controllers,
-//   - an object or a revision that goes away while its package stays,
-//   - two active revisions of a package,
-//   - an object of a version that is refused.
-type witness struct {
-	mu     sync.Mutex
-	rounds map[string]*round
-	// known is what there is of each round, by kind and name.
+//   - an object has its package among its owners, and at most one controller,
+//   - an object or a revision is not deleted while its package exists,
+//   - a package has at most one active revision,
+//   - no object of a refused version exists.
+type observer struct {
+	mu        sync.Mutex
+	instances map[string]*instance
+	// known contains the objects of each instance, by kind and name.
 	known map[string]map[string]client.Object
-	// active are the active revisions of each round.
+	// active contains the active revisions of each instance.
 	active map[string][]string
 	seen   []string
 }
 
-// watchAll starts a witness that ends with the test.
-func watchAll(t testing.TB, c client.WithWatch) *witness {
+// observe starts an observer that stops with the test.
+func observe(t testing.TB, c client.WithWatch) *observer {
 	t.Helper()
-	w := &witness{rounds: map[string]*round{}, known: map[string]map[string]client.Object{}, active: map[string][]string{}}
+	w := &observer{instances: map[string]*instance{}, known: map[string]map[string]client.Object{}, active: map[string][]string{}}
 	for _, list := range lists() {
 		w.watch(t, c, list)
 	}
 	return w
 }
 
-func (w *witness) watch(t testing.TB, c client.WithWatch, list client.ObjectList) {
+func (w *observer) watch(t testing.TB, c client.WithWatch, list client.ObjectList) {
 	t.Helper()
 	events, err := c.Watch(context.Background(), list)
 	if err != nil {
@@ -62,14 +61,14 @@ func (w *witness) watch(t testing.TB, c client.WithWatch, list client.ObjectList
 	})
 }
 
-func (w *witness) note(e apiwatch.Event) {
+func (w *observer) note(e apiwatch.Event) {
 	o, ok := e.Object.(client.Object)
 	if !ok || e.Type == apiwatch.Bookmark {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	r := w.rounds[tokens.FindString(o.GetName())]
+	r := w.instances[tokens.FindString(o.GetName())]
 	if r == nil {
 		return
 	}
@@ -85,34 +84,34 @@ func (w *witness) note(e apiwatch.Event) {
 	}
 }
 
-// view is what there is of a round, as far as the API server has told.
-func (w *witness) view(r *round) view {
+// snapshot returns the objects of an instance.
+func (w *observer) snapshot(r *instance) snapshot {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var v view
+	var v snapshot
 	for _, o := range w.known[r.name] {
 		v.add(o)
 	}
 	return v
 }
 
-// expect makes the witness look at a round.
-func (w *witness) expect(r *round) {
+// add starts the observation of an instance.
+func (w *observer) add(r *instance) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.rounds[r.name], w.known[r.name] = r, map[string]client.Object{}
+	w.instances[r.name], w.known[r.name] = r, map[string]client.Object{}
 }
 
-// forget ends that, before the package of a round is taken away.
-func (w *witness) forget(r *round) {
+// forget ends the observation of an instance, before its package is deleted.
+func (w *observer) forget(r *instance) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.rounds, r.name)
+	delete(w.instances, r.name)
 	delete(w.known, r.name)
 }
 
-// against gives what was seen against a round since the last time.
-func (w *witness) against(r *round) []string {
+// violations returns the violations by an instance since the last call.
+func (w *observer) violations(r *instance) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var out, rest []string
@@ -127,11 +126,11 @@ func (w *witness) against(r *round) []string {
 	return out
 }
 
-func (w *witness) say(r *round, format string, args ...any) {
+func (w *observer) violate(r *instance, format string, args ...any) {
 	w.seen = append(w.seen, r.name+" "+fmt.Sprintf(format, args...))
 }
 
-func (w *witness) object(r *round, e apiwatch.EventType, o client.Object) {
+func (w *observer) object(r *instance, e apiwatch.EventType, o client.Object) {
 	what, _, _ := strings.Cut(o.GetName(), ".")
 	var controllers, packages int
 	for _, ref := range o.GetOwnerReferences() {
@@ -145,30 +144,30 @@ func (w *witness) object(r *round, e apiwatch.EventType, o client.Object) {
 	leaving := e == apiwatch.Deleted || o.GetDeletionTimestamp() != nil
 	switch {
 	case slices.Contains(r.scenario.never, what):
-		w.say(r, "%s exists, which may not", what)
+		w.violate(r, "%s exists, and must not", what)
 	case leaving && !r.scenario.removes:
-		w.say(r, "%s goes away", what)
+		w.violate(r, "%s is deleted", what)
 	case leaving:
 	case len(o.GetOwnerReferences()) == 0:
-		w.say(r, "%s has no owner", what)
-	case packages != 1 && !r.scenario.removes: // The API server takes away references to a package that is gone.
-		w.say(r, "%s has %d references to its package: %v", what, packages, o.GetOwnerReferences())
+		w.violate(r, "%s has no owner", what)
+	case packages != 1 && !r.scenario.removes: // The API server removes references to a deleted package.
+		w.violate(r, "%s has %d references to its package: %v", what, packages, o.GetOwnerReferences())
 	case controllers > 1:
-		w.say(r, "%s has %d controllers", what, controllers)
+		w.violate(r, "%s has %d controllers", what, controllers)
 	}
 }
 
-func (w *witness) revision(r *round, e apiwatch.EventType, rev v1.PackageRevision) {
+func (w *observer) revision(r *instance, e apiwatch.EventType, rev v1.PackageRevision) {
 	active := slices.DeleteFunc(w.active[r.name], func(n string) bool { return n == rev.GetName() })
 	if e == apiwatch.Deleted || rev.GetDeletionTimestamp() != nil {
 		if !r.scenario.removes && !r.scenario.collects {
-			w.say(r, "revision %s goes away", rev.GetName())
+			w.violate(r, "revision %s is deleted", rev.GetName())
 		}
 	} else if rev.RevisionSpec().DesiredState == v1.RevisionActive {
 		active = append(active, rev.GetName())
 	}
 	w.active[r.name] = active
 	if len(active) > 1 && !r.scenario.bothActive {
-		w.say(r, "%d revisions are active at once", len(active))
+		w.violate(r, "%d revisions are active at once", len(active))
 	}
 }

@@ -11,14 +11,14 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
-// view is what there is at one time.
-type view struct {
+// snapshot contains the objects that exist at one time.
+type snapshot struct {
 	packages  []v1.Package
 	revisions []v1.PackageRevision
 	objects   []*unstructured.Unstructured
 }
 
-func (v *view) add(o runtime.Object) {
+func (v *snapshot) add(o runtime.Object) {
 	switch o := o.(type) {
 	case v1.Package:
 		v.packages = append(v.packages, o)
@@ -29,7 +29,7 @@ func (v *view) add(o runtime.Object) {
 	}
 }
 
-// lists are of all that packages are made of.
+// lists returns empty lists of all kinds of object of a package.
 func lists() []client.ObjectList {
 	var all []client.ObjectList
 	for _, kind := range []string{v1.ProviderKind, v1.ConfigurationKind} {
@@ -44,19 +44,19 @@ func lists() []client.ObjectList {
 	return all
 }
 
-// look asks the API server for all that there is.
-func look(ctx context.Context, c client.Reader) (view, error) {
-	var v view
+// readAll reads all objects from the API server.
+func readAll(ctx context.Context, c client.Reader) (snapshot, error) {
+	var v snapshot
 	for _, list := range lists() {
 		if err := c.List(ctx, list); err != nil {
-			return view{}, err
+			return snapshot{}, err
 		}
 		err := meta.EachListItem(list, func(o runtime.Object) error {
 			v.add(o)
 			return nil
 		})
 		if err != nil {
-			return view{}, err
+			return snapshot{}, err
 		}
 	}
 	return v, nil

@@ -1,0 +1,101 @@
+package env
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/testing/publish"
+	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+)
+
+// Push builds a package, pushes it to the registry of the environment, and returns its reference.
+func (e *Env) Push(t testing.TB, repository, tag, packageYAML string) string {
+	t.Helper()
+	return publish.Stream(t, e.Registry, repository, tag, []byte(packageYAML)).String()
+}
+
+// Create creates objects.
+func (e *Env) Create(t testing.TB, objects ...client.Object) {
+	t.Helper()
+	for _, o := range objects {
+		if err := e.Client.Create(t.Context(), o); err != nil {
+			t.Fatalf("%T %s: %v", o, o.GetName(), err)
+		}
+	}
+}
+
+// EnsureCreated creates the objects that do not exist.
+func (e *Env) EnsureCreated(t testing.TB, objects ...client.Object) {
+	t.Helper()
+	for _, o := range objects {
+		if err := e.Client.Create(t.Context(), o); err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Fatalf("%T %s: %v", o, o.GetName(), err)
+		}
+	}
+}
+
+// Delete deletes objects. It can be used in cleanup functions.
+func (e *Env) Delete(t testing.TB, objects ...client.Object) {
+	t.Helper()
+	for _, o := range objects {
+		if err := e.Client.Delete(context.WithoutCancel(t.Context()), o); client.IgnoreNotFound(err) != nil {
+			t.Errorf("%T %s: %v", o, o.GetName(), err)
+		}
+	}
+}
+
+// Update changes an object, and repeats that until no other client has changed it meanwhile.
+func Update[O client.Object](t testing.TB, e *Env, o O, change func(O)) {
+	t.Helper()
+	wait.Until(t, Limit, o.GetName()+" is changed", func() (string, bool) {
+		if err := e.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+			return err.Error(), false
+		}
+		change(o)
+		err := e.Client.Update(t.Context(), o)
+		return fmt.Sprint(err), err == nil
+	})
+}
+
+// WaitPackage reads a package until the condition holds.
+func (e *Env) WaitPackage(t testing.TB, p v1.Package, state string, holds func() bool) {
+	t.Helper()
+	wait.Until(t, Limit, p.GetName()+" "+state, func() (string, bool) {
+		if err := e.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
+			return err.Error(), false
+		}
+		return fmt.Sprintf("%+v", p.PackageStatus()), holds()
+	})
+}
+
+// WaitReady waits until a package is ready with the content of its current spec.
+func (e *Env) WaitReady(t testing.TB, p v1.Package) {
+	t.Helper()
+	e.WaitPackage(t, p, "is ready with "+p.PackageSpec().Package, func() bool { return IsReady(p) })
+}
+
+// IsReady reports whether a package is ready with the content of its current spec.
+func IsReady(p v1.Package) bool {
+	ready := p.GetCondition(v1.TypeReady)
+	return ready.Status == corev1.ConditionTrue && ready.ObservedGeneration == p.GetGeneration() &&
+		p.PackageStatus().CurrentIdentifier == p.PackageSpec().Package
+}
+
+// WaitGone waits until an object does not exist, or its kind is not served.
+func (e *Env) WaitGone(t testing.TB, o client.Object) {
+	t.Helper()
+	wait.Until(t, Limit, o.GetName()+" is deleted", func() (string, bool) {
+		err := e.Client.Get(context.WithoutCancel(t.Context()), client.ObjectKeyFromObject(o), o)
+		if err == nil {
+			return fmt.Sprintf("%+v", o), false
+		}
+		return err.Error(), apierrors.IsNotFound(err) || apimeta.IsNoMatchError(err)
+	})
+}
