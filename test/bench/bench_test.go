@@ -1,9 +1,9 @@
-// Package bench_test measures the package manager against the floor of the same
-// machine in the same run: a bare client that creates the same objects, at the
-// same concurrency, on the same API server and through the same proxy.
+// Package bench_test measures the package manager against the floor of the same machine in the same
+// run: a bare client that creates the same objects, with the same concurrency, on the same API server
+// and through the same proxy.
 //
-// The manager is a process of its own, built from these sources, so that what it
-// uses can be told from what everything else here uses.
+// The manager is a separate process, built from these sources, so that its resource usage can be
+// measured separately.
 package bench_test
 
 import (
@@ -21,7 +21,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 	"github.com/xpkg-dev/xpkg/internal/testing/corpus"
-	"github.com/xpkg-dev/xpkg/internal/testing/plane"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/program"
 	"github.com/xpkg-dev/xpkg/internal/testing/usage"
 )
@@ -31,9 +31,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// sizesVariable chooses how many definitions are installed: numbers with commas
-// between them, or "large" for all sizes. From a thousand on, the API server needs
-// several gigabytes and minutes.
+// sizesVariable selects the numbers of CRDs to install: numbers separated by commas, or "large" for
+// all sizes. From a thousand on, the API server needs several gigabytes and minutes.
 const sizesVariable = "XPKG_BENCH"
 
 func sizes(b *testing.B) []int {
@@ -56,12 +55,12 @@ func sizes(b *testing.B) []int {
 	return out
 }
 
-// The floor and the install are measured in turns, until the floor differs by no
-// more than spread from one time to the next.
+// The floor and the install are measured alternately until the floors differ by no more than this
+// factor.
 const spread = 1.15
 
-// rounds is how often at least, and at most. The more definitions, the longer a
-// measurement takes, and the better it evens out what else the machine does.
+// rounds returns the minimum and maximum number of measurements. A measurement of many CRDs takes
+// longer and is less affected by other work on the machine.
 func rounds(n int) (least, most int) {
 	switch {
 	case n <= 200:
@@ -72,7 +71,7 @@ func rounds(n int) (least, most int) {
 	return 1, 1
 }
 
-// isEnough reports whether the rounds so far tell enough about n definitions.
+// isEnough reports whether the measurements of n CRDs are sufficient.
 func isEnough(n int, floors []row) bool {
 	least, most := rounds(n)
 	best := fastest(floors)
@@ -97,7 +96,7 @@ func BenchmarkInstall(b *testing.B) {
 	}
 }
 
-// machine says where the table was made, and what else the machine did.
+// machine describes the machine and its load.
 func machine() string {
 	load, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -107,11 +106,11 @@ func machine() string {
 		runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH, strings.TrimSpace(string(load)))
 }
 
-// A suite is what all measurements share.
+// suite is the environment that all measurements share.
 type suite struct {
 	program, registry string
 	direct            client.Client
-	bare              bare
+	bare              bareClient
 	proxy             *proxy
 	kubeconfig        string
 	server            int
@@ -124,23 +123,23 @@ func newSuite(b *testing.B) *suite {
 	p := newProxy(b, cfg)
 	return &suite{
 		program: program.Build(b), registry: cluster.Registry(b),
-		direct: plane.Client(b, cfg), bare: newBare(b, cfg),
+		direct: env.NewClient(b, cfg), bare: newBareClient(b, cfg),
 		proxy: p, kubeconfig: p.kubeconfig(b), server: cluster.PID(b),
 	}
 }
 
-// bundle gives the definitions names that are new to the API server.
+// bundle renames CRDs to names that are new to the API server.
 func (s *suite) bundle(definitions [][]byte) bundle {
 	s.bundles++
 	return newBundle(fmt.Sprintf("b%02d", s.bundles), definitions)
 }
 
-// size measures everything for one set of definitions.
+// size makes all measurements for one set of CRDs.
 func (s *suite) size(b *testing.B, definitions [][]byte) []row {
 	b.Helper()
 	n := len(definitions)
-	// An API server that has never held so many does the same work in less time than
-	// ever after. Who is measured first shall not have that for himself.
+	// The first measurement of a size is slower than all later ones, because the API server
+	// allocates memory. It is discarded.
 	s.floor(b, s.bundle(definitions))
 	var floors, reads, installs, ends, after []row
 	for after == nil {
@@ -154,7 +153,7 @@ func (s *suite) size(b *testing.B, definitions [][]byte) []row {
 		ends = append(ends, i.end(b))
 	}
 	floor, read, install := fastest(floors), fastest(reads), fastest(installs)
-	install.goals = fresh(install, floor, read, n)
+	install.goals = installGoals(install, floor, read, n)
 	rows := append([]row{floor, read, install}, append(after, fastest(ends))...)
 	for i := range rows {
 		rows[i].floor = floor.wall
@@ -162,11 +161,11 @@ func (s *suite) size(b *testing.B, definitions [][]byte) []row {
 	return rows
 }
 
-// floor creates definitions with nothing but a client, and deletes them.
+// floor creates CRDs with the bare client, and deletes them.
 func (s *suite) floor(b *testing.B, bun bundle) row {
 	b.Helper()
 	raw, kinds := bodies(b, bun.stream())
-	c := newBare(b, s.proxy.config())
+	c := newBareClient(b, s.proxy.config())
 	m := meter{proxy: s.proxy, server: s.server}
 	r := m.measure(b, len(raw), "bare client: create, until Established", func() { c.create(b, raw, kinds) })
 	s.bare.remove(b, bun)

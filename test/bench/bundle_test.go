@@ -11,9 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// A bundle is a provider of n real definitions, under names that no other bundle
-// has: what the API server still remembers of the one before is no help, and no
-// hindrance.
+// A bundle is a provider of n real CRDs whose names no other bundle has, so that the caches of the API
+// server have no effect.
 type bundle struct {
 	tag   string
 	files [][]byte
@@ -22,14 +21,14 @@ type bundle struct {
 const (
 	// largest is the largest provider of the corpus.
 	largest = "providers/crossplane-contrib__provider-upjet-aws@v2.6.0/package/crds"
-	// changedLabel is on those definitions that an upgrade changes.
+	// changedLabel is the label of the CRDs that an upgrade changes.
 	changedLabel = "bench.xpkg.dev/changed"
-	// changedShare is the share of definitions that an upgrade changes: one in ten.
+	// changedShare is the share of CRDs that an upgrade changes: one in ten.
 	changedShare = 10
 )
 
-// readDefinitions reads n of the definitions in a folder, evenly spread over all
-// of them, so that few are like many.
+// readDefinitions reads n of the CRDs in a directory, evenly distributed, so that each number is a
+// representative sample.
 func readDefinitions(t testing.TB, dir string, n int) [][]byte {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
@@ -45,8 +44,8 @@ func readDefinitions(t testing.TB, dir string, n int) [][]byte {
 	return files
 }
 
-// newBundle renames definitions. A tag has three letters, as the name that it
-// takes the place of, so that all bundles are of one length.
+// newBundle renames CRDs. A tag has three letters, like the name that it replaces, so all bundles have
+// the same size.
 func newBundle(tag string, files [][]byte) bundle {
 	b := bundle{tag: tag, files: make([][]byte, len(files))}
 	for i, f := range files {
@@ -58,12 +57,12 @@ func newBundle(tag string, files [][]byte) bundle {
 
 func (b bundle) packageName() string { return "bench-" + b.tag }
 
-// has reports whether a definition of that name is of the bundle.
+// has reports whether the CRD with a name belongs to the bundle.
 func (b bundle) has(name string) bool {
 	return strings.HasSuffix(name, "."+b.tag+".upbound.io") || strings.HasSuffix(name, "."+b.tag+".m.upbound.io")
 }
 
-// stream is the package.yaml of the bundle.
+// stream returns the package.yaml of the bundle.
 func (b bundle) stream() []byte { return provider(b.packageName(), b.files) }
 
 func provider(name string, files [][]byte) []byte {
@@ -77,8 +76,8 @@ func provider(name string, files [][]byte) []byte {
 	return out.Bytes()
 }
 
-// upgraded is the bundle with every tenth definition changed, in its schema and by
-// a label that tells it, and how many those are.
+// upgraded returns the bundle with every tenth CRD changed in its schema and by a label, and the number
+// of changed CRDs.
 func (b bundle) upgraded(t testing.TB) (bundle, int) {
 	t.Helper()
 	out, changed := bundle{tag: b.tag, files: append([][]byte(nil), b.files...)}, 0
@@ -105,7 +104,7 @@ func changeDefinition(t testing.TB, raw []byte) []byte {
 	return out
 }
 
-// unrelated is a small provider that has nothing in common with any bundle.
+// unrelated returns a small provider that shares nothing with any bundle.
 func unrelated(version int) []byte {
 	const definition = `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition

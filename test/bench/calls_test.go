@@ -22,16 +22,16 @@ var verbs = []string{verbGet, verbList, verbPost, verbPut, verbPatch, verbDelete
 // A call is one request to the API server.
 type call struct {
 	verb string
-	// group, resource and name say what it is about. They are empty for what is
-	// no object, as discovery.
+	// group, resource and name identify the target. They are empty for requests without an object,
+	// such as discovery.
 	group, resource, name string
-	// page says that it goes on with a list that an earlier call began.
+	// page marks a further page of a list.
 	page           bool
 	sent, received int64
 	ended          time.Time
 }
 
-// callOf tells what a request asks of the API server.
+// callOf returns the call of a request.
 func callOf(r *http.Request) call {
 	c := call{verb: r.Method}
 	c.group, c.resource, c.name = object(strings.Split(strings.Trim(r.URL.Path, "/"), "/"))
@@ -46,8 +46,7 @@ func callOf(r *http.Request) call {
 	return c
 }
 
-// object takes the path of a request apart (Kubernetes API concepts, "Resource
-// URIs").
+// object parses the path of a request (Kubernetes API concepts, "Resource URIs").
 func object(path []string) (group, resource, name string) {
 	switch {
 	case len(path) > 2 && path[0] == "api":
@@ -66,7 +65,7 @@ func object(path []string) (group, resource, name string) {
 	return group, path[0], name
 }
 
-// The things that calls are about.
+// The categories of calls.
 const (
 	aboutObjects   = "objects of packages"
 	aboutPackages  = "packages, revisions, Lock"
@@ -91,18 +90,17 @@ func (c call) about() string {
 	return aboutOther
 }
 
-// concerns reports whether a call is about a bundle: its package, a revision of
-// it, one of its objects, or all definitions. What a definition that is created is
-// named stands in no path, so a creation counts.
+// concerns reports whether a call is for a bundle: its package, a revision of it, one of its objects,
+// or all CRDs. The path of a POST contains no name, so every creation of a CRD counts.
 func (c call) concerns(b bundle) bool {
 	return c.name == b.packageName() || strings.HasPrefix(c.name, b.packageName()+"-") ||
 		b.has(c.name) || c.resource == "customresourcedefinitions" && c.name == ""
 }
 
-// calls are those of one measurement.
+// calls are the calls of one measurement.
 type calls []call
 
-// count counts those calls that a condition holds for.
+// count counts the calls for which a condition holds.
 func (c calls) count(which func(call) bool) int {
 	n := 0
 	for _, one := range c {
@@ -115,18 +113,17 @@ func (c calls) count(which func(call) bool) int {
 
 func (c calls) verb(verb string) int { return c.count(func(one call) bool { return one.verb == verb }) }
 
-// requests are all calls but watches, which stay open.
+// requests counts all calls except for watches, which stay open.
 func (c calls) requests() int { return len(c) - c.verb(verbWatch) }
 
 func (c calls) writes() int { return c.requests() - c.verb(verbGet) - c.verb(verbList) }
 
-// lists counts a list once, in however many pages it is read.
+// lists counts lists. All pages of a list count once.
 func (c calls) lists() int {
 	return c.count(func(one call) bool { return one.verb == verbList && !one.page })
 }
 
-// bytes are those of the bodies, as they are sent: the API server compresses long
-// answers.
+// bytes returns the size of the bodies on the wire: the API server compresses large responses.
 func (c calls) bytes() (sent, received int64) {
 	for _, one := range c {
 		sent, received = sent+one.sent, received+one.received
@@ -134,8 +131,7 @@ func (c calls) bytes() (sent, received int64) {
 	return sent, received
 }
 
-// last is when the last request was answered, or the other time when there was
-// none.
+// last returns the time of the last response, or otherwise if there was none.
 func (c calls) last(otherwise time.Time) time.Time {
 	for _, one := range c {
 		if one.verb != verbWatch && one.ended.After(otherwise) {

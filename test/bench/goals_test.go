@@ -5,38 +5,36 @@ import (
 	"time"
 )
 
-// What is to be reached.
+// The goals.
 const (
-	// freshFactor is how much longer than the floor, apart from the cold read, an
-	// install may take.
+	// freshFactor bounds the time of an install without the cold read, as a multiple of the floor.
 	freshFactor = 1.15
-	// callsPerObject bounds the calls to objects for each object that changes, and
-	// callsPerPackage all others: rights, status, events, discovery. Those do not grow
-	// with the objects.
+	// callsPerObject bounds the calls to objects for each changed object, and callsPerPackage all
+	// other calls: permissions, status, events, discovery. Their number does not depend on the number
+	// of objects.
 	callsPerObject  = 1.1
 	callsPerPackage = 30
-	// mostNoise is up to which part of the machine other processes may use while a
-	// time is measured that is judged. Beyond it the time tells more of how the
-	// processors were shared out than of what was measured.
+	// mostNoise is the maximum share of the machine that other processes may use during a measurement
+	// that is compared with a goal. Beyond it, the time depends on the scheduler more than on xpkg.
 	mostNoise = 0.1
-	// mostMemory bounds what the manager holds beside what it installed, in bytes.
+	// mostMemory bounds the memory of the manager, in bytes.
 	mostMemory = 100 << 20
 )
 
-// fresh judges an install of n definitions.
-func fresh(r, floor, coldRead row, n int) []goal {
+// installGoals returns the goals of an install of n CRDs.
+func installGoals(r, floor, coldRead row, n int) []goal {
 	most := time.Duration(freshFactor*float64(floor.wall)) + coldRead.wall
 	return []goal{
 		{
 			what: fmt.Sprintf("wall at most %.2f × floor + cold read = %s", freshFactor, round(most)),
 			met:  r.wall <= most, noise: max(r.noise, floor.noise, coldRead.noise),
 		},
-		perObject(r, n, "object"), beside(r),
+		perObjectGoal(r, n, "object"), otherCallsGoal(r),
 	}
 }
 
-// perObject judges the calls to objects. How many there are in all is told with it.
-func perObject(r row, n int, what string) goal {
+// perObjectGoal bounds the calls to objects. It also prints the number of all calls.
+func perObjectGoal(r row, n int, what string) goal {
 	calls := float64(toObjects(r)) / float64(n)
 	return goal{
 		what: fmt.Sprintf("at most %.1f calls for each %s: %.2f (%.2f with all other calls)", callsPerObject, what, calls, float64(r.calls.requests())/float64(n)),
@@ -44,8 +42,8 @@ func perObject(r row, n int, what string) goal {
 	}
 }
 
-// beside judges the calls that are not to objects.
-func beside(r row) goal {
+// otherCallsGoal bounds the calls that are not to objects.
+func otherCallsGoal(r row) goal {
 	n := r.calls.requests() - toObjects(r)
 	return goal{what: fmt.Sprintf("at most %d other calls for the package: %d", callsPerPackage, n), met: n <= callsPerPackage}
 }
@@ -54,32 +52,32 @@ func toObjects(r row) int {
 	return r.calls.count(func(c call) bool { return c.verb != verbWatch && c.about() == aboutObjects })
 }
 
-// unchanged judges a reconcile in which there is nothing to do, and which may read so
-// many lists of metadata.
-func unchanged(r row, most int) []goal {
+// unchangedGoals returns the goals of a reconciliation without changes, which may read the given
+// number of metadata lists.
+func unchangedGoals(r row, most int) []goal {
 	lists := r.calls.count(func(c call) bool { return c.verb == verbList && !c.page && c.about() == aboutObjects })
 	return []goal{
 		{what: fmt.Sprintf("at most %d metadata lists and no write: %d and %d", most, lists, r.calls.writes()), met: lists <= most && r.calls.writes() == 0},
-		memory(r),
+		memoryGoal(r),
 	}
 }
 
-// undisturbed judges what a bundle costs when another package changes.
-func undisturbed(r row, b bundle) []goal {
+// untouchedGoals returns the goals of a bundle while another package changes.
+func untouchedGoals(r row, b bundle) []goal {
 	n := r.calls.count(func(c call) bool { return c.verb != verbWatch && c.concerns(b) })
-	return []goal{{what: fmt.Sprintf("no call for what is not changed: %d", n), met: n == 0}, memory(r)}
+	return []goal{{what: fmt.Sprintf("no call for what is not changed: %d", n), met: n == 0}, memoryGoal(r)}
 }
 
-// upgraded judges an upgrade of n definitions, some of which changed. All of them
-// change hands: the new revision becomes their controller, with one write each.
-func upgraded(r row, n, changed int) []goal {
+// upgradeGoals returns the goals of an upgrade of n CRDs, some of which changed. All of them get the new
+// revision as their controller, with one write each.
+func upgradeGoals(r row, n, changed int) []goal {
 	return []goal{
-		perObject(r, changed, "object whose content changed"),
-		perObject(r, n, "object that changed hands"), beside(r),
-		memory(r),
+		perObjectGoal(r, changed, "object whose content changed"),
+		perObjectGoal(r, n, "object that changed hands"), otherCallsGoal(r),
+		memoryGoal(r),
 	}
 }
 
-func memory(r row) goal {
+func memoryGoal(r row) goal {
 	return goal{what: fmt.Sprintf("manager under %d MiB: %d", mostMemory>>20, r.peak>>20), met: r.peak < mostMemory}
 }

@@ -37,8 +37,7 @@ type install struct {
 	pkg, unrelated *v1.Provider
 }
 
-// newInstall publishes the bundle, and starts a manager with an empty cache and a
-// package that has nothing to do with the bundle.
+// newInstall publishes the bundle, and starts a manager with an empty cache and an unrelated package.
 func (s *suite) newInstall(b *testing.B, bun bundle) *install {
 	b.Helper()
 	next, changed := bun.upgraded(b)
@@ -60,8 +59,7 @@ func (i *install) meter() meter {
 	return meter{proxy: i.proxy, server: i.server, client: i.manager.PID()}
 }
 
-// coldRead fetches and reads the package as the manager does, from the registry
-// and into an empty store.
+// coldRead fetches and reads the package as the manager does, into an empty store.
 func (i *install) coldRead(b *testing.B) row {
 	b.Helper()
 	store, err := store.Open(filepath.Join(b.TempDir(), "store"), store.Options{})
@@ -93,7 +91,7 @@ func (i *install) coldRead(b *testing.B) row {
 	return r
 }
 
-// install asks for the package and waits until it is healthy.
+// install installs the package and waits until it is healthy.
 func (i *install) install(b *testing.B) row {
 	b.Helper()
 	return i.meter().measure(b, i.size, "xpkg: install, until healthy", func() {
@@ -102,8 +100,7 @@ func (i *install) install(b *testing.B) row {
 	})
 }
 
-// isServed fails when a package is called healthy while a kind of it is not
-// served.
+// isServed fails if a kind of a healthy package is not served.
 func (i *install) isServed(b *testing.B) {
 	b.Helper()
 	if missing, err := i.bare.missing(b.Context(), i.kinds); err != nil || missing > 0 {
@@ -111,7 +108,7 @@ func (i *install) isServed(b *testing.B) {
 	}
 }
 
-// afterwards measures what happens to a package that is installed.
+// afterwards measures operations on an installed package.
 func (i *install) afterwards(b *testing.B) []row {
 	b.Helper()
 	var rows []row
@@ -120,18 +117,18 @@ func (i *install) afterwards(b *testing.B) []row {
 		rows = append(rows, r)
 	}
 	r := i.meter().react(b, i.size, "xpkg: the package is annotated", func() { i.annotate(b, i.pkg) })
-	add(r, unchanged(r, 1))
+	add(r, unchangedGoals(r, 1))
 	rev := &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: i.pkg.Status.CurrentRevision}}
 	r = i.meter().react(b, i.size, "xpkg: the revision is annotated", func() { i.annotate(b, rev) })
-	add(r, unchanged(r, 1))
+	add(r, unchangedGoals(r, 1))
 	r = i.restart(b)
-	add(r, unchanged(r, 2)) // One of them is of the package API, which it looks after as well.
+	add(r, unchangedGoals(r, 2)) // The second list is for the package API.
 	r = i.meter().measure(b, i.size, "xpkg: an unrelated package is upgraded", func() {
 		i.update(b, i.unrelated, publish.Stream(b, i.registry, unrelatedName, "v2.0.0", unrelated(2)))
 	})
-	add(r, undisturbed(r, i.bundle))
+	add(r, untouchedGoals(r, i.bundle))
 	r = i.meter().measure(b, i.size, "xpkg: upgrade, a tenth changed, until healthy", func() { i.update(b, i.pkg, i.second) })
-	add(r, upgraded(r, i.size, i.changed))
+	add(r, upgradeGoals(r, i.size, i.changed))
 	i.isUpgraded(b)
 	return rows
 }
@@ -144,7 +141,7 @@ func (i *install) annotate(b *testing.B, o client.Object) {
 	}
 }
 
-// restart stops the manager and starts it anew.
+// restart stops the manager and starts it again.
 func (i *install) restart(b *testing.B) row {
 	b.Helper()
 	i.manager.Stop(b)
@@ -152,7 +149,7 @@ func (i *install) restart(b *testing.B) row {
 	m.quiet(b)
 	before := m.read(b)
 	i.manager = i.start(b)
-	// What the new process has used so far is a part of it.
+	// Subtract the usage of the new process.
 	done := m.read(b)
 	done.others -= usageOf(b, i.manager.PID()).CPU
 	r := i.meter().row(b, before, done, i.size, "xpkg: the manager is restarted")
@@ -160,7 +157,7 @@ func (i *install) restart(b *testing.B) row {
 	return r
 }
 
-// isUpgraded fails when the definitions that changed are not in the cluster.
+// isUpgraded fails if the changed CRDs are not in the cluster.
 func (i *install) isUpgraded(b *testing.B) {
 	b.Helper()
 	names, err := i.bare.names(b.Context(), i.bundle, changedLabel)
@@ -169,7 +166,7 @@ func (i *install) isUpgraded(b *testing.B) {
 	}
 }
 
-// end uninstalls everything and stops the manager.
+// end uninstalls all packages and stops the manager.
 func (i *install) end(b *testing.B) row {
 	b.Helper()
 	r := i.meter().measure(b, i.size, "xpkg: uninstall, until gone", func() {

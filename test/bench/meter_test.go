@@ -12,32 +12,30 @@ import (
 )
 
 const (
-	// limit is how long a step may take.
+	// limit is the longest time that a step may take.
 	limit = 30 * time.Minute
-	// quietFor is how long nothing may happen before everything counts as quiet,
-	// and quietLoad which part of a processor the API server may use meanwhile:
-	// without any work it uses a hundredth.
+	// quietFor is the time without calls after which the system counts as idle, and quietLoad the share
+	// of a processor that the API server may use meanwhile: when idle it uses a hundredth.
 	quietFor  = 2 * time.Second
 	quietLoad = 0.1
 )
 
-// A meter reads what the API server and a client of it use.
+// A meter measures the resource usage of the API server and a client.
 type meter struct {
 	proxy *proxy
-	// server is the process of the API server.
+	// server is the process ID of the API server.
 	server int
-	// client is the process of the client; 0 when that shares a process with
-	// others, and its usage cannot be told.
+	// client is the process ID of the client; 0 if it shares a process with other code, so that its
+	// usage is unknown.
 	client int
 }
 
-// reading is what the meter reads at one moment.
+// reading is a measurement at one moment.
 type reading struct {
 	at             time.Time
 	mark           int
 	server, client usage.Usage
-	// others is the processor time of all processes but the server, the client
-	// and this one.
+	// others is the processor time of all processes except for the server, the client and this one.
 	others time.Duration
 }
 
@@ -64,8 +62,8 @@ func usageOf(t testing.TB, pid int) usage.Usage {
 	return u
 }
 
-// quiet waits until the API server has nothing to do and the client asks for
-// nothing, and gives what the meter read when that began.
+// quiet waits until the API server and the client are idle, and returns the reading at the start of the
+// idle time.
 func (m meter) quiet(t testing.TB) reading {
 	t.Helper()
 	first := m.read(t)
@@ -80,8 +78,8 @@ func (m meter) quiet(t testing.TB) reading {
 	return first
 }
 
-// measure does something in the quiet, and tells what it took until all is quiet
-// again. The time is that until do returns.
+// measure runs do while the system is idle, and returns the usage until it is idle again. The time is
+// measured until do returns.
 func (m meter) measure(t testing.TB, size int, what string, do func()) row {
 	t.Helper()
 	m.quiet(t)
@@ -95,8 +93,8 @@ func (m meter) measure(t testing.TB, size int, what string, do func()) row {
 	return m.row(t, before, m.read(t), size, what)
 }
 
-// react is like measure for what needs no waiting for: the time is that until the
-// client has made its last call.
+// react is like measure for an operation without a result to wait for: the time is measured until the
+// last call of the client.
 func (m meter) react(t testing.TB, size int, what string, do func()) row {
 	t.Helper()
 	r := m.measure(t, size, what, do)
@@ -104,8 +102,7 @@ func (m meter) react(t testing.TB, size int, what string, do func()) row {
 	return r
 }
 
-// row tells what happened since before, and what is done now and may still have
-// consequences.
+// row returns the usage between two readings.
 func (m meter) row(t testing.TB, before, done reading, size int, what string) row {
 	t.Helper()
 	after := m.quiet(t)
@@ -122,9 +119,8 @@ func (m meter) row(t testing.TB, before, done reading, size int, what string) ro
 	return r
 }
 
-// noise is the part of the processors that other processes used between two
-// moments. It is not known of a time that is not much longer than the steps in
-// which the kernel counts.
+// noise returns the share of the processors that other processes used between two readings. It is 0 if
+// the time is too short for the clock ticks of the kernel.
 func noise(before, after reading) float64 {
 	const least = 200 * time.Millisecond
 	between := after.at.Sub(before.at)

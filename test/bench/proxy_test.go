@@ -18,10 +18,9 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// A proxy stands before the API server and counts what passes. It speaks HTTP/2
-// over TLS to both sides, as the API server does, and hands bodies on as they
-// come, so that a client behind it works as it does without. Whatever is compared
-// goes through the same proxy.
+// A proxy forwards requests to the API server and counts them. Like the API server it uses HTTP/2 and
+// TLS on both sides, and it streams bodies, so clients behave as without it. All compared clients use
+// the same proxy.
 type proxy struct {
 	server *httptest.Server
 	mu     sync.Mutex
@@ -42,7 +41,7 @@ func newProxy(t testing.TB, cfg *rest.Config) *proxy {
 	forward := &httputil.ReverseProxy{
 		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport: transport,
-		// A client that leaves is no news.
+		// A client may disconnect.
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
 	p.server = httptest.NewUnstartedServer(p.counted(forward))
@@ -56,8 +55,8 @@ func newProxy(t testing.TB, cfg *rest.Config) *proxy {
 	return p
 }
 
-// counted notes each call when it begins, so that it is counted also when its
-// answer never ends, and completes the note at the end.
+// counted records each call when it begins, because the responses to watches never end, and completes
+// the record at the end.
 func (p *proxy) counted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()
@@ -74,14 +73,14 @@ func (p *proxy) counted(next http.Handler) http.Handler {
 	})
 }
 
-// mark is a place in the row of calls.
+// mark returns a position in the sequence of calls.
 func (p *proxy) mark() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.calls)
 }
 
-// since gives the calls since a mark.
+// since returns the calls since a mark.
 func (p *proxy) since(mark int) calls {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,12 +91,12 @@ func (p *proxy) certificate() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.server.Certificate().Raw})
 }
 
-// config is how a client in this process reaches the proxy.
+// config returns the configuration of a client in this process that uses the proxy.
 func (p *proxy) config() *rest.Config {
 	return &rest.Config{Host: p.server.URL, QPS: -1, TLSClientConfig: rest.TLSClientConfig{CAData: p.certificate()}}
 }
 
-// kubeconfig writes a file with which another process reaches the proxy.
+// kubeconfig writes a kubeconfig for another process that uses the proxy.
 func (p *proxy) kubeconfig(t testing.TB) string {
 	t.Helper()
 	const name = "bench"
@@ -135,5 +134,5 @@ func (a *countedAnswer) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// Unwrap lets the proxy flush what it writes, which watches need.
+// Unwrap lets the proxy flush responses, which watches need.
 func (a *countedAnswer) Unwrap() http.ResponseWriter { return a.ResponseWriter }

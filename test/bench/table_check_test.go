@@ -56,14 +56,14 @@ func TestGoals(t *testing.T) {
 		goals []goal
 		want  []bool
 	}{
-		"FreshMet":        {fresh(row{wall: 124 * time.Second, calls: times(post, 110)}, row{wall: 100 * time.Second}, row{wall: 10 * time.Second}, 100), []bool{true, true, true}},
-		"FreshMissed":     {fresh(row{wall: 126 * time.Second, calls: append(times(post, 111), times(status, 51)...)}, row{wall: 100 * time.Second}, row{wall: 10 * time.Second}, 100), []bool{false, false, false}},
-		"Unchanged":       {unchanged(row{calls: calls{list, page, {verb: verbGet}, {verb: verbWatch}}}, 1), []bool{true, true}},
-		"TwoLists":        {unchanged(row{calls: times(list, 2)}, 1), []bool{false, true}},
-		"OneWrite":        {unchanged(row{calls: calls{status}, peak: 100 << 20}, 1), []bool{false, false}},
-		"Undisturbed":     {undisturbed(row{calls: calls{{verb: verbGet}, {verb: verbPut, resource: "locks", name: "lock"}}}, b), []bool{true, true}},
-		"Disturbed":       {undisturbed(row{calls: calls{status}}, b), []bool{false, true}},
-		"UpgradeOfATenth": {upgraded(row{calls: times(post, 110)}, 100, 10), []bool{false, true, true, true}},
+		"FreshMet":        {installGoals(row{wall: 124 * time.Second, calls: times(post, 110)}, row{wall: 100 * time.Second}, row{wall: 10 * time.Second}, 100), []bool{true, true, true}},
+		"FreshMissed":     {installGoals(row{wall: 126 * time.Second, calls: append(times(post, 111), times(status, 51)...)}, row{wall: 100 * time.Second}, row{wall: 10 * time.Second}, 100), []bool{false, false, false}},
+		"Unchanged":       {unchangedGoals(row{calls: calls{list, page, {verb: verbGet}, {verb: verbWatch}}}, 1), []bool{true, true}},
+		"TwoLists":        {unchangedGoals(row{calls: times(list, 2)}, 1), []bool{false, true}},
+		"OneWrite":        {unchangedGoals(row{calls: calls{status}, peak: 100 << 20}, 1), []bool{false, false}},
+		"Undisturbed":     {untouchedGoals(row{calls: calls{{verb: verbGet}, {verb: verbPut, resource: "locks", name: "lock"}}}, b), []bool{true, true}},
+		"Disturbed":       {untouchedGoals(row{calls: calls{status}}, b), []bool{false, true}},
+		"UpgradeOfATenth": {upgradeGoals(row{calls: times(post, 110)}, 100, 10), []bool{false, true, true, true}},
 	}
 	for name, tc := range cases {
 		var got []bool

@@ -13,26 +13,25 @@ type row struct {
 	what    string
 	started time.Time
 	wall    time.Duration
-	// slowest is the longest of all rounds, of which wall is the shortest.
+	// slowest is the longest time of all measurements, and wall the shortest.
 	slowest time.Duration
-	// noise is the part of the machine's processors that other processes used
-	// meanwhile.
+	// noise is the share of the processors that other processes used.
 	noise float64
-	// server and client are the processor time of the API server and of the
-	// client, from the start until both are quiet.
+	// server and client are the processor time of the API server and of the client until both are
+	// idle.
 	server, client time.Duration
 	calls          calls
-	// peak is the most memory that the client held, in bytes; 0 when unknown.
+	// peak is the peak memory of the client, in bytes; 0 if unknown.
 	peak  int64
 	floor time.Duration
 	goals []goal
 }
 
-// goal is what a row ought to reach.
+// goal is a goal of a row.
 type goal struct {
 	what string
 	met  bool
-	// noise is that of the measurement where it decides whether one can tell.
+	// noise is the noise of the measurement if the goal depends on it.
 	noise float64
 }
 
@@ -46,8 +45,7 @@ func (g goal) String() string {
 	return g.what + ": NOT MET"
 }
 
-// fastest gives the row of the shortest time, which other work on the machine has
-// disturbed least.
+// fastest returns the row with the shortest time, which other work on the machine has affected least.
 func fastest(rows []row) row {
 	best, slowest := rows[0], rows[0].wall
 	for _, r := range rows[1:] {
@@ -60,14 +58,13 @@ func fastest(rows []row) row {
 	return best
 }
 
-// The columns of the table and of the one below it.
+// The columns of the table and of the table of calls.
 const (
 	columns = "%-45s %5s %8s %8s %8s %6s %10s %11s  %5s %5s %5s %5s %5s %6s %5s  %8s %8s %8s\n"
 	targets = "%-45s %5s  %19s %25s %7s %10s %6s\n"
 )
 
-// printTable writes the table, the goals of each row below it, and then where the
-// calls of each row went.
+// printTable writes the table, the goals of each row, and the calls of each row.
 func printTable(w io.Writer, about string, rows []row) error {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "\n%s\n\n", about)
@@ -90,7 +87,7 @@ func printTable(w io.Writer, about string, rows []row) error {
 	return err
 }
 
-// cells makes one row of single cells and of lists of them.
+// cells joins cells and lists of cells to one row.
 func cells(all ...any) []any {
 	var out []any
 	for _, one := range all {
@@ -140,7 +137,7 @@ func (r row) destinations() []any {
 	return cells(r.what, fmt.Sprint(r.size), perTarget)
 }
 
-// dash is a value, or a dash for one that says nothing.
+// dash returns a value, or a dash if it is zero.
 func dash(says bool, value any) string {
 	if !says {
 		return "–"

@@ -132,8 +132,8 @@ func TestOnlyTheManagerAndCommandsKnowControllers(t *testing.T) {
 	}
 }
 
-// Kubernetes itself is a dependency of the nested module alone, so that the
-// library, the command and the manager stay light.
+// Only the nested module depends on Kubernetes itself, so the library, the command and the manager stay
+// small.
 func TestKubernetesStaysInItsModule(t *testing.T) {
 	for _, file := range []string{"go.mod", "tools/go.mod", "tools/lint/go.mod", "tools/helm/go.mod", "tools/image/go.mod", "examples/function-greet/go.mod"} {
 		raw, err := os.ReadFile(filepath.Join(root(t), file))

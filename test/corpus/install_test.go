@@ -1,5 +1,5 @@
-// Package corpus_test installs real packages, which nobody here wrote, on a real
-// API server: build, push, pull, install, until every kind is established.
+// Package corpus_test builds, pushes, pulls and installs real packages on a real API server, until every
+// kind is established.
 package corpus_test
 
 import (
@@ -13,7 +13,6 @@ import (
 
 	"github.com/xpkg-dev/xpkg/pkg/oci/image"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
-	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -23,16 +22,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/fetch"
-	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 	"github.com/xpkg-dev/xpkg/internal/testing/corpus"
-	"github.com/xpkg-dev/xpkg/internal/testing/plane"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// spread is what is installed one after the other, each removed before the next.
+// spread lists the packages. They are installed one after the other, and removed.
 var spread = []struct{ dir, why string }{
 	{"providers/negz__provider-nop@v0.1.0", "metadata v1alpha1"},
 	{"providers/crossplane-contrib__provider-nop@v0.4.0", "a webhook configuration"},
@@ -49,37 +46,26 @@ var spread = []struct{ dir, why string }{
 	{"functions/crossplane-contrib__function-go-templating@v0.12.2", "Function metadata v1"},
 }
 
-// limit is how long a condition may take on a machine that is busy.
+// limit is the longest time that a condition may take on a busy machine.
 const limit = 3 * time.Minute
 
 func TestInstallCorpus(t *testing.T) {
 	dir := corpus.Dir(t)
-	registry := cluster.Registry(t)
-	remote := remote.New(remote.Options{})
-	t.Cleanup(remote.Close)
-	store, err := store.Open(filepath.Join(t.TempDir(), "store"), store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	source := fetch.NewSource(fetch.Options{Store: store})
-	t.Cleanup(source.Close)
-	c := plane.Start(t, source)
+	pusher := remote.New(remote.Options{})
+	t.Cleanup(pusher.Close)
+	e := env.New(t)
+	e.RunManager(t, env.OpenContent(t, t.TempDir(), remote.Options{}).Options())
 	for _, tc := range spread {
 		t.Run(filepath.Base(tc.dir), func(t *testing.T) {
 			t.Log(tc.why)
-			pkg, ref := publish(t, remote, registry, filepath.Join(dir, tc.dir))
-			install(t, c, pkg, ref)
+			pkg, ref := publish(t, pusher, e.Registry, filepath.Join(dir, tc.dir))
+			install(t, e.Client, pkg, ref)
 		})
 	}
 }
 
 // publish builds a package and pushes it.
-func publish(t *testing.T, remote *remote.Client, registry, item string) (*xpkg.Package, oci.Reference) {
+func publish(t *testing.T, pusher *remote.Client, registry, item string) (*xpkg.Package, oci.Reference) {
 	t.Helper()
 	folder, err := xpkg.ReadFolder(os.DirFS(packageRoot(t, item)), xpkg.FolderOptions{ExamplesRoot: "examples"})
 	if err != nil {
@@ -98,13 +84,13 @@ func publish(t *testing.T, remote *remote.Client, registry, item string) (*xpkg.
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := remote.Push(t.Context(), ref, image); err != nil {
+	if _, err := pusher.Push(t.Context(), ref, image); err != nil {
 		t.Fatal(err)
 	}
 	return pkg, ref
 }
 
-// packageRoot is the folder with crossplane.yaml.
+// packageRoot returns the directory with crossplane.yaml.
 func packageRoot(t *testing.T, item string) string {
 	t.Helper()
 	root := ""
@@ -120,8 +106,7 @@ func packageRoot(t *testing.T, item string) string {
 	return root
 }
 
-// install installs a package, checks that every definition is established, and
-// removes it again.
+// install installs a package, checks that every CRD is established, and removes it.
 func install(t *testing.T, c client.Client, pkg *xpkg.Package, ref oci.Reference) {
 	t.Helper()
 	p := v1.NewPackage(string(pkg.Meta.Kind))
@@ -155,7 +140,7 @@ func install(t *testing.T, c client.Client, pkg *xpkg.Package, ref oci.Reference
 			t.Fatal(err)
 		}
 		if !established(crd) {
-			t.Errorf("the package says that it is healthy, and %s is not established", name)
+			t.Errorf("the package is healthy, and %s is not established", name)
 		}
 	}
 	remove(t, c, p, crds)
@@ -179,7 +164,7 @@ func remove(t *testing.T, c client.Client, p v1.Package, crds []string) {
 	for _, name := range crds {
 		mine[name] = true
 	}
-	wait.Until(t, limit, "everything that the package brought is gone", func() (string, bool) {
+	wait.Until(t, limit, "all CRDs of the package are deleted", func() (string, bool) {
 		var list metav1.PartialObjectMetadataList
 		list.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinitionList"))
 		if err := c.List(t.Context(), &list); err != nil {

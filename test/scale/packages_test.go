@@ -17,11 +17,11 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// domain ends the names of all objects that the packages bring.
+// domain is the suffix of the API groups of all packages.
 const domain = "scale.test"
 
-// How many packages of each sort there are: 200 in all, ten of which cannot be
-// installed. Of each pair that brings the same definition one is installed.
+// The numbers of packages: 200 in all, ten of which cannot be installed. Of each pair that contains the
+// same CRD one is installed.
 const (
 	providers      = 107
 	configurations = 60
@@ -33,23 +33,23 @@ const (
 	unreachable    = 2
 )
 
-// expected is one package and what becomes of it.
+// expected is one package and its expected result.
 type expected struct {
 	pkg v1.Package
-	// fails is why it cannot be installed; nil when it can.
+	// fails is the expected error code; nil if the package is installed.
 	fails *errcode.Code
-	// rival is the name of the package that brings the same object.
+	// rival is the name of the package that contains the same object.
 	rival string
 }
 
-// nobody listens on that port of this machine, so that the refusal comes at once.
-const nobody = "127.0.0.1:1"
+// refused is an address that refuses connections at once.
+const refused = "127.0.0.1:1"
 
-// conflict is why one of a pair is not installed.
+// conflict is the error code of the package of a pair that is not installed.
 var conflict = apply.ErrRefused
 
-// everything publishes all packages and gives what is to be created. Those that
-// fail come first, so that all others come after them.
+// everything publishes all packages and returns the packages to create. Packages that fail come first,
+// so all others come after them.
 func everything(t *testing.T, registry string) []expected {
 	t.Helper()
 	var out []expected
@@ -63,7 +63,7 @@ func everything(t *testing.T, registry string) []expected {
 	fail(misspelt, "misspelt", registry+"/-wrong-#:v1", corev1.PullIfNotPresent, oci.ErrInvalidReference)
 	fail(notCached, "not-cached", "never-put-there-#", corev1.PullNever, cache.ErrNotInCache)
 	fail(withoutTag, "without-tag", registry+"/scale/without-#:v1", corev1.PullIfNotPresent, remote.ErrTagNotFound)
-	fail(unreachable, "unreachable", nobody+"/scale/unreachable-#:v1", corev1.PullIfNotPresent, remote.ErrRegistryUnavailable)
+	fail(unreachable, "unreachable", refused+"/scale/unreachable-#:v1", corev1.PullIfNotPresent, remote.ErrRegistryUnavailable)
 	good := func(kind, name, stream string) *expected {
 		ref := publish.Stream(t, registry, "scale/"+name, "v1.0.0", []byte(stream))
 		out = append(out, expected{pkg: named(kind, name, ref.String())})
@@ -101,7 +101,7 @@ func meta(kind, name string) string {
 	return fmt.Sprintf("apiVersion: meta.pkg.crossplane.io/v1\nkind: %s\nmetadata: {name: %s}\n", kind, name)
 }
 
-// definition is a small definition in a group of its own.
+// definition returns a small CRD with its own group.
 func definition(group string) string {
 	return fmt.Sprintf(`---
 apiVersion: apiextensions.k8s.io/v1
@@ -119,7 +119,7 @@ spec:
 `, group+"."+domain)
 }
 
-// composite is a composite resource definition and a composition for it.
+// composite returns an XRD and a Composition for it.
 func composite(group string) string {
 	return fmt.Sprintf(`---
 apiVersion: apiextensions.crossplane.io/v2

@@ -9,33 +9,33 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/internal/testing/scratch"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
-// callers call a function again and again, as a composition engine does: where the
-// active revision says that it answers, and with a certificate of the same authority.
+// callers call a function continuously, as a composition engine does: at the endpoint in the status
+// of the active revision, and with a certificate of the same CA.
 type callers struct {
 	client       client.Client
 	program      string
 	certificates string
-	// calls and failed are read when the callers have stopped.
+	// calls and failed are valid after the callers have stopped.
 	calls  int
 	failed []string
 }
 
-// callersOf starts to call a function, until they are stopped.
-func callersOf(s *stand, function string, certificates *corev1.Secret) (c *callers, stop func()) {
+// callersOf calls a function until the returned function is called.
+func callersOf(s *suite, function string, certificates *corev1.Secret) (c *callers, stop func()) {
 	s.Helper()
 	dir := s.TempDir()
-	c = &callers{client: s.client, program: filepath.Join(dir, "call-function"), certificates: dir}
+	c = &callers{client: s.Client, program: filepath.Join(dir, "call-function"), certificates: dir}
 	program, err := scratch.Compile("../../examples/function-greet/cmd/call-function")
 	if err != nil {
 		s.Fatal(err)
@@ -45,7 +45,7 @@ func callersOf(s *stand, function string, certificates *corev1.Secret) (c *calle
 		files[filepath.Join(dir, name)] = certificates.Data[name]
 	}
 	for path, content := range files {
-		if err := os.WriteFile(path, content, 0o700); err != nil { //nolint:gosec // One of them is a program.
+		if err := os.WriteFile(path, content, 0o700); err != nil { //nolint:gosec // One of the files is a program.
 			s.Fatal(err)
 		}
 	}
@@ -63,70 +63,70 @@ func callersOf(s *stand, function string, certificates *corev1.Secret) (c *calle
 	}
 }
 
-// handOver is how long it may take, between two versions, until the active revision says
-// where the function answers. Callers look again meanwhile.
-const handOver = time.Second
+// errNoEndpoint means that no active revision has an endpoint.
+var errNoEndpoint = errors.New("no active revision has an endpoint")
 
-// errNowhere says that there is no active revision, or that it does not say where it
-// answers. errLate says that a call took so long, on a machine that does other things,
-// that what was read before it holds no more: the version before is there for two seconds
-// at least when the next one says where it answers.
-var (
-	errNowhere = errors.New("the function says nowhere that it answers")
-	errLate    = errors.New("the call was made too long after it was read where the function answers")
-)
-
-// call calls once. What is cut off by the end of the test does not count.
+// call makes one call. It does not count if the end of the test interrupts it. A call to an endpoint
+// that the active revision no longer has is repeated, because an upgrade can end between the read of
+// the endpoint and the call.
 func (c *callers) call(ctx context.Context, function string) {
-	said, err := c.ask(ctx, function)
-	for began := time.Now(); errors.Is(err, errLate) || errors.Is(err, errNowhere) && time.Since(began) < handOver; {
-		said, err = c.ask(ctx, function)
-	}
-	if ctx.Err() != nil {
+	for ctx.Err() == nil {
+		endpoint, err := c.endpoint(ctx, function)
+		if errors.Is(err, errNoEndpoint) {
+			continue
+		}
+		var out string
+		if err == nil {
+			out, err = c.ask(ctx, endpoint)
+		}
+		if err != nil {
+			if now, errNow := c.endpoint(ctx, function); errNow == nil && now != endpoint {
+				continue
+			}
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		c.calls++
+		if err != nil {
+			c.failed = append(c.failed, fmt.Sprintf("call %d: %v: %s", c.calls, err, out))
+		}
 		return
-	}
-	c.calls++
-	if err != nil {
-		c.failed = append(c.failed, fmt.Sprintf("call %d: %v: %s", c.calls, err, said))
 	}
 }
 
-func (c *callers) ask(ctx context.Context, function string) (said string, err error) {
+// endpoint returns the endpoint in the status of the active revision.
+func (c *callers) endpoint(ctx context.Context, function string) (string, error) {
 	var all v1.FunctionRevisionList
-	began := time.Now()
 	if err := c.client.List(ctx, &all, client.MatchingLabels{v1.LabelPackage: function}); err != nil {
 		return "", err
 	}
 	for _, rev := range all.Items {
-		if rev.Spec.DesiredState != v1.RevisionActive {
-			continue
+		if rev.Spec.DesiredState == v1.RevisionActive && rev.Status.Endpoint != "" {
+			return rev.Status.Endpoint, nil
 		}
-		if rev.Status.Endpoint == "" {
-			return "", errNowhere
-		}
-		call := exec.CommandContext(ctx, c.program, "--target", rev.Status.Endpoint, "--tls-certs-dir", c.certificates)
-		call.Stdin = bytes.NewBufferString(`{"input": {"resource": "greeting", "nameFrom": "spec.guest"}, "observed": {"composite": {"resource": {"spec": {"guest": "world"}}}}}`)
-		out, err := call.CombinedOutput()
-		if took := time.Since(began); err != nil && took > handOver {
-			err = errLate
-		} else if err != nil {
-			err = fmt.Errorf("%w after %s", err, took)
-		}
-		return string(out), err
 	}
-	return "", errNowhere
+	return "", errNoEndpoint
 }
 
-// A function answers while it is replaced, as a process too: both versions run until the
-// new one answers, and whoever follows the active revision notices nothing.
+// ask calls the function at an endpoint, and returns the output of the client.
+func (c *callers) ask(ctx context.Context, endpoint string) (string, error) {
+	call := exec.CommandContext(ctx, c.program, "--target", endpoint, "--tls-certs-dir", c.certificates)
+	call.Stdin = bytes.NewBufferString(`{"input": {"resource": "greeting", "nameFrom": "spec.guest"}, "observed": {"composite": {"resource": {"spec": {"guest": "world"}}}}}`)
+	out, err := call.CombinedOutput()
+	return string(out), err
+}
+
+// A function that runs as a process answers during upgrades: both versions run until the new one
+// answers, and a caller that follows the active revision gets no error.
 func TestFunctionAnswersThroughUpgrades(t *testing.T) {
-	s := newStand(t)
+	s := newSuite(t)
 	s.configure()
 	p := provider("caller", s.push("v1", "serve", ""))
-	s.create(p)
-	s.untilHealthy(p)
+	s.Create(s, p)
+	s.WaitReady(s, p)
 	certificates := &corev1.Secret{}
-	if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: "crossplane-system", Name: "caller-tls-client"}, certificates); err != nil {
+	if err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: "crossplane-system", Name: "caller-tls-client"}, certificates); err != nil {
 		t.Fatal(err)
 	}
 	executable, err := scratch.Compile("../../examples/function-greet/cmd/function-greet")
@@ -135,21 +135,21 @@ func TestFunctionAnswersThroughUpgrades(t *testing.T) {
 	}
 	push := func(version string) string {
 		meta := fmt.Sprintf("apiVersion: meta.pkg.crossplane.io/v1\nkind: Function\nmetadata:\n  name: answers\n  annotations: {version: %s}\n", version)
-		return publish.Program(t, s.registry, "upgrade/function", version, []byte(meta), executable).String()
+		return publish.Program(t, s.Registry, "upgrade/function", version, []byte(meta), executable).String()
 	}
 	fn := &v1.Function{}
 	fn.Name, fn.Spec.Package = "answers", push("v1")
-	s.create(fn)
+	s.Create(t, fn)
 	s.untilAnswers(fn, "")
 	callers, stop := callersOf(s, fn.Name, certificates)
 	for _, version := range []string{"v2", "v3"} {
 		before := fn.Status.CurrentRevision
 		fn.Spec.Package = push(version)
-		if err := s.client.Update(t.Context(), fn); err != nil {
+		if err := s.Client.Update(t.Context(), fn); err != nil {
 			t.Fatal(err)
 		}
 		s.untilAnswers(fn, before)
-		wait.Until(t, patience, "the program of "+before+" has ended", func() (string, bool) {
+		wait.Until(t, env.Limit, "the program of "+before+" has ended", func() (string, bool) {
 			status, known := s.supervisor.Status(before)
 			return fmt.Sprintf("%+v", status), !known
 		})
@@ -159,19 +159,14 @@ func TestFunctionAnswersThroughUpgrades(t *testing.T) {
 		t.Errorf("%d of %d calls failed, the first: %s", len(callers.failed), callers.calls, callers.failed[0])
 	}
 	t.Logf("%d calls", callers.calls)
-	if err := s.client.Delete(t.Context(), fn); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.client.Delete(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
+	s.Delete(t, fn, p)
 }
 
 // untilAnswers waits until a function is healthy with another revision than before.
-func (s *stand) untilAnswers(fn *v1.Function, before string) {
+func (s *suite) untilAnswers(fn *v1.Function, before string) {
 	s.Helper()
-	wait.Until(s, patience, fn.Name+" is healthy", func() (string, bool) {
-		if err := s.client.Get(s.Context(), client.ObjectKeyFromObject(fn), fn); err != nil {
+	wait.Until(s, env.Limit, fn.Name+" is healthy", func() (string, bool) {
+		if err := s.Client.Get(s.Context(), client.ObjectKeyFromObject(fn), fn); err != nil {
 			return err.Error(), false
 		}
 		c := fn.GetCondition(v1.TypeHealthy)

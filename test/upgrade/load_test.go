@@ -11,12 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
-// load writes resources of the provider all the time, and knows what was accepted.
+// load writes custom resources of the provider continuously, and records the accepted writes.
 type load struct {
-	stand *stand
+	suite *suite
 
 	mu       sync.Mutex
 	accepted map[string]int64
@@ -24,12 +25,12 @@ type load struct {
 	failed   []error
 }
 
-// things is how many resources there are.
+// things is the number of custom resources.
 const things = 20
 
 // startLoad writes until it is stopped.
-func startLoad(s *stand) (l *load, stop func()) {
-	l = &load{stand: s, accepted: map[string]int64{}}
+func startLoad(s *suite) (l *load, stop func()) {
+	l = &load{suite: s, accepted: map[string]int64{}}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -53,11 +54,11 @@ func startLoad(s *stand) (l *load, stop func()) {
 	return l, stop
 }
 
-// write makes or changes one thing, as a person would: with an apply that overwrites.
+// write creates or changes one Thing with a forced server-side apply.
 func (l *load) write(name string, number int64) {
 	t := newThing(name)
 	t.Object["spec"] = map[string]any{"number": number}
-	err := l.stand.client.Apply(context.Background(), client.ApplyConfigurationFromUnstructured(t), client.FieldOwner("load"), client.ForceOwnership)
+	err := l.suite.Client.Apply(context.Background(), client.ApplyConfigurationFromUnstructured(t), client.FieldOwner("load"), client.ForceOwnership)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.writes++
@@ -75,18 +76,17 @@ func newThing(name string) *unstructured.Unstructured {
 	return u
 }
 
-// untilSeen waits until everything that was accepted so far was seen by a version of
-// the provider.
+// untilSeen waits until a version of the provider has processed all accepted writes.
 func (l *load) untilSeen(version string) {
-	s := l.stand
+	s := l.suite
 	s.Helper()
 	l.mu.Lock()
 	accepted := maps.Clone(l.accepted)
 	l.mu.Unlock()
-	wait.Until(s.T, patience, "all that was written is seen by "+version, func() (string, bool) {
+	wait.Until(s, env.Limit, "all writes are processed by "+version, func() (string, bool) {
 		for name, number := range accepted {
 			t := newThing(name)
-			if err := s.client.Get(s.Context(), client.ObjectKeyFromObject(t), t); err != nil {
+			if err := s.Client.Get(s.Context(), client.ObjectKeyFromObject(t), t); err != nil {
 				return err.Error(), false
 			}
 			written, _, _ := unstructured.NestedInt64(t.Object, "spec", "number")

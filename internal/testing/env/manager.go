@@ -54,12 +54,18 @@ func (e *Env) StartManager(t testing.TB, o controller.Options) *Manager {
 func (e *Env) RunManager(t testing.TB, o controller.Options) *Manager {
 	t.Helper()
 	m := e.StartManager(t, o)
+	m.WaitReady(t)
+	return m
+}
+
+// WaitReady waits until the controllers of the manager run.
+func (m *Manager) WaitReady(t testing.TB) {
+	t.Helper()
 	select {
 	case <-m.ready:
 	case <-m.ended:
 		t.Fatalf("the manager did not start: %v", m.err)
 	}
-	return m
 }
 
 // Stop stops the manager and waits for its end. Further calls have no effect.

@@ -1,6 +1,6 @@
-// Command program is the provider of the upgrade tests: it copies the number of each
-// Thing to its status, with its own version, and forbids those that are named so. It holds a port for as long as it lives,
-// so that two of it cannot run at once without somebody noticing.
+// Command program is the runtime of the upgrade tests. It copies the number of each Thing to its
+// status, with its own version, and rejects Things with the name forbidden. It listens on a fixed
+// address while it runs, so a second instance fails and reports itself.
 //
 //	program serve VERSION    works
 //	program crash VERSION    works for a moment, and ends
@@ -37,10 +37,10 @@ func main() {
 }
 
 func run(mode, version string) error {
-	hold, err := net.Listen("tcp", os.Getenv("HOLD"))
+	hold, err := net.Listen("tcp", os.Getenv("HOLD_ADDRESS"))
 	if err != nil {
-		// The other one is alive.
-		_, perr := http.Post(os.Getenv("TELL")+"?version="+version, "", nil) //nolint:bodyclose // The process ends.
+		// Another instance runs.
+		_, perr := http.Post(os.Getenv("REPORT_URL")+"?version="+version, "", nil) //nolint:bodyclose // The process ends.
 		return fmt.Errorf("%w; told: %v", err, perr)
 	}
 	defer hold.Close() //nolint:errcheck // The process ends.
@@ -87,7 +87,7 @@ type reconciler struct {
 	tidy    bool
 }
 
-// Reconcile says what was seen of a thing, and by whom.
+// Reconcile copies the number of a Thing to its status.
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	t := thing()
 	if err := r.client.Get(ctx, req.NamespacedName, t); err != nil {
@@ -114,7 +114,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, r.client.Status().Update(ctx, t)
 }
 
-// keep sees to it that a thing does not go without this program.
+// keep adds a finalizer, and removes it from a deleted Thing with the annotation.
 func (r *reconciler) keep(ctx context.Context, t *unstructured.Unstructured) (done bool, err error) {
 	const mark = "upgrade.test/tidy"
 	switch {

@@ -21,25 +21,24 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// A bare client is the floor: it creates definitions, and does nothing else. It
-// has nothing in common with the code of xpkg, and asks for answers of the size
-// that xpkg asks for.
-type bare struct {
+// A bare client is the floor: it creates CRDs, and does nothing else. It shares no code with xpkg, and
+// requests responses of the size that xpkg requests.
+type bareClient struct {
 	host   string
 	client *http.Client
 }
 
-// concurrency is how many calls of the bare client are under way at once: as many
-// as xpkg begins with (package apply).
+// concurrency is the number of concurrent calls of the bare client, which is the initial limit of
+// xpkg (package apply).
 const concurrency = 10
 
-func newBare(t testing.TB, cfg *rest.Config) bare {
+func newBareClient(t testing.TB, cfg *rest.Config) bareClient {
 	t.Helper()
 	client, err := rest.HTTPClientFor(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return bare{cfg.Host, client}
+	return bareClient{cfg.Host, client}
 }
 
 const (
@@ -49,8 +48,8 @@ const (
 	discovery       = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 )
 
-// call makes one request and reads the answer into out, unless that is nil.
-func (c bare) call(ctx context.Context, method, path, accept string, body []byte, out any) error {
+// call sends one request and decodes the response into out, unless out is nil.
+func (c bareClient) call(ctx context.Context, method, path, accept string, body []byte, out any) error {
 	req, err := http.NewRequestWithContext(ctx, method, c.host+path, bytes.NewReader(body))
 	if err != nil {
 		return err
@@ -75,7 +74,7 @@ func (c bare) call(ctx context.Context, method, path, accept string, body []byte
 	return json.Unmarshal(raw, out)
 }
 
-// each calls f for every item, as many at once as the bare client may.
+// each calls f for every item, with the concurrency of the bare client.
 func each[T any](items []T, f func(T) error) error {
 	var group errgroup.Group
 	group.SetLimit(concurrency)
@@ -85,8 +84,8 @@ func each[T any](items []T, f func(T) error) error {
 	return group.Wait()
 }
 
-// create creates definitions and waits until all of them are served.
-func (c bare) create(t testing.TB, definitions [][]byte, kinds []schema.GroupResource) {
+// create creates CRDs and waits until all of them are served.
+func (c bareClient) create(t testing.TB, definitions [][]byte, kinds []schema.GroupResource) {
 	t.Helper()
 	err := each(definitions, func(raw []byte) error {
 		return c.call(t.Context(), http.MethodPost, definitionsPath, metadataOnly, raw, nil)
@@ -108,13 +107,12 @@ func (c bare) create(t testing.TB, definitions [][]byte, kinds []schema.GroupRes
 	}
 }
 
-// pollInterval is how often the API server is asked what it serves: as often as
-// xpkg asks.
+// pollInterval is the interval of discovery requests, the same as that of xpkg.
 const pollInterval = 250 * time.Millisecond
 
-// missing counts the kinds that are not served yet. The API server lists a kind
-// when its definition is Established.
-func (c bare) missing(ctx context.Context, kinds []schema.GroupResource) (int, error) {
+// missing counts the kinds that are not served yet. Discovery lists a kind when its CRD is
+// Established.
+func (c bareClient) missing(ctx context.Context, kinds []schema.GroupResource) (int, error) {
 	var doc apidiscovery.APIGroupDiscoveryList
 	if err := c.call(ctx, http.MethodGet, "/apis", discovery, nil, &doc); err != nil {
 		return 0, err
@@ -136,9 +134,8 @@ func (c bare) missing(ctx context.Context, kinds []schema.GroupResource) (int, e
 	return missing, nil
 }
 
-// names lists the definitions of a bundle that exist. A selector of labels makes
-// the list shorter.
-func (c bare) names(ctx context.Context, b bundle, selector string) ([]string, error) {
+// names lists the existing CRDs of a bundle. A label selector makes the list shorter.
+func (c bareClient) names(ctx context.Context, b bundle, selector string) ([]string, error) {
 	var list metav1.PartialObjectMetadataList
 	if err := c.call(ctx, http.MethodGet, definitionsPath+"?labelSelector="+selector, metadataList, nil, &list); err != nil {
 		return nil, err
@@ -152,8 +149,8 @@ func (c bare) names(ctx context.Context, b bundle, selector string) ([]string, e
 	return names, nil
 }
 
-// remove deletes the definitions of a bundle and waits until they are gone.
-func (c bare) remove(t testing.TB, b bundle) {
+// remove deletes the CRDs of a bundle and waits until they are gone.
+func (c bareClient) remove(t testing.TB, b bundle) {
 	t.Helper()
 	names, err := c.names(t.Context(), b, "")
 	if err != nil {
@@ -168,7 +165,7 @@ func (c bare) remove(t testing.TB, b bundle) {
 	c.untilGone(t, b)
 }
 
-func (c bare) untilGone(t testing.TB, b bundle) {
+func (c bareClient) untilGone(t testing.TB, b bundle) {
 	t.Helper()
 	wait.Until(t, limit, "the definitions are gone", func() (string, bool) {
 		names, err := c.names(t.Context(), b, "")
@@ -176,7 +173,7 @@ func (c bare) untilGone(t testing.TB, b bundle) {
 	})
 }
 
-// bodies are the definitions of a package as JSON, and the kinds that they define.
+// bodies returns the CRDs of a package as JSON, and the kinds that they define.
 func bodies(t testing.TB, stream []byte) (raw [][]byte, kinds []schema.GroupResource) {
 	t.Helper()
 	pkg, err := xpkg.Read(stream, xpkg.ReadOptions{})

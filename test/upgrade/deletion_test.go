@@ -1,43 +1,40 @@
 package upgrade_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
-// A provider that is deleted works until its custom resources are gone, whose
-// finalizers are its own: with the rights that it has, and also when its manager is
-// started anew meanwhile.
-func TestProgramStaysUntilItsResourcesAreGone(t *testing.T) {
-	s := newStand(t)
+// The runtime of a deleted provider keeps its permissions and runs until its custom resources, which
+// have its finalizers, are deleted, also across a restart of the manager.
+func TestRuntimeRunsUntilCustomResourcesAreDeleted(t *testing.T) {
+	s := newSuite(t)
 	s.configure()
 	p := provider("tidy", s.push("tidy", "tidy", ""))
-	s.create(p)
-	s.untilHealthy(p)
+	s.Create(s, p)
+	s.WaitReady(s, p)
 	things := []string{"tidied-1", "tidied-2"}
 	for _, name := range things {
-		s.create(newThing(name))
+		s.Create(s, newThing(name))
 		s.untilThing(name, "has a finalizer", func(t metav1.Object) bool { return len(t.GetFinalizers()) > 0 })
 	}
-	// That a package is paused is no reason to keep it.
+	// A paused package is deleted as well.
 	pause := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"crossplane.io/paused":"true"}}}`))
-	if err := s.client.Patch(t.Context(), p, pause); err != nil {
+	if err := s.Client.Patch(t.Context(), p, pause); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.client.Delete(t.Context(), p); err != nil {
+	if err := s.Client.Delete(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
 	s.untilWaits(p)
@@ -45,27 +42,27 @@ func TestProgramStaysUntilItsResourcesAreGone(t *testing.T) {
 		s.untilThing(name, "is deleted", func(t metav1.Object) bool { return t.GetDeletionTimestamp() != nil })
 	}
 	s.tidy(things[0])
-	s.untilGone(newThing(things[0]))
+	s.WaitGone(s, newThing(things[0]))
 
 	revision := p.Status.CurrentRevision
 	s.stop()
-	s.start(cluster.Start(t))
-	wait.Until(t, patience, "the program runs again", func() (string, bool) {
+	s.start()
+	wait.Until(t, env.Limit, "the program runs again", func() (string, bool) {
 		status, _ := s.supervisor.Status(revision)
 		return fmt.Sprintf("%+v", status), status.Running
 	})
 	s.untilWaits(p)
 	s.tidy(things[1])
-	s.untilGone(newThing(things[1]))
-	s.untilGone(thingDefinition())
-	s.untilGone(p)
-	wait.Until(t, patience, "the program has ended", func() (string, bool) {
+	s.WaitGone(s, newThing(things[1]))
+	s.WaitGone(s, thingDefinition())
+	s.WaitGone(s, p)
+	wait.Until(t, env.Limit, "the program has ended", func() (string, bool) {
 		status, known := s.supervisor.Status(revision)
 		return fmt.Sprintf("%+v", status), !known || !status.Running
 	})
 }
 
-// thingDefinition is the definition that every version brings.
+// thingDefinition returns the CRD that every version contains.
 func thingDefinition() client.Object {
 	d := &metav1.PartialObjectMetadata{}
 	d.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
@@ -73,41 +70,29 @@ func thingDefinition() client.Object {
 	return d
 }
 
-// untilWaits waits until a package that was deleted says for what it waits.
-func (s *stand) untilWaits(p *v1.Provider) {
+// untilWaits waits until the status of a deleted package names the CRD that still has resources.
+func (s *suite) untilWaits(p *v1.Provider) {
 	s.Helper()
-	s.until(p, "says for what it waits", func() bool {
+	s.WaitPackage(s, p, "names the CRD that it waits for", func() bool {
 		ready := p.GetCondition(v1.TypeReady)
 		return p.DeletionTimestamp != nil && ready.Status == corev1.ConditionFalse && strings.Contains(ready.Message, "things.upgrade.test")
 	})
 }
 
-func (s *stand) untilThing(name, what string, holds func(metav1.Object) bool) {
+func (s *suite) untilThing(name, what string, holds func(metav1.Object) bool) {
 	s.Helper()
-	wait.Until(s.T, patience, name+" "+what, func() (string, bool) {
+	wait.Until(s, env.Limit, name+" "+what, func() (string, bool) {
 		t := newThing(name)
-		err := s.client.Get(s.Context(), client.ObjectKeyFromObject(t), t)
+		err := s.Client.Get(s.Context(), client.ObjectKeyFromObject(t), t)
 		return fmt.Sprint(err, t), err == nil && holds(t)
 	})
 }
 
-// tidy lets the program do its part.
-func (s *stand) tidy(name string) {
+// tidy lets the runtime remove its finalizer.
+func (s *suite) tidy(name string) {
 	s.Helper()
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"upgrade.test/tidy":"true"}}}`))
-	if err := s.client.Patch(s.Context(), newThing(name), patch); err != nil {
+	if err := s.Client.Patch(s.Context(), newThing(name), patch); err != nil {
 		s.Fatal(err)
 	}
-}
-
-func (s *stand) untilGone(o client.Object) {
-	s.Helper()
-	wait.Until(s.T, patience, o.GetName()+" is gone", func() (string, bool) {
-		err := s.client.Get(context.Background(), client.ObjectKeyFromObject(o), o)
-		if err == nil {
-			return fmt.Sprintf("%+v", o), false
-		}
-		// Its kind may be gone with it.
-		return err.Error(), apierrors.IsNotFound(err) || strings.Contains(err.Error(), "no matches for kind")
-	})
 }
