@@ -32,14 +32,15 @@ func (r *revisionReconciler) permitted(ctx context.Context, f family, pkg *xpkg.
 	if err != nil {
 		return err
 	}
-	if err := r.underCeiling(ctx, f, in); err != nil {
+	policy, err := r.underCeiling(ctx, f, in)
+	if err != nil {
 		return err
 	}
 	change, err := r.planRights(ctx, f, in)
 	if err != nil || !change.gives() {
 		return err
 	}
-	if err := r.approved(ctx, f, in); err != nil {
+	if err := r.approved(ctx, f, in, policy); err != nil {
 		return err
 	}
 	return r.held.Check(ctx, change.rights, r.namespace)
@@ -53,44 +54,43 @@ func (r *revisionReconciler) rightsOf(ctx context.Context, rev v1.PackageRevisio
 
 // underCeiling checks what a revision requests. When the ceiling was lowered, what
 // the revision was given before for its requests is taken back.
-func (r *revisionReconciler) underCeiling(ctx context.Context, f family, in rbac.Input) error {
+func (r *revisionReconciler) underCeiling(ctx context.Context, f family, in rbac.Input) (rbac.Ceiling, error) {
 	if len(in.Requests) == 0 {
-		return nil
+		return rbac.Ceiling{}, nil
 	}
 	ceiling, err := r.permissions.Ceiling.Read(ctx, r.live, r.namespace)
 	if err != nil {
-		return err
+		return rbac.Ceiling{}, err
 	}
 	denied := ceiling.Check(in.Requests)
 	if denied == nil {
-		return nil
+		return ceiling, nil
 	}
 	if err := r.withdraw(ctx, f, in); err != nil {
-		return err
+		return rbac.Ceiling{}, err
 	}
-	return denied
+	return rbac.Ceiling{}, denied
 }
 
-// approved checks that somebody has approved what a revision has more than the package
-// was given so far, where the policy wants that. The first revision of a package has
-// nothing that it could be compared with.
+// approved fails unless a person has approved the permissions of a revision that need
+// approval: those that amount to control of the cluster, unless the policy allows them by
+// name, and, if the policy requires it, all that the package did not have so far. The
+// first revision of a package cannot be compared with another one.
 //
-// What was given is read from the roles of the other revisions. A revision that waited
-// in vain has none, so that the next one cannot take what nobody has approved.
-func (r *revisionReconciler) approved(ctx context.Context, f family, in rbac.Input) error {
-	if !r.permissions.approves(f.pkg) || len(f.siblings) <= 1 {
+// The permissions so far are read from the roles of the revisions. A revision that was
+// never approved has no roles, so that the next one does not inherit its permissions.
+func (r *revisionReconciler) approved(ctx context.Context, f family, in rbac.Input, policy rbac.Ceiling) error {
+	increase := r.permissions.approves(f.pkg) && len(f.siblings) > 1
+	if !increase && len(rbac.Escalating(policy.Allow, nil, nil, in)) == 0 {
 		return nil
 	}
 	everywhere, within, err := r.given(ctx, f)
 	if err != nil {
 		return err
 	}
-	added := rbac.Beyond(everywhere, within, in)
-	if err := permission.Unapproved(f.rev, added); err != nil {
-		f.rev.RevisionStatus().UnapprovedPermissions = added
-		return err
-	}
-	return nil
+	unapproved, err := permission.CheckApproval(f.rev, in, everywhere, within, policy.Allow, increase)
+	f.rev.RevisionStatus().UnapprovedPermissions = unapproved
+	return err
 }
 
 // given are the rules of the programs of all revisions of a package, as they are in the
@@ -122,5 +122,5 @@ func waitsForRights(rev v1.PackageRevision) bool {
 
 // waitsForApproval reports whether a reason is that a person decides when to go on.
 func waitsForApproval(reason v1.ConditionReason) bool {
-	return string(reason) == rbac.ErrPermissionIncrease.Name || string(reason) == webhooks.ErrNotAllowed.Name
+	return permission.AwaitsApproval(string(reason)) || string(reason) == webhooks.ErrNotAllowed.Name
 }

@@ -8,9 +8,9 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/permission"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
-	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
 // verdict is the state of an object in one word, as kstatus and the tools that
@@ -27,7 +27,7 @@ type verdict struct {
 
 // failed is the verdict on a failure.
 func failed(err error) verdict {
-	return verdict{stalled: needsPerson(err), waits: errors.Is(err, rbac.ErrPermissionIncrease), reason: v1.ConditionReason(errcode.From(err).Code.Name), message: errcode.Message(err)}
+	return verdict{stalled: needsPerson(err), waits: permission.AwaitsApproval(errcode.From(err).Code.Name), reason: v1.ConditionReason(errcode.From(err).Code.Name), message: errcode.Message(err)}
 }
 
 // needsPerson tells a failure that waiting does not mend from one that it may.

@@ -14,21 +14,41 @@ const (
 	// AnnotationIncrease on a package, with the value Approve, makes versions that
 	// request more permissions than the previous version wait for approval.
 	AnnotationIncrease = "xpkg.dev/permission-increase"
-	// AnnotationApproved on a revision approves the permissions that it adds. The value
-	// is their fingerprint, so that the approval is valid for these permissions only.
+	// AnnotationApproved on a revision approves its permissions that need approval. The
+	// value is their fingerprint, so that the approval is valid for these permissions only.
 	AnnotationApproved = "xpkg.dev/approved-permissions"
 )
 
-// Approved reports whether the permissions that a revision adds are approved.
-func Approved(rev v1.PackageRevision, added []rbacv1.PolicyRule) bool {
-	return rev.GetAnnotations()[AnnotationApproved] == rbac.Fingerprint(added)
+// Approved reports whether permissions of a revision are approved.
+func Approved(rev v1.PackageRevision, rules []rbacv1.PolicyRule) bool {
+	return rev.GetAnnotations()[AnnotationApproved] == rbac.Fingerprint(rules)
 }
 
-// Unapproved is PermissionIncrease, unless nothing is added or it was approved.
-func Unapproved(rev v1.PackageRevision, added []rbacv1.PolicyRule) error {
-	if Approved(rev, added) {
-		return nil
+// CheckApproval returns the permissions of a revision that wait for approval, with the
+// error PermissionIncrease or PermissionEscalation. Everywhere and within are the rules
+// that the package has, cluster-wide and in the namespace of its runtime. With increase,
+// every permission beyond them needs approval, and otherwise only those that amount to
+// control of the cluster and that the allow list of the policy does not name.
+func CheckApproval(rev v1.PackageRevision, in rbac.Input, everywhere, within []rbacv1.PolicyRule, allow []rbac.Rule, increase bool) ([]rbacv1.PolicyRule, error) {
+	needed := rbac.Escalating(allow, everywhere, within, in)
+	explain := rbac.EscalationError
+	if increase {
+		needed, explain = rbac.Beyond(everywhere, within, in), rbac.Increase
 	}
-	return rbac.Increase(added, fmt.Sprintf("`xpkg approve %s/%s`, which puts the annotation %s: %s on the revision %s",
-		strings.ToLower(rev.PackageKind()), rev.GetLabels()[v1.LabelPackage], AnnotationApproved, rbac.Fingerprint(added), rev.GetName()))
+	if len(needed) == 0 || Approved(rev, needed) {
+		return nil, nil
+	}
+	return needed, explain(needed, approvalCommand(rev, needed))
+}
+
+// approvalCommand describes how to approve permissions of a revision.
+func approvalCommand(rev v1.PackageRevision, rules []rbacv1.PolicyRule) string {
+	return fmt.Sprintf("`xpkg approve %s/%s`, which puts the annotation %s: %s on the revision %s",
+		strings.ToLower(rev.PackageKind()), rev.GetLabels()[v1.LabelPackage], AnnotationApproved, rbac.Fingerprint(rules), rev.GetName())
+}
+
+// AwaitsApproval reports whether the code of an error, or the reason of a condition, is
+// that permissions wait for approval.
+func AwaitsApproval(code string) bool {
+	return code == rbac.ErrPermissionIncrease.Name || code == rbac.ErrPermissionEscalation.Name
 }

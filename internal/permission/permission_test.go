@@ -117,25 +117,58 @@ func TestInput(t *testing.T) {
 }
 
 // An approval is valid for exactly these permissions, however they are written.
-func TestApproval(t *testing.T) {
+func TestApprovalIsForExactlyThesePermissions(t *testing.T) {
 	get := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}
 	list := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"list"}}
+	nodes := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get"}}
 	rev := member("me", "registry.example.org/acme/me:v1")
-	both := []rbacv1.PolicyRule{get, list}
-	err := Unapproved(rev, both)
-	if !errors.Is(err, rbac.ErrPermissionIncrease) {
-		t.Fatalf("more rights: %v", err)
+	check := func(requests ...rbacv1.PolicyRule) error {
+		waiting, err := CheckApproval(rev, rbac.Input{Kind: rbac.Function, Requests: requests}, nil, nil, nil, true)
+		if (err == nil) != (waiting == nil) {
+			t.Errorf("%v waits with the error %v", waiting, err)
+		}
+		return err
+	}
+	if err := check(get, list); !errors.Is(err, rbac.ErrPermissionIncrease) {
+		t.Fatalf("more permissions: %v", err)
 	}
 	rev.SetAnnotations(map[string]string{AnnotationApproved: rbac.Fingerprint([]rbacv1.PolicyRule{list, get})})
-	if err := Unapproved(rev, both); err != nil {
-		t.Errorf("what was approved: %v", err)
+	if err := check(get, list); err != nil {
+		t.Errorf("approved permissions: %v", err)
 	}
-	for _, other := range [][]rbacv1.PolicyRule{{get}, {get, list, {APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get"}}}} {
-		if err := Unapproved(rev, other); err == nil || !strings.Contains(err.Error(), "pods") {
-			t.Errorf("something else than what was approved: %v", err)
+	for _, other := range [][]rbacv1.PolicyRule{{get}, {get, list, nodes}} {
+		if err := check(other...); err == nil || !strings.Contains(err.Error(), "pods") {
+			t.Errorf("other permissions than the approved ones: %v", err)
 		}
 	}
-	if err := Unapproved(rev, nil); err != nil {
-		t.Errorf("no more rights: %v", err)
+	if err := check(); err != nil {
+		t.Errorf("no more permissions: %v", err)
+	}
+}
+
+// Permissions that amount to control of the cluster wait for approval under every policy
+// for increases, and only until they are approved.
+func TestEscalationNeedsApprovalUnderEveryPolicy(t *testing.T) {
+	get := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}
+	exec := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods/exec"}, Verbs: []string{"create"}}
+	in := rbac.Input{Kind: rbac.Function, Requests: []rbacv1.PolicyRule{get, exec}}
+	rev := member("me", "registry.example.org/acme/me:v1")
+	waiting, err := CheckApproval(rev, in, nil, nil, nil, false)
+	if !errors.Is(err, rbac.ErrPermissionEscalation) || !AwaitsApproval(rbac.ErrPermissionEscalation.Name) {
+		t.Fatalf("got %v", err)
+	}
+	if diff := cmp.Diff([]rbacv1.PolicyRule{exec}, waiting); diff != "" {
+		t.Errorf("permissions that wait (-want +got):\n%s", diff)
+	}
+	rev.SetAnnotations(map[string]string{AnnotationApproved: rbac.Fingerprint(waiting)})
+	if waiting, err := CheckApproval(rev, in, nil, nil, nil, false); err != nil || waiting != nil {
+		t.Errorf("approved: %v, %v", waiting, err)
+	}
+	rev.SetAnnotations(nil)
+	if _, err := CheckApproval(rev, in, nil, nil, []rbac.Rule{{APIGroups: []string{""}, Resources: []string{"pods/exec"}}}, false); err != nil {
+		t.Errorf("allowed by name: %v", err)
+	}
+	if _, err := CheckApproval(rev, in, in.Requests, nil, nil, true); err != nil {
+		t.Errorf("held before: %v", err)
 	}
 }

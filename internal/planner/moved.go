@@ -128,6 +128,7 @@ func (d *differences) permissions(was, is *Permissions) {
 	d.text("why the program may not have what it requests", was.Denied, is.Denied)
 	d.text("what the program may do besides", describe(was.Added), describe(is.Added))
 	d.text("what the program may not do any more", describe(was.Removed), describe(is.Removed))
+	d.text("the permissions that need approval", describe(was.NeedsApproval), describe(is.NeedsApproval))
 }
 
 func describe(rules []rbacv1.PolicyRule) string {

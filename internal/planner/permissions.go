@@ -19,6 +19,9 @@ type Permissions struct {
 	// Added and Removed are compared by what they allow, however they are written.
 	Added   []rbacv1.PolicyRule `json:"added,omitempty"`
 	Removed []rbacv1.PolicyRule `json:"removed,omitempty"`
+	// NeedsApproval are the permissions that amount to control of the cluster. The package
+	// waits until they are approved.
+	NeedsApproval []rbacv1.PolicyRule `json:"needsApproval,omitempty"`
 	// Denied is why the runtime may not have the permissions that it requests. No object
 	// is changed then.
 	Denied string `json:"denied,omitempty"`
@@ -36,10 +39,11 @@ func (pl *Planner) permissions(ctx context.Context, s *clusterState, pkg *xpkg.P
 		return err
 	}
 	var p Permissions
+	var policy rbac.Ceiling
 	if len(after.Requests) > 0 {
-		ceiling, err := pl.Ceiling.Read(ctx, pl.Reader, pl.Namespace)
+		policy, err = pl.Ceiling.Read(ctx, pl.Reader, pl.Namespace)
 		if err == nil {
-			err = ceiling.Check(after.Requests)
+			err = policy.Check(after.Requests)
 		}
 		switch {
 		case errors.Is(err, rbac.ErrPermissionDenied):
@@ -53,7 +57,11 @@ func (pl *Planner) permissions(ctx context.Context, s *clusterState, pkg *xpkg.P
 		out.warn(fmt.Sprintf("The current permissions of the runtime are not known: %v.", err))
 	}
 	p.Added, p.Removed = rbac.Changes(before, after)
-	if len(p.Added)+len(p.Removed) > 0 || p.Denied != "" {
+	everywhere, within := rbac.Program(before)
+	if needed := rbac.Escalating(policy.Allow, everywhere, within, after); p.Denied == "" && !permission.Approved(t.Current, needed) {
+		p.NeedsApproval = needed
+	}
+	if len(p.Added)+len(p.Removed)+len(p.NeedsApproval) > 0 || p.Denied != "" {
 		out.Permissions = &p
 	}
 	return nil

@@ -9,6 +9,7 @@ func Codes() []errcode.Code {
 		ErrInvalidCeiling,
 		ErrInvalidPermissions,
 		ErrPermissionDenied,
+		ErrPermissionEscalation,
 		ErrPermissionIncrease,
 		ErrPermissionMissing,
 		ErrReservedDefinition,

@@ -11,20 +11,8 @@ const (
 	verbImpersonate = "impersonate"
 )
 
-// dangerous lists the verbs with which a subject can obtain further permissions, and the
-// resources for which the API server checks them.
-var dangerous = []struct {
-	verb, group string
-	resources   []string
-}{
-	{verbEscalate, "rbac.authorization.k8s.io", []string{"roles", "clusterroles"}},
-	{verbBind, "rbac.authorization.k8s.io", []string{"roles", "clusterroles"}},
-	{verbImpersonate, "", []string{"users", "groups", "serviceaccounts"}},
-	{verbImpersonate, "authentication.k8s.io", []string{"uids", "userextras"}},
-}
-
-// dangerousVerbs returns the dangerous verbs that a grant includes. An explicitly
-// requested verb is dangerous for every resource.
+// dangerousVerbs returns the verbs of a grant that only the policy can allow. An
+// explicitly requested verb counts for every resource.
 func dangerousVerbs(g grant) []string {
 	if isDangerous(g.verb) {
 		return []string{g.verb}
@@ -32,23 +20,26 @@ func dangerousVerbs(g grant) []string {
 	if g.verb != star || g.url != "" {
 		return nil
 	}
+	// Permissions on a resource are compared without its subresources.
+	g.resource, _, _ = strings.Cut(g.resource, "/")
 	var verbs []string
-	for _, d := range dangerous {
-		plural, _, _ := strings.Cut(g.resource, "/")
-		if (g.group == star || g.group == d.group) && (plural == star || slices.Contains(d.resources, plural)) && !slices.Contains(verbs, d.verb) {
-			verbs = append(verbs, d.verb)
+	for _, e := range escalations {
+		if e.policyOnly && e.matches(g) {
+			verbs = append(verbs, e.verbs...)
 		}
 	}
 	return verbs
 }
 
-// isDangerous: beside "impersonate" there are verbs such as
-// "impersonate:user-info" for impersonation within limits.
+// isDangerous reports whether only the policy can allow a verb. Verbs such as
+// "impersonate:user-info" allow limited impersonation.
 func isDangerous(verb string) bool {
-	return verb == verbEscalate || verb == verbBind || strings.HasPrefix(verb, verbImpersonate)
+	return strings.HasPrefix(verb, verbImpersonate) || slices.ContainsFunc(escalations, func(e Escalation) bool {
+		return e.policyOnly && slices.Contains(e.verbs, verb)
+	})
 }
 
-// everything is each resource of each group, or each URL.
+// everything reports whether a grant covers each resource of each group, or each URL.
 func everything(g grant) bool {
 	if g.url != "" {
 		return strings.Trim(g.url, "/*") == "" && strings.HasSuffix(g.url, star)

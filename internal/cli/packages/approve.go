@@ -68,9 +68,9 @@ func (c *ApproveCmd) Run(env *terminal.Env) error {
 	}
 	if len(added) > 0 {
 		out.Permissions, out.Fingerprint = added, rbac.Fingerprint(added)
-		fmt.Fprintf(env.Stderr, "revision %s asks for more than the one before it:\n", terminal.Safe(rev.GetName()))
+		fmt.Fprintf(env.Stderr, "revision %s requests permissions that need approval:\n", terminal.Safe(rev.GetName()))
 		for _, rule := range added {
-			fmt.Fprintf(env.Stderr, "  + %s\n", terminal.Safe(rbac.Describe(rule)))
+			fmt.Fprintf(env.Stderr, "  + %s\n", terminal.Safe(rbac.DescribeEscalation(rule)))
 		}
 	}
 	if len(hooks) > 0 {

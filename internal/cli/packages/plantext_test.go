@@ -98,6 +98,17 @@ func plans() map[string]*planner.Plan {
 			},
 			Objects: plan.Plan{Changes: changes(plan.TakeOver, 1, "boat")},
 		},
+		"escalation": {
+			Operation: planner.Install, Package: planner.Package{Kind: "Function", Name: "boats", To: one},
+			Permissions: &planner.Permissions{
+				Added: []rbacv1.PolicyRule{
+					{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}},
+					{APIGroups: []string{""}, Resources: []string{"pods/exec"}, Verbs: []string{"create"}},
+				},
+				NeedsApproval: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods/exec"}, Verbs: []string{"create"}}},
+			},
+			Objects: plan.Plan{Unchanged: 1},
+		},
 		"denied": {
 			Operation: planner.Install, Package: planner.Package{Kind: "Provider", Name: "boats", To: one},
 			Permissions: &planner.Permissions{

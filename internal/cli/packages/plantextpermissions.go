@@ -20,6 +20,12 @@ func (t planText) permissions(p *planner.Permissions) {
 	if p.Denied != "" {
 		t.row("refuse", p.Denied)
 	}
+	if len(p.NeedsApproval) > 0 {
+		t.title("permissions that amount to control of the cluster, for which the package waits until `xpkg approve`")
+		for _, rule := range p.NeedsApproval {
+			t.row("approve", rbac.DescribeEscalation(rule))
+		}
+	}
 }
 
 func (t planText) rules(sign string, all []rbacv1.PolicyRule) {

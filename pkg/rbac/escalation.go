@@ -1,0 +1,249 @@
+package rbac
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
+
+// ErrPermissionEscalation is the failure of a package that requests permissions with which
+// its runtime could take control of the cluster, and that nobody has approved.
+var ErrPermissionEscalation = errcode.Code{
+	Name: "PermissionEscalation", Class: errcode.Invalid,
+	Cause: "The package requests permissions that amount to control of the whole cluster, such as running commands in every pod. They need approval, also in the first version of a package.",
+	Fix:   "Review the permissions, then approve the revision with `xpkg approve KIND/NAME`, or have the administrator allow them by name in the permission policy.",
+}
+
+// Escalation is a kind of permission with which a runtime can obtain every other
+// permission, or take control of the cluster.
+type Escalation struct {
+	// Name is a short name for messages, unique in the list.
+	Name string
+	// Reason completes the sentence "With this permission, a runtime can …".
+	Reason string
+
+	targets []target
+	verbs   []string
+	// policyOnly escalations cannot be approved for a package: the policy has to list
+	// the verb.
+	policyOnly bool
+	// allObjects reports that the permission on single, named objects is no escalation.
+	allObjects bool
+}
+
+// target is a group with some of its resources. The resource "*" is all of them.
+type target struct {
+	group     string
+	resources []string
+}
+
+const (
+	groupAdmission    = "admissionregistration.k8s.io"
+	groupAggregation  = "apiregistration.k8s.io"
+	groupCertificates = "certificates.k8s.io"
+	groupDefinitions  = "apiextensions.k8s.io"
+	groupPackages     = "pkg.crossplane.io"
+)
+
+var verbsWrite = []string{"create", "patch", "update"}
+
+// escalations lists the permissions that need the consent of a person or of the policy.
+var escalations = []Escalation{
+	{
+		Name: "escalate", Reason: "write roles with permissions that it does not have",
+		targets: []target{{rbacv1.GroupName, []string{"roles", "clusterroles"}}}, verbs: []string{verbEscalate}, policyOnly: true,
+	},
+	{
+		Name: "bind", Reason: "bind itself to every role",
+		targets: []target{{rbacv1.GroupName, []string{"roles", "clusterroles"}}}, verbs: []string{verbBind}, policyOnly: true,
+	},
+	{
+		Name: "impersonate", Reason: "act as every user and ServiceAccount",
+		targets: []target{
+			{groupCore, []string{"users", "groups", "serviceaccounts"}},
+			{"authentication.k8s.io", []string{"uids", "userextras"}},
+		},
+		verbs: []string{verbImpersonate}, policyOnly: true,
+	},
+	{
+		Name: "write role bindings", Reason: "give its permissions to other identities",
+		targets: []target{{rbacv1.GroupName, []string{"rolebindings", "clusterrolebindings"}}}, verbs: verbsWrite,
+	},
+	{
+		Name: "issue tokens", Reason: "get a token of every ServiceAccount",
+		targets: []target{{groupCore, []string{"serviceaccounts/token"}}}, verbs: []string{"create"},
+	},
+	{
+		Name: "read all Secrets", Reason: "read the credentials of all other workloads",
+		targets: []target{{groupCore, []string{"secrets"}}}, verbs: []string{"get", "list", "watch"}, allObjects: true,
+	},
+	{
+		Name: "run commands in pods", Reason: "run commands in every pod, with its ServiceAccount",
+		// The API server accepts WebSocket connections with the verb get.
+		targets: []target{{groupCore, []string{"pods/exec", "pods/attach"}}}, verbs: []string{"create", "get"},
+	},
+	{
+		Name: "connect to pods", Reason: "connect to every port of every pod",
+		targets: []target{{groupCore, []string{"pods/portforward", "pods/proxy", "services/proxy"}}}, verbs: append([]string{"delete", "get"}, verbsWrite...),
+	},
+	{
+		Name: "add containers to pods", Reason: "run an image in every pod, with its ServiceAccount",
+		targets: []target{{groupCore, []string{"pods/ephemeralcontainers"}}}, verbs: verbsWrite,
+	},
+	{
+		Name: "use the kubelet API", Reason: "run commands in every container of a node",
+		targets: []target{{groupCore, []string{"nodes/proxy"}}}, verbs: append([]string{"delete", "get"}, verbsWrite...),
+	},
+	{
+		Name: "run workloads", Reason: "run an image with every ServiceAccount, also in namespaces such as kube-system",
+		targets: []target{
+			{groupCore, []string{"pods", "replicationcontrollers", "podtemplates"}},
+			{"apps", []string{"daemonsets", "deployments", "replicasets", "statefulsets"}},
+			{"batch", []string{"cronjobs", "jobs"}},
+		},
+		verbs: verbsWrite, allObjects: true,
+	},
+	{
+		Name: "use files of nodes", Reason: "mount every folder of a node",
+		targets: []target{{groupCore, []string{"persistentvolumes"}}}, verbs: verbsWrite,
+	},
+	{
+		Name: "write packages", Reason: "install packages, and run them with every image, ServiceAccount and permission",
+		targets: []target{{groupPackages, []string{star}}}, verbs: verbsWrite,
+	},
+	{
+		Name: "write CRDs", Reason: "read and change every custom resource with a conversion webhook",
+		targets: []target{{groupDefinitions, []string{"customresourcedefinitions"}}}, verbs: verbsWrite,
+	},
+	{
+		Name: "write admission control", Reason: "read, change and refuse all requests to the API server",
+		targets: []target{{groupAdmission, []string{
+			"mutatingadmissionpolicies", "mutatingadmissionpolicybindings", "mutatingwebhookconfigurations",
+			"validatingadmissionpolicies", "validatingadmissionpolicybindings", "validatingwebhookconfigurations",
+		}}}, verbs: verbsWrite,
+	},
+	{
+		Name: "write APIServices", Reason: "serve API groups in place of the API server",
+		targets: []target{{groupAggregation, []string{"apiservices"}}}, verbs: verbsWrite,
+	},
+	{
+		Name: "approve certificates", Reason: "obtain client certificates of every user",
+		targets: []target{{groupCertificates, []string{"certificatesigningrequests/approval", "certificatesigningrequests/status"}}},
+		verbs:   verbsWrite,
+	},
+	{
+		Name: "sign certificates", Reason: "obtain client certificates of every user",
+		targets: []target{{groupCertificates, []string{"signers"}}}, verbs: []string{"approve", "attest", "sign"},
+	},
+}
+
+// Escalations returns the kinds of permissions with which a runtime can take control of
+// the cluster.
+func Escalations() []Escalation { return slices.Clone(escalations) }
+
+// matches reports whether a grant includes the escalation, or a part of it.
+func (e Escalation) matches(g grant) bool {
+	if g.url != "" || e.allObjects && g.name != "" || g.verb != star && !slices.Contains(e.verbs, g.verb) {
+		return false
+	}
+	return slices.ContainsFunc(e.targets, func(t target) bool {
+		return (g.group == star || g.group == t.group) && slices.ContainsFunc(t.resources, func(r string) bool {
+			return r == star || resourceCovers(g.resource, r)
+		})
+	})
+}
+
+// allowedBy reports whether a rule of an allow list names the permission: its group and,
+// unless all resources of the group escalate, its resource.
+func (e Escalation) allowedBy(allow []Rule, g grant) bool {
+	whole := slices.ContainsFunc(e.targets, func(t target) bool { return t.group == g.group && slices.Contains(t.resources, star) })
+	return slices.ContainsFunc(allow, func(r Rule) bool {
+		return slices.Contains(r.APIGroups, g.group) && (whole || g.resource != star && slices.Contains(r.Resources, g.resource)) && r.covers(g)
+	})
+}
+
+// Escalating returns the requested permissions of a runtime that need approval: those that
+// amount to control of the cluster, unless the allow list names them, every package of the
+// kind gets them, or the runtime has them already, cluster-wide or in its namespace.
+func Escalating(allow []Rule, everywhere, within []rbacv1.PolicyRule, in Input) []rbacv1.PolicyRule {
+	if len(in.Requests) == 0 || in.Kind == Configuration {
+		return nil
+	}
+	usual := in
+	usual.Requests = nil
+	types := union(in.Defined, in.Family)
+	if in.Kind != Provider {
+		types = nil
+	}
+	usualEverywhere, usualWithin := usual.system(types)
+	wantEverywhere, wantWithin := in.requested()
+	haveEverywhere := slices.Concat(everywhere, usualEverywhere)
+	added := slices.Concat(
+		Missing(haveEverywhere, wantEverywhere),
+		Missing(slices.Concat(haveEverywhere, within, usualWithin), wantWithin),
+	)
+	var out []rbacv1.PolicyRule
+	budget := maxGrants
+	for _, rule := range added {
+		n := count(rule, budget)
+		if n > budget {
+			out = append(out, rule)
+			continue
+		}
+		budget -= n
+		for _, g := range grants(rule) {
+			if slices.ContainsFunc(escalations, func(e Escalation) bool { return e.matches(g) && !e.policyOnly && !e.allowedBy(allow, g) }) {
+				out = append(out, grantRule(g))
+			}
+		}
+	}
+	return canonical(out)
+}
+
+func grantRule(g grant) rbacv1.PolicyRule {
+	rule := rbacv1.PolicyRule{APIGroups: []string{g.group}, Resources: []string{g.resource}, Verbs: []string{g.verb}}
+	if g.name != "" {
+		rule.ResourceNames = []string{g.name}
+	}
+	return rule
+}
+
+// EscalationsOf returns the escalations that a rule includes, in the order of
+// [Escalations].
+func EscalationsOf(rule rbacv1.PolicyRule) []Escalation {
+	if count(rule, maxGrants) > maxGrants {
+		return Escalations()
+	}
+	all := grants(rule)
+	return slices.DeleteFunc(Escalations(), func(e Escalation) bool { return !slices.ContainsFunc(all, e.matches) })
+}
+
+// DescribeEscalation describes a rule with the escalations that it includes.
+func DescribeEscalation(rule rbacv1.PolicyRule) string {
+	var reasons []string
+	for _, e := range EscalationsOf(rule) {
+		reasons = append(reasons, e.Reason)
+	}
+	if len(reasons) == 0 {
+		return Describe(rule)
+	}
+	return Describe(rule) + ", to " + strings.Join(reasons, ", or ")
+}
+
+// EscalationError returns an error with the code PermissionEscalation for rules that
+// [Escalating] returns, with the command that approves them; nil if there are none.
+func EscalationError(rules []rbacv1.PolicyRule, approval string) error {
+	if len(rules) == 0 {
+		return nil
+	}
+	lines := make([]string, len(rules))
+	for i, rule := range rules {
+		lines[i] = DescribeEscalation(rule)
+	}
+	return ErrPermissionEscalation.New(errors.New("it requests "+list(lines)), "the package requests permissions that amount to control of the cluster").
+		WithDo("Review the permissions and approve them with %s, or have the administrator allow them by name in the permission policy.", approval)
+}

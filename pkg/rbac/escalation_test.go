@@ -1,0 +1,128 @@
+package rbac
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func ruleFor(group, resource, verb string, names ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{verb}, ResourceNames: names}
+}
+
+// Each entry of the list is recognized in each of its spellings, and needs the approval of
+// a person or the policy.
+func TestEachEscalationNeedsConsent(t *testing.T) {
+	examples := map[string][]rbacv1.PolicyRule{
+		"escalate":                {ruleFor("rbac.authorization.k8s.io", "roles", "escalate"), ruleFor("rbac.authorization.k8s.io", "*", "*")},
+		"bind":                    {ruleFor("rbac.authorization.k8s.io", "clusterroles", "bind", "admin"), ruleFor("*", "clusterroles", "*")},
+		"impersonate":             {ruleFor("", "serviceaccounts", "impersonate"), ruleFor("authentication.k8s.io", "userextras", "*")},
+		"write role bindings":     {ruleFor("rbac.authorization.k8s.io", "clusterrolebindings", "create"), ruleFor("rbac.authorization.k8s.io", "rolebindings", "patch", "x")},
+		"issue tokens":            {ruleFor("", "serviceaccounts/token", "create"), ruleFor("", "*/token", "create"), ruleFor("*", "serviceaccounts/token", "create", "x")},
+		"read all Secrets":        {ruleFor("", "secrets", "list"), ruleFor("", "secrets", "get"), ruleFor("", "*", "watch"), ruleFor("*", "secrets", "*")},
+		"run commands in pods":    {ruleFor("", "pods/exec", "create"), ruleFor("", "pods/exec", "get"), ruleFor("", "pods/attach", "create", "x"), ruleFor("", "*/exec", "*")},
+		"connect to pods":         {ruleFor("", "pods/portforward", "create"), ruleFor("", "services/proxy", "get"), ruleFor("", "pods/proxy", "update")},
+		"add containers to pods":  {ruleFor("", "pods/ephemeralcontainers", "patch")},
+		"use the kubelet API":     {ruleFor("", "nodes/proxy", "get"), ruleFor("", "nodes/proxy", "create", "node-1"), ruleFor("", "*/proxy", "get")},
+		"run workloads":           {ruleFor("", "pods", "create"), ruleFor("apps", "deployments", "update"), ruleFor("batch", "cronjobs", "*"), ruleFor("apps", "*", "patch")},
+		"use files of nodes":      {ruleFor("", "persistentvolumes", "create")},
+		"write packages":          {ruleFor("pkg.crossplane.io", "providers", "create"), ruleFor("pkg.crossplane.io", "deploymentruntimeconfigs", "patch", "default"), ruleFor("pkg.crossplane.io", "*", "*")},
+		"write CRDs":              {ruleFor("apiextensions.k8s.io", "customresourcedefinitions", "update")},
+		"write admission control": {ruleFor("admissionregistration.k8s.io", "mutatingwebhookconfigurations", "create"), ruleFor("admissionregistration.k8s.io", "validatingadmissionpolicies", "update")},
+		"write APIServices":       {ruleFor("apiregistration.k8s.io", "apiservices", "create")},
+		"approve certificates":    {ruleFor("certificates.k8s.io", "certificatesigningrequests/approval", "update")},
+		"sign certificates":       {ruleFor("certificates.k8s.io", "signers", "approve", "kubernetes.io/kube-apiserver-client")},
+	}
+	for _, e := range Escalations() {
+		rules := examples[e.Name]
+		if len(rules) == 0 {
+			t.Errorf("%s: no example", e.Name)
+		}
+		for _, rule := range rules {
+			if !slices.ContainsFunc(EscalationsOf(rule), func(other Escalation) bool { return other.Name == e.Name }) {
+				t.Errorf("%s: %s is not recognized", e.Name, Describe(rule))
+			}
+			for _, in := range []Input{
+				{Kind: Provider, Requests: []rbacv1.PolicyRule{rule}, Needs: minimal},
+				{Kind: Function, Requests: []rbacv1.PolicyRule{rule}},
+				{Kind: Function, Requests: []rbacv1.PolicyRule{rule}, Namespaced: true, Namespace: "here"},
+			} {
+				denied := Ceiling{}.Check(in.Requests)
+				if waiting := Escalating(nil, nil, nil, in); denied == nil && len(waiting) == 0 {
+					t.Errorf("%s: a %s gets %s without consent", e.Name, in.Kind, Describe(rule))
+				}
+			}
+		}
+	}
+	if len(examples) != len(Escalations()) {
+		t.Errorf("%d examples for %d escalations", len(examples), len(Escalations()))
+	}
+}
+
+func TestEscalatingNeedsNoApprovalTwice(t *testing.T) {
+	exec := ruleFor("", "pods/exec", "create")
+	get := ruleFor("", "pods", "get")
+	secrets := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list"}}
+	for name, tc := range map[string]struct {
+		allow              []Rule
+		everywhere, within []rbacv1.PolicyRule
+		in                 Input
+		want               []rbacv1.PolicyRule
+	}{
+		"only the part that escalates": {in: Input{Kind: Function, Requests: []rbacv1.PolicyRule{get, exec}}, want: []rbacv1.PolicyRule{exec}},
+		"held in the cluster":          {everywhere: []rbacv1.PolicyRule{exec}, in: Input{Kind: Function, Requests: []rbacv1.PolicyRule{get, exec}}},
+		"held in the namespace": {
+			within: []rbacv1.PolicyRule{exec}, in: Input{Kind: Function, Requests: []rbacv1.PolicyRule{exec}, Namespaced: true, Namespace: "here"},
+		},
+		"held in the namespace, requested in the cluster": {
+			within: []rbacv1.PolicyRule{exec}, in: Input{Kind: Function, Requests: []rbacv1.PolicyRule{exec}}, want: []rbacv1.PolicyRule{exec},
+		},
+		"what every provider has":        {in: Input{Kind: Provider, Requests: []rbacv1.PolicyRule{secrets}}},
+		"more than a reduced provider":   {in: Input{Kind: Provider, Requests: []rbacv1.PolicyRule{secrets}, Needs: minimal}, want: []rbacv1.PolicyRule{secrets}},
+		"a Function":                     {in: Input{Kind: Function, Requests: []rbacv1.PolicyRule{secrets}}, want: []rbacv1.PolicyRule{secrets}},
+		"one Secret":                     {in: Input{Kind: Function, Requests: []rbacv1.PolicyRule{ruleFor("", "secrets", "get", "mine")}}},
+		"named by the policy":            {allow: []Rule{{APIGroups: []string{""}, Resources: []string{"pods/exec"}}}, in: Input{Kind: Function, Requests: []rbacv1.PolicyRule{exec}}},
+		"covered by a wildcard":          {allow: []Rule{{APIGroups: []string{"*"}}}, in: Input{Kind: Function, Requests: []rbacv1.PolicyRule{exec}}, want: []rbacv1.PolicyRule{exec}},
+		"another verb is named":          {allow: []Rule{{APIGroups: []string{""}, Resources: []string{"pods/exec"}, Verbs: []string{"get"}}}, in: Input{Kind: Function, Requests: []rbacv1.PolicyRule{exec}}, want: []rbacv1.PolicyRule{exec}},
+		"a group named by the policy":    {allow: []Rule{{APIGroups: []string{"pkg.crossplane.io"}}}, in: Input{Kind: Function, Requests: []rbacv1.PolicyRule{ruleFor("pkg.crossplane.io", "*", "*")}}},
+		"its own resources":              {in: Input{Kind: Provider, Defined: []schema.GroupResource{{Group: "example.org", Resource: "pods"}}, Requests: []rbacv1.PolicyRule{ruleFor("example.org", "pods", "*")}}},
+		"a Configuration has no runtime": {in: Input{Kind: Configuration, Requests: []rbacv1.PolicyRule{exec}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, Escalating(tc.allow, tc.everywhere, tc.within, tc.in)); diff != "" {
+				t.Errorf("rules that need approval (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestEscalationErrorNamesPermissionAndReason(t *testing.T) {
+	err := EscalationError([]rbacv1.PolicyRule{ruleFor("", "pods/exec", "create")}, "`xpkg approve provider/x`")
+	for _, part := range []string{"create pods/exec in the core group", "run commands in every pod"} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("%v does not name %q", err, part)
+		}
+	}
+	if err := EscalationError(nil, ""); err != nil {
+		t.Errorf("without rules: %v", err)
+	}
+}
+
+// The guide explains each escalation that can be approved.
+func TestGuideListsEachEscalation(t *testing.T) {
+	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "guides", "permissions.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range Escalations() {
+		if !e.policyOnly && !strings.Contains(string(guide), "| "+e.Reason+" |") {
+			t.Errorf("docs/guides/permissions.md does not explain %q: %s", e.Name, e.Reason)
+		}
+	}
+}
