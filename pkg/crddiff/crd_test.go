@@ -1,0 +1,236 @@
+package crddiff_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/xpkg-dev/xpkg/pkg/crddiff"
+)
+
+// widget returns a CRD whose version v1 has the field spec.size with the given schema, as YAML in flow style.
+func widget(t testing.TB, size string) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	return decode(t, `
+group: example.org
+scope: Namespaced
+names: {kind: Widget, plural: widgets}
+versions:
+- name: v1
+  served: true
+  storage: true
+  schema:
+    openAPIV3Schema:
+      type: object
+      properties:
+        spec: {type: object, properties: {size: `+size+`}}
+`)
+}
+
+// decode returns the CRD widgets.example.org with the spec in YAML.
+func decode(t testing.TB, spec string) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	crd.Name = "widgets.example.org"
+	if err := yaml.UnmarshalStrict([]byte(spec), &crd.Spec); err != nil {
+		t.Fatal(err)
+	}
+	return crd
+}
+
+// summary returns the class, type and path of each change.
+func summary(changes []crddiff.Change) []string {
+	out := []string{}
+	for _, c := range changes {
+		out = append(out, strings.TrimSpace(c.Class.String()+" "+string(c.Type)+" "+c.Path))
+	}
+	return out
+}
+
+// Each property check of crdify, in both directions, and further constraints. Deliberate differences: crdify reports
+// every change of a default as incompatible; here it needs care, because every object stays valid. crdify reports
+// changed descriptions; here they are safe.
+func TestFieldChangesAreClassed(t *testing.T) {
+	for name, tc := range map[string]struct {
+		from, to      string
+		want, reverse string
+	}{
+		"type":               {"{type: string}", "{type: integer}", "breaking TypeChanged", "breaking TypeChanged"},
+		"type widened":       {"{type: integer}", "{type: number}", "needs care TypeChanged", "breaking TypeChanged"},
+		"integer or string":  {"{type: string}", "{x-kubernetes-int-or-string: true}", "needs care TypeChanged", "breaking TypeChanged"},
+		"default added":      {"{type: string}", "{type: string, default: a}", "needs care DefaultAdded", "needs care DefaultRemoved"},
+		"default changed":    {"{type: string, default: a}", "{type: string, default: b}", "needs care DefaultChanged", "needs care DefaultChanged"},
+		"enum added":         {"{type: string}", "{type: string, enum: [a]}", "breaking EnumAdded", "safe EnumRemoved"},
+		"enum value removed": {"{type: string, enum: [a, b]}", "{type: string, enum: [a]}", "breaking EnumValuesRemoved", "safe EnumValuesAdded"},
+		"maximum":            {"{type: integer}", "{type: integer, maximum: 3}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"maximum lower":      {"{type: integer, maximum: 4}", "{type: integer, maximum: 3}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"minimum":            {"{type: integer, minimum: 1}", "{type: integer, minimum: 2}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"maxLength":          {"{type: string, maxLength: 5}", "{type: string, maxLength: 4}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"minLength":          {"{type: string}", "{type: string, minLength: 4}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"maxItems":           {"{type: array, items: {type: string}}", "{type: array, items: {type: string}, maxItems: 1}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"minItems":           {"{type: array, items: {type: string}}", "{type: array, items: {type: string}, minItems: 1}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"maxProperties":      {"{type: object}", "{type: object, maxProperties: 1}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"minProperties":      {"{type: object}", "{type: object, minProperties: 1}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"exclusiveMaximum":   {"{type: integer, maximum: 3}", "{type: integer, maximum: 3, exclusiveMaximum: true}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"exclusiveMinimum":   {"{type: integer, minimum: 3}", "{type: integer, minimum: 3, exclusiveMinimum: true}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"multipleOf":         {"{type: integer, multipleOf: 2}", "{type: integer, multipleOf: 4}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"multipleOf other":   {"{type: integer, multipleOf: 2}", "{type: integer, multipleOf: 3}", "breaking ConstraintTightened", "breaking ConstraintTightened"},
+		"uniqueItems":        {"{type: array, items: {type: string}}", "{type: array, items: {type: string}, uniqueItems: true}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"nullable":           {"{type: string, nullable: true}", "{type: string}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"pattern added":      {"{type: string}", "{type: string, pattern: '^a'}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"pattern changed":    {"{type: string, pattern: '^b'}", "{type: string, pattern: '^a'}", "breaking ConstraintChanged", "breaking ConstraintChanged"},
+		"format":             {"{type: string}", "{type: string, format: date-time}", "breaking ConstraintTightened", "safe ConstraintLoosened"},
+		"unknown format":     {"{type: string}", "{type: string, format: moon}", "safe ConstraintChanged", "safe ConstraintLoosened"},
+		"rule":               {"{type: integer}", "{type: integer, x-kubernetes-validations: [{rule: self > 1}]}", "breaking RuleAdded", "safe RuleRemoved"},
+		"immutable":          {"{type: integer}", "{type: integer, x-kubernetes-validations: [{rule: self == oldSelf}]}", "breaking RuleAdded", "safe RuleRemoved"},
+		"allOf":              {"{type: string}", "{type: string, allOf: [{maxLength: 3}]}", "breaking ConstraintChanged", "safe ConstraintLoosened"},
+		"anyOf":              {"{type: string, anyOf: [{maxLength: 3}]}", "{type: string, anyOf: [{maxLength: 3}, {maxLength: 4}]}", "safe ConstraintLoosened", "breaking ConstraintChanged"},
+		"oneOf":              {"{type: string, oneOf: [{maxLength: 3}]}", "{type: string, oneOf: [{maxLength: 3}, {maxLength: 4}]}", "breaking ConstraintChanged", "breaking ConstraintChanged"},
+		"not":                {"{type: string}", "{type: string, not: {enum: [a]}}", "breaking ConstraintChanged", "safe ConstraintLoosened"},
+		"description":        {"{type: string}", "{type: string, description: text}", "safe DocumentationChanged", "safe DocumentationChanged"},
+		"unknown fields":     {"{type: object, x-kubernetes-preserve-unknown-fields: true}", "{type: object}", "breaking UnknownFieldsPruned", "safe UnknownFieldsKept"},
+		"set":                {"{type: array, items: {type: string}}", "{type: array, items: {type: string}, x-kubernetes-list-type: set}", "breaking MergeChanged", "needs care MergeChanged"},
+		"atomic is default":  {"{type: array, items: {type: string}}", "{type: array, items: {type: string}, x-kubernetes-list-type: atomic}", "", ""},
+		"map type":           {"{type: object}", "{type: object, x-kubernetes-map-type: atomic}", "needs care MergeChanged", "needs care MergeChanged"},
+		"equal":              {"{type: string, maxLength: 4}", "{type: string, maxLength: 4}", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, dir := range []struct{ from, to, want string }{{tc.from, tc.to, tc.want}, {tc.to, tc.from, tc.reverse}} {
+				want := []string{}
+				if dir.want != "" {
+					want = append(want, dir.want+" .spec.size")
+				}
+				changes := crddiff.CRD(widget(t, dir.from), widget(t, dir.to))
+				if diff := cmp.Diff(want, summary(changes)); diff != "" {
+					t.Errorf("%s to %s (-want +got):\n%s", dir.from, dir.to, diff)
+				}
+			}
+		})
+	}
+}
+
+func TestFieldsAndRequirementsAreClassed(t *testing.T) {
+	for name, tc := range map[string]struct {
+		from, to string
+		want     []string
+	}{
+		"optional field added":   {"{type: object}", "{type: object, properties: {a: {type: string}}}", []string{"safe FieldAdded .spec.size.a"}},
+		"field removed":          {"{type: object, properties: {a: {type: string}}}", "{type: object}", []string{"breaking FieldRemoved .spec.size.a"}},
+		"field no longer typed":  {"{type: object, x-kubernetes-preserve-unknown-fields: true, properties: {a: {type: string}}}", "{type: object, x-kubernetes-preserve-unknown-fields: true}", []string{"needs care FieldRemoved .spec.size.a"}},
+		"free field is typed":    {"{type: object, x-kubernetes-preserve-unknown-fields: true}", "{type: object, x-kubernetes-preserve-unknown-fields: true, properties: {a: {type: string}}}", []string{"breaking FieldAdded .spec.size.a"}},
+		"required field added":   {"{type: object}", "{type: object, required: [a], properties: {a: {type: string}}}", []string{"breaking RequiredAdded .spec.size.a", "safe FieldAdded .spec.size.a"}},
+		"field becomes required": {"{type: object, properties: {a: {type: string}}}", "{type: object, required: [a], properties: {a: {type: string}}}", []string{"breaking RequiredAdded .spec.size.a"}},
+		"required with default":  {"{type: object}", "{type: object, required: [a], properties: {a: {type: string, default: x}}}", []string{"needs care RequiredAdded .spec.size.a", "safe FieldAdded .spec.size.a"}},
+		"field becomes optional": {"{type: object, required: [a], properties: {a: {type: string}}}", "{type: object, properties: {a: {type: string}}}", []string{"safe RequiredRemoved .spec.size.a"}},
+		"items":                  {"{type: array, items: {type: object, properties: {a: {type: string}}}}", "{type: array, items: {type: object}}", []string{"breaking FieldRemoved .spec.size[*].a"}},
+		"values of a map":        {"{type: object, additionalProperties: {type: string}}", "{type: object, additionalProperties: {type: string, maxLength: 2}}", []string{"breaking ConstraintTightened .spec.size[*]"}},
+		"map becomes a struct":   {"{type: object, additionalProperties: {type: string}}", "{type: object, properties: {a: {type: string}}}", []string{"breaking TypeChanged .spec.size"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, summary(crddiff.CRD(widget(t, tc.from), widget(t, tc.to)))); diff != "" {
+				t.Errorf("changes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+const versions = `
+group: example.org
+scope: Namespaced
+names: {kind: Widget, plural: widgets, shortNames: [w], categories: [all]}
+versions:
+- {name: v1alpha1, served: true, storage: false, schema: {openAPIV3Schema: {type: object}}}
+- name: v1
+  served: true
+  storage: true
+  subresources: {status: {}, scale: {specReplicasPath: .spec.ready, statusReplicasPath: .status.ready}}
+  selectableFields: [{jsonPath: .spec.a}]
+  additionalPrinterColumns: [{name: A, type: string, jsonPath: .spec.a}]
+  schema: {openAPIV3Schema: {type: object, properties: {status: {type: object, properties: {ready: {type: integer}}}}}}
+`
+
+func TestChangesOfTheCRDAreClassed(t *testing.T) {
+	for name, tc := range map[string]struct {
+		replace []string
+		want    []string
+	}{
+		"scope":                {[]string{"scope: Namespaced", "scope: Cluster"}, []string{"breaking ScopeChanged"}},
+		"kind":                 {[]string{"kind: Widget", "kind: Gadget"}, []string{"breaking NamesChanged"}},
+		"short name":           {[]string{"shortNames: [w]", "shortNames: []"}, []string{"needs care NamesChanged"}},
+		"category":             {[]string{"categories: [all]", "categories: [all, more]"}, []string{"safe NamesChanged"}},
+		"version not served":   {[]string{"v1alpha1, served: true", "v1alpha1, served: false"}, []string{"breaking VersionNotServed"}},
+		"version removed":      {[]string{"- {name: v1alpha1, served: true, storage: false, schema: {openAPIV3Schema: {type: object}}}\n", ""}, []string{"breaking VersionRemoved"}},
+		"version added":        {[]string{"- name: v1\n", "- {name: v2, served: true, storage: false, schema: {openAPIV3Schema: {type: object}}}\n- name: v1\n"}, []string{"safe VersionAdded"}},
+		"storage moved":        {[]string{"v1alpha1, served: true, storage: false", "v1alpha1, served: true, storage: true", "storage: true\n", "storage: false\n"}, []string{"needs care StorageMoved"}},
+		"deprecated":           {[]string{"{name: v1alpha1,", "{name: v1alpha1, deprecated: true,"}, []string{"needs care VersionDeprecated"}},
+		"status subresource":   {[]string{"status: {}, ", ""}, []string{"breaking SubresourceRemoved"}},
+		"scale subresource":    {[]string{", scale: {specReplicasPath: .spec.ready, statusReplicasPath: .status.ready}", ""}, []string{"breaking SubresourceRemoved"}},
+		"selectable field":     {[]string{"  selectableFields: [{jsonPath: .spec.a}]\n", ""}, []string{"breaking SelectableFieldRemoved .spec.a"}},
+		"columns":              {[]string{"name: A,", "name: B,"}, []string{"safe ColumnsChanged"}},
+		"conversion":           {[]string{"versions:\n", "conversion: {strategy: Webhook}\nversions:\n"}, []string{"needs care ConversionChanged"}},
+		"no conversion":        {[]string{"versions:\n", "conversion: {strategy: None}\nversions:\n"}, []string{}},
+		"status tightened":     {[]string{"{type: integer}", "{type: integer, maximum: 3}"}, []string{"needs care ConstraintTightened .status.ready"}},
+		"status field removed": {[]string{", properties: {ready: {type: integer}}", ""}, []string{"breaking FieldRemoved .status.ready"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := versions
+			for i := 0; i < len(tc.replace); i += 2 {
+				if !strings.Contains(text, tc.replace[i]) {
+					t.Fatalf("the CRD does not contain %q", tc.replace[i])
+				}
+				text = strings.Replace(text, tc.replace[i], tc.replace[i+1], 1)
+			}
+			if diff := cmp.Diff(tc.want, summary(crddiff.CRD(decode(t, versions), decode(t, text)))); diff != "" {
+				t.Errorf("changes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRemovalOfAStoredVersionIsBreakingEvenIfItWasNotServed(t *testing.T) {
+	from := decode(t, strings.Replace(versions, "v1alpha1, served: true", "v1alpha1, served: false", 1))
+	to := decode(t, strings.Replace(versions, "- {name: v1alpha1, served: true, storage: false, schema: {openAPIV3Schema: {type: object}}}\n", "", 1))
+	if diff := cmp.Diff([]string{"safe VersionRemoved"}, summary(crddiff.CRD(from, to))); diff != "" {
+		t.Errorf("without stored objects (-want +got):\n%s", diff)
+	}
+	from.Status.StoredVersions = []string{"v1alpha1", "v1"}
+	if diff := cmp.Diff([]string{"breaking StoredVersionRemoved"}, summary(crddiff.CRD(from, to))); diff != "" {
+		t.Errorf("with stored objects (-want +got):\n%s", diff)
+	}
+}
+
+func TestSetsAreComparedByName(t *testing.T) {
+	text := func(size string) []byte {
+		b, err := json.Marshal(widget(t, size))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	annotated := widget(t, "{type: string}")
+	annotated.Annotations = map[string]string{"generator": "v2"}
+	other, err := json.Marshal(annotated)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := crddiff.CRDs(
+		map[string][]byte{"a": text("{type: string}"), "b": text("{type: string}"), "c": text("{type: string}"), "gone": text("{}")},
+		map[string][]byte{"a": text("{type: string}"), "b": text("{type: integer}"), "c": other, "new": text("{}")},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"new"}, d.Added); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"gone"}, d.Removed); diff != "" {
+		t.Error(diff)
+	}
+	if len(d.Changed) != 1 || d.Changed[0].Name != "b" || d.Unchanged != 2 || d.Class() != crddiff.Breaking {
+		t.Errorf("difference %+v", d)
+	}
+}

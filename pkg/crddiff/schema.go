@@ -1,0 +1,200 @@
+package crddiff
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
+
+type schema = apiextensionsv1.JSONSchemaProps
+
+// anyItem is the path element of the items of a list and the values of a map.
+const anyItem = "[*]"
+
+// compareSchema compares the schemas of one field and of everything below it. The path of the object itself is "".
+func (c *comparison) compareSchema(path string, a, b *schema) {
+	if reflect.DeepEqual(a, b) {
+		return
+	}
+	at := field{c, path}
+	if typeOf(a) != typeOf(b) {
+		class := Breaking
+		reason := "the type changed"
+		if typeOf(a) == "integer" && (typeOf(b) == "number" || typeOf(b) == "integer or string") || typeOf(a) == "string" && typeOf(b) == "integer or string" {
+			class, reason = Care, "the type accepts more values; clients that decode the former type fail on them"
+		}
+		at.add(class, TypeChanged, "", typeOf(a), typeOf(b), "%s", reason)
+		if class == Breaking {
+			// The constraints and fields of different types cannot be compared.
+			return
+		}
+	}
+	at.compareDefault(a, b)
+	at.compareEnum(a, b)
+	at.compareLimits(a, b)
+	at.compareTexts(a, b)
+	at.compareFlags(a, b)
+	at.compareRules(a, b)
+	at.compareAlternatives(a, b)
+	at.compareRequired(a, b)
+	at.compareProperties(a, b)
+	if x, y := itemsOf(a), itemsOf(b); x != nil && y != nil {
+		c.compareSchema(path+anyItem, x, y)
+	}
+	if a.Description != b.Description || a.Title != b.Title || !reflect.DeepEqual(a.Example, b.Example) || !reflect.DeepEqual(a.ExternalDocs, b.ExternalDocs) {
+		at.add(Safe, DocumentationChanged, "", "", "", "the documentation changed")
+	}
+}
+
+// typeOf returns the type of a schema as the user sees it.
+func typeOf(s *schema) string {
+	switch {
+	case s.XIntOrString:
+		return "integer or string"
+	case s.XEmbeddedResource:
+		return "object with apiVersion and kind"
+	case s.Type == "":
+		return "any"
+	case s.Type == "object" && s.AdditionalProperties != nil && len(s.Properties) == 0:
+		return "map"
+	default:
+		return s.Type
+	}
+}
+
+// itemsOf returns the schema of the items of a list or of the values of a map; nil for anything else.
+func itemsOf(s *schema) *schema {
+	switch {
+	case s.Items != nil:
+		return s.Items.Schema
+	case s.AdditionalProperties != nil:
+		return s.AdditionalProperties.Schema
+	default:
+		return nil
+	}
+}
+
+// field is the place of a comparison.
+type field struct {
+	c    *comparison
+	path string
+}
+
+func (f field) add(class Class, t Type, subject, from, to, format string, args ...any) {
+	f.c.add(class, t, f.path, subject, from, to, format, args...)
+}
+
+// tighten adds a change that rejects values which were valid.
+func (f field) tighten(t Type, subject, from, to, format string, args ...any) {
+	class := Breaking
+	if f.path == ".status" || strings.HasPrefix(f.path, ".status.") {
+		class = Care
+	}
+	f.add(class, t, subject, from, to, format, args...)
+}
+
+func (f field) compareDefault(a, b *schema) {
+	from, to := text(a.Default), text(b.Default)
+	switch {
+	case from == to:
+	case from == "":
+		f.add(Care, DefaultAdded, "default", from, to, "objects without the field get a value")
+	case to == "":
+		f.add(Care, DefaultRemoved, "default", from, to, "objects without the field no longer get a value")
+	default:
+		f.add(Care, DefaultChanged, "default", from, to, "objects without the field get another value")
+	}
+}
+
+func (f field) compareEnum(a, b *schema) {
+	values := func(s *schema) (out []string) {
+		for i := range s.Enum {
+			out = append(out, text(&s.Enum[i]))
+		}
+		return out
+	}
+	from, to := values(a), values(b)
+	switch {
+	case len(from) == 0 && len(to) > 0:
+		f.tighten(EnumAdded, "enum", "", strings.Join(to, ", "), "only listed values are allowed")
+	case len(from) > 0 && len(to) == 0:
+		f.add(Safe, EnumRemoved, "enum", strings.Join(from, ", "), "", "all values are allowed")
+	default:
+		if gone := without(from, to); len(gone) > 0 {
+			f.tighten(EnumValuesRemoved, "enum", strings.Join(gone, ", "), "", "values are no longer allowed")
+		}
+		if added := without(to, from); len(added) > 0 {
+			f.add(Safe, EnumValuesAdded, "enum", "", strings.Join(added, ", "), "more values are allowed")
+		}
+	}
+}
+
+func (f field) compareRequired(a, b *schema) {
+	for _, name := range without(b.Required, a.Required) {
+		next, exists := b.Properties[name]
+		_, existed := a.Properties[name]
+		child := field{f.c, f.path + "." + name}
+		switch {
+		case exists && next.Default != nil:
+			child.add(Care, RequiredAdded, "required", "", "", "the field is required, and has a default")
+		case existed || !exists:
+			child.tighten(RequiredAdded, "required", "", "", "the field is required")
+		default:
+			child.tighten(RequiredAdded, "required", "", "", "a required field was added")
+		}
+	}
+	for _, name := range without(a.Required, b.Required) {
+		if _, exists := b.Properties[name]; exists {
+			field{f.c, f.path + "." + name}.add(Safe, RequiredRemoved, "required", "", "", "the field is optional")
+		}
+	}
+}
+
+func (f field) compareProperties(a, b *schema) {
+	for _, name := range slices.Sorted(maps.Keys(a.Properties)) {
+		child, was := f.path+"."+name, a.Properties[name]
+		if next, exists := b.Properties[name]; exists {
+			f.c.compareSchema(child, &was, &next)
+			continue
+		}
+		if keepsUnknown(b) {
+			field{f.c, child}.add(Care, FieldRemoved, "", typeOf(&was), "", "the field is no longer described, and its values are kept without validation")
+			continue
+		}
+		field{f.c, child}.add(Breaking, FieldRemoved, "", typeOf(&was), "", "the field was removed; stored values are dropped when the object is written")
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.Properties)) {
+		next := b.Properties[name]
+		if _, existed := a.Properties[name]; existed {
+			continue
+		}
+		child := field{f.c, f.path + "." + name}
+		if keepsUnknown(a) {
+			child.tighten(FieldAdded, "", "", typeOf(&next), "the field was kept without validation and is validated now")
+			continue
+		}
+		child.add(Safe, FieldAdded, "", "", typeOf(&next), "the field was added")
+	}
+}
+
+// keepsUnknown reports whether an object keeps fields that its schema does not describe.
+func keepsUnknown(s *schema) bool {
+	return s.XPreserveUnknownFields != nil && *s.XPreserveUnknownFields || s.AdditionalProperties != nil && s.AdditionalProperties.Allows && s.AdditionalProperties.Schema == nil
+}
+
+// text returns the compact JSON of a value, and "" for none.
+func text(v *apiextensionsv1.JSON) string {
+	if v == nil {
+		return ""
+	}
+	var b bytes.Buffer
+	if err := json.Compact(&b, v.Raw); err != nil {
+		return string(v.Raw)
+	}
+	return b.String()
+}
