@@ -170,22 +170,22 @@ func TestApplyRefusesWhatMoved(t *testing.T) {
 	}{
 		"spec": {update, func(t *testing.T, name string) {
 			b.patch(t, b.provider(t, name), `{"spec":{"revisionHistoryLimit":7}}`)
-		}, "moved: revisionHistoryLimit in the spec of the package was 1 and is 7\n"},
+		}, "changed since the plan: revisionHistoryLimit in the spec of the package was 1 and is 7\n"},
 		"generation": {update, func(t *testing.T, name string) {
 			b.patch(t, b.provider(t, name), `{"spec":{"revisionHistoryLimit":7}}`)
 			b.patch(t, b.provider(t, name), `{"spec":{"revisionHistoryLimit":1}}`)
-		}, "moved: the generation of the package was 1 and is 3\n"},
+		}, "changed since the plan: the generation of the package was 1 and is 3\n"},
 		"recreated": {update, func(t *testing.T, name string) {
 			ref := b.provider(t, name).Spec.Package
 			b.must(t, 0, "uninstall", "provider", name, "--wait", "1m")
 			b.must(t, 0, "install", "provider", ref, name, "--wait", "1m")
-		}, "moved: the UID of the package was "},
+		}, "changed since the plan: the UID of the package was "},
 		"uninstalled": {update, func(t *testing.T, name string) {
 			b.must(t, 0, "uninstall", "provider", name, "--wait", "1m")
-		}, "moved: the operation was update and is install\n"},
+		}, "changed since the plan: the operation was update and is install\n"},
 		"object": {update, func(t *testing.T, name string) {
 			b.patch(t, definition("kepts."+name+".apply.test"), `{"metadata":{"annotations":{"somebody":"was here"}}}`)
-		}, "moved: CustomResourceDefinition kepts."},
+		}, "changed since the plan: CustomResourceDefinition kepts."},
 		"taken": {update, func(t *testing.T, name string) {
 			crd := definition("addeds." + name + ".apply.test")
 			crd.Spec = apiextensionsv1.CustomResourceDefinitionSpec{
@@ -214,7 +214,7 @@ func TestApplyRefusesWhatMoved(t *testing.T) {
 		}, func(t *testing.T, name string) {
 			b.must(t, 0, "install", "provider", other, "visitor", "--wait", "1m")
 			t.Cleanup(func() { b.run(t, b.kubeconfig, "uninstall", "provider", "visitor") })
-		}, "moved: the installed provider/visitor was absent and is "},
+		}, "changed since the plan: the installed provider/visitor was absent and is "},
 		"resources": {uninstall, func(t *testing.T, name string) {
 			o := &unstructured.Unstructured{}
 			o.SetAPIVersion(name + ".apply.test/v1")
@@ -223,10 +223,10 @@ func TestApplyRefusesWhatMoved(t *testing.T) {
 			if err := b.client.Create(t.Context(), o); err != nil {
 				t.Fatal(err)
 			}
-		}, "moved: the custom resources of kepts.resources.apply.test was absent and is 1\n"},
+		}, "changed since the plan: the custom resources of kepts.resources.apply.test was absent and is 1\n"},
 		"updated": {uninstall, func(t *testing.T, name string) {
 			b.must(t, 0, "update", name, "v2", "--yes", "--wait", "1m")
-		}, "moved: what is installed was "},
+		}, "changed since the plan: what is installed was "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v1 := b.push(t, name, "v1", "Kept", "Dropped")

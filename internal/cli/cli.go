@@ -46,37 +46,44 @@ func System() *terminal.Env {
 }
 
 type grammar struct {
-	Build      author.BuildCmd          `cmd:"" group:"author" help:"Build a package from a folder."`
-	Lint       author.LintCmd           `cmd:"" group:"author" help:"Tell everything that is wrong with a package."`
-	Push       author.PushCmd           `cmd:"" group:"author" help:"Push a package to a registry."`
-	Append     author.AppendCmd         `cmd:"" group:"author" help:"Add extensions for third parties to a package."`
-	Pull       artifact.PullCmd         `cmd:"" group:"move" help:"Pull a package into a file."`
-	Copy       artifact.CopyCmd         `cmd:"" group:"move" aliases:"cp" help:"Copy a package between registries, files and OCI layouts."`
-	Inspect    artifact.InspectCmd      `cmd:"" group:"move" help:"Show what a package is made of."`
-	Extract    artifact.ExtractCmd      `cmd:"" group:"move" help:"Print the package.yaml of a package."`
-	Login      artifact.LoginCmd        `cmd:"" group:"move" help:"Log in to a registry."`
-	Logout     artifact.LogoutCmd       `cmd:"" group:"move" help:"Log out of a registry."`
-	Resolve    dependencies.ResolveCmd  `cmd:"" group:"move" help:"Find one version, with its digest, of everything that packages need."`
-	Deps       dependencies.DepsCmd     `cmd:"" group:"move" help:"Carry packages with everything that they need to another registry."`
-	Install    packages.InstallCmd      `cmd:"" group:"use" help:"Install a package."`
-	Update     packages.UpdateCmd       `cmd:"" group:"use" aliases:"upgrade" help:"Update a package that is installed."`
-	Uninstall  packages.UninstallCmd    `cmd:"" group:"use" help:"Uninstall a package."`
-	Autoremove packages.AutoremoveCmd   `cmd:"" group:"use" help:"Uninstall what was installed because others needed it, and that nobody needs any more."`
-	Approve    packages.ApproveCmd      `cmd:"" group:"use" help:"Approve the permissions that a new version of a package asks for."`
-	Plan       packages.PlanCmd         `cmd:"" group:"use" help:"Show what a command would change, before anything is written."`
-	Apply      packages.ApplyCmd        `cmd:"" group:"use" help:"Apply a plan that was kept with xpkg plan --out."`
-	List       packages.ListCmd         `cmd:"" group:"use" aliases:"ls" help:"List the installed packages."`
-	Tree       dependencies.TreeCmd     `cmd:"" group:"use" help:"Show what a package needs and what it brought, as a tree."`
-	Why        dependencies.WhyCmd      `cmd:"" group:"use" help:"Say who needs a package, and who needs those."`
-	Outdated   dependencies.OutdatedCmd `cmd:"" group:"use" help:"Compare what is installed with the versions that there are."`
-	Cache      packagecache.CacheCmd    `cmd:"" group:"use" help:"Look after the package cache of this machine."`
-	Up         controlplane.UpCmd       `cmd:"" group:"plane" help:"Start a control plane on this machine."`
-	Down       controlplane.DownCmd     `cmd:"" group:"plane" help:"Stop the control plane that runs in the background."`
-	Status     controlplane.StatusCmd   `cmd:"" group:"plane" help:"Show the state of the control plane of this machine."`
-	Logs       controlplane.LogsCmd     `cmd:"" group:"plane" help:"Print the log of a package's program."`
-	Manager    manager.ManagerCmd       `cmd:"" group:"plane" help:"Run the package manager against a cluster."`
-	Bootstrap  manager.BootstrapCmd     `cmd:"" group:"plane" help:"Print what a cluster needs to run the package manager in it."`
-	Version    versionCmd               `cmd:"" group:"other" help:"Print the version."`
+	Build  author.BuildCmd  `cmd:"" group:"author" help:"Build a package from a folder."`
+	Lint   author.LintCmd   `cmd:"" group:"author" help:"Check a package and report every problem."`
+	Push   author.PushCmd   `cmd:"" group:"author" help:"Push a package to a registry."`
+	Append author.AppendCmd `cmd:"" group:"author" help:"Add extension layers for other tools to a package."`
+
+	Pull    artifact.PullCmd    `cmd:"" group:"artifact" help:"Pull a package into a file."`
+	Copy    artifact.CopyCmd    `cmd:"" group:"artifact" aliases:"cp" help:"Copy a package between registries, files and OCI layouts."`
+	Inspect artifact.InspectCmd `cmd:"" group:"artifact" help:"Show the manifests, layers, dependencies and objects of a package."`
+	Extract artifact.ExtractCmd `cmd:"" group:"artifact" help:"Print the package.yaml of a package."`
+	Login   artifact.LoginCmd   `cmd:"" group:"artifact" help:"Log in to a registry."`
+	Logout  artifact.LogoutCmd  `cmd:"" group:"artifact" help:"Log out of a registry."`
+
+	Install    packages.InstallCmd    `cmd:"" group:"packages" help:"Install a package."`
+	Update     packages.UpdateCmd     `cmd:"" group:"packages" aliases:"upgrade" help:"Update an installed package."`
+	Uninstall  packages.UninstallCmd  `cmd:"" group:"packages" help:"Uninstall a package."`
+	Autoremove packages.AutoremoveCmd `cmd:"" group:"packages" help:"Uninstall dependencies that no package needs any more."`
+	Approve    packages.ApproveCmd    `cmd:"" group:"packages" help:"Approve the permissions and webhooks that a new version of a package requests."`
+	Plan       packages.PlanCmd       `cmd:"" group:"packages" help:"Show the changes of a command without making them."`
+	Apply      packages.ApplyCmd      `cmd:"" group:"packages" help:"Apply a plan that was saved with xpkg plan --out."`
+	List       packages.ListCmd       `cmd:"" group:"packages" aliases:"ls" help:"List the installed packages."`
+
+	Resolve  dependencies.ResolveCmd  `cmd:"" group:"dependencies" help:"Resolve packages and their dependencies to versions and digests."`
+	Deps     dependencies.DepsCmd     `cmd:"" group:"dependencies" help:"Copy packages and their dependencies to another registry."`
+	Tree     dependencies.TreeCmd     `cmd:"" group:"dependencies" help:"Show the dependencies and objects of packages as a tree."`
+	Why      dependencies.WhyCmd      `cmd:"" group:"dependencies" help:"Show why a package is installed: what depends on it, directly and indirectly."`
+	Outdated dependencies.OutdatedCmd `cmd:"" group:"dependencies" help:"Show newer versions of installed packages."`
+
+	Cache packagecache.CacheCmd `cmd:"" group:"packagecache" help:"Manage the package cache of this machine."`
+
+	Up     controlplane.UpCmd     `cmd:"" group:"controlplane" help:"Start a control plane on this machine."`
+	Down   controlplane.DownCmd   `cmd:"" group:"controlplane" help:"Stop the control plane that runs in the background."`
+	Status controlplane.StatusCmd `cmd:"" group:"controlplane" help:"Show the state of the control plane of this machine."`
+	Logs   controlplane.LogsCmd   `cmd:"" group:"controlplane" help:"Print the log of a package's runtime."`
+
+	Manager   manager.ManagerCmd   `cmd:"" group:"manager" help:"Run the manager for a cluster."`
+	Bootstrap manager.BootstrapCmd `cmd:"" group:"manager" help:"Print or apply the manifests of the manager for a cluster."`
+
+	Version versionCmd `cmd:"" group:"other" help:"Print the version."`
 
 	RuntimeInit manager.RuntimeInitCmd `cmd:"" hidden:""`
 }
@@ -123,9 +130,12 @@ func run(env *terminal.Env, name string) error {
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 		kong.ExplicitGroups([]kong.Group{
 			{Key: "author", Title: "Authors:"},
-			{Key: "move", Title: "Registries and files:"},
-			{Key: "use", Title: "Packages of a control plane:"},
-			{Key: "plane", Title: "Control planes:"},
+			{Key: "artifact", Title: "Registries and files:"},
+			{Key: "packages", Title: "Packages of a cluster:"},
+			{Key: "dependencies", Title: "Dependencies:"},
+			{Key: "packagecache", Title: "Package cache:"},
+			{Key: "controlplane", Title: "Control plane on this machine:"},
+			{Key: "manager", Title: "Manager:"},
 			{Key: "other", Title: "Other:"},
 		}),
 	)

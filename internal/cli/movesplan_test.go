@@ -55,7 +55,7 @@ func TestPlanOfMoves(t *testing.T) {
 	t.Run("what moves must be as it was", func(t *testing.T) {
 		b.patch(t, b.provider(t, "moves-leaf"), `{"spec":{"package":"`+leaf+`:v2.1.0"}}`)
 		e := b.must(t, 9, "apply", file)
-		e.says(t, "^moved: the installed provider/moves-leaf was .*:v1.0.0 .* and is .*:v2.1.0", "^error: PlanMoved: ")
+		e.says(t, "^changed since the plan: the installed provider/moves-leaf was .*:v1.0.0 .* and is .*:v2.1.0", "^error: PlanMoved: ")
 		b.patch(t, b.provider(t, "moves-leaf"), `{"spec":{"package":"`+leaf+`:v1.0.0"}}`)
 		b.locked(t, "moves-leaf", "root")
 	})

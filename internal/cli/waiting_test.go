@@ -29,11 +29,11 @@ func TestWaitForAPerson(t *testing.T) {
 	got := b.must(t, 0, "update", "ferries", "v2", "--manual-activation", "--yes", "--wait", "1m")
 	says(t, got.out, `^provider/ferries waits to be activated \(.*/ferries:v2\)$`)
 	says(t, got.errors, `^note: Revision ferries-[0-9a-f]{12} waits to be activated`)
-	says(t, b.must(t, 0, "tree", "ferries").out, `^provider/ferries  v1  Healthy=True  Revision ferries-[0-9a-f]{12} waits to be activated.*\n└─ brought 1 CustomResourceDefinition$`)
+	says(t, b.must(t, 0, "tree", "ferries").out, `^provider/ferries  v1  Healthy=True  Revision ferries-[0-9a-f]{12} waits to be activated.*\n└─ 1 CustomResourceDefinition$`)
 
 	got = b.must(t, 0, "update", "ferries", "--no-manual-activation", "--yes", "--wait", "1m")
 	says(t, got.out, `^provider/ferries healthy `)
-	says(t, b.must(t, 0, "tree", "ferries").out, `^provider/ferries  v2  Healthy=True\n└─ brought 2 CustomResourceDefinitions$`)
+	says(t, b.must(t, 0, "tree", "ferries").out, `^provider/ferries  v2  Healthy=True\n└─ 2 CustomResourceDefinitions$`)
 	b.must(t, 0, "uninstall", "provider", "ferries", "--yes", "--wait", "1m")
 }
 
@@ -59,7 +59,7 @@ func TestWaitForWhatIsRolledBack(t *testing.T) {
 	second := b.pushNeedy(t, "needy", "v2", b.registry+"/nowhere", "Ferry")
 	b.patch(t, b.provider(t, "needy"), `{"spec":{"package":"`+second+`"}}`)
 	got := b.must(t, 12, "install", "provider", second, "needy", "--wait", "1m")
-	says(t, got.errors, `^error: RolledBack: provider/needy does not run what it asks for: rolled back to needy-[0-9a-f]{12}: needy-[0-9a-f]{12} did not become healthy and stay so within 2s: DependencyMissing: `)
+	says(t, got.errors, `^error: RolledBack: provider/needy does not run the requested version: rolled back to needy-[0-9a-f]{12}: needy-[0-9a-f]{12} did not become healthy and stay so within 2s: DependencyMissing: `)
 	var out, errs bytes.Buffer
 	env := &cli.Env{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs}
 	if code := cli.Main(t.Context(), []string{"xpkg", "list", "--kubeconfig", b.kubeconfig}, env); code != 0 {

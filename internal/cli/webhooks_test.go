@@ -48,7 +48,7 @@ func TestWebhooksOutsideOfAPackagesGroupsAreAllowedByName(t *testing.T) {
 	allowed("validate CREATE core/nothing")
 	b.must(t, 0, "install", "provider", first, "outside", "--wait", "1m")
 	again, _ := approve()
-	says(t, again, `waits for no approval`)
+	says(t, again, `has no pending approval`)
 
 	e = b.must(t, 6, "update", "outside", "v2", "--yes")
 	says(t, e.errors, `validate CREATE,DELETE core/nothing`)

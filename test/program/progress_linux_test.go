@@ -22,7 +22,7 @@ func TestProgressOnTerminal(t *testing.T) {
 		wantMoving(t, moving, "installing provider/terminal-")
 		code, lines, moving = p.onTerminal(t, columns, "uninstall", "provider", name, "--yes", "--wait", "1m")
 		wantScreen(t, code, 0, lines, "provider/"+name+" gone")
-		wantMoving(t, moving, "removing provider/terminal-")
+		wantMoving(t, moving, "deleting provider/terminal-")
 	}
 	code, lines, _ := p.onTerminal(t, 60, "install", "provider", p.Registry+"/terminal/provider:v9", name, "--wait", "1m")
 	if code != 5 || len(lines) != 2 {

@@ -11,8 +11,8 @@ import (
 )
 
 type CopyCmd struct {
-	Source      string `arg:"" name:"src" help:"What to copy: a reference, a .xpkg file, oci:DIR for the folder of an OCI layout, or - for standard input."`
-	Destination string `arg:"" name:"dst" help:"Where to copy it to: a reference, a file, oci:DIR, or - for standard output."`
+	Source      string `arg:"" name:"src" help:"Package to copy: a reference, a .xpkg file, oci:DIR for the folder of an OCI layout, or - for standard input."`
+	Destination string `arg:"" name:"dst" help:"Destination: a reference, a file, oci:DIR, or - for standard output."`
 	location.TransferFlags
 	flags.DataDirFlag
 }

@@ -15,9 +15,9 @@ import (
 )
 
 type ExtractCmd struct {
-	Package  string `arg:"" optional:"" help:"What to extract from: a reference, a .xpkg file, oci:DIR for the folder of an OCI layout, or - for standard input."`
+	Package  string `arg:"" optional:"" help:"Package to extract from: a reference, a .xpkg file, oci:DIR for the folder of an OCI layout, or - for standard input."`
 	Output   string `short:"o" placeholder:"FILE" help:"File to write, or - for standard output. A name that ends in .gz compresses the file. Default is -."`
-	FromXpkg bool   `help:"Take the argument for a file, whatever it looks like. Without one it is the only .xpkg file in this folder."`
+	FromXpkg bool   `help:"Treat the argument as a file. Without an argument, read the only .xpkg file in this folder."`
 	Platform string `placeholder:"OS/ARCH" help:"Platform to choose when there are several. Default is linux/amd64."`
 	location.TransferFlags
 }

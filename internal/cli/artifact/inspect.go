@@ -15,11 +15,11 @@ import (
 )
 
 type InspectCmd struct {
-	Package    string `arg:"" name:"src" help:"What to look at: a reference, a .xpkg file, oci:DIR for the folder of an OCI layout, or - for standard input."`
+	Package    string `arg:"" name:"src" help:"Package to inspect: a reference, a .xpkg file, oci:DIR for the folder of an OCI layout, or - for standard input."`
 	Platform   string `placeholder:"OS/ARCH" help:"Platform to choose when there are several. Default is linux/amd64."`
 	Objects    bool   `help:"List every object."`
-	TrustIndex bool   `help:"Read the small index layer of the package, if it has one, in place of package.yaml: quick, and as true as whoever built the package."`
-	CacheDir   string `placeholder:"DIR" env:"XPKG_CACHE_DIR" help:"Folder of the package cache, which remembers indexes that were compared with their package. Default is xpkg in the user's cache folder."`
+	TrustIndex bool   `help:"Read the index layer of the package, if it has one, instead of package.yaml: faster, but not verified."`
+	CacheDir   string `placeholder:"DIR" env:"XPKG_CACHE_DIR" help:"Folder of the package cache, which records verified index layers. Default is xpkg/packages in the user's cache folder."`
 	terminal.OutputFlag
 	location.TransferFlags
 }
@@ -35,7 +35,7 @@ func (c *InspectCmd) Run(env *terminal.Env) error {
 		return err
 	}
 	if report.Content.IndexLayer == indexContradicts {
-		fmt.Fprintln(env.Stderr, "warning: IndexMismatch: the index layer of the package does not say what its package.yaml says; the latter is shown")
+		fmt.Fprintln(env.Stderr, "warning: IndexMismatch: the index layer of the package differs from its package.yaml, which is shown")
 	}
 	return c.Print(env.Stdout, report, func(w io.Writer) error { return writeInspection(w, report, c.Objects) })
 }

@@ -67,13 +67,13 @@ func writeFacts(w io.Writer, r *inspection) error {
 func readFrom(c contentView) string {
 	switch {
 	case c.From == fromYAML && c.IndexLayer == indexContradicts:
-		return fmt.Sprintf("package.yaml, %s, which the index layer contradicts", terminal.Size(c.Size))
+		return fmt.Sprintf("package.yaml, %s, which differs from the index layer", terminal.Size(c.Size))
 	case c.From == fromYAML:
 		return "package.yaml, " + terminal.Size(c.Size)
 	case c.IndexLayer == indexProven:
-		return "the index layer, which was compared with package.yaml before"
+		return "the index layer, verified against package.yaml"
 	}
-	return "the index layer, which NOBODY HAS COMPARED with package.yaml"
+	return "the index layer, NOT VERIFIED against package.yaml"
 }
 
 // oneLine is text of others as one line of bounded length.

@@ -26,14 +26,14 @@ import (
 // ErrDockerConfig is the failure of keeping credentials.
 var ErrDockerConfig = errcode.Code{
 	Name: "DockerConfig", Class: errcode.Unavailable,
-	Cause: "The Docker configuration file, or the credential helper that it names, cannot be read or changed.",
-	Fix:   "Correct the file, ~/.docker/config.json or that in DOCKER_CONFIG, or install the helper that it names.",
+	Cause: "The Docker configuration file or its credential helper cannot be used.",
+	Fix:   "Correct ~/.docker/config.json, or config.json in DOCKER_CONFIG, or install the credential helper.",
 }
 
 type LoginCmd struct {
 	Registry      string `arg:"" optional:"" help:"Registry to log in to, for example ghcr.io. Default is docker.io."`
-	Username      string `short:"u" placeholder:"NAME" help:"Name of the user. Asked for when it is missing, except for the registry of a running control plane of yours, whose token xpkg reads from the data directory."`
-	PasswordStdin bool   `help:"Read the password or token from standard input. Without this flag it is asked for."`
+	Username      string `short:"u" placeholder:"NAME" help:"User name. Without it, xpkg uses the token of a local control plane for its registry, and prompts for a user name otherwise."`
+	PasswordStdin bool   `help:"Read the password or token from standard input instead of prompting for it."`
 	flags.RegistryFlags
 	flags.VerboseFlag
 	flags.DataDirFlag
@@ -136,8 +136,8 @@ func (c *LoginCmd) credentials(env *terminal.Env, registry string) (user, secret
 	}
 	console, ok := env.Stdin.(*os.File)
 	if !ok || !term.IsTerminal(int(console.Fd())) {
-		return "", "", terminal.ErrUsage.New(nil, "standard input is not a terminal to ask for a password on").
-			WithDo("Give --username, and the password on standard input with --password-stdin.")
+		return "", "", terminal.ErrUsage.New(nil, "standard input is not a terminal, so the password cannot be prompted for").
+			WithDo("Pass --username, and the password on standard input with --password-stdin.")
 	}
 	user = c.Username
 	if user == "" {
@@ -167,7 +167,7 @@ func readSecret(r io.Reader) (string, error) {
 		return "", location.ErrReadFile.New(err, "cannot read the password")
 	}
 	if len(raw) > maxSecret {
-		return "", terminal.ErrUsage.New(nil, "the password has more than %d bytes", maxSecret)
+		return "", terminal.ErrUsage.New(nil, "the password is larger than %d bytes", maxSecret)
 	}
 	secret := strings.TrimRight(string(raw), "\r\n")
 	return secret, notEmpty(secret)

@@ -19,7 +19,7 @@ func annotate(ctx context.Context, a oci.Artifact, add map[string]string, limits
 	}
 	if _, ok := add[oci.AnnotationKey]; ok {
 		return nil, terminal.ErrUsage.New(nil, "the annotation %s cannot be set", oci.AnnotationKey).
-			WithDo("Leave it out: it marks the parts of a package, and build sets it.")
+			WithDo("Remove it: `xpkg build` sets it to mark the parts of a package.")
 	}
 	raw, document, err := oci.ReadDocument(ctx, a, a.Root(), limits)
 	if err != nil {

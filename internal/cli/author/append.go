@@ -22,13 +22,13 @@ import (
 var ErrExtensions = errcode.Code{
 	Name: "Extensions", Class: errcode.Usage,
 	Cause: "The folder of the extensions cannot be read, is empty, or is too large.",
-	Fix:   "Name a folder; each file or folder in it becomes a layer that is annotated with its name.",
+	Fix:   "Use a folder with at least one file. Each file or folder in it becomes a layer annotated with its name.",
 }
 
 type AppendCmd struct {
 	Package        string `arg:"" name:"src" help:"Package to add to: a reference, a .xpkg file or oci:DIR."`
-	ExtensionsRoot string `default:"./extensions" placeholder:"DIR" help:"Folder of the extensions. Each file or folder in it becomes a layer that is annotated with its name; names that start with a dot are left out. Default is ./extensions."`
-	Destination    string `short:"d" placeholder:"DST" help:"Where to put the result. Default is in place of the package."`
+	ExtensionsRoot string `default:"./extensions" placeholder:"DIR" help:"Folder of the extensions. Each file or folder in it becomes a layer annotated with its name; names that start with a dot are ignored. Default is ./extensions."`
+	Destination    string `short:"d" placeholder:"DST" help:"Destination. By default the package is replaced."`
 	location.TransferFlags
 	flags.DataDirFlag
 }
@@ -47,7 +47,7 @@ func (c *AppendCmd) Run(env *terminal.Env) (err error) {
 		}
 	}
 	if to.Kind == location.Registry && !to.Ref.Digest.IsZero() {
-		return terminal.ErrUsage.New(nil, "the result has another digest than %s", to).WithDo("Name a tag to put it under with --destination.")
+		return terminal.ErrUsage.New(nil, "the result has a different digest than %s", to).WithDo("Set a tag with --destination.")
 	}
 	layers, err := extensionLayers(c.ExtensionsRoot, c.ImageLimits().WithDefaults().Image)
 	if err != nil {
@@ -119,7 +119,7 @@ func extensionLayers(dir string, most int64) ([]image.ExtraLayer, error) {
 	case err != nil:
 		return nil, ErrExtensions.New(err, "cannot read the folder of the extensions")
 	case len(w.layers) == 0:
-		return nil, ErrExtensions.New(nil, "there is nothing in the folder %s", dir)
+		return nil, ErrExtensions.New(nil, "the folder %s is empty", dir)
 	}
 	return w.layers, nil
 }
@@ -148,7 +148,7 @@ func (w *extensionWalk) visit(name string, entry fs.DirEntry, err error) error {
 		return err
 	}
 	if w.read += info.Size(); w.read > w.most {
-		return ErrExtensions.New(nil, "the extensions have more than %d bytes (--max-image-size)", w.most)
+		return ErrExtensions.New(nil, "the extensions are larger than %d bytes (--max-image-size)", w.most)
 	}
 	data, err := fs.ReadFile(w.fsys, name)
 	if err != nil {

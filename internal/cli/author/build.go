@@ -20,10 +20,10 @@ import (
 )
 
 type BuildCmd struct {
-	Kind        string `arg:"" optional:"" enum:",provider,configuration,function" default:"" help:"Kind that the package must have: provider, configuration or function."`
-	PackageRoot string `short:"f" default:"." placeholder:"DIR" help:"Folder of the package: the one with crossplane.yaml. Default is this folder."`
+	Kind        string `arg:"" optional:"" enum:",provider,configuration,function" default:"" help:"Expected kind of the package: provider, configuration or function."`
+	PackageRoot string `short:"f" default:"." placeholder:"DIR" help:"Folder of the package, which contains crossplane.yaml. Default is this folder."`
 	PackageFile string `short:"o" placeholder:"FILE" help:"File to write, or - for standard output. Default is NAME-DIGEST.xpkg in the folder of the package."`
-	Strict      bool   `help:"Take warnings for errors."`
+	Strict      bool   `help:"Treat warnings as errors."`
 	runtimeFlags
 	location.FolderFlags
 	location.TransferFlags

@@ -29,9 +29,9 @@ func readStream(r io.Reader, limits xpkg.Limits) ([]byte, error) {
 }
 
 type LintCmd struct {
-	Package string `arg:"" optional:"" default:"." help:"What to check: the folder of a package, a file of YAML, a .xpkg file, oci:DIR, a reference, or - for standard input. Default is this folder."`
-	Strict  bool   `help:"Take warnings for errors."`
-	SARIF   bool   `name:"sarif" help:"Print a SARIF report, which code hosts show beside the lines."`
+	Package string `arg:"" optional:"" default:"." help:"Package to check: the folder of a package, a file of YAML, a .xpkg file, oci:DIR, a reference, or - for standard input. Default is this folder."`
+	Strict  bool   `help:"Treat warnings as errors."`
+	SARIF   bool   `name:"sarif" help:"Print a SARIF report for code review tools."`
 	terminal.OutputFlag
 	location.FolderFlags
 	location.TransferFlags
@@ -207,5 +207,5 @@ func (c *LintCmd) lintIndex(env *terminal.Env, a oci.Artifact, m oci.Manifest, s
 	if err == nil {
 		return nil
 	}
-	return &xpkg.Finding{Code: indexlayer.ErrMismatch, Severity: xpkg.Error, Message: "the index layer is not that of the package: " + err.Error(), Fix: indexlayer.ErrMismatch.Fix}
+	return &xpkg.Finding{Code: indexlayer.ErrMismatch, Severity: xpkg.Error, Message: "the index layer does not match the package: " + err.Error(), Fix: indexlayer.ErrMismatch.Fix}
 }

@@ -16,10 +16,10 @@ import (
 
 type PushCmd struct {
 	// First is the reference, or the kind that the packages guide writes before it.
-	First         string            `arg:"" name:"kind-or-ref" help:"Where to push to, for example ghcr.io/org/provider-x:v0.1.0. The kind that the package must have may stand before it."`
-	Second        string            `arg:"" optional:"" name:"ref" help:"Where to push to, after a kind."`
+	First         string            `arg:"" name:"kind-or-ref" help:"Destination, for example ghcr.io/org/provider-x:v0.1.0, or the expected kind of the package before it."`
+	Second        string            `arg:"" optional:"" name:"ref" help:"Destination, after a kind."`
 	PackageFiles  []string          `short:"f" name:"package-files" aliases:"package-file" placeholder:"FILE" help:"Package to push. Several, one for each platform, are pushed as one index. Default is the only .xpkg file in this folder."`
-	OCIAnnotation map[string]string `short:"a" name:"oci-annotation" placeholder:"KEY=VALUE" help:"Annotation to add to the manifest and, of several platforms, to the index. The digest becomes another one."`
+	OCIAnnotation map[string]string `short:"a" name:"oci-annotation" placeholder:"KEY=VALUE" help:"Annotation to add to the manifests and to the index. It changes the digest."`
 	location.TransferFlags
 	flags.DataDirFlag
 }
@@ -102,8 +102,8 @@ func (c *PushCmd) checkKind(env *terminal.Env, a oci.Artifact, kind xpkg.Kind, f
 		return err
 	}
 	if pkg.Meta.Kind != kind {
-		return xpkg.ErrWrongKind.New(nil, "%s is a %s and not a %s", file, pkg.Meta.Kind, kind).
-			WithDo("Push it as the kind that it is, or name another file with -f.")
+		return xpkg.ErrWrongKind.New(nil, "%s is a %s, not a %s", file, pkg.Meta.Kind, kind).
+			WithDo("Push it as its own kind, or choose another file with -f.")
 	}
 	return nil
 }

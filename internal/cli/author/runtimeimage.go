@@ -17,15 +17,15 @@ import (
 // ErrRuntimeImage is the failure of a runtime image that is nowhere to be found.
 var ErrRuntimeImage = errcode.Code{
 	Name: "RuntimeImageNotFound", Class: errcode.NotFound,
-	Cause: "The image of the program is not in the Docker daemon of this machine, and its name does not say in which registry it is.",
-	Fix:   "Build the image first, or save it with `docker save` and name the file with --embed-runtime-image-tarball.",
+	Cause: "The runtime image is not in the local Docker daemon, and its name contains no registry.",
+	Fix:   "Build the image first, or save it with `docker save` and pass the file with --embed-runtime-image-tarball.",
 }
 
 // runtimeFlags name the program that is put into a package.
 type runtimeFlags struct {
-	EmbedRuntimeImage        string `xor:"runtime" placeholder:"NAME" help:"Image of the program to put into the package: one of the Docker daemon of this machine or, by its full name, of a registry."`
-	EmbedRuntimeImageTarball string `xor:"runtime" placeholder:"FILE" help:"The same image as a file, as docker save or an OCI tool writes it."`
-	Platform                 string `placeholder:"OS/ARCH" help:"Platform of the package. Default is that of its program, or linux/amd64 without one."`
+	EmbedRuntimeImage        string `xor:"runtime" placeholder:"NAME" help:"Runtime image to embed in the package: an image of the local Docker daemon or, by its full name, of a registry."`
+	EmbedRuntimeImageTarball string `xor:"runtime" placeholder:"FILE" help:"Runtime image to embed, as a file that docker save or an OCI tool wrote."`
+	Platform                 string `placeholder:"OS/ARCH" help:"Platform of the package. Default is the platform of its runtime image, or linux/amd64 without one."`
 }
 
 // runtime gives the image of the program, or nothing. Its layers are read until done
@@ -60,7 +60,7 @@ func (f runtimeFlags) source(env *terminal.Env, t location.TransferFlags) (oci.A
 	}
 	a, err := fromDaemon(env.Context, f.EmbedRuntimeImage, t)
 	if err == nil {
-		fmt.Fprintf(env.Stderr, "the runtime image %s is that of the Docker daemon\n", terminal.Safe(f.EmbedRuntimeImage))
+		fmt.Fprintf(env.Stderr, "using the runtime image %s of the Docker daemon\n", terminal.Safe(f.EmbedRuntimeImage))
 		return a, a.Close, nil
 	}
 	if !errors.Is(err, daemon.ErrNotThere) {

@@ -47,9 +47,9 @@ func (f ClusterFlags) Config() (*rest.Config, error) {
 	case clientcmd.IsEmptyConfig(err) && nowhere:
 		return nil, ErrKubeconfig.New(nil, "there is no kubeconfig, and no control plane runs on this machine")
 	case clientcmd.IsEmptyConfig(err):
-		return nil, ErrKubeconfig.New(nil, "the kubeconfig names no cluster")
+		return nil, ErrKubeconfig.New(nil, "the kubeconfig contains no cluster")
 	case err != nil:
-		return nil, ErrKubeconfig.New(err, "cannot tell which cluster to use")
+		return nil, ErrKubeconfig.New(err, "cannot load the kubeconfig")
 	}
 	cfg.QPS = -1
 	cfg.WarningHandler = rest.NoWarnings{}
@@ -69,9 +69,9 @@ func (f ClusterFlags) checkVariable(files []string) error {
 		do = fmt.Sprintf("Correct KUBECONFIG. To use the control plane of this machine, run `export KUBECONFIG=%s`.", wording.ShellWord(state.State.Kubeconfig))
 	}
 	if files = slices.DeleteFunc(slices.Clone(files), func(f string) bool { return f == "" }); len(files) > 1 {
-		return ErrKubeconfig.New(nil, "KUBECONFIG names %s, and none of them exists", strings.Join(files, " and ")).WithDo("%s", do)
+		return ErrKubeconfig.New(nil, "KUBECONFIG is %s; none of these files exists", strings.Join(files, " and ")).WithDo("%s", do)
 	}
-	return ErrKubeconfig.New(nil, "KUBECONFIG names %s, which does not exist", named).WithDo("%s", do)
+	return ErrKubeconfig.New(nil, "KUBECONFIG is %s, which does not exist", named).WithDo("%s", do)
 }
 
 func anyExists(files []string) bool {

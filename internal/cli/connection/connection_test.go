@@ -21,7 +21,7 @@ func TestNoCluster(t *testing.T) {
 	t.Setenv("XDG_DATA_HOME", t.TempDir())
 	for file, want := range map[string]string{
 		"":          "there is no kubeconfig, and no control plane runs on this machine",
-		"/dev/null": "the kubeconfig names no cluster",
+		"/dev/null": "the kubeconfig contains no cluster",
 	} {
 		_, err := ClusterFlags{Kubeconfig: file}.Config()
 		if !errors.Is(err, ErrKubeconfig) || !strings.HasSuffix(err.Error(), want) {

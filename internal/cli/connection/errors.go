@@ -17,17 +17,17 @@ var (
 	ErrKubeconfig = errcode.Code{
 		Name: "Kubeconfig", Class: errcode.Usage,
 		Cause: "There is no kubeconfig, or it does not name a cluster that can be used.",
-		Fix:   "Name one with --kubeconfig or KUBECONFIG, or start a control plane on this machine with `xpkg up`.",
+		Fix:   "Set --kubeconfig or KUBECONFIG, or start a control plane on this machine with `xpkg up`.",
 	}
 	ErrCluster = errcode.Code{
 		Name: "ClusterUnavailable", Class: errcode.Unavailable,
 		Cause: "The cluster of the kubeconfig does not answer.",
-		Fix:   "Check that the cluster runs and that the kubeconfig and its context are the right ones.",
+		Fix:   "Check that the cluster runs, and that the kubeconfig and its context are correct.",
 	}
 	ErrNoPackageAPI = errcode.Code{
 		Name: "NoPackageAPI", Class: errcode.NotFound,
 		Cause: "The cluster does not serve pkg.crossplane.io: no package manager runs in it.",
-		Fix:   "Start one with `xpkg manager --kubeconfig FILE`, or use a control plane of `xpkg up`.",
+		Fix:   "Install one with `xpkg bootstrap --apply`, or use a control plane of `xpkg up`.",
 	}
 )
 
@@ -55,8 +55,8 @@ func Classify(err error, what string, args ...any) error {
 // ErrRefusedByServer is the failure of an object that the API server refuses.
 var ErrRefusedByServer = errcode.Code{
 	Name: "InvalidObject", Class: errcode.Invalid,
-	Cause: "The API server refused the object that the command made.",
-	Fix:   "Correct what the message names.",
+	Cause: "The API server rejected the object of the command.",
+	Fix:   "Correct the field in the message.",
 }
 
 // IsNotServed tells the 404 of an unknown path from that of an unknown object.

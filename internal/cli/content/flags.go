@@ -7,6 +7,6 @@ import (
 // ContentFlags say how packages are read through the package cache.
 type ContentFlags struct {
 	flags.CacheFlags
-	Insecure []string `placeholder:"HOST" help:"Registry to speak to in plain HTTP, without TLS. Registries on this machine are spoken to that way anyhow."`
+	Insecure []string `placeholder:"HOST" help:"Use plain HTTP for this registry. Loopback registries use HTTP unless a CA is given."`
 	CAFile   []string `name:"ca-file" placeholder:"HOST=FILE" help:"Certificate authorities (PEM) to trust for a registry in place of the system's."`
 }

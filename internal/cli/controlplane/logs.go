@@ -25,13 +25,13 @@ import (
 var (
 	ErrLogsElsewhere = errcode.Code{
 		Name: "LogsElsewhere", Class: errcode.Unsupported,
-		Cause: "The program of the package does not run as a process of this machine, so its log is not here.",
-		Fix:   "Ask whoever runs the program for its log; in a cluster that is kubectl logs.",
+		Cause: "The runtime of the package does not run as a process of this machine, so its log is elsewhere.",
+		Fix:   "Read the log where the runtime runs, in a cluster with kubectl logs.",
 	}
 	ErrNoLogs = errcode.Code{
 		Name: "NoLogs", Class: errcode.NotFound,
-		Cause: "The package has no program, or its program has not been started yet.",
-		Fix:   "See whether the package is installed and healthy with `xpkg list`.",
+		Cause: "The package has no runtime, or the runtime has not been started yet.",
+		Fix:   "Check with `xpkg list` whether the package is installed and healthy.",
 	}
 )
 
@@ -43,9 +43,9 @@ type LogsCmd struct {
 	connection.ClusterFlags
 	flags.DataDirFlag
 	Name      string `arg:"" placeholder:"[KIND/]NAME" help:"Name of a package, such as hello or provider/hello, or of one of its revisions."`
-	Follow    bool   `short:"f" help:"Go on until Ctrl-C."`
-	Tail      int    `default:"-1" placeholder:"N" help:"Start with the last N lines. Default is all that there are."`
-	Namespace string `default:"crossplane-system" help:"Namespace where a cluster runs the programs of packages."`
+	Follow    bool   `short:"f" help:"Follow the log until Ctrl-C."`
+	Tail      int    `default:"-1" placeholder:"N" help:"Start with the last N lines. Default is all lines."`
+	Namespace string `default:"crossplane-system" help:"Namespace of runtimes in a cluster."`
 }
 
 // Run prints the log of a package's program.
@@ -106,7 +106,7 @@ func (c *LogsCmd) revision(ctx context.Context) (string, error) {
 	}
 	switch {
 	case pkg.PackageKind() == v1.ConfigurationKind:
-		return "", ErrNoLogs.New(nil, "%s is a Configuration, which has no program", c.Name)
+		return "", ErrNoLogs.New(nil, "%s is a Configuration, which has no runtime", c.Name)
 	case revision == "":
 		return "", ErrNoLogs.New(nil, "%s has no revision yet", c.Name)
 	}
@@ -139,7 +139,7 @@ func (c *LogsCmd) elsewhere(revision string) error {
 	if c.Tail >= 0 {
 		words = append(words, fmt.Sprintf("--tail=%d", c.Tail))
 	}
-	return ErrLogsElsewhere.New(nil, "the program of %s runs in its cluster and not on this machine", c.Name).
+	return ErrLogsElsewhere.New(nil, "the runtime of %s runs in its cluster, not on this machine", c.Name).
 		WithDo("Run `%s`.", strings.Join(words, " "))
 }
 

@@ -28,11 +28,11 @@ type UpCmd struct {
 	manager.DependencyFlags
 	Port           *int          `placeholder:"PORT" help:"Port of the API server; 0 picks a free one. Default is the port of the last start, or 16443."`
 	RegistryPort   *int          `placeholder:"PORT" help:"Port of the registry; 0 picks a free one. Default is the port of the last start, or 15000."`
-	StartTimeout   time.Duration `default:"3m" help:"Time until the control plane must be ready."`
-	CRDOpenAPI     bool          `name:"crd-openapi" help:"Publish the schemas of custom resources for kubectl explain, which costs memory."`
-	PackageRuntime string        `placeholder:"RUNTIME" help:"Who runs the programs of packages: Process, External or None, or pairs such as Provider=Process;Function=External. Default is Process on Linux, and External elsewhere."`
+	StartTimeout   time.Duration `default:"3m" help:"Deadline for the control plane to become ready."`
+	CRDOpenAPI     bool          `name:"crd-openapi" help:"Publish the schemas of custom resources for kubectl explain. This uses more memory."`
+	PackageRuntime string        `placeholder:"RUNTIME" help:"How runtimes run: Process, External or None, or pairs such as Provider=Process;Function=External. Default is Process on Linux, and External elsewhere."`
 	MaxUploadSize  flags.Amount  `default:"4GiB" placeholder:"N" help:"Largest blob that the registry accepts."`
-	Detach         bool          `short:"d" help:"Run in the background, and return when it is ready."`
+	Detach         bool          `short:"d" help:"Run in the background, and return when the control plane is ready."`
 }
 
 // Run starts a control plane.
@@ -105,7 +105,7 @@ func (c *UpCmd) reportEvent(env *terminal.Env, progress *terminal.Progress, e up
 	switch {
 	case e.Err != nil:
 		progress.End()
-		fmt.Fprintf(env.Stderr, "the package manager ended and is started again: %s\n", terminal.Safe(e.Err.Error()))
+		fmt.Fprintf(env.Stderr, "the package manager ended and is restarted: %s\n", terminal.Safe(e.Err.Error()))
 	case e.Warning != "":
 		progress.End()
 		fmt.Fprintf(env.Stderr, "warning: %s\n", terminal.Safe(e.Warning))

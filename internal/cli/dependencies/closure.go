@@ -8,7 +8,7 @@ import (
 
 // ClosureFlags name a closure that is not that of a cluster.
 type ClosureFlags struct {
-	Lock string `placeholder:"FILE" help:"Look at this lock file in place of the cluster."`
+	Lock string `placeholder:"FILE" help:"Read this lock file instead of the cluster."`
 	resolverFlags
 }
 

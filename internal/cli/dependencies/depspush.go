@@ -23,8 +23,8 @@ import (
 )
 
 type depsPushCmd struct {
-	Layout string `arg:"" help:"Folder that xpkg deps vendor has written."`
-	To     string `arg:"" name:"prefix" help:"Where to push it: REGISTRY or REGISTRY/PREFIX. Below it each package keeps its whole name: xpkg.crossplane.io/a/b becomes REGISTRY/PREFIX/xpkg.crossplane.io/a/b."`
+	Layout string `arg:"" help:"OCI layout that xpkg deps vendor wrote."`
+	To     string `arg:"" name:"prefix" help:"Destination: REGISTRY or REGISTRY/PREFIX. Each package keeps its full name below it: xpkg.crossplane.io/a/b becomes REGISTRY/PREFIX/xpkg.crossplane.io/a/b."`
 	flags.RegistryFlags
 	flags.DataDirFlag
 	Output string `short:"o" enum:",yaml,json" default:"" placeholder:"json" help:"Print the ImageConfigs as JSON instead of YAML."`

@@ -26,8 +26,8 @@ const copiesAtOnce = 4
 
 type depsVendorCmd struct {
 	RootArgs
-	Lock string `placeholder:"FILE" help:"Collect exactly what this lock file has."`
-	To   string `required:"" placeholder:"DIR" help:"Folder of the OCI layout. What is in it already is not read again."`
+	Lock string `placeholder:"FILE" help:"Collect the packages of this lock file."`
+	To   string `required:"" placeholder:"DIR" help:"Folder of the OCI layout. Packages that it already contains are not downloaded again."`
 	resolverFlags
 }
 
@@ -66,7 +66,7 @@ func (c *depsVendorCmd) Run(env *terminal.Env) (err error) {
 func (c *depsVendorCmd) closure(env *terminal.Env, r *rootResolver) (lockfile.File, error) {
 	if c.Lock != "" {
 		if len(c.What) > 0 {
-			return lockfile.File{}, terminal.ErrUsage.New(nil, "both a lock file and something else is to be collected").WithDo("Leave one of them out.")
+			return lockfile.File{}, terminal.ErrUsage.New(nil, "packages and --lock cannot be used together").WithDo("Remove one of them.")
 		}
 		return ReadClosure(env, c.Lock)
 	}
@@ -75,7 +75,7 @@ func (c *depsVendorCmd) closure(env *terminal.Env, r *rootResolver) (lockfile.Fi
 		return lockfile.File{}, err
 	}
 	if roots == nil {
-		return lockfile.File{}, terminal.ErrUsage.New(nil, "nothing to collect is named, and this folder is no package").WithDo("Name a package, a folder with a crossplane.yaml, or a lock file with --lock.")
+		return lockfile.File{}, terminal.ErrUsage.New(nil, "no package is given, and this folder is not a package").WithDo("Name a package, a folder with a crossplane.yaml, or a lock file with --lock.")
 	}
 	got, err := r.resolve(env, resolver.Request{Roots: roots})
 	return got.File, err
@@ -101,7 +101,7 @@ func collect(env *terminal.Env, r *rootResolver, into *archive.Collection, packa
 	p.End()
 	for i, image := range images {
 		if image != "" {
-			fmt.Fprintf(env.Stderr, "note: %s runs the image %s, which is not part of it: copy it with xpkg copy\n", terminal.Safe(packages[i].Repository), terminal.Safe(image))
+			fmt.Fprintf(env.Stderr, "note: %s runs the image %s, which is not part of the package; copy it with `xpkg copy`\n", terminal.Safe(packages[i].Repository), terminal.Safe(image))
 		}
 	}
 	return nil

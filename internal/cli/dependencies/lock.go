@@ -21,18 +21,18 @@ import (
 var (
 	ErrLockNotFound = errcode.Code{
 		Name: "LockNotFound", Class: errcode.NotFound,
-		Cause: "The lock file that was named does not exist or cannot be read.",
-		Fix:   "Write it with xpkg resolve --lock FILE.",
+		Cause: "The lock file does not exist or cannot be read.",
+		Fix:   "Create it with `xpkg resolve --lock xpkg.lock`.",
 	}
 	ErrLockWrite = errcode.Code{
 		Name: "LockWrite", Class: errcode.Usage,
 		Cause: "The lock file cannot be written.",
-		Fix:   "Name a file in a folder that exists and that you may write to.",
+		Fix:   "Name a file in an existing folder that you may write to.",
 	}
 	ErrNotLocked = errcode.Code{
 		Name: "NotLocked", Class: errcode.NotFound,
-		Cause: "The package that was named is not among those of the closure, or several are called so.",
-		Fix:   "Name the whole repository; xpkg tree shows what there is.",
+		Cause: "The name matches no resolved package, or more than one.",
+		Fix:   "Use the full repository; `xpkg tree` lists the packages.",
 	}
 )
 

@@ -27,8 +27,8 @@ import (
 )
 
 type OutdatedCmd struct {
-	All       bool   `help:"Show what is at its newest version, too."`
-	Namespace string `default:"crossplane-system" help:"Namespace of the package manager, where pull secrets are."`
+	All       bool   `help:"Also show packages that are up to date."`
+	Namespace string `default:"crossplane-system" help:"Namespace of the manager, which contains the pull secrets."`
 	ClosureFlags
 	connection.ClusterFlags
 	terminal.OutputFlag
@@ -72,10 +72,10 @@ func (c *OutdatedCmd) Run(env *terminal.Env) (err error) {
 	var shown []outdatedView
 	for _, row := range rows {
 		if row.Unknown != "" {
-			fmt.Fprintf(env.Stderr, "note: the versions of %s are not known: %s\n", terminal.Safe(row.Package), terminal.Safe(row.Unknown))
+			fmt.Fprintf(env.Stderr, "note: the versions of %s are unknown: %s\n", terminal.Safe(row.Package), terminal.Safe(row.Unknown))
 		}
 		if row.ListedBy != "" {
-			fmt.Fprintf(env.Stderr, "note: the versions of %s are those that %s lists\n", terminal.Safe(row.Package), terminal.Safe(row.ListedBy))
+			fmt.Fprintf(env.Stderr, "note: the versions of %s are listed by %s\n", terminal.Safe(row.Package), terminal.Safe(row.ListedBy))
 		}
 		if row.Tag != "" {
 			fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(row.Tag))
@@ -86,7 +86,7 @@ func (c *OutdatedCmd) Run(env *terminal.Env) (err error) {
 	}
 	return c.Print(env.Stdout, append([]outdatedView{}, shown...), func(w io.Writer) error {
 		if len(shown) == 0 {
-			_, err := io.WriteString(w, "Nothing newer is known.\n")
+			_, err := io.WriteString(w, "All packages are up to date.\n")
 			return err
 		}
 		var table [][]string

@@ -20,16 +20,16 @@ import (
 // ErrLockStale is the failure of a lock file that may not change, and has to.
 var ErrLockStale = errcode.Code{
 	Name: "LockStale", Class: errcode.Invalid,
-	Cause: "The lock file is not the closure of what is asked for: something was added, removed or changed since it was written.",
-	Fix:   "Run xpkg resolve --lock FILE without --frozen, look at what has changed, and commit the file.",
+	Cause: "The lock file does not satisfy the request: a package was added, removed or changed since it was written.",
+	Fix:   "Run `xpkg resolve` with --lock and without --frozen, review the changes, and commit the file.",
 }
 
 type ResolveCmd struct {
 	RootArgs
-	Lock           string   `placeholder:"FILE" help:"Lock file to write, or - for standard output. Packages that it locks keep their versions as long as these fit."`
-	Frozen         bool     `help:"Change nothing, and fail when the lock file does not fit. No registry is asked."`
-	Upgrade        bool     `help:"Let everything move to the highest version that fits."`
-	UpgradePackage []string `placeholder:"NAME" help:"Let this package move to the highest version that fits: a repository, or the end of one."`
+	Lock           string   `placeholder:"FILE" help:"Lock file to write, or - for standard output. Locked packages keep their versions as long as these are allowed."`
+	Frozen         bool     `help:"Check that the lock file satisfies the request, and fail if it does not. Nothing is changed."`
+	Upgrade        bool     `help:"Upgrade all packages to the highest allowed versions."`
+	UpgradePackage []string `placeholder:"NAME" help:"Upgrade this package to the highest allowed version. The value is a repository or its last part."`
 	AllowDowngrade bool     `help:"Allow --upgrade and --upgrade-package to lock older versions, for example if the registry no longer lists a locked one."`
 	Manifests      bool     `help:"Print the objects that install everything, for a GitOps repository."`
 	resolverFlags
@@ -61,10 +61,10 @@ type setAside struct {
 // Run solves, and writes the lock file.
 func (c *ResolveCmd) Run(env *terminal.Env) (err error) {
 	if c.Frozen && (c.Lock == "" || c.Upgrade || c.UpgradePackage != nil) {
-		return terminal.ErrUsage.New(nil, "--frozen is for a lock file that stays as it is").WithDo("Name it with --lock, and do not upgrade.")
+		return terminal.ErrUsage.New(nil, "--frozen needs --lock and cannot be used with an upgrade").WithDo("Add --lock xpkg.lock, and leave out --upgrade and --upgrade-package.")
 	}
 	if !c.Frozen && fileutil.IsStdout(c.Lock) && (c.Output != "" || c.Manifests) {
-		return terminal.ErrUsage.New(nil, "the lock file and the objects are both to be written to standard output").
+		return terminal.ErrUsage.New(nil, "the lock file and the objects cannot both be written to standard output").
 			WithDo("Name a file with --lock, or leave out -o and --manifests.")
 	}
 	before, err := c.readLock(env)
@@ -79,7 +79,7 @@ func (c *ResolveCmd) Run(env *terminal.Env) (err error) {
 		roots = before.Roots
 	}
 	if roots == nil {
-		return terminal.ErrUsage.New(nil, "nothing to resolve is named, and this folder is no package").WithDo("Name a folder with a crossplane.yaml, or a package.")
+		return terminal.ErrUsage.New(nil, "no package is given, and this folder is not a package").WithDo("Name a folder with a crossplane.yaml, or a package.")
 	}
 	if c.Frozen {
 		return c.frozen(env, before, roots)
@@ -186,7 +186,7 @@ func viewOf(got resolver.Result) resolution {
 
 func writeClosure(w io.Writer, f lockfile.File) error {
 	if len(f.Packages) == 0 {
-		_, err := io.WriteString(w, "Nothing is needed.\n")
+		_, err := io.WriteString(w, "No packages.\n")
 		return err
 	}
 	var rows [][]string

@@ -27,8 +27,8 @@ import (
 // resolverFlags say how dependencies are looked up.
 type resolverFlags struct {
 	content.ContentFlags
-	DefaultRegistry string   `placeholder:"HOST" help:"Registry of dependencies that name none. Without it they are refused."`
-	ImageConfig     []string `placeholder:"FILE" help:"File with ImageConfigs (YAML): packages are looked up where a cluster with these would pull them, with the credentials of this machine."`
+	DefaultRegistry string   `placeholder:"HOST" help:"Registry of dependencies without a registry. Without this flag, such dependencies are an error."`
+	ImageConfig     []string `placeholder:"FILE" help:"File with ImageConfigs (YAML). Packages are read from where a cluster with these ImageConfigs pulls them, with the credentials of this machine."`
 }
 
 // throttle is how long a registry can make a person wait between two requests.

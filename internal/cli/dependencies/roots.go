@@ -16,7 +16,7 @@ import (
 
 // RootArgs say what is resolved.
 type RootArgs struct {
-	What []string `arg:"" optional:"" name:"what" help:"What is resolved: a folder with a crossplane.yaml, whose dependencies count; REPOSITORY:TAG, REPOSITORY@CONSTRAINT such as xpkg.crossplane.io/crossplane-contrib/provider-nop@>=v0.4.0, or REPOSITORY@sha256:DIGEST. Default is this folder and, where it is no package, what the lock file was made for."`
+	What []string `arg:"" optional:"" name:"what" help:"Packages to resolve: a folder with a crossplane.yaml, for its dependencies; REPOSITORY:TAG; REPOSITORY@CONSTRAINT such as xpkg.crossplane.io/crossplane-contrib/provider-nop@>=v0.4.0, or REPOSITORY@sha256:DIGEST. Default is this folder; if it is not a package, the roots of the lock file."`
 }
 
 // roots read the arguments. There are none when nothing was named and this folder is
@@ -63,7 +63,7 @@ func rootsOf(s, registry string) ([]lockfile.Root, error) {
 		return nil, err
 	}
 	if ref.Tag != "" {
-		return nil, terminal.ErrUsage.New(nil, "%s has both a tag and a constraint", s).WithDo("Leave one of them out.")
+		return nil, terminal.ErrUsage.New(nil, "%s has both a tag and a constraint", s).WithDo("Remove one of them.")
 	}
 	if err := version.CheckConstraint(constraint, false); err != nil {
 		return nil, xpkg.ErrInvalidConstraint.New(err, "cannot read %q", constraint)
@@ -85,7 +85,7 @@ func folderRoots(dir, registry string) ([]lockfile.Root, error) {
 	for _, d := range meta.Dependencies() {
 		ref, err := oci.ParseReference(d.Package, oci.ParseOptions{AllowUntagged: true, DefaultRegistry: registry})
 		if err != nil {
-			return nil, resolver.ErrUnqualified.New(err, "cannot tell where %s is, which %s needs", d.Package, meta.Name)
+			return nil, resolver.ErrUnqualified.New(err, "the registry of %s, a dependency of %s, is unknown", d.Package, meta.Name)
 		}
 		out = append(out, lockfile.Root{Package: ref.Name(), Constraint: d.Constraint, Optional: d.Optional, By: meta.Name})
 	}

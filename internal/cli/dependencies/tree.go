@@ -21,7 +21,7 @@ import (
 )
 
 type TreeCmd struct {
-	Name string `arg:"" optional:"" help:"Package to show, as NAME or KIND/NAME. Default is every package that no other one needs. Without a cluster: a folder that starts with . or /, or a package as xpkg resolve takes it."`
+	Name string `arg:"" optional:"" help:"Package to show, as NAME or KIND/NAME. Default is every package that no other package needs. Without a cluster: a folder that starts with . or /, or a package as xpkg resolve accepts it."`
 	ClosureFlags
 	connection.ClusterFlags
 	terminal.OutputFlag
@@ -330,5 +330,5 @@ func objectsText(counts map[string]int) string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return "brought " + strings.Join(parts, ", ")
+	return strings.Join(parts, ", ")
 }

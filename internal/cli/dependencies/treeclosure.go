@@ -73,7 +73,7 @@ func growOptional(f lockfile.File, repository, constraint string) *closureNode {
 // writeClosureTree draws the trees.
 func writeClosureTree(w io.Writer, f lockfile.File, nodes []*closureNode) {
 	if len(nodes) == 0 {
-		fmt.Fprintln(w, "Nothing is needed.")
+		fmt.Fprintln(w, "No packages.")
 	}
 	for _, n := range nodes {
 		n.write(w, f, "", "")

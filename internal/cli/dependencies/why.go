@@ -15,8 +15,8 @@ import (
 )
 
 type WhyCmd struct {
-	Name string   `arg:"" help:"Package: its repository or the end of it, or for a cluster its name, as NAME or KIND/NAME."`
-	What []string `arg:"" optional:"" name:"what" help:"What is looked at in place of a cluster: folders and packages, as xpkg resolve takes them."`
+	Name string   `arg:"" help:"Package: its repository or the last part of it, or for a cluster its name, as NAME or KIND/NAME."`
+	What []string `arg:"" optional:"" name:"what" help:"Folders and packages to read instead of a cluster, as xpkg resolve accepts them."`
 	ClosureFlags
 	connection.ClusterFlags
 	terminal.OutputFlag
@@ -100,11 +100,11 @@ func (v *reasonView) installed(all *inventory.Inventory) {
 func (v *reasonView) story() string {
 	switch {
 	case v.Reason == inventory.Explicit:
-		return "you installed it"
+		return "installed explicitly"
 	case v.Reason == inventory.Dependency && len(v.Paths) > 0:
-		return "it was installed because others need it"
+		return "installed as a dependency"
 	case v.Reason == inventory.Dependency:
-		return fmt.Sprintf("it was installed for %s, and nobody needs it any more", inventory.ShortNames(v.InstalledFor))
+		return fmt.Sprintf("installed as a dependency of %s, and no longer needed", inventory.ShortNames(v.InstalledFor))
 	}
 	return ""
 }

@@ -17,22 +17,22 @@ const PackagesDir = "packages"
 // CacheLimitFlag bounds the package cache, for this manager and for all commands
 // that use the same one.
 type CacheLimitFlag struct {
-	CacheLimit Amount `default:"10Gi" placeholder:"SIZE" env:"XPKG_CACHE_LIMIT" help:"Bytes that the package cache may have. What was not used for longest goes first, and what is in use never. Default is 10Gi."`
+	CacheLimit Amount `default:"10Gi" placeholder:"SIZE" env:"XPKG_CACHE_LIMIT" help:"Maximum size of the package cache. Least recently used packages are evicted first; packages in use never are. Default is 10Gi."`
 }
 
 // DefaultCacheDir is the package cache of a user who names none.
 func DefaultCacheDir() (string, error) {
 	user, err := os.UserCacheDir()
 	if err != nil {
-		return "", terminal.ErrUsage.New(err, "no folder for the package cache").WithDo("Name one with --cache-dir.")
+		return "", terminal.ErrUsage.New(err, "the folder of the package cache is unknown").WithDo("Set it with --cache-dir.")
 	}
 	return filepath.Join(user, "xpkg", PackagesDir), nil
 }
 
 // CacheFlags name the package cache that a command works on.
 type CacheFlags struct {
-	CacheDir string `placeholder:"DIR" env:"XPKG_CACHE_DIR" help:"Folder of the package cache. Default is that of the control plane that --data-dir names or that runs on this machine, and without one xpkg/packages in the user's cache folder."`
-	DataDir  string `placeholder:"DIR" env:"XPKG_DATA_DIR" help:"Data directory of the control plane whose package cache is meant."`
+	CacheDir string `placeholder:"DIR" env:"XPKG_CACHE_DIR" help:"Folder of the package cache. Default is the cache of the control plane of --data-dir or of this machine; without one, xpkg/packages in the user's cache folder."`
+	DataDir  string `placeholder:"DIR" env:"XPKG_DATA_DIR" help:"Data directory of the control plane that uses the package cache."`
 }
 
 // dir finds the package cache.

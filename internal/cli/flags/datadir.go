@@ -25,5 +25,5 @@ func (f DataDirFlag) Dir() (string, error) {
 	if dir := datadir.Default(); dir != "" {
 		return dir, nil
 	}
-	return "", terminal.ErrUsage.New(nil, "there is no home folder to keep the control plane in").WithDo("Name a folder with --data-dir.")
+	return "", terminal.ErrUsage.New(nil, "there is no home folder for the data of the control plane").WithDo("Set a folder with --data-dir.")
 }

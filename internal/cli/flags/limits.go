@@ -34,7 +34,7 @@ type LimitFlags struct {
 	LimitScalarBytes      Amount `hidden:"" placeholder:"N" help:"Bytes of one string."`
 	LimitDepth            Amount `hidden:"" placeholder:"N" help:"Levels of nesting."`
 	LimitNodes            Amount `hidden:"" placeholder:"N" help:"Keys and values in one document."`
-	LimitAliasNodes       Amount `hidden:"" placeholder:"N" help:"Keys and values that aliases of one document stand for."`
+	LimitAliasNodes       Amount `hidden:"" placeholder:"N" help:"Keys and values that the aliases of one document expand to."`
 	LimitSchemaProperties Amount `hidden:"" placeholder:"N" help:"Properties in the schemas of one CustomResourceDefinition."`
 	LimitPermissionRules  Amount `hidden:"" placeholder:"N" help:"Rules in permissionRequests."`
 	LimitObjectBytes      Amount `hidden:"" placeholder:"N" help:"Bytes of one object as JSON."`

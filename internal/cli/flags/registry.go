@@ -25,7 +25,7 @@ const DefaultRegistry = "docker.io"
 var ErrCAFile = errcode.Code{
 	Name: "CAFile", Class: errcode.Usage,
 	Cause: "A file of certificate authorities cannot be read, holds no certificate, or is for no registry.",
-	Fix:   "Name a PEM file, as --ca-file FILE or --ca-file HOST=FILE.",
+	Fix:   "Use a PEM file: --ca-file FILE or --ca-file HOST=FILE.",
 }
 
 // ParseReference reads a reference that a user wrote.
@@ -38,7 +38,7 @@ func ParseReference(s string) (oci.Reference, error) {
 type RegistryFlags struct {
 	Insecure              []string `placeholder:"HOST" help:"Use plain HTTP for this registry. Loopback registries use HTTP unless a CA is given."`
 	CAFile                []string `name:"ca-file" placeholder:"[HOST=]FILE" help:"Certificate authorities (PEM) to trust for a registry in place of the system's. Without HOST, they are for the registry of the command; if it has none or several, they are trusted beside the system's, and loopback registries still use plain HTTP."`
-	InsecureSkipTLSVerify bool     `name:"insecure-skip-tls-verify" help:"Speak TLS to the registries that are named, and accept any certificate."`
+	InsecureSkipTLSVerify bool     `name:"insecure-skip-tls-verify" help:"Skip TLS certificate verification for the registries of the command."`
 
 	// keychain returns the credentials for registries; nil means those of the user.
 	Keychain authn.Keychain `kong:"-"`

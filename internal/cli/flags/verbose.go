@@ -2,5 +2,5 @@ package flags
 
 // VerboseFlag is the flag that scripts of the field give to every command.
 type VerboseFlag struct {
-	Verbose bool `help:"Say what is read and written."`
+	Verbose bool `help:"Print each blob that is read or written."`
 }

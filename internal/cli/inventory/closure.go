@@ -14,8 +14,8 @@ import (
 // ErrNeedsUnknown is the failure of a cluster that does not say what its packages need.
 var ErrNeedsUnknown = errcode.Code{
 	Name: "NeedsUnknown", Class: errcode.Unavailable,
-	Cause: "The Lock of the cluster does not say what a package needs, so nobody knows whether others are needed.",
-	Fix:   "Wait until the package is installed, or uninstall it; a package manager that runs writes the Lock by itself.",
+	Cause: "The Lock of the cluster does not contain the dependencies of a package, so unneeded dependencies are not known.",
+	Fix:   "Wait until the package is installed, or uninstall it. The manager updates the Lock.",
 }
 
 // Graph is all packages with what they need, as the Lock says.
@@ -28,7 +28,7 @@ func (i *Inventory) Graph() (*graph.Graph, error) {
 			continue // It is on its way out, or nobody can need it.
 		}
 		if !known {
-			return nil, ErrNeedsUnknown.New(nil, "the Lock has no entry of %s at %s", ShortName(p), p.PackageSpec().Package)
+			return nil, ErrNeedsUnknown.New(nil, "the Lock has no entry for %s at %s", ShortName(p), p.PackageSpec().Package)
 		}
 		nodes = append(nodes, n)
 	}

@@ -21,7 +21,7 @@ var (
 	ErrPackageNotFound = errcode.Code{
 		Name: "PackageNotFound", Class: errcode.NotFound,
 		Cause: "No package of that name is installed.",
-		Fix:   "See what is installed with `xpkg list`.",
+		Fix:   "List the installed packages with `xpkg list`.",
 	}
 	ErrAmbiguous = errcode.Code{
 		Name: "AmbiguousName", Class: errcode.Usage,

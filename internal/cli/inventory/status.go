@@ -13,7 +13,7 @@ func HealthMessage(p v1.Package) string {
 	case Paused(p):
 		return p.GetCondition(v1.TypeSynced).Message
 	case health.Message == "" || health.ObservedGeneration != p.GetGeneration():
-		return "the package manager has not looked at it yet; is one running?"
+		return "the manager has not reconciled it yet; check that it runs"
 	}
 	return health.Message
 }

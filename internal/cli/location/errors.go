@@ -7,6 +7,6 @@ import (
 // ErrReadFile is the failure of a file, or of standard input, that cannot be read.
 var ErrReadFile = errcode.Code{
 	Name: "ReadFile", Class: errcode.NotFound,
-	Cause: "A file that was named, or standard input, cannot be read.",
+	Cause: "A file or standard input cannot be read.",
 	Fix:   "Check the path and its permissions.",
 }

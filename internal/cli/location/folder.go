@@ -11,8 +11,8 @@ import (
 
 // FolderFlags say which files of a folder make a package.
 type FolderFlags struct {
-	ExamplesRoot string   `short:"e" placeholder:"DIR" help:"Folder of examples that go with the package. Default is examples in the folder of the package, or else beside it."`
-	Ignore       []string `placeholder:"GLOB" help:"Files to leave out, as patterns relative to the folder of the package."`
+	ExamplesRoot string   `short:"e" placeholder:"DIR" help:"Folder of the examples of the package. Default is examples in the folder of the package or beside it."`
+	Ignore       []string `placeholder:"GLOB" help:"Files to ignore, as patterns relative to the folder of the package."`
 }
 
 // Read finds the files of the package in root, and of its examples. Neither folder

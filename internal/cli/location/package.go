@@ -24,7 +24,7 @@ func OnePackageFile(dir string) (string, error) {
 	case 1:
 		return found[0], nil
 	}
-	return "", terminal.ErrUsage.New(nil, "there are %d .xpkg files in this folder: %s", len(found), strings.Join(found, ", ")).WithDo("Say which one with -f.")
+	return "", terminal.ErrUsage.New(nil, "there are %d .xpkg files in this folder: %s", len(found), strings.Join(found, ", ")).WithDo("Choose one with -f.")
 }
 
 // ReadPackage reads the package of an artifact as an install would.

@@ -11,28 +11,28 @@ import (
 )
 
 type BootstrapCmd struct {
-	Namespace         string              `default:"crossplane-system" help:"Namespace of the manager, and of the programs of packages."`
+	Namespace         string              `default:"crossplane-system" help:"Namespace of the manager and of runtimes."`
 	Image             string              `placeholder:"IMAGE" help:"Image of the manager. Default is that of this version."`
 	ImagePullSecret   []string            `placeholder:"NAME" help:"Secret of the namespace with credentials for the image. Can be given more than once."`
-	Replicas          int32               `default:"2" help:"How many managers there are: one works, the others stand by."`
-	CacheClaim        string              `placeholder:"NAME" help:"PersistentVolumeClaim for the package cache. Default is a volume that goes with the pod."`
+	Replicas          int32               `default:"2" help:"Number of replicas (leader-elected)."`
+	CacheClaim        string              `placeholder:"NAME" help:"PersistentVolumeClaim for the package cache. Default is an emptyDir volume."`
 	ManagerArg        []string            `placeholder:"ARG" help:"Further argument of xpkg manager, for example --manager-arg=--poll-interval=5m. Can be given more than once."`
 	NetworkPolicy     bool                `default:"true" negatable:"" help:"Create a NetworkPolicy that only allows scraping metrics."`
 	PackageGroup      []string            `placeholder:"GROUP" help:"API group for whose resources runtimes get permissions without approval; * lets the manager grant any permission. Can be given more than once."`
 	PermissionCeiling string              `placeholder:"NAME" help:"ConfigMap of the namespace with the policy for requested permissions."`
-	Namespaced        bool                `help:"Confine the manager and the programs of packages to the namespace, but for what lies in none."`
-	DependencyRemoval graph.RemovalPolicy `enum:"None,Orphans" default:"None" help:"What becomes of packages that were installed because others needed them, and that nobody needs any more: None lets them stay, and Orphans lets the manager remove them."`
+	Namespaced        bool                `help:"Restrict namespaced permissions of the manager and of runtimes to the namespace."`
+	DependencyRemoval graph.RemovalPolicy `enum:"None,Orphans" default:"None" help:"Garbage-collect unneeded dependencies: None keeps them, Orphans removes them."`
 	Apply             bool                `help:"Apply the manifests to the cluster instead of printing them."`
 	TakeOver          bool                `help:"With --apply, replace the package API of another package manager, which must not run any more."`
-	Wait              time.Duration       `short:"w" placeholder:"DURATION" help:"With --apply, wait this long, such as 2m, for the manager to be available."`
-	Output            string              `short:"o" enum:"yaml,json" default:"yaml" placeholder:"yaml|json" help:"How to print the manifests: yaml or json."`
+	Wait              time.Duration       `short:"w" placeholder:"DURATION" help:"With --apply, wait this long, such as 2m, until the manager is available."`
+	Output            string              `short:"o" enum:"yaml,json" default:"yaml" placeholder:"yaml|json" help:"Output format: yaml or json."`
 	connection.ClusterFlags
 }
 
 // Run prints or applies what a cluster needs for the manager.
 func (c *BootstrapCmd) Run(env *terminal.Env) error {
 	if c.Replicas < 1 {
-		return bootstrap.ErrOption.New(nil, "--replicas is %d, and one manager is needed at least", c.Replicas)
+		return bootstrap.ErrOption.New(nil, "--replicas is %d; the minimum is 1", c.Replicas)
 	}
 	objects, err := bootstrap.Manifests(bootstrap.Options{
 		Namespace: c.Namespace, Image: c.Image, Version: version.Version, ImagePullSecrets: c.ImagePullSecret, Replicas: c.Replicas,

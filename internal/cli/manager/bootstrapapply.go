@@ -24,8 +24,8 @@ import (
 // ErrManagerNotReady is the failure of a manager that does not come up.
 var ErrManagerNotReady = errcode.Code{
 	Name: "ManagerNotReady", Class: errcode.Timeout,
-	Cause: "The manager that was applied to a cluster was not available in the time given with --wait.",
-	Fix:   "See why with kubectl describe pods and kubectl logs in the namespace of the manager.",
+	Cause: "The manager was not available within the time of --wait.",
+	Fix:   "Run `kubectl describe pods` and `kubectl logs` in the namespace of the manager.",
 }
 
 // bootstrapper is in whose name the manifests are applied.
@@ -82,7 +82,7 @@ func refuseForeign(ctx context.Context, cluster client.Client, objects []map[str
 			return connection.Classify(err, "read CustomResourceDefinition %s", u.GetName())
 		case live.Annotations[plan.ContentDigestAnnotation] == "":
 			return controller.ErrForeignControlPlane.New(nil, "CustomResourceDefinition %s was not installed by xpkg", u.GetName()).
-				WithDo("Use a cluster without it, or give --take-over once the other package manager is stopped for good.")
+				WithDo("Use another cluster, or stop the other package manager permanently and pass --take-over.")
 		}
 	}
 	return nil

@@ -30,8 +30,8 @@ import (
 
 // DependencyFlags say what is done about what packages need.
 type DependencyFlags struct {
-	DependencyUpgrades graph.Policy        `enum:"None,Upgrade,UpgradeOrDowngrade" default:"None" help:"What may become of packages that were installed because others need them, when a package needs another version: None, Upgrade or UpgradeOrDowngrade."`
-	DependencyRemoval  graph.RemovalPolicy `enum:"None,Orphans" default:"None" help:"What becomes of packages that were installed because others needed them, and that nobody needs any more: None lets them stay, and Orphans removes them, unless there are custom resources of theirs."`
+	DependencyUpgrades graph.Policy        `enum:"None,Upgrade,UpgradeOrDowngrade" default:"None" help:"Policy for changing the version of dependencies when a package requires another one: None, Upgrade or UpgradeOrDowngrade."`
+	DependencyRemoval  graph.RemovalPolicy `enum:"None,Orphans" default:"None" help:"Garbage-collect unneeded dependencies: None keeps them, Orphans removes them unless they have custom resources."`
 }
 
 type ManagerCmd struct {
@@ -41,27 +41,27 @@ type ManagerCmd struct {
 	flags.LimitFlags
 	PermissionFlags
 	CacheDir           string        `placeholder:"DIR" env:"XPKG_CACHE_DIR" help:"Folder of the package cache. Default is xpkg/packages in the user's cache folder."`
-	Namespace          string        `default:"crossplane-system" help:"Namespace where the programs of packages run, and where their secrets are."`
-	PollInterval       time.Duration `default:"1m" help:"How often packages with the pull policy Always are looked up."`
-	SyncInterval       time.Duration `default:"1h" help:"How often every package is looked at without any reason."`
+	Namespace          string        `default:"crossplane-system" help:"Namespace of runtimes and of pull secrets."`
+	PollInterval       time.Duration `default:"1m" help:"Interval at which the tags of packages with the pull policy Always are resolved again."`
+	SyncInterval       time.Duration `default:"1h" help:"Full resync interval."`
 	MetricsAddress     string        `placeholder:"HOST:PORT" help:"Serve Prometheus metrics here."`
 	HealthAddress      string        `placeholder:"HOST:PORT" help:"Serve /healthz and /readyz here."`
-	ActivationDeadline time.Duration `default:"10m" help:"How long after its activation a revision is rolled back when it does not become healthy, or when its program crashes. Below zero, no revision is ever rolled back."`
-	PackageRuntime     string        `placeholder:"RUNTIME" help:"Who runs the programs of packages: Deployment, Process, External or None, or pairs such as Provider=External;Function=Deployment. Default is Deployment."`
-	CertificateOverlap time.Duration `default:"24h" help:"How long a new authority of the programs' certificates is known everywhere before it signs, and an old one after nothing that it signed is left."`
+	ActivationDeadline time.Duration `default:"10m" help:"Time after activation within which a revision that is not healthy, or whose runtime crashes, is rolled back. A negative value disables rollbacks."`
+	PackageRuntime     string        `placeholder:"RUNTIME" help:"How runtimes run: Deployment, Process, External or None, or pairs such as Provider=External;Function=Deployment. Default is Deployment."`
+	CertificateOverlap time.Duration `default:"24h" help:"Time that a new CA is trusted before it signs certificates, and that an old CA stays trusted after its last certificate."`
 	DependencyFlags
-	CrossplaneVersion string        `placeholder:"VERSION" help:"Version of Crossplane that packages must fit. Default is that of the Crossplane in the namespace; where there is none, every package fits."`
-	LeaderElection    bool          `help:"Stand by while another manager with the same namespace works."`
-	LeaseDuration     time.Duration `default:"10s" help:"How long a manager that stands by waits for a sign of the one that works."`
+	CrossplaneVersion string        `placeholder:"VERSION" help:"Version of Crossplane that packages must support. Default is the version of Crossplane in the namespace; without one, every package is accepted."`
+	LeaderElection    bool          `help:"Run as a standby while another manager in the same namespace is the leader."`
+	LeaseDuration     time.Duration `default:"10s" help:"Time after which a standby manager takes over from a leader that does not renew its lease."`
 	TakeOver          bool          `help:"Replace the package API of another package manager, which must not run any more."`
-	LogFormat         string        `enum:"text,json" default:"text" help:"How to write the log: text or json."`
+	LogFormat         string        `enum:"text,json" default:"text" help:"Log format: text or json."`
 	Verbose           bool          `short:"v" help:"Log every step."`
 }
 
 // Run runs the manager until it is stopped.
 func (c *ManagerCmd) Run(env *terminal.Env) error {
 	if c.InsecureSkipTLSVerify {
-		return terminal.ErrUsage.New(nil, "the manager cannot accept any certificate of any registry").
+		return terminal.ErrUsage.New(nil, "--insecure-skip-tls-verify cannot be used with the manager").
 			WithDo("Give the authority of a registry's certificate with --ca-file HOST=FILE.")
 	}
 	cfg, err := c.managerConfig()
@@ -77,7 +77,7 @@ func (c *ManagerCmd) Run(env *terminal.Env) error {
 		return err
 	}
 	if choice.Uses(programs.Process) && c.LeaderElection {
-		return terminal.ErrUsage.New(nil, "processes of one machine cannot be handed to a manager on another").
+		return terminal.ErrUsage.New(nil, "the runtime Process cannot be used with leader election").
 			WithDo("Leave out --leader-election, or use the runtime Deployment.")
 	}
 	dir := c.CacheDir
@@ -173,12 +173,12 @@ func RunManager(ctx context.Context, o ManagerOptions) (err error) {
 	err = controller.Run(ctx, opts)
 	var known *errcode.Error
 	if errors.Is(err, apply.ErrServer) {
-		return connection.ErrCluster.New(err, "the package manager cannot work with the cluster")
+		return connection.ErrCluster.New(err, "the manager cannot use the cluster")
 	}
 	if err == nil || errors.As(err, &known) {
 		return err
 	}
-	return connection.Classify(err, "the package manager cannot work with the cluster")
+	return connection.Classify(err, "the manager cannot use the cluster")
 }
 
 func newLog(w io.Writer, layout string, verbose bool) *slog.Logger {

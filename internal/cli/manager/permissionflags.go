@@ -7,10 +7,10 @@ import (
 
 // PermissionFlags say how programs of packages get their rights.
 type PermissionFlags struct {
-	PackagePermissions string `enum:"Manage,Ignore" default:"Manage" placeholder:"Manage|Ignore" help:"Whether the manager gives programs of packages their rights, or leaves that to somebody else: Manage (the default) or Ignore."`
-	PermissionCeiling  string `placeholder:"FILE|configmap/NAME" help:"The most that packages may request, as a file or as a ConfigMap of the namespace."`
-	PermissionIncrease string `enum:"Allow,Approve" default:"Allow" placeholder:"Allow|Approve" help:"What becomes of a version that asks for more rights than the one before it: Allow (the default) gives them, Approve waits for xpkg approve."`
-	Namespaced         bool   `help:"Give programs rights in their namespace only, but for what lies in none."`
+	PackagePermissions string `enum:"Manage,Ignore" default:"Manage" placeholder:"Manage|Ignore" help:"Whether the manager grants permissions to runtimes: Manage (the default) or Ignore."`
+	PermissionCeiling  string `placeholder:"FILE|configmap/NAME" help:"Policy for requested permissions: a file, or a ConfigMap of the namespace."`
+	PermissionIncrease string `enum:"Allow,Approve" default:"Allow" placeholder:"Allow|Approve" help:"What to do when a new version requests more permissions: Allow (the default) grants them, Approve waits for xpkg approve."`
+	Namespaced         bool   `help:"Grant runtimes namespaced permissions in their namespace only."`
 }
 
 // Permissions are those of the manager, or nil when somebody else gives rights.

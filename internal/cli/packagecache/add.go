@@ -11,9 +11,9 @@ import (
 
 type cacheAddCmd struct {
 	File string   `arg:"" name:"file" help:"Package to add: a .xpkg file or another archive, or the folder of an OCI layout."`
-	As   []string `placeholder:"NAME|REFERENCE" help:"What spec.package will call it: a name such as mycoolpkg, or a full reference. Can be given several times. Default is the name of the file without its ending."`
+	As   []string `placeholder:"NAME|REFERENCE" help:"Value of spec.package for this package: a name such as mycoolpkg, or a full reference. Can be given more than once. Default is the file name without its extension."`
 	flags.CacheFlags
-	CacheLimit flags.Amount `placeholder:"SIZE" env:"XPKG_CACHE_LIMIT" help:"Bytes that the package cache may have. Default is the limit of the manager that uses it."`
+	CacheLimit flags.Amount `placeholder:"SIZE" env:"XPKG_CACHE_LIMIT" help:"Maximum size of the package cache. Default is the limit of the manager that uses it."`
 }
 
 // Run puts a package into the package cache.

@@ -12,11 +12,11 @@ import (
 )
 
 type cachePruneCmd struct {
-	MaxSize   flags.Amount  `placeholder:"SIZE" help:"Remove what was not used for longest until the cache has no more than this, such as 2Gi."`
-	OlderThan time.Duration `placeholder:"DURATION" help:"Remove what was not used for that time, such as 720h."`
-	All       bool          `help:"Let packages go, too, that were added by name. Without another flag this removes all that no control plane uses."`
-	Forget    []string      `placeholder:"OWNER" help:"Control plane that is gone: what it used is not in use any more. The names are those that xpkg cache ls shows."`
-	DryRun    bool          `help:"Only tell what would be removed."`
+	MaxSize   flags.Amount  `placeholder:"SIZE" help:"Remove the least recently used packages until the cache has at most this size, such as 2Gi."`
+	OlderThan time.Duration `placeholder:"DURATION" help:"Remove packages that were not used for this time, such as 720h."`
+	All       bool          `help:"Also remove packages that were added by name. Without another flag, remove every package that no control plane uses."`
+	Forget    []string      `placeholder:"OWNER" help:"Release the packages of a control plane that no longer exists. xpkg cache ls shows the names."`
+	DryRun    bool          `help:"List the packages that would be removed without removing them."`
 	flags.CacheFlags
 	terminal.OutputFlag
 }
@@ -24,7 +24,7 @@ type cachePruneCmd struct {
 // Run removes packages from the package cache.
 func (c *cachePruneCmd) Run(env *terminal.Env) (err error) {
 	if c.DryRun && len(c.Forget) > 0 {
-		return terminal.ErrUsage.New(nil, "--forget cannot be tried with --dry-run")
+		return terminal.ErrUsage.New(nil, "--forget and --dry-run cannot be used together")
 	}
 	p, err := c.Open(0)
 	if err != nil {

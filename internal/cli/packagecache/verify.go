@@ -43,7 +43,7 @@ func (c *cacheVerifyCmd) Run(env *terminal.Env) (err error) {
 }
 
 func writeVerified(w io.Writer, dir string, r cache.Report) error {
-	state := "all of it is sound"
+	state := "OK"
 	if n := len(r.Damaged) + len(r.Missing); n > 0 {
 		state = fmt.Sprintf("%d damaged, %d missing", len(r.Damaged), len(r.Missing))
 	}
@@ -51,7 +51,7 @@ func writeVerified(w io.Writer, dir string, r cache.Report) error {
 		return err
 	}
 	for _, f := range r.Damaged {
-		if _, err := fmt.Fprintf(w, "damaged and put aside: %s%s\n", f.What, ownerNames(f)); err != nil {
+		if _, err := fmt.Fprintf(w, "damaged, moved to quarantine: %s%s\n", f.What, ownerNames(f)); err != nil {
 			return err
 		}
 	}

@@ -15,9 +15,9 @@ import (
 )
 
 type ApplyCmd struct {
-	File string        `arg:"" help:"Plan to apply, as xpkg plan --out keeps it, or - for standard input."`
-	Wait time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, for the package to become healthy, or to be gone."`
-	Yes  bool          `short:"y" help:"Apply the plan also when other packages do not have what they need after it."`
+	File string        `arg:"" help:"Plan file that xpkg plan --out wrote, or - for standard input."`
+	Wait time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, until the package is healthy or deleted."`
+	Yes  bool          `short:"y" help:"Apply the plan even if it breaks dependencies of other packages."`
 	connection.ClusterFlags
 	planFlags
 	terminal.OutputFlag
@@ -47,7 +47,7 @@ func (c *ApplyCmd) Run(env *terminal.Env) (err error) {
 		return err
 	}
 	if applied {
-		fmt.Fprintln(env.Stderr, "the plan is applied already")
+		fmt.Fprintln(env.Stderr, "the plan is already applied")
 		return c.finish(env, pl, p, live, plannedDeletion(p), false)
 	}
 	if err := p.BreakageError(); err != nil && !c.Yes {
@@ -66,13 +66,13 @@ func (c *ApplyCmd) Run(env *terminal.Env) (err error) {
 // compare refuses a plan that would not be made any more, and tells all the
 // reasons.
 func (c *ApplyCmd) compare(env *terminal.Env, pl *clusterPlanner, planned *planner.Plan) error {
-	now, err := planWith(env, "again what is applied", func() (*planner.Plan, error) { return again(env.Context, pl, planned) })
+	now, err := planWith(env, "the plan again", func() (*planner.Plan, error) { return again(env.Context, pl, planned) })
 	if err != nil {
 		return err
 	}
 	moved := planner.Compare(planned, now)
 	for _, d := range moved {
-		fmt.Fprintf(env.Stderr, "moved: %s\n", terminal.Safe(d.String()))
+		fmt.Fprintf(env.Stderr, "changed since the plan: %s\n", terminal.Safe(d.String()))
 	}
 	if len(moved) > 0 {
 		return planner.MovedError(planned, moved)

@@ -24,7 +24,7 @@ import (
 )
 
 type ApproveCmd struct {
-	Name string `arg:"" help:"Package whose new version waits, as NAME or KIND/NAME."`
+	Name string `arg:"" help:"Package with a pending approval, as NAME or KIND/NAME."`
 	terminal.ConsentFlag
 	connection.ClusterFlags
 	terminal.OutputFlag
@@ -62,7 +62,7 @@ func (c *ApproveCmd) Run(env *terminal.Env) error {
 	out := approval{Kind: p.PackageKind(), Package: p.GetName(), Revision: rev.GetName()}
 	if len(added)+len(hooks) == 0 {
 		return c.Print(env.Stdout, out, func(w io.Writer) error {
-			_, err := fmt.Fprintf(w, "%s waits for no approval\n", inventory.ShortName(p))
+			_, err := fmt.Fprintf(w, "%s has no pending approval\n", inventory.ShortName(p))
 			return err
 		})
 	}
@@ -80,7 +80,7 @@ func (c *ApproveCmd) Run(env *terminal.Env) error {
 			fmt.Fprintf(env.Stderr, "  + %s\n", terminal.Safe(rule))
 		}
 	}
-	if err := c.Consent(env, "approve this for "+inventory.ShortName(p)); err != nil {
+	if err := c.Consent(env, "approve these permissions and webhooks of "+inventory.ShortName(p)); err != nil {
 		return err
 	}
 	if len(added) > 0 {

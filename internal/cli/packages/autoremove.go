@@ -13,8 +13,8 @@ import (
 )
 
 type AutoremoveCmd struct {
-	Wait   time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, for each package and its objects to be gone."`
-	DryRun bool          `help:"Only list what would go."`
+	Wait   time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, until each package and its objects are deleted."`
+	DryRun bool          `help:"List the packages that would be removed without removing them."`
 	terminal.ConsentFlag
 	connection.ClusterFlags
 	planFlags
@@ -62,7 +62,7 @@ func (c *AutoremoveCmd) list(w io.Writer, orphans []graph.Node) error {
 	}
 	return c.Print(w, views, func(w io.Writer) error {
 		if len(views) == 0 {
-			_, err := fmt.Fprintln(w, "Nothing to remove: somebody needs everything that was installed for others.")
+			_, err := fmt.Fprintln(w, "Nothing to remove: every dependency is still needed.")
 			return err
 		}
 		for _, v := range views {

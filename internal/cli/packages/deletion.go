@@ -61,7 +61,7 @@ func waitGone(env *terminal.Env, flags connection.ClusterFlags, cluster client.C
 	defer cancel()
 	progress := terminal.NewProgress(env.Stderr)
 	defer progress.End()
-	progress.Set("removing %s and what it brought", inventory.ShortName(p))
+	progress.Set("deleting %s and its objects", inventory.ShortName(p))
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for {
@@ -77,7 +77,7 @@ func waitGone(env *terminal.Env, flags connection.ClusterFlags, cluster client.C
 			if env.Context.Err() != nil {
 				return env.Context.Err()
 			}
-			return ErrStillGoing.New(nil, "%s is still being removed", inventory.ShortName(p))
+			return ErrStillGoing.New(nil, "%s is still being deleted", inventory.ShortName(p))
 		case <-tick.C:
 		}
 	}
@@ -104,7 +104,7 @@ func remains(ctx context.Context, cluster client.Client, objects *apply.Cluster,
 	}
 	live, err := objects.Metadata(ctx, with.objects)
 	if err != nil && !errors.Is(err, apply.ErrKindNotServed) {
-		return false, connection.Classify(err, "read what %s brought", inventory.ShortName(p))
+		return false, connection.Classify(err, "read the objects of %s", inventory.ShortName(p))
 	}
 	for _, o := range live {
 		if with.owned(p, o) {

@@ -32,16 +32,16 @@ var (
 	}
 	ErrWait = errcode.Code{
 		Name: "NotHealthyInTime", Class: errcode.Timeout,
-		Cause: "The package did not become healthy in the time given with --wait.",
-		Fix:   "The install goes on: look at it with `xpkg tree NAME`, or wait for longer.",
+		Cause: "The package did not become healthy within the time of --wait.",
+		Fix:   "The install continues. Check it with `xpkg tree`, or wait longer with --wait.",
 	}
 )
 
 type InstallCmd struct {
 	installArgs
-	Lock   string        `placeholder:"FILE" help:"Install everything that this lock file has, at its digests."`
-	Wait   time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, for the package to become healthy."`
-	DryRun bool          `help:"Show what would change, and change nothing: the same as xpkg plan install."`
+	Lock   string        `placeholder:"FILE" help:"Install all packages of this lock file at its digests."`
+	Wait   time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, until the package is healthy."`
+	DryRun bool          `help:"Show the changes without making them, like xpkg plan install."`
 	terminal.ConsentFlag
 	connection.ClusterFlags
 	planFlags
@@ -170,6 +170,6 @@ func adopt(env *terminal.Env, cluster client.Client, p v1.Package) error {
 		return connection.Classify(err, "change %s", inventory.ShortName(p))
 	}
 	p.GetObjectKind().SetGroupVersionKind(kind)
-	fmt.Fprintf(env.Stderr, "note: %s was installed for others. It is yours now, and stays when nobody needs it any more.\n", inventory.ShortName(p))
+	fmt.Fprintf(env.Stderr, "note: %s was a dependency and is now installed explicitly; xpkg autoremove keeps it.\n", inventory.ShortName(p))
 	return nil
 }

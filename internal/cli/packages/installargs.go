@@ -20,14 +20,14 @@ import (
 type installArgs struct {
 	Kind string `arg:"" optional:"" enum:",provider,configuration,function" default:"" help:"Kind of package: provider, configuration or function."`
 	Ref  string `arg:"" optional:"" help:"Package to install, for example xpkg.crossplane.io/crossplane-contrib/provider-nop:v0.4.0."`
-	Name string `arg:"" optional:"" help:"Name of the package in the cluster. Default is made of the repository."`
+	Name string `arg:"" optional:"" help:"Name of the package in the cluster. Default is derived from the repository."`
 
-	ManualActivation         bool     `short:"m" help:"Do not activate new revisions: a person does it."`
-	RevisionHistoryLimit     *int64   `short:"r" placeholder:"N" help:"How many inactive revisions are kept. 0 keeps all."`
+	ManualActivation         bool     `short:"m" help:"Require manual activation of new revisions."`
+	RevisionHistoryLimit     *int64   `short:"r" placeholder:"N" help:"Number of inactive revisions to keep. 0 keeps all."`
 	PackagePullSecrets       []string `placeholder:"NAME" help:"Secrets with credentials for the registry."`
 	PackagePullPolicy        string   `enum:",IfNotPresent,Always,Never" default:"" placeholder:"POLICY" help:"When content is downloaded: IfNotPresent, Always or Never."`
-	RuntimeConfig            string   `placeholder:"NAME" help:"DeploymentRuntimeConfig of the package's program."`
-	SkipDependencyResolution bool     `help:"Install without the packages that this one depends on."`
+	RuntimeConfig            string   `placeholder:"NAME" help:"DeploymentRuntimeConfig of the package's runtime."`
+	SkipDependencyResolution bool     `help:"Install without dependencies."`
 	AllowWebhooks            bool     `help:"Allow webhooks of the package to cover resources outside of its own API groups: exactly those that the plan shows."`
 	foreseenUpgradesFlag
 }
@@ -118,13 +118,13 @@ func installedOtherwise(live v1.Package, asked string) error {
 	if is == asked || strings.HasPrefix(is, asked+"@") {
 		return nil
 	}
-	return ErrInstalledOtherwise.New(nil, "%s is installed from %s and not from %s", inventory.ShortName(live), is, asked)
+	return ErrInstalledOtherwise.New(nil, "%s is installed from %s, not from %s", inventory.ShortName(live), is, asked)
 }
 
-// needsPackage fails when no package is named.
+// needsPackage fails when no package is given.
 func (c *installArgs) needsPackage() error {
 	if c.Kind == "" || c.Ref == "" {
-		return terminal.ErrUsage.New(nil, "no package is named").WithDo("Write `KIND REFERENCE`, such as `%s xpkg.crossplane.io/crossplane-contrib/provider-nop:v0.4.0`.", strings.ToLower(v1.ProviderKind))
+		return terminal.ErrUsage.New(nil, "no package is given").WithDo("Write `KIND REFERENCE`, such as `%s xpkg.crossplane.io/crossplane-contrib/provider-nop:v0.4.0`.", strings.ToLower(v1.ProviderKind))
 	}
 	return nil
 }

@@ -20,10 +20,10 @@ import (
 // each can become healthy.
 func (c *InstallCmd) runLock(env *terminal.Env) (err error) {
 	if c.Kind != "" {
-		return terminal.ErrUsage.New(nil, "both a package and a lock file are to be installed").WithDo("Leave one of them out.")
+		return terminal.ErrUsage.New(nil, "a package and --lock cannot be used together").WithDo("Remove one of them.")
 	}
 	if c.AllowWebhooks {
-		return terminal.ErrUsage.New(nil, "--allow-webhooks is for one package, and not for a lock file").WithDo("Install the lock file without it, and allow the webhooks of a package that waits with `xpkg approve`.")
+		return terminal.ErrUsage.New(nil, "--allow-webhooks cannot be used with --lock").WithDo("Install the lock file without it, and allow the webhooks of a package that waits with `xpkg approve`.")
 	}
 	f, err := dependencies.ReadClosure(env, c.Lock)
 	if err != nil {

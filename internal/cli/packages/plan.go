@@ -22,13 +22,13 @@ import (
 var ErrPlanWrite = errcode.Code{
 	Name: "PlanWrite", Class: errcode.Usage,
 	Cause: "The file of --out cannot be written.",
-	Fix:   "Name a file in a folder that exists and that you may write to.",
+	Fix:   "Name a file in an existing folder that you may write to.",
 }
 
 type PlanCmd struct {
-	Install   planInstallCmd   `cmd:"" help:"Show what installing a package would change. Exit code 2 says that something would."`
-	Update    planUpdateCmd    `cmd:"" aliases:"upgrade" help:"Show what updating a package would change. Exit code 2 says that something would."`
-	Uninstall planUninstallCmd `cmd:"" help:"Show what uninstalling a package would take away. Exit code 2 says that something would."`
+	Install   planInstallCmd   `cmd:"" help:"Show the changes of an install. Exits with code 2 if there are any."`
+	Update    planUpdateCmd    `cmd:"" aliases:"upgrade" help:"Show the changes of an update. Exits with code 2 if there are any."`
+	Uninstall planUninstallCmd `cmd:"" help:"Show the deletions of an uninstall. Exits with code 2 if there are any."`
 }
 
 // changesPending is the exit code of a command that compares and finds changes.
@@ -36,7 +36,7 @@ const changesPending = terminal.ExitCode(2)
 
 // planOutput says what becomes of a plan.
 type planOutput struct {
-	Out string `placeholder:"FILE" help:"Keep the plan for xpkg apply: in this file, under a name made of its content in this folder, or on standard output with -."`
+	Out string `placeholder:"FILE" help:"Save the plan for xpkg apply in this file, in this folder under a generated name, or on standard output with -."`
 	connection.ClusterFlags
 	planFlags
 	terminal.OutputFlag
@@ -95,7 +95,7 @@ func keepPlan(env *terminal.Env, file string, p *planner.Plan, raw []byte) error
 	if err != nil || fileutil.IsStdout(file) {
 		return err
 	}
-	_, err = fmt.Fprintf(env.Stderr, "kept as %s: apply it with xpkg apply %s\n", terminal.Safe(file), terminal.Safe(wording.ShellWord(file)))
+	_, err = fmt.Fprintf(env.Stderr, "saved as %s; apply it with `xpkg apply %s`\n", terminal.Safe(file), terminal.Safe(wording.ShellWord(file)))
 	return err
 }
 

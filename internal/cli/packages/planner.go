@@ -19,8 +19,8 @@ import (
 // planFlags say how a plan reads content.
 type planFlags struct {
 	content.ContentFlags
-	Namespace         string `default:"crossplane-system" help:"Namespace of the package manager, where pull secrets are."`
-	PermissionCeiling string `placeholder:"FILE|configmap/NAME" help:"The most that packages may request, as the package manager was told: a file, or a ConfigMap of the namespace."`
+	Namespace         string `default:"crossplane-system" help:"Namespace of the manager, which contains the pull secrets."`
+	PermissionCeiling string `placeholder:"FILE|configmap/NAME" help:"Policy for requested permissions that the manager uses: a file, or a ConfigMap of the namespace."`
 }
 
 // clusterPlanner makes plans until it is closed.
@@ -79,5 +79,5 @@ func isPlanUnavailable(err error) bool {
 
 // printPlanUnavailable prints the reason why no plan is shown.
 func printPlanUnavailable(env *terminal.Env, err error) {
-	fmt.Fprintf(env.Stderr, "no plan can be shown: %s\n", terminal.Safe(err.Error()))
+	fmt.Fprintf(env.Stderr, "the plan cannot be computed here: %s\n", terminal.Safe(err.Error()))
 }

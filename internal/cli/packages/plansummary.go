@@ -17,10 +17,10 @@ func summary(p *planner.Plan) string {
 		return "Nothing to do: " + unchanged + "."
 	}
 	if p.Incompatible != "" {
-		return "The package does not fit: no object is changed."
+		return "The package is incompatible; nothing will be changed."
 	}
 	if p.Permissions != nil && p.Permissions.Denied != "" {
-		return "The program may not have what it requests: no object is changed."
+		return "The policy denies requested permissions; nothing will be changed."
 	}
 	if n := len(p.Objects.Refusals); n > 0 {
 		return wording.Count(n, "object") + " refused: no object is changed."

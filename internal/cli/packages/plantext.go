@@ -160,7 +160,7 @@ func (t planText) resources(p *planner.Plan) {
 	if len(p.CustomResources) == 0 {
 		return
 	}
-	t.title("custom resources that go with their definitions")
+	t.title("custom resources deleted with their definitions")
 	for _, r := range p.CustomResources {
 		if r.Unknown != "" {
 			t.row("?", r.Definition, r.Unknown)
@@ -229,11 +229,11 @@ func (t planText) orphans(all []planner.Orphan) {
 	if len(all) == 0 {
 		return
 	}
-	t.title("needed by nobody then")
+	t.title("no longer needed")
 	for _, o := range all {
-		about := "xpkg autoremove takes it away"
+		about := "xpkg autoremove removes it"
 		if o.Removed {
-			about = "the package manager removes it"
+			about = "the manager removes it"
 		}
 		t.row(strings.ToLower(o.Kind)+"/"+o.Name, o.Reference, about)
 	}

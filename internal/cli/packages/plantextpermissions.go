@@ -14,7 +14,7 @@ func (t planText) permissions(p *planner.Permissions) {
 	if p == nil {
 		return
 	}
-	t.title("permissions of the program")
+	t.title("permissions of the runtime")
 	t.rules("+", p.Added)
 	t.rules("-", p.Removed)
 	if p.Denied != "" {

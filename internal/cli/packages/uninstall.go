@@ -21,8 +21,8 @@ import (
 // ErrStillGoing is the failure of an uninstall that is not done in time.
 var ErrStillGoing = errcode.Code{
 	Name: "NotRemovedInTime", Class: errcode.Timeout,
-	Cause: "The package or its objects were not gone in the time given with --wait.",
-	Fix:   "The removal goes on. An object that stays has a finalizer that somebody must remove: look at it with kubectl.",
+	Cause: "The package or its objects were not deleted within the time of --wait.",
+	Fix:   "The deletion continues. An object that remains has a finalizer: inspect it with kubectl.",
 }
 
 // uninstallArgs say what is uninstalled.
@@ -56,8 +56,8 @@ func (c *uninstallArgs) plan(ctx context.Context, pl *clusterPlanner) (*planner.
 
 type UninstallCmd struct {
 	uninstallArgs
-	Wait   time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, for the package and its objects to be gone."`
-	DryRun bool          `help:"Show what would go, and take nothing away: the same as xpkg plan uninstall."`
+	Wait   time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, until the package and its objects are deleted."`
+	DryRun bool          `help:"Show the deletions without making them, like xpkg plan uninstall."`
 	terminal.ConsentFlag
 	connection.ClusterFlags
 	planFlags

@@ -24,15 +24,15 @@ import (
 // updateArgs say what is changed of a package that is installed.
 type updateArgs struct {
 	Name    string `arg:"" help:"Package to update, as NAME or KIND/NAME."`
-	Ref     string `arg:"" optional:"" help:"What to update it to: a tag such as v1.2.0, a digest, or a whole reference."`
-	Version string `placeholder:"TAG" help:"Tag to update it to; the same as a tag after the name."`
+	Ref     string `arg:"" optional:"" help:"Target version: a tag such as v1.2.0, a digest, or a full reference."`
+	Version string `placeholder:"TAG" help:"Tag to update to; the same as a tag after the name."`
 
-	ManualActivation         *bool    `short:"m" negatable:"" help:"Let a person activate new revisions; with --no-manual-activation they are activated at once."`
-	RevisionHistoryLimit     *int64   `short:"r" placeholder:"N" help:"How many inactive revisions are kept. 0 keeps all."`
-	PackagePullSecrets       []string `placeholder:"NAME" help:"Secrets with credentials for the registry, in place of the present ones."`
+	ManualActivation         *bool    `short:"m" negatable:"" help:"Require manual activation of new revisions; --no-manual-activation activates them automatically."`
+	RevisionHistoryLimit     *int64   `short:"r" placeholder:"N" help:"Number of inactive revisions to keep. 0 keeps all."`
+	PackagePullSecrets       []string `placeholder:"NAME" help:"Secrets with credentials for the registry, which replace the current ones."`
 	PackagePullPolicy        string   `enum:",IfNotPresent,Always,Never" default:"" placeholder:"POLICY" help:"When content is downloaded: IfNotPresent, Always or Never."`
-	RuntimeConfig            string   `placeholder:"NAME" help:"DeploymentRuntimeConfig of the package's program."`
-	SkipDependencyResolution *bool    `negatable:"" help:"Install without the packages that this one depends on, or no longer so."`
+	RuntimeConfig            string   `placeholder:"NAME" help:"DeploymentRuntimeConfig of the package's runtime."`
+	SkipDependencyResolution *bool    `negatable:"" help:"Install without dependencies; --no-skip-dependency-resolution installs them again."`
 	AllowWebhooks            bool     `help:"Allow webhooks of the package to cover resources outside of its own API groups: exactly those that the plan shows."`
 	foreseenUpgradesFlag
 }
@@ -64,7 +64,7 @@ func (c *updateArgs) plan(ctx context.Context, pl *clusterPlanner) (*planner.Pla
 // change brings a package to what the arguments say.
 func (c *updateArgs) change(p v1.Package) error {
 	if c.Ref != "" && c.Version != "" {
-		return terminal.ErrUsage.New(nil, "both %s and --version %s are given", c.Ref, c.Version)
+		return terminal.ErrUsage.New(nil, "%s and --version %s cannot be used together", c.Ref, c.Version)
 	}
 	before, spec := p.DeepCopyObject().(v1.Package), p.PackageSpec()
 	if to := cmp.Or(c.Ref, c.Version); to != "" {
@@ -91,7 +91,7 @@ func (c *updateArgs) change(p v1.Package) error {
 	if c.RuntimeConfig != "" {
 		r := p.RuntimeSpec()
 		if r == nil {
-			return terminal.ErrUsage.New(nil, "%s has no program that a runtime config could be for", inventory.ShortName(before))
+			return terminal.ErrUsage.New(nil, "%s has no runtime, so --runtime-config cannot be used", inventory.ShortName(before))
 		}
 		r.RuntimeConfigRef = &v1.RuntimeConfigReference{Name: c.RuntimeConfig}
 	}
@@ -102,7 +102,7 @@ func (c *updateArgs) change(p v1.Package) error {
 func (c *updateArgs) named() error {
 	if c.Ref == "" && c.Version == "" && c.ManualActivation == nil && c.RevisionHistoryLimit == nil && c.PackagePullSecrets == nil &&
 		c.PackagePullPolicy == "" && c.RuntimeConfig == "" && !c.AllowWebhooks && c.SkipDependencyResolution == nil {
-		return terminal.ErrUsage.New(nil, "nothing to change of %s is named", c.Name).WithDo("Name a tag or a reference after the name, or a flag that changes the package.")
+		return terminal.ErrUsage.New(nil, "no change of %s is given", c.Name).WithDo("Add a tag or a reference after the name, or a flag that changes the package.")
 	}
 	return nil
 }
@@ -132,8 +132,8 @@ func updateTo(present, to string) (string, error) {
 
 type UpdateCmd struct {
 	updateArgs
-	Wait   time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, for the package to become healthy."`
-	DryRun bool          `help:"Show the changes, and make none: the same as xpkg plan update."`
+	Wait   time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, until the package is healthy."`
+	DryRun bool          `help:"Show the changes without making them, like xpkg plan update."`
 	terminal.ConsentFlag
 	connection.ClusterFlags
 	planFlags

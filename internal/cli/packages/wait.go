@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -37,7 +38,7 @@ func waitInstalled(env *terminal.Env, cluster client.Client, p v1.Package, limit
 	if err == nil || env.Context.Err() != nil {
 		return cmp.Or(err, env.Context.Err())
 	}
-	_, _, failed := failureOf(p)
+	_, _, _, failed := failureOf(p)
 	if created && failed && p.PackageStatus().CurrentRevision == "" {
 		return removeFailedInstall(env, cluster, p, err)
 	}
@@ -52,9 +53,9 @@ func removeFailedInstall(env *terminal.Env, cluster client.Client, p v1.Package,
 	f := errcode.From(why)
 	advice := f.Do
 	if errors.Is(why, ErrWait) {
-		advice = "Mend what the message names, and install it again."
+		advice = "Fix the cause above and install it again."
 	}
-	return f.WithDo("%s Nothing was installed: %s was removed again.", advice, inventory.ShortName(p))
+	return f.WithDo("%s Nothing was installed; %s was deleted again.", advice, inventory.ShortName(p))
 }
 
 // pollInterval is how often a package that is waited for is read.
@@ -103,9 +104,9 @@ func outcomeOfWait(env *terminal.Env, p v1.Package) string {
 	return "healthy"
 }
 
-// finalFailure tells a failure that waiting does not mend from one that it may.
+// finalFailure returns the failure of a package that does not go away by waiting, or nil.
 func finalFailure(p v1.Package) error {
-	code, what, _ := failureOf(p)
+	code, what, do, _ := failureOf(p)
 	outcome := "cannot be installed"
 	switch code.Class.Name {
 	case errcode.Invalid.Name, errcode.Usage.Name, errcode.NotFound.Name, errcode.Unauthorized.Name,
@@ -114,22 +115,27 @@ func finalFailure(p v1.Package) error {
 		if code.Name != controller.ErrRolledBack.Name {
 			return nil
 		}
-		outcome = "does not run what it asks for"
+		outcome = "does not run the requested version"
 	}
-	err := code.New(errors.New(what), "%s %s", inventory.ShortName(p), outcome)
-	if !strings.HasSuffix(p.GetCondition(v1.TypeHealthy).Message, code.Fix) {
-		// That of the code in general is not what helps here.
-		return err.WithDo("The message says what to do.")
-	}
-	return err
+	return code.New(errors.New(what), "%s %s", inventory.ShortName(p), outcome).WithDo("%s", do)
 }
 
-// failureOf reads the failure in the message of the condition Healthy, which is
-// "CODE: what failed. What to do."
-func failureOf(p v1.Package) (code errcode.Code, what string, failed bool) {
+// failureOf parses the failure in the message of the condition Healthy, which is
+// "CODE: what failed. What to do." It returns false if the message contains no code.
+func failureOf(p v1.Package) (code errcode.Code, what, do string, failed bool) {
 	name, rest, _ := strings.Cut(p.GetCondition(v1.TypeHealthy).Message, ": ")
-	if code, known := errcodes.Named(name); known {
-		return code, strings.TrimSuffix(strings.TrimSuffix(rest, " "+code.Fix), "."), true
+	code, known := errcodes.Named(name)
+	if !known {
+		return errcode.Code{}, "", "", false
 	}
-	return errcode.Code{}, "", false
+	what, do = rest, code.Fix
+	if before, ok := strings.CutSuffix(rest, " "+code.Fix); ok {
+		what = before
+	} else if at := sentenceEnd.FindStringIndex(rest); at != nil {
+		what, do = rest[:at[0]], rest[at[0]+2:]
+	}
+	return code, strings.TrimSuffix(what, "."), do, true
 }
+
+// sentenceEnd is the boundary between two sentences of a message.
+var sentenceEnd = regexp.MustCompile(`\. [A-Z]`)

@@ -15,13 +15,13 @@ import (
 var (
 	ErrNotConfirmed = errcode.Code{
 		Name: "NotConfirmed", Class: errcode.Usage,
-		Cause: "The command changes or takes away what is in use, and there is no terminal to ask on.",
-		Fix:   "Look at the changes with `xpkg plan`, and give --yes to make them.",
+		Cause: "The command changes or deletes installed packages, and standard input is not a terminal.",
+		Fix:   "Review the changes with `xpkg plan`, then pass --yes.",
 	}
 	ErrDeclined = errcode.Code{
 		Name: "Declined", Class: errcode.Interrupted,
-		Cause: "The question whether to apply the changes was not answered with yes.",
-		Fix:   "Nothing was changed. Run the command again and answer y to apply the changes.",
+		Cause: "The changes were not confirmed.",
+		Fix:   "Nothing was changed. To apply the changes, run the command again and answer y.",
 	}
 )
 
@@ -52,7 +52,7 @@ func (e *Env) Confirm() error {
 		case "y", "yes":
 			return nil
 		}
-		return ErrDeclined.New(nil, "not applied")
+		return ErrDeclined.New(nil, "cancelled; nothing changed")
 	}
 }
 
@@ -70,5 +70,5 @@ func (f ConsentFlag) Consent(env *Env, what string) error {
 	case env.Interactive():
 		return env.Confirm()
 	}
-	return ErrNotConfirmed.New(nil, "cannot ask whether to %s", what)
+	return ErrNotConfirmed.New(nil, "confirmation required to %s, but standard input is not a terminal", what)
 }

@@ -14,15 +14,15 @@ import (
 // ErrUsage is the failure of a command line that cannot be understood.
 var ErrUsage = errcode.Code{
 	Name: "Usage", Class: errcode.Usage,
-	Cause: "The command line cannot be understood.",
-	Fix:   "Run the command with --help to see what it takes.",
+	Cause: "The command line is invalid.",
+	Fix:   "Run the command with --help to see its arguments and flags.",
 }
 
 // ErrInterrupted is the failure of a command that was stopped by a signal.
 var ErrInterrupted = errcode.Code{
 	Name: "Interrupted", Class: errcode.Interrupted,
 	Cause: "The command was stopped by Ctrl-C or a signal.",
-	Fix:   "Run the same command again: it continues where it stopped.",
+	Fix:   "Run the same command again; it continues where it stopped.",
 }
 
 // Env is the world of a command: its streams and what it may ask the system.

@@ -1,0 +1,32 @@
+package packages
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// TestFailureOfACondition proves that a command ends with the code, the reason and the fix
+// of the condition, and with the fix once.
+func TestFailureOfACondition(t *testing.T) {
+	for message, want := range map[string]struct{ what, do string }{
+		"NoMeta: cannot read a: it has no metadata. " + xpkg.ErrNoMeta.Fix: {"provider/x cannot be installed: cannot read a: it has no metadata", xpkg.ErrNoMeta.Fix},
+		"NoMeta: cannot read a. Run `xpkg lint a`. Then install it.":       {"provider/x cannot be installed: cannot read a", "Run `xpkg lint a`. Then install it."},
+		"NoMeta: cannot read a.": {"provider/x cannot be installed: cannot read a", xpkg.ErrNoMeta.Fix},
+		controller.ErrRolledBack.Name + ": rolled back to x-1. Update to another version.": {"provider/x does not run the requested version: rolled back to x-1", "Update to another version."},
+	} {
+		p := v1.NewPackage(v1.ProviderKind)
+		p.SetName("x")
+		p.SetConditions(metav1.Now(), v1.Condition{Type: v1.TypeHealthy, Status: corev1.ConditionFalse, Message: message})
+		f := errcode.From(finalFailure(p))
+		if f.Error() != want.what || f.Do != want.do {
+			t.Errorf("%s:\n%s\n%s", message, f.Error(), f.Do)
+		}
+	}
+}
