@@ -131,7 +131,7 @@ func (c *LoginCmd) credentials(env *terminal.Env, registry string) (user, secret
 		if c.Username == "" {
 			return "", "", terminal.ErrUsage.New(nil, "--password-stdin needs --username")
 		}
-		secret, err := readSecret(env.Stdin)
+		secret, err := readSecret(env.Input())
 		return c.Username, secret, err
 	}
 	console, ok := env.Stdin.(*os.File)

@@ -89,7 +89,7 @@ func (c *LintCmd) findings(env *terminal.Env) ([]xpkg.Finding, error) {
 	case err == nil && info.IsDir() && !isLayout(at.Path):
 		return c.lintFolder(env, at.Path)
 	case err == nil && !info.IsDir() && isYAMLFile(at.Path):
-		return c.file(at.Path)
+		return c.file(env, at.Path)
 	case errors.Is(err, os.ErrNotExist) && !isYAMLFile(at.Path) && filepath.Ext(at.Path) != ".xpkg":
 		return nil, xpkg.ErrFolderNotFound.New(nil, "there is no folder or file %s", at.Path).
 			WithDo("Check the path. A reference needs a :tag or an @sha256 digest to be one.")
@@ -113,7 +113,7 @@ const tarMagic, tarMagicAt = "ustar", 257
 
 // standardInput checks an archive, or a stream of YAML as generators write it.
 func (c *LintCmd) standardInput(env *terminal.Env) ([]xpkg.Finding, error) {
-	in := bufio.NewReader(env.Stdin)
+	in := bufio.NewReader(env.Input())
 	head, err := in.Peek(512)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, location.ErrReadFile.New(err, "cannot read standard input")
@@ -130,8 +130,8 @@ func (c *LintCmd) standardInput(env *terminal.Env) ([]xpkg.Finding, error) {
 	return c.lintStream(stream, "-"), nil
 }
 
-func (c *LintCmd) file(path string) (_ []xpkg.Finding, err error) {
-	f, err := os.Open(path)
+func (c *LintCmd) file(env *terminal.Env, path string) (_ []xpkg.Finding, err error) {
+	f, err := env.OpenInput(path)
 	if err != nil {
 		return nil, location.ErrReadFile.New(err, "cannot read a file")
 	}

@@ -57,7 +57,7 @@ func (c *PushCmd) push(env *terminal.Env, files []string, ref oci.Reference, kin
 		}
 	}()
 	for _, file := range files {
-		a, err := archive.Open(env.Context, file, c.ImageLimits())
+		a, err := location.OpenArchive(env, file, c.ArchiveLimit(), c.ImageLimits())
 		if err != nil {
 			return err
 		}

@@ -52,7 +52,7 @@ func (f runtimeFlags) runtime(env *terminal.Env, t location.TransferFlags) (_ *i
 
 func (f runtimeFlags) source(env *terminal.Env, t location.TransferFlags) (oci.Artifact, func() error, error) {
 	if file := f.EmbedRuntimeImageTarball; file != "" {
-		a, err := archive.Open(env.Context, file, t.ImageLimits())
+		a, err := location.OpenArchive(env, file, t.ArchiveLimit(), t.ImageLimits())
 		if err != nil {
 			return nil, func() error { return nil }, err
 		}

@@ -21,7 +21,7 @@ func (f ClosureFlags) of(env *terminal.Env, what []string) (_ lockfile.File, err
 	if err != nil {
 		return lockfile.File{}, err
 	}
-	r, err := f.open(nil)
+	r, err := f.open(env, nil)
 	if err != nil {
 		return lockfile.File{}, err
 	}

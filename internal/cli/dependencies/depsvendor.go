@@ -38,7 +38,7 @@ func (c *depsVendorCmd) Run(env *terminal.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	r, err := c.resolverFlags.open(nil)
+	r, err := c.resolverFlags.open(env, nil)
 	if err != nil {
 		return err
 	}

@@ -39,16 +39,10 @@ var (
 // readLock reads a lock file, from standard input if its name is "-". Without a name the
 // result is empty.
 func readLock(env *terminal.Env, file string) (lockfile.File, error) {
-	var raw []byte
-	var err error
-	switch file {
-	case "":
+	if file == "" {
 		return lockfile.File{}, nil
-	case "-":
-		raw, err = io.ReadAll(env.Stdin)
-	default:
-		raw, err = os.ReadFile(file)
 	}
+	raw, err := env.ReadInput(file)
 	if err != nil {
 		return lockfile.File{}, ErrLockNotFound.New(err, "cannot read the lock file")
 	}

@@ -60,7 +60,7 @@ func (c *OutdatedCmd) Run(env *terminal.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	r, err := c.resolverFlags.open(locate)
+	r, err := c.resolverFlags.open(env, locate)
 	if err != nil {
 		return err
 	}

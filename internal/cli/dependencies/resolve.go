@@ -88,7 +88,7 @@ func (c *ResolveCmd) Run(env *terminal.Env) (err error) {
 	if q.Locked, err = c.kept(before); err != nil {
 		return err
 	}
-	r, err := c.resolverFlags.open(nil)
+	r, err := c.resolverFlags.open(env, nil)
 	if err != nil {
 		return err
 	}

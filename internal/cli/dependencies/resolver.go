@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
@@ -42,8 +41,8 @@ type rootResolver struct {
 }
 
 // open makes a resolver. Locate says where packages are; the flags do when it is nil.
-func (f resolverFlags) open(locate func(context.Context, oci.Reference) (fetch.Origin, error)) (*rootResolver, error) {
-	configs, err := readImageConfigs(f.ImageConfig)
+func (f resolverFlags) open(env *terminal.Env, locate func(context.Context, oci.Reference) (fetch.Origin, error)) (*rootResolver, error) {
+	configs, err := readImageConfigs(env, f.ImageConfig)
 	if err != nil {
 		return nil, err
 	}
@@ -93,10 +92,10 @@ func (r *rootResolver) resolve(env *terminal.Env, q resolver.Request) (resolver.
 
 // readImageConfigs reads the ImageConfigs of files. Other objects in them are passed
 // over.
-func readImageConfigs(files []string) ([]v1beta1.ImageConfig, error) {
+func readImageConfigs(env *terminal.Env, files []string) ([]v1beta1.ImageConfig, error) {
 	var out []v1beta1.ImageConfig
 	for _, file := range files {
-		raw, err := os.ReadFile(file)
+		raw, err := env.ReadInput(file)
 		if err != nil {
 			return nil, terminal.ErrUsage.New(err, "cannot read the ImageConfigs")
 		}

@@ -124,14 +124,14 @@ func (m Transfer) Open(ctx context.Context, p Location) (*Opened, error) {
 		o.Artifact, err = m.Remote.Artifact(ctx, o.Ref)
 		return o, err
 	case Stream:
-		a, err := archive.Read(ctx, m.env.Stdin, "", m.archive, m.Limits)
+		a, err := archive.Read(ctx, m.env.Input(), "", m.archive, m.Limits)
 		if err != nil {
 			return nil, err
 		}
 		o.Artifact, o.close = a, a.Close
 		return o, nil
 	}
-	a, err := archive.Open(ctx, p.Path, m.Limits)
+	a, err := OpenArchive(m.env, p.Path, m.archive, m.Limits)
 	if errors.Is(err, archive.ErrArchiveNotFound) && p.Kind == File && errors.Is(err, os.ErrNotExist) {
 		return nil, archive.ErrArchiveNotFound.New(nil, "there is no file %s", p.Path).
 			WithDo("Check the path. A reference needs a :tag or an @sha256 digest to be one.")
@@ -141,6 +141,20 @@ func (m Transfer) Open(ctx context.Context, p Location) (*Opened, error) {
 	}
 	o.Artifact, o.close = a, a.Close
 	return o, nil
+}
+
+// OpenArchive opens an archive or the folder of an OCI layout. It reads at most limit bytes of
+// a named pipe.
+func OpenArchive(env *terminal.Env, path string, limit int64, limits oci.Limits) (*archive.Archive, error) {
+	if info, err := os.Stat(path); err != nil || info.IsDir() || info.Mode().IsRegular() {
+		return archive.Open(env.Context, path, limits)
+	}
+	in, err := env.OpenInput(path)
+	if err != nil {
+		return nil, archive.ErrArchiveNotFound.New(err, "cannot open %s", path)
+	}
+	a, err := archive.Read(env.Context, in, "", limit, limits)
+	return a, errors.Join(err, in.Close())
 }
 
 // Write brings an artifact to a place. Tag is what a layout calls it; it can be

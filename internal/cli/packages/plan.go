@@ -165,15 +165,11 @@ func (c *planUninstallCmd) Run(env *terminal.Env) error {
 
 // readPlan reads a kept plan.
 func readPlan(env *terminal.Env, file string) (*planner.Plan, error) {
-	in := io.Reader(env.Stdin)
-	if file != "-" {
-		f, err := os.Open(file)
-		if err != nil {
-			return nil, ErrPlanRead.New(err, "cannot read the plan")
-		}
-		defer f.Close()
-		in = f
+	in, err := env.OpenInput(file)
+	if err != nil {
+		return nil, ErrPlanRead.New(err, "cannot read the plan")
 	}
+	defer in.Close()
 	raw, err := io.ReadAll(io.LimitReader(in, planner.MaxSize+1))
 	if err != nil {
 		return nil, ErrPlanRead.New(err, "cannot read the plan")

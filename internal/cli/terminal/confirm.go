@@ -34,26 +34,18 @@ func (e *Env) Interactive() bool {
 // Confirm asks a person, and fails with Declined unless the answer is yes.
 func (e *Env) Confirm() error {
 	fmt.Fprint(e.Stderr, "\nApply these changes? [y/N] ")
-	answer := make(chan string, 1)
-	go func() {
-		// A read of a terminal cannot be stopped; it ends with the process.
-		line, _ := bufio.NewReader(e.Stdin).ReadString('\n')
-		answer <- line
-	}()
-	select {
-	case <-e.Context.Done():
+	line, _ := bufio.NewReader(e.Input()).ReadString('\n')
+	if !strings.HasSuffix(line, "\n") {
 		fmt.Fprintln(e.Stderr)
-		return e.Context.Err()
-	case line := <-answer:
-		if !strings.HasSuffix(line, "\n") {
-			fmt.Fprintln(e.Stderr)
-		}
-		switch strings.ToLower(strings.TrimSpace(line)) {
-		case "y", "yes":
-			return nil
-		}
-		return ErrDeclined.New(nil, "cancelled; nothing changed")
 	}
+	if err := e.context().Err(); err != nil {
+		return err
+	}
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "y", "yes":
+		return nil
+	}
+	return ErrDeclined.New(nil, "cancelled; nothing changed")
 }
 
 // ConsentFlag lets a command go ahead without asking.

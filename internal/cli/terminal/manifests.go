@@ -1,27 +1,20 @@
 package terminal
 
 import (
-	"encoding/json"
-	"fmt"
 	"io"
-
-	"sigs.k8s.io/yaml"
 )
 
-// PrintManifests prints objects so that kubectl takes them: a stream of YAML, or a
+// PrintManifests prints objects in a form that kubectl accepts: a stream of YAML, or a
 // list in JSON.
 func PrintManifests(w io.Writer, layout string, objects []map[string]any) error {
 	if layout == "json" {
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		return enc.Encode(map[string]any{"apiVersion": "v1", "kind": "List", "items": objects})
+		return WriteJSON(w, map[string]any{"apiVersion": "v1", "kind": "List", "items": objects})
 	}
 	for _, o := range objects {
-		raw, err := yaml.Marshal(o)
-		if err != nil {
+		if _, err := io.WriteString(w, "---\n"); err != nil {
 			return err
 		}
-		if _, err := fmt.Fprintf(w, "---\n%s", raw); err != nil {
+		if err := WriteYAML(w, o); err != nil {
 			return err
 		}
 	}

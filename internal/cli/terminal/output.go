@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+	"unicode"
 
 	"sigs.k8s.io/yaml"
 )
@@ -20,19 +21,67 @@ type OutputFlag struct {
 func (f OutputFlag) Print(w io.Writer, value any, table func(io.Writer) error) error {
 	switch f.Output {
 	case "json":
-		enc := json.NewEncoder(w)
-		enc.SetIndent("", "  ")
-		enc.SetEscapeHTML(false) // constraints are full of ">"
-		return enc.Encode(value)
+		return WriteJSON(w, value)
 	case "yaml":
-		raw, err := yaml.Marshal(value)
-		if err != nil {
-			return err
-		}
-		_, err = w.Write(raw)
-		return err
+		return WriteYAML(w, value)
 	}
 	return table(w)
+}
+
+// WriteJSON writes a value as indented JSON. Control characters and characters that reorder
+// text are escaped.
+func WriteJSON(w io.Writer, value any) error {
+	raw, err := encodeJSON(value)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(w, escapeJSON(raw))
+	return err
+}
+
+// WriteYAML writes a value as YAML. A value with control characters or characters that reorder
+// text is written as JSON, which is YAML too, because only quoted text can escape them.
+func WriteYAML(w io.Writer, value any) error {
+	raw, err := encodeJSON(value)
+	if err != nil {
+		return err
+	}
+	if escaped := escapeJSON(raw); escaped != raw {
+		_, err = io.WriteString(w, escaped)
+		return err
+	}
+	out, err := yaml.JSONToYAML([]byte(raw))
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(out)
+	return err
+}
+
+func encodeJSON(value any) (string, error) {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false) // constraints are full of ">"
+	err := enc.Encode(value)
+	return b.String(), err
+}
+
+// escapeJSON escapes the characters of JSON text that must not reach a terminal. Outside of
+// strings, JSON has none of them but line breaks.
+func escapeJSON(text string) string {
+	if !strings.ContainsFunc(text, unsafe) {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if unsafe(r) && r != unicode.ReplacementChar {
+			fmt.Fprintf(&b, "\\u%04x", r)
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
 }
 
 // WriteTable aligns rows under a header.

@@ -24,6 +24,7 @@ func Safe(s string) string {
 	return b.String()
 }
 
+// unsafe reports whether a character must not reach a terminal as it is.
 func unsafe(r rune) bool {
 	return r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == unicode.ReplacementChar)
 }

@@ -1,0 +1,52 @@
+package terminal
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// TestOutputIsSafe proves that objects reach a terminal without control characters, and that
+// they have the same value when they are read again.
+func TestOutputIsSafe(t *testing.T) {
+	for name, text := range map[string]string{
+		"plain": "a > b: c\nd\te", "bell": "\a", "escape": "\x1b[31m", "DEL": "\u007f", "C1": "\u009b31m", "bidi": "\u202eabc\u2066", "backslash": `\\u0007`,
+		"carriage return": "a\rb", "null": "\x00",
+	} {
+		value := map[string]any{"text": text, "raw": json.RawMessage(`{"x": ` + mustJSON(t, text) + `}`)}
+		for format, read := range map[string]func([]byte, any) error{
+			"json": json.Unmarshal,
+			"yaml": func(b []byte, v any) error { return yaml.Unmarshal(b, v) },
+		} {
+			var out bytes.Buffer
+			if err := (OutputFlag{Output: format}).Print(&out, value, nil); err != nil {
+				t.Errorf("%s as %s: %v", name, format, err)
+				continue
+			}
+			if strings.ContainsFunc(out.String(), unsafe) {
+				t.Errorf("%s as %s: %q", name, format, out.String())
+			}
+			var got struct {
+				Text string `json:"text"`
+				Raw  struct {
+					X string `json:"x"`
+				} `json:"raw"`
+			}
+			if err := read(out.Bytes(), &got); err != nil || got.Text != text || got.Raw.X != text {
+				t.Errorf("%s as %s: read back %q and %q, %v:\n%s", name, format, got.Text, got.Raw.X, err, out.String())
+			}
+		}
+	}
+}
+
+func mustJSON(t *testing.T, text string) string {
+	t.Helper()
+	raw, err := json.Marshal(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
