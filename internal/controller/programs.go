@@ -5,8 +5,8 @@ import (
 	"errors"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/controller/keyedmutex"
 	"github.com/xpkg-dev/xpkg/internal/controller/reservations"
+	"github.com/xpkg-dev/xpkg/internal/keyedmutex"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )

@@ -6,18 +6,18 @@ import (
 	"log/slog"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/controller/keyedmutex"
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
 	"github.com/xpkg-dev/xpkg/internal/controller/reservations"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/graph"
-	"github.com/xpkg-dev/xpkg/internal/resolver"
+	"github.com/xpkg-dev/xpkg/internal/keyedmutex"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // Dependencies say what is done about what packages need.
 type Dependencies struct {
 	// Registry is where versions are looked up.
-	Registry resolver.Registry
+	Registry fetch.Lookup
 	// Upgrades says what may become of packages that were installed because others
 	// need them. Empty means [graph.None].
 	Upgrades graph.Policy

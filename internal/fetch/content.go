@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/xpkg-dev/xpkg/internal/keyedmutex"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
@@ -65,9 +66,9 @@ type Source struct {
 	clients *pool
 	answers *answers
 	memory  *semaphore.Weighted
-	parsing locks[oci.Digest]
+	parsing keyedmutex.Mutex[oci.Digest]
 	// describing is for content that is described the first time.
-	describing locks[oci.Digest]
+	describing keyedmutex.Mutex[oci.Digest]
 	// writes are those that nobody waits for.
 	writes sync.WaitGroup
 }

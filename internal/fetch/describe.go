@@ -7,6 +7,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/indexlayer"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 	"github.com/xpkg-dev/xpkg/pkg/oci/store"
+	"github.com/xpkg-dev/xpkg/pkg/resolver"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/index"
 )
@@ -15,16 +16,8 @@ import (
 // rather than a layer that only claims to say what is in it.
 const smallLayer = 256 << 10
 
-// Description is what a package says about itself, for somebody who does not
-// install it.
-type Description struct {
-	// Digest is the content that was described.
-	Digest oci.Digest
-	Meta   xpkg.Meta
-	// Claimed says that nobody has compared the metadata with package.yaml: it
-	// comes from a small layer of the package beside it.
-	Claimed bool
-}
+// Description is the metadata of a package, for a caller that does not install it.
+type Description = resolver.Metadata
 
 // The two entries that are kept of a description: from package.yaml, and claimed.
 func metaKey(d oci.Digest) store.DerivedKey {
@@ -103,7 +96,7 @@ func (s *Source) described(ctx context.Context, o Origin, d oci.Digest) (Descrip
 		}
 		x.File = o.at(d)
 		if meta, err := x.ReadMeta(s.opts.FormatLimits); err == nil {
-			return Description{d, meta, kept.claimed}, true
+			return Description{Digest: d, Meta: meta, Claimed: kept.claimed}, true
 		}
 	}
 	return Description{}, false
@@ -158,7 +151,7 @@ func (s *Source) claim(ctx context.Context, o Origin, m oci.Manifest, layer oci.
 		return Description{}, err
 	}
 	s.remember(ctx, claimKey(m.Root), index)
-	return Description{m.Root, meta, true}, nil
+	return Description{Digest: m.Root, Meta: meta, Claimed: true}, nil
 }
 
 // readMeta reads the metadata in package.yaml, which is in the store.
@@ -191,7 +184,7 @@ func (s *Source) metaOf(o Origin, m oci.Manifest, stream []byte) (Description, *
 		return Description{}, nil, err
 	}
 	meta, err = x.ReadMeta(s.opts.FormatLimits)
-	return Description{m.Root, meta, false}, x, err
+	return Description{Digest: m.Root, Meta: meta, Claimed: false}, x, err
 }
 
 // remember keeps what was found, if that is possible: a cache that cannot be written

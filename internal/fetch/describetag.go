@@ -21,7 +21,7 @@ func (s *Source) describeTag(ctx context.Context, c *client, o Origin, ref oci.R
 	}
 	// Of those who are led to the same content one reads it, and the others find it in
 	// the store.
-	leave, err := s.describing.enter(ctx, m.Root)
+	leave, err := s.describing.Lock(ctx, m.Root)
 	if err != nil {
 		return Description{}, err
 	}

@@ -16,7 +16,7 @@ func (s *Source) read(ctx context.Context, o Origin, d oci.Digest) (*xpkg.Packag
 	if pkg, ok := s.indexed(ctx, o, d); ok {
 		return pkg, nil
 	}
-	leave, err := s.parsing.enter(ctx, d)
+	leave, err := s.parsing.Lock(ctx, d)
 	if err != nil {
 		return nil, err
 	}

@@ -3,8 +3,8 @@ package graph
 import (
 	"context"
 
-	"github.com/xpkg-dev/xpkg/internal/resolver"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/resolver"
 )
 
 // Resolve finds one solution for a package and for all that have to do with it, and

@@ -8,8 +8,8 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/imageconfig"
-	"github.com/xpkg-dev/xpkg/internal/resolver"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/resolver"
 )
 
 // Origins tell where the content of an image is; an origin.Finder does.
@@ -19,9 +19,10 @@ type Origins interface {
 
 // Resolver resolves what a package of the graph needs, where image configs say that it
 // is, with the pull secrets that the package passes on.
-func (g *Graph) Resolver(registry resolver.Registry, origins Origins, of v1.Package) *resolver.Resolver {
-	return &resolver.Resolver{Registry: registry, Canonical: g.Name, Locate: func(ctx context.Context, ref oci.Reference) (fetch.Origin, error) {
+func (g *Graph) Resolver(lookup fetch.Lookup, origins Origins, of v1.Package) *resolver.Resolver {
+	registry := fetch.NewRegistry(lookup, func(ctx context.Context, ref oci.Reference) (fetch.Origin, error) {
 		origin, _, err := origins.Locate(ctx, ref.String(), InheritedPullSecrets(of), corev1.PullIfNotPresent)
 		return origin, err
-	}}
+	})
+	return &resolver.Resolver{Registry: registry, Canonical: g.Name}
 }

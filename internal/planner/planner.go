@@ -11,10 +11,10 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/origin"
 	"github.com/xpkg-dev/xpkg/internal/permission"
-	"github.com/xpkg-dev/xpkg/internal/resolver"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -47,7 +47,7 @@ type Planner struct {
 	Source  Source
 	// Registry looks up versions of dependencies. Without it, a plan does not list the
 	// packages that would be installed as dependencies.
-	Registry resolver.Registry
+	Registry fetch.Lookup
 	// Namespace is the namespace of the manager.
 	Namespace string
 	// Ceiling is the manager's maximum for the permissions that packages request, as far

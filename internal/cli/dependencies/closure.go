@@ -2,8 +2,8 @@ package dependencies
 
 import (
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
-	"github.com/xpkg-dev/xpkg/internal/resolver"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/resolver"
 )
 
 // ClosureFlags name a closure that is not that of a cluster.

@@ -10,11 +10,11 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
-	"github.com/xpkg-dev/xpkg/internal/resolver"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
+	"github.com/xpkg-dev/xpkg/pkg/resolver"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
@@ -113,7 +113,7 @@ func (r *rootResolver) collect(ctx context.Context, into *archive.Collection, p 
 		return xpkg.Meta{}, err
 	}
 	ref := p.Reference()
-	o, err := r.Locate(ctx, ref)
+	o, err := r.locate(ctx, ref)
 	if err != nil {
 		return xpkg.Meta{}, err
 	}

@@ -9,11 +9,11 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 
-	"github.com/xpkg-dev/xpkg/internal/resolver"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+	"github.com/xpkg-dev/xpkg/pkg/resolver"
 	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
@@ -117,7 +117,7 @@ func (r *rootResolver) checkTag(ctx context.Context, p lockfile.Package) error {
 	}
 	ref := p.RepositoryReference()
 	ref.Tag = p.Version
-	o, err := r.Locate(ctx, ref)
+	o, err := r.locate(ctx, ref)
 	if err != nil {
 		return err
 	}

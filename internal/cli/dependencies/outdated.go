@@ -166,7 +166,7 @@ func outdated(env *terminal.Env, r *rootResolver, f lockfile.File) ([]outdatedVi
 func (r *rootResolver) tags(ctx context.Context, p lockfile.Package) (fetch.TagList, error) {
 	ref := p.RepositoryReference()
 	ref.Tag = cmp.Or(p.Version, "latest") // Prefixes are compared with whole references.
-	o, err := r.Locate(ctx, ref)
+	o, err := r.locate(ctx, ref)
 	if err != nil {
 		return fetch.TagList{}, err
 	}

@@ -17,9 +17,9 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/imageconfig"
 	"github.com/xpkg-dev/xpkg/internal/origin"
-	"github.com/xpkg-dev/xpkg/internal/resolver"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/resolver"
 	"github.com/xpkg-dev/xpkg/pkg/solver"
 )
 
@@ -36,6 +36,7 @@ const throttle = 20 * time.Second
 // rootResolver looks packages up until it is closed.
 type rootResolver struct {
 	*resolver.Resolver
+	locate  func(context.Context, oci.Reference) (fetch.Origin, error)
 	content *fetch.Source
 	source  *content.LazySource
 }
@@ -61,8 +62,8 @@ func (f resolverFlags) open(env *terminal.Env, locate func(context.Context, oci.
 	if err != nil {
 		return nil, err
 	}
-	r := &resolver.Resolver{Registry: source, Locate: locate, DefaultRegistry: f.DefaultRegistry}
-	return &rootResolver{Resolver: r, content: source, source: late}, nil
+	r := &resolver.Resolver{Registry: fetch.NewRegistry(source, locate), DefaultRegistry: f.DefaultRegistry}
+	return &rootResolver{Resolver: r, locate: locate, content: source, source: late}, nil
 }
 
 // Close implements io.Closer.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/authn"
 
+	"github.com/xpkg-dev/xpkg/internal/keyedmutex"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
@@ -98,8 +99,10 @@ type HostOptions struct {
 // credentials to no other host than they were configured for, and never falls
 // back from HTTPS to HTTP. It can be used by many goroutines.
 type Client struct {
-	opts    Options
-	flights flights
+	opts Options
+	// fetching serializes the downloads of a digest, so that packages that share content
+	// do not download it twice.
+	fetching keyedmutex.Mutex[oci.Digest]
 
 	mu       sync.Mutex
 	sessions map[string]*session

@@ -135,7 +135,7 @@ func (a *fetched) Open(ctx context.Context, d oci.Descriptor) (io.ReadCloser, er
 // fetchOnce waits for others that fetch the same content, and fetches it if they
 // did not get it.
 func (a *fetched) fetchOnce(ctx context.Context, d oci.Descriptor) error {
-	leave, err := a.remote.flights.enter(ctx, d.Digest)
+	leave, err := a.remote.fetching.Lock(ctx, d.Digest)
 	if err != nil {
 		return err
 	}

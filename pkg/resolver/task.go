@@ -1,27 +1,26 @@
 package resolver
 
-// A task is a question that was asked once.
+// A task is a request that is made once.
 type task[T any] struct {
 	done  chan struct{}
 	value T
 	err   error
-	// cause is what was wrong, in the words of who found it; err is what the solver
-	// is told.
+	// cause is the original error; err is the error that the solver receives.
 	cause error
-	// followed says that what the answer leads to is asked for as well. It is of the
-	// source.
+	// followed means that the dependencies of the version are read as well. It belongs to
+	// the source.
 	followed bool
 }
 
 func newTask[T any]() *task[T] { return &task[T]{done: make(chan struct{})} }
 
-// end gives the answer.
+// complete sets the result.
 func (t *task[T]) complete(value T, err, cause error) {
 	t.value, t.err, t.cause = value, err, cause
 	close(t.done)
 }
 
-// get waits for the answer.
+// wait waits for the result.
 func (t *task[T]) wait() (T, error) {
 	<-t.done
 	return t.value, t.err

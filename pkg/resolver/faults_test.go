@@ -11,12 +11,12 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/credentials"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
-	"github.com/xpkg-dev/xpkg/internal/resolver"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/image"
 	"github.com/xpkg-dev/xpkg/pkg/oci/indexlayer"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+	"github.com/xpkg-dev/xpkg/pkg/resolver"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
@@ -50,14 +50,14 @@ func TestMovedTag(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(moved.Notes) != 1 || !strings.HasSuffix(moved.Notes[0], "/base for a Provider, and it is a Configuration") {
+	if len(moved.Notes) != 1 || !strings.HasSuffix(moved.Notes[0], "/base to be a Provider, but it is a Configuration") {
 		t.Errorf("%q", moved.Notes)
 	}
 
 	// Somebody asks for the digest itself.
 	gone := oci.DigestOf([]byte("gone"))
 	_, err = res.Resolve(t.Context(), resolver.Request{Roots: []lockfile.Root{r.root("base", "v1.0.0@"+gone.String())}})
-	checkFailure(t, err, "TagMoved", "base:v1.0.0 stands for sha256:")
+	checkFailure(t, err, "TagMoved", "base:v1.0.0 now refers to sha256:")
 	_, err = res.Resolve(t.Context(), resolver.Request{Roots: []lockfile.Root{r.root("base", gone.String())}})
 	checkFailure(t, err, "ManifestNotFound", "there is no "+gone.String())
 	_, err = res.Resolve(t.Context(), resolver.Request{Roots: []lockfile.Root{r.root("base", base.Pin())}})
@@ -79,7 +79,7 @@ func TestVersionsThatCannotBeRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := r.summary(got.File); s != "base v1.1.0; top v1.0.0" || len(got.Notes) != 1 || !strings.Contains(got.Notes[0], "/base v1.2.0 is set aside: ") {
+	if s := r.summary(got.File); s != "base v1.1.0; top v1.0.0" || len(got.Notes) != 1 || !strings.Contains(got.Notes[0], "/base v1.2.0 cannot be used: ") {
 		t.Errorf("%s, %q", s, got.Notes)
 	}
 	q.Roots[0] = r.root("base", "v1.2.0@"+digestOf(t, r, "base", "v1.2.0"))
@@ -116,20 +116,19 @@ func TestVersionsThatCannotBeRead(t *testing.T) {
 func TestWayToARegistry(t *testing.T) {
 	r := newRegistry(t, 0)
 	r.have(t, "top v1.0.0: base >=v1\nbase v1.0.0\nbase v1.1.0")
-	res := newResolver(t, nil)
-	res.Locate = func(_ context.Context, ref oci.Reference) (fetch.Origin, error) {
+	q := resolver.Request{Roots: []lockfile.Root{r.root("top", "*")}}
+	res := newResolverAt(t, nil, func(_ context.Context, ref oci.Reference) (fetch.Origin, error) {
 		o := fetch.Plain(ref)
 		if ref.Tag == "v1.1.0" {
 			o.Places[0].CABundle = "none"
 		}
 		return o, nil
-	}
-	q := resolver.Request{Roots: []lockfile.Root{r.root("top", "*")}}
+	})
 	_, err := res.Resolve(t.Context(), q)
 	checkFailure(t, err, "CABundleInvalid", "holds no certificate")
 
-	// Nor is a secret that is missing a version that is.
-	res.Locate = func(_ context.Context, ref oci.Reference) (fetch.Origin, error) {
+	// A missing pull secret is not a missing version.
+	res = newResolverAt(t, nil, func(_ context.Context, ref oci.Reference) (fetch.Origin, error) {
 		o := fetch.Plain(ref)
 		if ref.Tag == "v1.1.0" {
 			o.Places[0].Secrets = func(context.Context) (*credentials.Keychain, error) {
@@ -137,7 +136,7 @@ func TestWayToARegistry(t *testing.T) {
 			}
 		}
 		return o, nil
-	}
+	})
 	_, err = res.Resolve(t.Context(), q)
 	checkFailure(t, err, "PackageLookup", "there is no pull secret x")
 }
@@ -177,11 +176,10 @@ func TestShortNames(t *testing.T) {
 func TestLocate(t *testing.T) {
 	r := newRegistry(t, 0)
 	r.have(t, "mirrored/top v1.0.0: example.test/base v1\nmirrored/base v1.0.0")
-	res := newResolver(t, nil)
-	res.Locate = func(_ context.Context, ref oci.Reference) (fetch.Origin, error) {
+	res := newResolverAt(t, nil, func(_ context.Context, ref oci.Reference) (fetch.Origin, error) {
 		ref.Registry, ref.Repository = r.address, "mirrored/"+ref.Repository
 		return fetch.Plain(ref), nil
-	}
+	})
 	got, err := res.Resolve(t.Context(), resolver.Request{Roots: []lockfile.Root{{Package: "example.test/top", Constraint: "*"}}})
 	if err != nil {
 		t.Fatal(err)
@@ -191,6 +189,48 @@ func TestLocate(t *testing.T) {
 	}
 	if asked := r.asked(); len(asked) != 6 || slices.ContainsFunc(asked, func(a string) bool { return !strings.Contains(a, "/mirrored/") }) {
 		t.Errorf("%q", asked)
+	}
+}
+
+// A repository and the one to which it is rewritten are one package, and get one version.
+func TestRewrittenRepositoryIsOnePackage(t *testing.T) {
+	r := newRegistry(t, 0)
+	r.have(t, "top v1.0.0: example.test/base >=v1; other v1\nother v1.0.0: mirrored/base <v1.1\nmirrored/base v1.0.0\nmirrored/base v1.2.0")
+	res := newResolverAt(t, nil, func(_ context.Context, ref oci.Reference) (fetch.Origin, error) {
+		if ref.Registry == "example.test" {
+			ref.Registry, ref.Repository = r.address, "mirrored/"+ref.Repository
+		}
+		return fetch.Plain(ref), nil
+	})
+	q := resolver.Request{Roots: []lockfile.Root{r.root("top", "*")}}
+	got, err := res.Resolve(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "mirrored/base v1.0.0; other v1.0.0; top v1.0.0"
+	if s := r.summary(got.File); s != want {
+		t.Errorf("got %s, want %s", s, want)
+	}
+	if !slices.ContainsFunc(got.Notes, func(note string) bool { return strings.Contains(note, "are one package") }) {
+		t.Errorf("notes %q", got.Notes)
+	}
+
+	// The locked name of the package is kept.
+	locked := got.Packages
+	locked[0].Repository = "example.test/base"
+	for _, p := range locked {
+		for i, d := range p.Dependencies {
+			if strings.HasSuffix(d.Package, "/base") {
+				p.Dependencies[i].Package = "example.test/base"
+			}
+		}
+	}
+	got, err = res.Resolve(t.Context(), resolver.Request{Roots: []lockfile.Root{r.root("top", "*"), r.root("mirrored/base", "*")}, Locked: locked})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := r.summary(got.File); s != "other v1.0.0; top v1.0.0; example.test/base v1.0.0" {
+		t.Errorf("got %s", s)
 	}
 }
 
@@ -216,7 +256,7 @@ func TestClaims(t *testing.T) {
 
 	pushWithIndex(t, r, "liar", "v1.0.0", honest, bigStream(r.stream("big", "base v1")))
 	_, err = newResolver(t, nil).Resolve(t.Context(), resolver.Request{Roots: []lockfile.Root{r.root("liar", "*")}})
-	checkFailure(t, err, "IndexMismatch", "liar v1.0.0 claims to need something else")
+	checkFailure(t, err, "IndexMismatch", "liar v1.0.0 has other dependencies than its package.yaml")
 }
 
 // bigStream is a package.yaml that does not get small by compression.
@@ -258,7 +298,7 @@ func TestOnePackageUnderTwoNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(got.Notes) != 1 || !strings.Contains(got.Notes[0], "/new/base and "+r.address+"/old/base are the same content") {
+	if len(got.Notes) != 1 || !strings.Contains(got.Notes[0], "/new/base and "+r.address+"/old/base have the same content") {
 		t.Errorf("%q", got.Notes)
 	}
 }

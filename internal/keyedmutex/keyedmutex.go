@@ -1,4 +1,4 @@
-// Package keyedmutex has a mutex for each key that is in use.
+// Package keyedmutex provides a mutex for each key of a set.
 package keyedmutex
 
 import (
@@ -6,20 +6,21 @@ import (
 	"sync"
 )
 
-// Mutex locks keys. The zero value is ready for use.
+// Mutex locks keys. The zero value is ready for use. A key that is not in use takes no
+// memory.
 type Mutex[K comparable] struct {
 	mu   sync.Mutex
 	keys map[K]*entry
 }
 
-// entry is the lock of one key: whoever has sent to locked holds it.
+// entry is the lock of one key. The goroutine that has sent to locked holds it.
 type entry struct {
 	locked chan struct{}
 	users  int
 }
 
-// Lock waits until it holds the lock of a key, and returns the function that unlocks it. It fails when
-// the context ends first.
+// Lock waits until it holds the lock of a key, and returns the function that unlocks it. The
+// error is the error of the context if the context ends first.
 func (m *Mutex[K]) Lock(ctx context.Context, key K) (unlock func(), err error) {
 	e := m.use(key)
 	select {

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/xpkg-dev/xpkg/internal/resolver"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/resolver"
 )
 
 // What a package works with is neither installed nor looked up because of that, and

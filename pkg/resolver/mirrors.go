@@ -6,14 +6,13 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
-// askNext is called when there is no solution: a mirror that is behind may have hidden
-// it. For each list that another place could know better, that place is asked, and its
-// list is taken as it is. It reports whether any list is another one now.
+// tryNextMirrors is called if there is no solution, because an outdated mirror may lack a
+// version. It replaces each list that another place could complete by the list of that
+// place, and reports whether any list has changed.
 func (s *source) tryNextMirrors() (news bool) {
 	s.wait()
 	for !news {
@@ -21,13 +20,11 @@ func (s *source) tryNextMirrors() (news bool) {
 		if len(asked) == 0 {
 			return false
 		}
-		lists, errs := make([]fetch.TagList, len(asked)), make([]error, len(asked))
+		lists, errs := make([]Versions, len(asked)), make([]error, len(asked))
 		var answers sync.WaitGroup
 		for i, pkg := range asked {
 			answers.Go(func() {
-				lists[i], errs[i] = callAt(s, s.lists[pkg].value.Next, func(o fetch.Origin) (fetch.TagList, error) {
-					return s.resolver.Registry.Tags(s.ctx, o)
-				})
+				lists[i], errs[i] = s.lists[pkg].value.Next(s.ctx)
 			})
 		}
 		answers.Wait()
@@ -35,49 +32,47 @@ func (s *source) tryNextMirrors() (news bool) {
 			news = s.replace(pkg, lists[i], errs[i]) || news
 		}
 	}
-	// What was foreseen was foreseen with other lists.
+	// Versions were read ahead with other lists.
 	s.requested, s.misses = map[requirement]bool{}, map[string]int{}
 	return true
 }
 
-// listedByMirrors names the packages whose tags were listed by a place behind which
-// there are others.
+// listedByMirrors returns the packages for whose tags there is another place to ask.
 func (s *source) listedByMirrors() []string {
 	var out []string
 	for _, pkg := range slices.Sorted(maps.Keys(s.lists)) {
-		if t := s.lists[pkg]; t.err == nil && len(t.value.Next.Places) > 0 {
+		if t := s.lists[pkg]; t.err == nil && t.value.Next != nil {
 			out = append(out, pkg)
 		}
 	}
 	return out
 }
 
-// replace takes the list of another place. One that has nothing leaves the former list
-// as it is.
-func (s *source) replace(pkg string, list fetch.TagList, err error) (news bool) {
+// replace replaces a list by the list of another place, unless that is empty.
+func (s *source) replace(pkg string, list Versions, err error) (news bool) {
 	former := s.lists[pkg].value
 	if err != nil {
 		s.mirrorErr = err
-		s.note(fmt.Sprintf("the mirror %s says which versions of %s there are, and whether there are others is not known: %v", former.From.Name(), pkg, err))
+		s.note(fmt.Sprintf("the versions of %[2]s are those of the mirror %[1]s; whether there are others is unknown: %[3]v", former.From.Name(), pkg, err))
 	}
 	if len(list.Tags) == 0 {
 		list.Tags, list.From = former.Tags, former.From
 	}
 	if missing := difference(list.Tags, former.Tags); len(missing) > 0 {
-		s.note(fmt.Sprintf("the mirror %s is behind: %s has %s", former.From.Name(), list.From.Name(), few(missing)))
+		s.note(fmt.Sprintf("the mirror %s is outdated: %s also has %s", former.From.Name(), list.From.Name(), few(missing)))
 	}
-	t := newTask[fetch.TagList]()
+	t := newTask[Versions]()
 	t.complete(list, nil, nil)
 	s.lists[pkg] = t
 	return !slices.Equal(list.Tags, former.Tags)
 }
 
-// without are those of a list that another one does not have.
+// difference returns the tags of a list that another one does not have.
 func difference(all, known []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(tag string) bool { return slices.Contains(known, tag) })
 }
 
-// few names some tags, the newest versions first.
+// few returns some tags for a message, the newest versions first.
 func few(tags []string) string {
 	const most = 3
 	versions := version.ParseConstraint("").Filter(tags)
@@ -85,7 +80,7 @@ func few(tags []string) string {
 	return wording.Few(named, most, ", ")
 }
 
-// listedBy names the places that listed tags and are not the repository itself.
+// listedBy returns the places that listed tags, other than the repositories themselves.
 func (s *source) listedBy() map[string]string {
 	out := map[string]string{}
 	for pkg, t := range s.lists {

@@ -7,16 +7,15 @@ import (
 	"testing"
 
 	"github.com/xpkg-dev/xpkg/internal/fetch"
-	"github.com/xpkg-dev/xpkg/internal/resolver"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/resolver"
 )
 
-// mirrored is a resolver that finds everything of a registry at its mirrors first.
+// mirrored returns a resolver that asks the mirrors of a registry first.
 func mirrored(t *testing.T, r *registry, mirrors ...*registry) *resolver.Resolver {
 	t.Helper()
-	res := newResolver(t, nil)
-	res.Locate = func(_ context.Context, ref oci.Reference) (fetch.Origin, error) {
+	return newResolverAt(t, nil, func(_ context.Context, ref oci.Reference) (fetch.Origin, error) {
 		o := fetch.Origin{Ref: ref}
 		for _, m := range mirrors {
 			place := ref
@@ -25,8 +24,7 @@ func mirrored(t *testing.T, r *registry, mirrors ...*registry) *resolver.Resolve
 		}
 		o.Places = append(o.Places, fetch.Place{Ref: ref})
 		return o, nil
-	}
-	return res
+	})
 }
 
 // lists counts the requests for lists of tags since the last call.
@@ -84,7 +82,7 @@ func TestMirrorIsBehind(t *testing.T) {
 	if s := home.summary(got.File); s != "base v1.10.0; top v1.0.0" {
 		t.Error(s)
 	}
-	want := "the mirror " + second.address + "/base is behind: " + home.address + "/base has v1.10.0, v1.3.0, v1.2.0 and 1 more"
+	want := "the mirror " + second.address + "/base is outdated: " + home.address + "/base also has v1.10.0, v1.3.0, v1.2.0 and 1 more"
 	if len(got.Notes) != 1 || got.Notes[0] != want {
 		t.Errorf("%q, want %q", got.Notes, want)
 	}
@@ -111,16 +109,16 @@ func TestNoMirrorHasASolution(t *testing.T) {
 	q := resolver.Request{Roots: []lockfile.Root{home.root("base", ">=v2")}}
 	got, err := res.Resolve(t.Context(), q)
 	checkFailure(t, err, "Unsolvable", "(versions: v1.0.0, v1.1.0)")
-	if len(got.Notes) != 1 || !strings.Contains(got.Notes[0], "is behind: "+home.address+"/base has v1.1.0") {
+	if len(got.Notes) != 1 || !strings.Contains(got.Notes[0], "is outdated: "+home.address+"/base also has v1.1.0") {
 		t.Errorf("%q", got.Notes)
 	}
 	home.Close()
 	got, err = res.Resolve(t.Context(), q)
 	checkFailure(t, err, "Unsolvable", "(versions: v1.0.0)")
-	if !strings.Contains(err.Error(), "(whether a mirror hides a solution is not known: ") {
+	if !strings.Contains(err.Error(), "(another place may list more versions, and could not be asked: ") {
 		t.Error(err)
 	}
-	if len(got.Notes) != 1 || !strings.Contains(got.Notes[0], "whether there are others is not known: ") {
+	if len(got.Notes) != 1 || !strings.Contains(got.Notes[0], "whether there are others is unknown: ") {
 		t.Errorf("%q", got.Notes)
 	}
 }

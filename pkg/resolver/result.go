@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -15,8 +14,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/solver"
 )
 
-// result makes the file of a solution. What was claimed of a version that was chosen
-// is proven now.
+// result converts a solution. It verifies the claimed metadata of the selected versions.
 func (s *source) result(q Request, solution solver.Solution) (Result, error) {
 	out := Result{Why: map[string][]string{}, SetAside: map[string][]solver.SetAside{}}
 	out.Roots = slices.Clone(q.Roots)
@@ -32,13 +30,14 @@ func (s *source) result(q Request, solution solver.Solution) (Result, error) {
 		out.Why[p.Repository], out.SetAside[p.Repository] = pick.Why, pick.SetAside
 	}
 	slices.SortFunc(out.Packages, func(a, b lockfile.Package) int { return cmp.Compare(a.Repository, b.Repository) })
+	s.noteAliases()
 	s.noteDuplicates(out.Packages)
 	s.noteKindMismatches(solution.Picks, &out.File)
 	out.Notes, out.ListedBy = s.sortedNotes(), s.listedBy()
 	return out, nil
 }
 
-// locked is a pick with its digest and kind.
+// lockedPackage returns the lock file entry of a selected version.
 func (s *source) lockedPackage(pick solver.Pick) (lockfile.Package, error) {
 	version := pin(pick)
 	p := lockfile.Package{Repository: pick.Package, Version: pick.Tag}
@@ -47,7 +46,7 @@ func (s *source) lockedPackage(pick solver.Pick) (lockfile.Package, error) {
 	} else {
 		t, ok := s.lookup(pick.Package, version)
 		if !ok {
-			return p, errcode.Unknown.New(nil, "%s %s was chosen and never read", pick.Package, version)
+			return p, errcode.Unknown.New(nil, "%s %s was selected, but never read", pick.Package, version)
 		}
 		d, err := t.wait()
 		if err != nil {
@@ -66,19 +65,18 @@ func pin(pick solver.Pick) string {
 	return pick.Tag + "@" + pick.Digest
 }
 
-// same notes where two packages are one under two names: a mirror, or a fork that was
-// not changed.
+// noteDuplicates notes packages with the same content: a mirror, or an unchanged fork.
 func (s *source) noteDuplicates(packages []lockfile.Package) {
 	names := map[oci.Digest]string{}
 	for _, p := range packages {
 		if other, ok := names[p.Digest]; ok {
-			s.note(fmt.Sprintf("%s and %s are the same content, %s, under two names", other, p.Repository, p.Digest.Short()))
+			s.note(fmt.Sprintf("%s and %s have the same content, %s", other, p.Repository, p.Digest.Short()))
 		}
 		names[p.Digest] = p.Repository
 	}
 }
 
-// kinds notes where somebody takes a package for one of another kind than it is.
+// noteKindMismatches notes dependencies that name another kind than the package has.
 func (s *source) noteKindMismatches(picks []solver.Pick, f *lockfile.File) {
 	for _, pick := range picks {
 		t, ok := s.lookup(pick.Package, pin(pick))
@@ -86,14 +84,14 @@ func (s *source) noteKindMismatches(picks []solver.Pick, f *lockfile.File) {
 			continue
 		}
 		for _, d := range t.value.Meta.Dependencies() {
-			if to, ok := f.Find(s.resolver.identity(d.Package)); ok && d.Kind != "" && d.Kind != to.Kind {
-				s.note(fmt.Sprintf("%s takes %s for a %s, and it is a %s", pick.Package, to.Repository, d.Kind, to.Kind))
+			if to, ok := f.Find(s.identity(d.Package)); ok && d.Kind != "" && d.Kind != to.Kind {
+				s.note(fmt.Sprintf("%s expects %s to be a %s, but it is a %s", pick.Package, to.Repository, d.Kind, to.Kind))
 			}
 		}
 	}
 }
 
-// prove reads the package.yaml of what was chosen and only claimed so far.
+// verifyClaims reads the package.yaml of each selected version whose metadata was claimed.
 func (s *source) verifyClaims(picks []solver.Pick) error {
 	errs := make([]error, len(picks))
 	var proofs sync.WaitGroup
@@ -107,13 +105,14 @@ func (s *source) verifyClaims(picks []solver.Pick) error {
 			continue
 		}
 		proofs.Go(func() {
-			var proof fetch.Description
-			proof, errs[i] = locateAndCall(s, pick.Package, pin(pick), func(o fetch.Origin) (fetch.Description, error) {
-				return s.resolver.Registry.Prove(s.ctx, o, claim.Digest)
-			})
+			var proof Metadata
+			var ref oci.Reference
+			if ref, errs[i] = reference(pick.Package, pin(pick)); errs[i] == nil {
+				proof, errs[i] = s.resolver.Registry.Verify(s.ctx, ref, claim.Digest)
+			}
 			same := slices.Equal(proof.Meta.Dependencies(), claim.Meta.Dependencies()) && proof.Meta.Kind == claim.Meta.Kind
 			if errs[i] == nil && !same {
-				errs[i] = indexlayer.ErrMismatch.New(nil, "%s %s claims to need something else than its package.yaml says", pick.Package, pin(pick))
+				errs[i] = indexlayer.ErrMismatch.New(nil, "the index layer of %s %s has other dependencies than its package.yaml", pick.Package, pin(pick))
 			}
 		})
 	}
@@ -132,7 +131,7 @@ func (s *source) note(text string) {
 	s.notes[text] = true
 }
 
-// told gives what was noted, in order.
+// sortedNotes returns the notes, sorted.
 func (s *source) sortedNotes() []string {
 	s.wait()
 	s.mu.Lock()

@@ -16,13 +16,13 @@ import (
 	"github.com/olareg/olareg/config"
 
 	"github.com/xpkg-dev/xpkg/internal/fetch"
-	"github.com/xpkg-dev/xpkg/internal/resolver"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/image"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 	"github.com/xpkg-dev/xpkg/pkg/oci/store"
+	"github.com/xpkg-dev/xpkg/pkg/resolver"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
@@ -196,8 +196,20 @@ func (r *registry) root(name, constraint string) lockfile.Root {
 	return lockfile.Root{Package: r.address + "/" + name, Constraint: constraint}
 }
 
-// resolver is one with a cache of its own.
+// newResolver returns a resolver with a store of its own.
 func newResolver(t testing.TB, change func(*fetch.Options)) *resolver.Resolver {
+	t.Helper()
+	return newResolverAt(t, change, nil)
+}
+
+// newResolverAt returns a resolver that finds packages where locate reports.
+func newResolverAt(t testing.TB, change func(*fetch.Options), locate func(context.Context, oci.Reference) (fetch.Origin, error)) *resolver.Resolver {
+	t.Helper()
+	return &resolver.Resolver{Registry: fetch.NewRegistry(newSource(t, change), locate)}
+}
+
+// newSource returns a source with a store of its own.
+func newSource(t testing.TB, change func(*fetch.Options)) *fetch.Source {
 	t.Helper()
 	store, err := store.Open(filepath.Join(t.TempDir(), "store"), store.Options{})
 	if err != nil {
@@ -215,7 +227,7 @@ func newResolver(t testing.TB, change func(*fetch.Options)) *resolver.Resolver {
 			t.Error(err)
 		}
 	})
-	return &resolver.Resolver{Registry: source}
+	return source
 }
 
 // summary is a closure in one line, without the address of the registry.

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/fetch"
-	"github.com/xpkg-dev/xpkg/internal/resolver"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/resolver"
 )
 
 // tree is a package with so many children, each with so many of their own. All have
@@ -47,7 +47,8 @@ func TestRequests(t *testing.T) {
 	r := newRegistry(t, 5*time.Millisecond)
 	have, packages := tree(8, 4)
 	r.have(t, have)
-	res := newResolver(t, nil)
+	source := newSource(t, nil)
+	res := &resolver.Resolver{Registry: fetch.NewRegistry(source, nil)}
 	q := resolver.Request{Roots: []lockfile.Root{r.root("top", "v1.0.0")}}
 	q.Roots[0].Exact = true
 	first, err := res.Resolve(t.Context(), q)
@@ -69,7 +70,7 @@ func TestRequests(t *testing.T) {
 		t.Errorf("%d requests at once", r.most)
 	}
 
-	res.Registry.(*fetch.Source).Close() // Everything is written now.
+	source.Close() // Everything is written now.
 
 	// What is in the cache is read from it: a tag is asked for what it stands for now.
 	if _, err := res.Resolve(t.Context(), q); err != nil {

@@ -1,0 +1,265 @@
+package resolver
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/solver"
+	"github.com/xpkg-dev/xpkg/pkg/version"
+)
+
+// source answers the questions of the solver, and reads ahead. It lists each repository once,
+// and reads each version once.
+type source struct {
+	ctx      context.Context //nolint:containedctx // The context of one Resolve; a solver passes none.
+	resolver *Resolver
+	aliases  aliases
+	locked   map[string]lockfile.Package
+	// lockedOnly means that a locked package has no other version.
+	lockedOnly bool
+	inFlight   sync.WaitGroup
+
+	mu        sync.Mutex
+	lists     map[string]*task[Versions]
+	versions  map[versionKey]*task[Metadata]
+	requested map[requirement]bool
+	misses    map[string]int
+	notes     map[string]bool
+	// names are the canonical names of all repositories of the problem.
+	names map[string]bool
+	// mirrorErr is the error of a place that may list more versions than a mirror.
+	mirrorErr error
+}
+
+// A versionKey names one version of a package.
+type versionKey struct{ pkg, pin string }
+
+// A requirement is a dependency that was read ahead.
+type requirement struct {
+	pkg, constraint   string
+	exact, lockedOnly bool
+}
+
+func newSource(ctx context.Context, r *Resolver, q Request, known aliases) *source {
+	s := &source{
+		ctx: ctx, resolver: r, aliases: known, locked: map[string]lockfile.Package{},
+		lists: map[string]*task[Versions]{}, versions: map[versionKey]*task[Metadata]{},
+		requested: map[requirement]bool{}, misses: map[string]int{}, notes: map[string]bool{}, names: map[string]bool{},
+	}
+	for alias := range known {
+		s.names[alias] = true
+	}
+	for _, root := range q.Roots {
+		s.names[root.Package] = true
+	}
+	for _, p := range q.Locked {
+		s.locked[p.Repository] = p
+		s.names[p.Repository] = true
+		for _, d := range p.Dependencies {
+			s.names[d.Package] = true
+		}
+	}
+	return s
+}
+
+// wait waits until no request is in flight.
+func (s *source) wait() { s.inFlight.Wait() }
+
+// Versions implements [solver.Source].
+func (s *source) Versions(pkg string) ([]string, error) {
+	locked, ok := s.locked[pkg]
+	if ok && s.lockedOnly {
+		return []string{locked.Pin()}, nil
+	}
+	t := s.list(pkg)
+	s.wait()
+	list, err := t.wait()
+	tags := list.Tags
+	if at := slices.Index(tags, locked.Version); at >= 0 && ok {
+		// A locked tag keeps its content, even if the tag has moved.
+		tags = slices.Clone(tags)
+		tags[at] = locked.Pin()
+	}
+	return tags, err
+}
+
+// Dependencies implements [solver.Source].
+func (s *source) Dependencies(pkg, pin string) ([]solver.Dependency, error) {
+	if locked, ok := s.locked[pkg]; ok && locked.Pin() == pin {
+		return locked.Dependencies, nil
+	}
+	if _, ok := s.lookup(pkg, pin); !ok {
+		s.prefetchOlder(pkg, pin)
+	}
+	t := s.read(pkg, pin, true)
+	s.wait()
+	m, err := t.wait()
+	if err != nil {
+		return nil, err
+	}
+	return s.dependencies(m.Meta), nil
+}
+
+// prefetch reads the likely versions of the roots and of their dependencies.
+func (s *source) prefetch(roots []lockfile.Root, lockedOnly bool) {
+	s.lockedOnly = lockedOnly // No request is in flight.
+	for _, root := range roots {
+		if root.Optional {
+			continue
+		}
+		s.prefetchDependency(root.Package, root.Constraint, root.Exact)
+	}
+	s.wait()
+}
+
+// prefetchDependency reads the likely version of a dependency, and of its dependencies.
+func (s *source) prefetchDependency(pkg, constraint string, exact bool) {
+	w := requirement{pkg, constraint, exact, s.lockedOnly}
+	s.mu.Lock()
+	asked := s.requested[w]
+	s.requested[w] = true
+	s.mu.Unlock()
+	if asked {
+		return
+	}
+	root := lockfile.Root{Package: pkg, Constraint: constraint, Exact: exact}
+	if kept, ok := s.locked[pkg]; ok && root.Accepts(kept.Pin()) {
+		for _, d := range kept.Dependencies {
+			if !d.Optional {
+				s.prefetchDependency(d.Package, d.Constraint, false)
+			}
+		}
+		if s.lockedOnly {
+			return
+		}
+	}
+	if exact {
+		s.read(pkg, constraint, true)
+		return
+	}
+	c := version.ParseConstraint(constraint)
+	if named := c.Pinned(); named != "" {
+		s.read(pkg, named, true)
+		return
+	}
+	list := s.list(pkg)
+	s.inFlight.Go(func() {
+		l, err := list.wait()
+		if err != nil {
+			return
+		}
+		if fit := c.Filter(l.Tags); len(fit) > 0 {
+			s.read(pkg, fit[0], true)
+		}
+	})
+}
+
+// prefetchOlder is called when the solver asks for a version that was not read ahead. The
+// solver then tries older and older versions: each time, twice as many are read at once.
+func (s *source) prefetchOlder(pkg, pin string) {
+	s.mu.Lock()
+	more := 1<<min(s.misses[pkg], mostAhead) - 1
+	s.misses[pkg]++
+	list := s.lists[pkg]
+	s.mu.Unlock()
+	if list == nil || more == 0 {
+		return
+	}
+	l, err := list.wait()
+	if err != nil {
+		return
+	}
+	below := version.ParseConstraint("").Filter(l.Tags)
+	at := slices.Index(below, pin)
+	if at < 0 {
+		return
+	}
+	below = below[at+1:]
+	for _, tag := range below[:min(more, len(below))] {
+		s.read(pkg, tag, false)
+	}
+}
+
+// mostAhead limits the versions that are read at once, to 2^mostAhead.
+const mostAhead = 4
+
+// list lists the tags of a repository.
+func (s *source) list(pkg string) *task[Versions] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t, ok := s.lists[pkg]; ok {
+		return t
+	}
+	t := newTask[Versions]()
+	s.lists[pkg] = t
+	s.inFlight.Go(func() {
+		ref, err := reference(pkg, "")
+		var list Versions
+		if err == nil {
+			list, err = s.resolver.Registry.Versions(s.ctx, ref)
+		}
+		t.complete(list, err, err)
+	})
+	return t
+}
+
+// lookup returns the task of a version, and false if the version was not requested.
+func (s *source) lookup(pkg, pin string) (*task[Metadata], bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t, ok := s.versions[versionKey{pkg, pin}]
+	return t, ok
+}
+
+// read reads the metadata of a version and, if follow is true, of its dependencies.
+func (s *source) read(pkg, pin string, follow bool) *task[Metadata] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v := versionKey{pkg, pin}
+	t, ok := s.versions[v]
+	if !ok {
+		t = newTask[Metadata]()
+		s.versions[v] = t
+		s.inFlight.Go(func() {
+			d, err := s.metadata(pkg, pin)
+			t.complete(d, s.asNotFound(v, err), err)
+		})
+	}
+	if follow && !t.followed {
+		t.followed = true
+		s.inFlight.Go(func() {
+			d, err := t.wait()
+			if err != nil {
+				return
+			}
+			for _, dep := range s.dependencies(d.Meta) {
+				if !dep.Optional {
+					s.prefetchDependency(dep.Package, dep.Constraint, false)
+				}
+			}
+		})
+	}
+	return t
+}
+
+// metadata reads the metadata of a version. If a digest with a tag is gone, the error
+// reports the content of the tag.
+func (s *source) metadata(pkg, pin string) (Metadata, error) {
+	ref, err := reference(pkg, pin)
+	if err != nil {
+		return Metadata{}, err
+	}
+	m, err := s.resolver.Registry.Metadata(s.ctx, ref)
+	if !errors.Is(err, oci.ErrManifestNotFound) || ref.Tag == "" || ref.Digest.IsZero() {
+		return m, err
+	}
+	now, moved := s.resolver.Registry.Metadata(s.ctx, ref.WithTag(ref.Tag))
+	if moved != nil {
+		return m, err
+	}
+	return m, ErrTagMoved.New(err, "%s now refers to %s", ref.WithTag(ref.Tag), now.Digest)
+}
