@@ -53,7 +53,7 @@ var differences = []difference{
 	},
 	{
 		newest, revisionKinds, "added", "v1* .status.objectRefs[].generation",
-		"tells a change that somebody else made from our own",
+		"distinguishes changes by other clients from our own",
 	},
 	{
 		newest, "locks", "added", "v1beta1 .packages[].owns*",

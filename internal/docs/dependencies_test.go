@@ -33,13 +33,13 @@ func TestDependenciesAreDocumented(t *testing.T) {
 		}
 		for _, r := range mod.Require {
 			if !r.Indirect && !strings.Contains(string(page), "`"+r.Path+"`") {
-				t.Errorf("docs/dependencies.md does not say what %s is for (%s)", r.Path, file)
+				t.Errorf("docs/dependencies.md does not state the purpose of %s (%s)", r.Path, file)
 			}
 		}
 		for _, tool := range mod.Tool {
 			module, _, _ := strings.Cut(tool.Path, "/cmd/")
 			if !strings.Contains(string(page), "`"+module+"`") {
-				t.Errorf("docs/dependencies.md does not say what the tool %s is for (%s)", tool.Path, file)
+				t.Errorf("docs/dependencies.md does not state the purpose of the tool %s (%s)", tool.Path, file)
 			}
 		}
 	}

@@ -96,6 +96,6 @@ func TestPrintTable(t *testing.T) {
 	}
 	heads := strings.Split(out.String(), "\n")[3:5]
 	if len([]rune(heads[0])) != len([]rune(heads[1])) {
-		t.Errorf("the columns do not stand below their heads:\n%s\n%s", heads[0], heads[1])
+		t.Errorf("the columns are not aligned with their headings:\n%s\n%s", heads[0], heads[1])
 	}
 }

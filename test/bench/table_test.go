@@ -138,8 +138,8 @@ func (r row) destinations() []any {
 }
 
 // dash returns a value, or a dash if it is zero.
-func dash(says bool, value any) string {
-	if !says {
+func dash(nonzero bool, value any) string {
+	if !nonzero {
 		return "–"
 	}
 	return fmt.Sprint(value)

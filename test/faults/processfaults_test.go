@@ -51,14 +51,14 @@ func forNoPackage(c fault.Call) bool { return !tokens.MatchString(c.Path) }
 
 // injectIntoProcess lets a process start and install a package, with a fault at one call. It reports
 // whether the process made that call.
-func (p *runner) injectIntoProcess(t *testing.T, f fault.Fault) (struck bool) {
+func (p *runner) injectIntoProcess(t *testing.T, f fault.Fault) (injected bool) {
 	t.Helper()
 	instances := p.acquire(t, 1)
 	p.network.Set(wholeProcess, f)
 	p.do(t, p.scenario.act, instances)
 	p.start(t)
 	p.eventually(t, "the process got its fault or is done", func() []string {
-		if _, struck = p.network.Injected(wholeProcess); struck {
+		if _, injected = p.network.Injected(wholeProcess); injected {
 			return nil
 		}
 		return p.differencesWithLock(t.Context(), instances[0])
@@ -73,7 +73,7 @@ func (p *runner) injectIntoProcess(t *testing.T, f fault.Fault) (struck bool) {
 	p.process.stop()
 	p.reportViolations(t, instances)
 	p.discard(t, instances)
-	return struck
+	return injected
 }
 
 // differencesWithLock describes the differences of the package and of the Lock. The packages of

@@ -142,16 +142,16 @@ func (p *runner) inject(t *testing.T, faults []fault.Fault, restart bool) (furth
 func (p *runner) count(t *testing.T, trials []trial) (further []fault.Fault) {
 	t.Helper()
 	for i, tr := range trials {
-		_, struck := p.network.Injected(tr.name)
-		if struck {
+		_, injected := p.network.Injected(tr.name)
+		if injected {
 			p.tally[tr.fault.String()]++
 		}
 		last := i == len(trials)-1 || trials[i+1].fault.String() != tr.fault.String()
 		switch {
-		case struck && last:
+		case injected && last:
 			tr.fault.Call++
 			further = append(further, tr.fault)
-		case !struck && p.scenario.meanwhile != nil:
+		case !injected && p.scenario.meanwhile != nil:
 			p.do(t, *p.scenario.meanwhile, []*instance{tr.instance})
 		}
 	}

@@ -272,6 +272,6 @@ func TestWhatIsInTheImage(t *testing.T) {
 func TestABuildThatFailsSaysWhy(t *testing.T) {
 	_, err := compile(context.Background(), t.TempDir(), version, "amd64")
 	if err == nil || !strings.Contains(err.Error(), "go.mod") {
-		t.Errorf("got %v, want what the compiler says", err)
+		t.Errorf("got %v, want the error of the compiler", err)
 	}
 }

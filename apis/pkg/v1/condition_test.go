@@ -44,7 +44,7 @@ func TestObservedGenerationIsKept(t *testing.T) {
 	c.ObservedGeneration = 7
 	r.SetConditions(at(1), c)
 	if got := r.GetCondition(TypeRuntimeHealthy).ObservedGeneration; got != 7 {
-		t.Errorf("ObservedGeneration is %d, want the 7 that the condition says", got)
+		t.Errorf("ObservedGeneration is %d, want 7, the value in the condition", got)
 	}
 }
 
@@ -80,7 +80,7 @@ func TestConditionInvariants(t *testing.T) {
 		}
 		for _, c := range s.Conditions {
 			if c.Reason != last[c.Type].Reason || c.Status != last[c.Type].Status {
-				t.Errorf("%s says %s, %s", c.Type, c.Status, c.Reason)
+				t.Errorf("%s is %s, %s", c.Type, c.Status, c.Reason)
 			}
 			if want := changed[c.Type]; !c.LastTransitionTime.Equal(&want) {
 				t.Errorf("%s changed at %v, want %v", c.Type, c.LastTransitionTime, changed[c.Type])

@@ -11,23 +11,21 @@ type Kind int
 
 // The kinds of fault.
 const (
-	// None counts calls and strikes none.
+	// None counts calls and injects nothing.
 	None Kind = iota
 	// KilledBefore is the end of the process before the call arrives; nothing
 	// arrives afterwards.
 	KilledBefore
-	// KilledAfter is the end of the process after the call was carried out and
-	// before its answer came; nothing arrives afterwards.
+	// KilledAfter is the end of the process after a write was carried out and
+	// before its response arrived; nothing arrives afterwards.
 	KilledAfter
-	// Conflict answers a write with 409: AlreadyExists for a POST and Conflict for
-	// any other. The write is not carried out.
+	// Conflict rejects a write with 409: AlreadyExists for a POST, Conflict for others.
 	Conflict
-	// Throttled answers with 429 and asks for a second's patience.
+	// Throttled rejects a call with 429 and Retry-After: 1.
 	Throttled
-	// ServerError answers with 500.
+	// ServerError rejects a call with 500.
 	ServerError
-	// LostAnswer carries the call out and then fails as a connection does that
-	// nothing is heard from. Later calls work.
+	// LostAnswer carries out the call and then fails with a timeout. Later calls succeed.
 	LostAnswer
 	// Stale repeats former responses to reads of the cluster for a while, and delays the
 	// events of watches.
@@ -36,9 +34,9 @@ const (
 	Meanwhile
 	// Reset breaks the connection before the call arrives.
 	Reset
-	// Truncated ends the body of an answer in its middle.
+	// Truncated ends the body of a response in the middle.
 	Truncated
-	// WrongBytes changes a byte of the body of an answer.
+	// WrongBytes changes a byte of the body of a response.
 	WrongBytes
 	// Stall sends half of the body of a response, and then nothing until the request is
 	// canceled.
@@ -72,6 +70,9 @@ func (k Kind) applies(c Call) bool {
 		return false
 	case Conflict:
 		return c.Method != http.MethodGet && c.Method != http.MethodHead
+	case KilledAfter:
+		// After a read it is the same as KilledBefore at the next call.
+		return !c.read()
 	case Truncated, WrongBytes, Stall:
 		return c.Method == http.MethodGet
 	case Stale:

@@ -105,7 +105,7 @@ func TestKinds(t *testing.T) {
 				t.Errorf("answers (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(tt.arrived, s.calls()); diff != "" {
-				t.Errorf("what arrived (-want +got):\n%s", diff)
+				t.Errorf("arrived calls (-want +got):\n%s", diff)
 			}
 			if c, ok := n.Injected("all"); ok != (tt.kind != fault.None) || ok && c.String() != "PUT /1" {
 				t.Errorf("injected at %v (%v)", c, ok)
@@ -129,7 +129,7 @@ func TestBodies(t *testing.T) {
 			rt := n.Transport(fault.Registry, http.DefaultTransport)
 			n.Set("all", fault.Fault{Kind: kind})
 			if got := call(t, rt, http.MethodPut, url, ""); got != "answer 000001" {
-				t.Errorf("a write is injected: %s", got)
+				t.Errorf("a write got the fault: %s", got)
 			}
 			if got := call(t, rt, http.MethodGet, url, ""); got != want {
 				t.Errorf("got %q, want %q", got, want)

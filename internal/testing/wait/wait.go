@@ -22,7 +22,7 @@ func Until(t testing.TB, limit time.Duration, what string, condition func() (see
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("waited %s in vain until %s; last seen: %s", limit, what, seen)
+			t.Fatalf("%s passed before %s; last state: %s", limit, what, seen)
 		}
 		<-tick.C
 	}

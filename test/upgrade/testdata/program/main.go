@@ -41,7 +41,7 @@ func run(mode, version string) error {
 	if err != nil {
 		// Another instance runs.
 		_, perr := http.Post(os.Getenv("REPORT_URL")+"?version="+version, "", nil) //nolint:bodyclose // The process ends.
-		return fmt.Errorf("%w; told: %v", err, perr)
+		return fmt.Errorf("%w; reported: %v", err, perr)
 	}
 	defer hold.Close() //nolint:errcheck // The process ends.
 	if mode == "crash" {
