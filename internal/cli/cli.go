@@ -55,6 +55,7 @@ type grammar struct {
 	Copy    artifact.CopyCmd    `cmd:"" group:"artifact" aliases:"cp" help:"Copy a package between registries, files and OCI layouts."`
 	Inspect artifact.InspectCmd `cmd:"" group:"artifact" help:"Show the manifests, layers, dependencies and objects of a package."`
 	Extract artifact.ExtractCmd `cmd:"" group:"artifact" help:"Print the package.yaml of a package."`
+	Diff    artifact.DiffCmd    `cmd:"" group:"artifact" help:"Compare two versions of a package by meaning."`
 	Login   artifact.LoginCmd   `cmd:"" group:"artifact" help:"Log in to a registry."`
 	Logout  artifact.LogoutCmd  `cmd:"" group:"artifact" help:"Log out of a registry."`
 

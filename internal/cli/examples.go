@@ -17,6 +17,7 @@ var examples = map[string][]string{
 	"copy":           {"copy ghcr.io/acme/boats:v1.0.0 registry.example.com/boats:v1", "copy boats.xpkg oci:layout"},
 	"inspect":        {"inspect ghcr.io/acme/boats:v1.0.0 --objects", "inspect boats.xpkg -o json"},
 	"extract":        {"extract boats.xpkg -o package.yaml"},
+	"diff":           {"diff ghcr.io/acme/boats:v1.0.0 ghcr.io/acme/boats:v2.0.0", "diff boats-v1.xpkg boats-v2.xpkg --fail-on breaking -o markdown"},
 	"login":          {"login ghcr.io --username alice"},
 	"logout":         {"logout ghcr.io"},
 	"resolve":        {"resolve --lock xpkg.lock", "resolve ghcr.io/acme/boats:v1.0.0 -o json"},

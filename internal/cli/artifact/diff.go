@@ -1,0 +1,204 @@
+package artifact
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/location"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/crddiff"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/packagediff"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// changesFound is the exit code of a comparison whose changes reach the class of --fail-on.
+const changesFound terminal.ExitCode = 2
+
+// DiffCmd compares two versions of a package.
+type DiffCmd struct {
+	From     string `arg:"" name:"from" help:"The former version: a reference, a .xpkg file, oci:DIR for an OCI layout, or - for standard input."`
+	To       string `arg:"" name:"to" help:"The new version."`
+	All      bool   `help:"List safe changes too."`
+	FailOn   string `enum:"never,breaking,care,any" default:"never" placeholder:"CLASS" help:"Exit with code 2 if there are changes of this class or above: breaking, care or any. Default is never."`
+	Platform string `placeholder:"OS/ARCH" help:"Platform to select from an image index. Default is linux/amd64."`
+	Output   string `short:"o" enum:",json,yaml,markdown" default:"" placeholder:"json|yaml|markdown" help:"Output format. Default is text."`
+	location.TransferFlags
+}
+
+// Run prints the difference.
+func (c *DiffCmd) Run(env *terminal.Env) error {
+	if c.From == "-" && c.To == "-" {
+		return terminal.ErrUsage.New(nil, "only one of the packages can be read from standard input").WithDo("Name a file or a reference for the other package.")
+	}
+	from, err := c.read(env, c.From)
+	if err != nil {
+		return err
+	}
+	to, err := c.read(env, c.To)
+	if err != nil {
+		return err
+	}
+	d, err := packagediff.Compare(from, to)
+	if err != nil {
+		return err
+	}
+	if err := c.print(env.Stdout, d); err != nil {
+		return err
+	}
+	if c.fails(d) {
+		return changesFound
+	}
+	return nil
+}
+
+func (c *DiffCmd) read(env *terminal.Env, source string) (pkg *xpkg.Package, err error) {
+	from, err := location.Parse(source)
+	if err != nil {
+		return nil, err
+	}
+	err = c.WithPackage(env, from, c.Platform, func(_ location.Transfer, o *location.Opened, m oci.Manifest) (err error) {
+		pkg, _, err = location.ReadPackage(env.Context, o, m, c.LimitFlags)
+		return err
+	})
+	return pkg, err
+}
+
+// fails reports whether the changes reach the class of --fail-on.
+func (c *DiffCmd) fails(d packagediff.Diff) bool {
+	switch c.FailOn {
+	case "breaking":
+		return d.Class >= crddiff.Breaking
+	case "care":
+		return d.Class >= crddiff.Care
+	case "any":
+		return !d.Empty()
+	default:
+		return false
+	}
+}
+
+func (c *DiffCmd) print(w io.Writer, d packagediff.Diff) error {
+	t := diffText{all: c.All, markdown: c.Output == "markdown"}
+	return terminal.OutputFlag{Output: strings.TrimPrefix(c.Output, "markdown")}.Print(w, d, func(w io.Writer) error {
+		_, err := io.WriteString(w, t.write(c.From, c.To, d))
+		return err
+	})
+}
+
+// diffText writes a difference for people, as plain text or as Markdown.
+type diffText struct {
+	strings.Builder
+	all, markdown bool
+}
+
+func (t *diffText) write(from, to string, d packagediff.Diff) string {
+	if d.Empty() {
+		return "No differences.\n"
+	}
+	t.heading(1, "From %s to %s: %s", terminal.Safe(from), terminal.Safe(to), d.Class)
+	t.changes("Metadata", d.Metadata)
+	t.kinds("CRDs", d.CRDs)
+	t.kinds("XRDs", d.XRDs)
+	t.changes("Objects", d.Objects)
+	return t.String()
+}
+
+func (t *diffText) heading(level int, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	switch {
+	case t.markdown:
+		fmt.Fprintf(t, "%s %s\n\n", strings.Repeat("#", level+1), text)
+	case level == 1:
+		fmt.Fprintf(t, "%s\n", text)
+	default:
+		fmt.Fprintf(t, "\n%s\n", text)
+	}
+}
+
+// line writes a change at a level of indentation.
+func (t *diffText) line(indent int, format string, args ...any) {
+	text := strings.ReplaceAll(terminal.Safe(fmt.Sprintf(format, args...)), "\n", " ")
+	if t.markdown {
+		fmt.Fprintf(t, "%s- %s\n", strings.Repeat("  ", indent), escapeMarkdown(text))
+		return
+	}
+	fmt.Fprintf(t, "%s%s\n", strings.Repeat("  ", indent+1), text)
+}
+
+// escapeMarkdown escapes characters of a package's text that have a meaning in Markdown or HTML.
+func escapeMarkdown(s string) string {
+	return strings.NewReplacer(`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", "&lt;", ">", "&gt;", "|", `\|`).Replace(s)
+}
+
+func (t *diffText) changes(title string, changes []packagediff.Change) {
+	if len(changes) == 0 {
+		return
+	}
+	t.heading(2, "%s", title)
+	for _, c := range changes {
+		t.line(0, "%s: %s: %s%s", c.Class, c.Subject, c.Reason, values(c.From, c.To))
+	}
+	t.endList()
+}
+
+// values returns the former and the new value in parentheses.
+func values(from, to string) string {
+	switch {
+	case from != "" && to != "":
+		return fmt.Sprintf(" (%s -> %s)", from, to)
+	case from != "":
+		return fmt.Sprintf(" (was %s)", from)
+	case to != "":
+		return fmt.Sprintf(" (now %s)", to)
+	default:
+		return ""
+	}
+}
+
+func (t *diffText) kinds(title string, d crddiff.Diff) {
+	if len(d.Added)+len(d.Removed)+len(d.Changed) == 0 {
+		return
+	}
+	t.heading(2, "%s: %d added, %d removed, %d changed, %d unchanged", title, len(d.Added), len(d.Removed), len(d.Changed), d.Unchanged)
+	for _, name := range d.Removed {
+		t.line(0, "breaking: %s was removed", name)
+	}
+	if t.all {
+		for _, name := range d.Added {
+			t.line(0, "safe: %s was added", name)
+		}
+	}
+	for _, crd := range d.Changed {
+		t.kind(crd)
+	}
+	t.endList()
+}
+
+// kind writes the changes of one kind. Without --all it omits safe changes, and kinds with no other changes.
+func (t *diffText) kind(crd crddiff.ChangedCRD) {
+	class := crddiff.Max(crd.Changes)
+	if class == crddiff.Safe && !t.all {
+		return
+	}
+	t.line(0, "%s: %s", class, crd.Name)
+	omitted := 0
+	for _, c := range crd.Changes {
+		if c.Class == crddiff.Safe && !t.all {
+			omitted++
+			continue
+		}
+		t.line(1, "%s", c)
+	}
+	if omitted > 0 {
+		t.line(1, "%s (--all)", wording.Count(omitted, "safe change"))
+	}
+}
+
+func (t *diffText) endList() {
+	if t.markdown {
+		t.WriteString("\n")
+	}
+}

@@ -1,0 +1,146 @@
+package packagediff_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/xpkg-dev/xpkg/pkg/packagediff"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+const configuration = `apiVersion: meta.pkg.crossplane.io/v1
+kind: Configuration
+metadata: {name: network}
+spec:
+  crossplane: {version: ">=v1.14.0"}
+  dependsOn:
+  - {apiVersion: pkg.crossplane.io/v1, kind: Provider, package: registry.example.org/acme/provider, version: ">=v1.0.0"}
+---
+apiVersion: apiextensions.crossplane.io/v1
+kind: CompositeResourceDefinition
+metadata: {name: xnetworks.example.org}
+spec:
+  group: example.org
+  names: {kind: XNetwork, plural: xnetworks}
+  versions:
+  - name: v1
+    served: true
+    referenceable: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {region: {type: string}}}}}}
+---
+apiVersion: apiextensions.crossplane.io/v1
+kind: Composition
+metadata: {name: network}
+spec:
+  compositeTypeRef: {apiVersion: example.org/v1, kind: XNetwork}
+  mode: Pipeline
+  pipeline: [{step: a, functionRef: {name: f}}]
+`
+
+const provider = `apiVersion: meta.pkg.crossplane.io/v1
+kind: Provider
+metadata: {name: db}
+spec:
+  capabilities: [safe-start]
+  controller:
+    permissionRequests:
+    - {apiGroups: [""], resources: [secrets], verbs: [get, list]}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: tables.example.org}
+spec:
+  group: example.org
+  scope: Cluster
+  names: {kind: Table, plural: tables}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object}}}}
+`
+
+func parse(t *testing.T, stream string) *xpkg.Package {
+	t.Helper()
+	pkg, err := xpkg.Read([]byte(stream), xpkg.ReadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pkg
+}
+
+func TestEveryPartOfAPackageIsCompared(t *testing.T) {
+	for name, tc := range map[string]struct {
+		from    string
+		replace []string
+		want    []string
+	}{
+		"nothing":              {configuration, nil, nil},
+		"order of rules":       {provider, []string{"[get, list]", "[list, get]"}, nil},
+		"crossplane":           {configuration, []string{">=v1.14.0", ">=v2.0.0"}, []string{"needs care crossplane"}},
+		"dependency":           {configuration, []string{">=v1.0.0", ">=v2.0.0"}, []string{"needs care dependency registry.example.org/acme/provider"}},
+		"other dependency":     {configuration, []string{"acme/provider", "acme/other"}, []string{"safe dependency registry.example.org/acme/provider", "needs care dependency registry.example.org/acme/other"}},
+		"field of an XRD":      {configuration, []string{"region: {type: string}", "region: {type: integer}"}, []string{"breaking XRD xnetworks.example.org .spec.region"}},
+		"composition removed":  {configuration, []string{"metadata: {name: network}\nspec:\n  compositeTypeRef", "metadata: {name: other}\nspec:\n  compositeTypeRef"}, []string{"breaking Composition network", "safe Composition other"}},
+		"composition changed":  {configuration, []string{"step: a", "step: b"}, []string{"needs care Composition network"}},
+		"capability":           {provider, []string{"[safe-start]", "[]"}, []string{"needs care capability safe-start"}},
+		"permission":           {provider, []string{"[get, list]", "[get]"}, []string{"needs care permission", "safe permission"}},
+		"field of a CRD":       {provider, []string{"spec: {type: object}", "spec: {type: object, required: [a], properties: {a: {type: string}}}"}, []string{"breaking CRD tables.example.org .spec.a", "safe CRD tables.example.org .spec.a"}},
+		"another kind of pack": {provider, []string{"kind: Provider", "kind: Function", "  controller:\n    permissionRequests:\n    - {apiGroups: [\"\"], resources: [secrets], verbs: [get, list]}\n", "", "  capabilities: [safe-start]", "  capabilities: [composition]"}, []string{"breaking kind", "needs care capability safe-start", "safe capability composition", "safe permission"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := tc.from
+			for i := 0; i < len(tc.replace); i += 2 {
+				if !strings.Contains(text, tc.replace[i]) {
+					t.Fatalf("the package does not contain %q", tc.replace[i])
+				}
+				text = strings.Replace(text, tc.replace[i], tc.replace[i+1], 1)
+			}
+			d, err := packagediff.Compare(parse(t, tc.from), parse(t, text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, lines(d)); diff != "" {
+				t.Errorf("difference (-want +got):\n%s", diff)
+			}
+			if d.Empty() != (len(tc.want) == 0) {
+				t.Errorf("Empty() is %v", d.Empty())
+			}
+			worst := "safe"
+			for _, class := range []string{"needs care", "breaking"} {
+				for _, l := range tc.want {
+					if strings.HasPrefix(l, class) {
+						worst = class
+					}
+				}
+			}
+			if d.Class.String() != worst {
+				t.Errorf("class %s, want %s", d.Class, worst)
+			}
+		})
+	}
+}
+
+// lines returns a line for each change: its class and its subject.
+func lines(d packagediff.Diff) []string {
+	var out []string
+	for _, c := range d.Metadata {
+		out = append(out, c.Class.String()+" "+c.Subject)
+	}
+	for _, c := range d.CRDs.Changed {
+		for _, change := range c.Changes {
+			out = append(out, change.Class.String()+" CRD "+c.Name+" "+change.Path)
+		}
+	}
+	for _, c := range d.XRDs.Changed {
+		for _, change := range c.Changes {
+			out = append(out, change.Class.String()+" XRD "+c.Name+" "+change.Path)
+		}
+	}
+	for _, c := range d.Objects {
+		out = append(out, c.Class.String()+" "+c.Subject)
+	}
+	return out
+}
