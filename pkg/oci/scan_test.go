@@ -9,12 +9,12 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"github.com/xpkg-dev/xpkg/internal/testing/malformed"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/image"
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest"
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/tarfile"
-	"github.com/xpkg-dev/xpkg/pkg/oci/malformed"
 )
 
 // Random bytes, and a valid layer truncated at every offset, fail without any other

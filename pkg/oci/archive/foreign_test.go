@@ -15,6 +15,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/image"
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest"
+	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest/clienttest"
+	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest/storetest"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
@@ -90,10 +92,10 @@ func TestReadUpstreamArchive(t *testing.T) {
 		t.Errorf("%q %v", got, err)
 	}
 	ref := oci.MustParseReference(ocitest.MemoryRegistry(t) + "/acme/pkg:v1")
-	r := testRemote(t, nil)
+	r := clienttest.New(t, nil)
 	digest, err := r.Push(t.Context(), ref, a)
 	ocitest.Must(t, err)
-	got, m, err = fetchYAML(t.Context(), r, newStore(t), ref)
+	got, m, err = clienttest.FetchYAML(t.Context(), r, storetest.New(t), ref)
 	if err != nil || string(got) != ocitest.HelloYAML || m.Base == nil || m.Digest != digest {
 		t.Errorf("%q %v", got, err)
 	}
@@ -109,12 +111,12 @@ func TestReadImageWithoutAnnotations(t *testing.T) {
 	target, err := name.ParseReference(other.String())
 	ocitest.Must(t, err)
 	ocitest.Must(t, remote.Write(target, upstreamImage(t)))
-	r := testRemote(t, nil)
+	r := clienttest.New(t, nil)
 	a, err := r.Artifact(t.Context(), other)
 	ocitest.Must(t, err)
 	f.Publish(t, a, "v1")
 
-	got, m, err := fetchYAML(t.Context(), r, newStore(t), ref)
+	got, m, err := clienttest.FetchYAML(t.Context(), r, storetest.New(t), ref)
 	if err != nil || string(got) != ocitest.HelloYAML || m.Base != nil {
 		t.Fatalf("%q %v %v", got, m.Base, err)
 	}
@@ -146,7 +148,7 @@ func TestEmbedRuntimeImage(t *testing.T) {
 				t.Error("two builds differ")
 			}
 			ref := oci.MustParseReference(ocitest.MemoryRegistry(t) + "/acme/pkg:v1")
-			_, err = testRemote(t, nil).Push(t.Context(), ref, built)
+			_, err = clienttest.New(t, nil).Push(t.Context(), ref, built)
 			ocitest.Must(t, err)
 			pulled := pullForeign(t, ref)
 			config, err := pulled.ConfigFile()
@@ -209,7 +211,7 @@ func TestAppendExtensions(t *testing.T) {
 	index := ocitest.TwoPlatforms(t)
 	f := ocitest.NewRegistry(t)
 	ref := f.Publish(t, index, "v1")
-	got, m, err := fetchYAML(t.Context(), testRemote(t, nil), newStore(t), ref)
+	got, m, err := clienttest.FetchYAML(t.Context(), clienttest.New(t, nil), storetest.New(t), ref)
 	if err != nil || !strings.HasSuffix(string(got), "# amd64\n") {
 		t.Fatalf("%q %v", got, err)
 	}
@@ -241,7 +243,7 @@ func TestAppendExtensions(t *testing.T) {
 		t.Errorf("%s %v", fm.Digest, err)
 	}
 	pushed := oci.MustParseReference(ocitest.MemoryRegistry(t) + "/acme/pkg:v1")
-	_, err = testRemote(t, nil).Push(t.Context(), pushed, again)
+	_, err = clienttest.New(t, nil).Push(t.Context(), pushed, again)
 	ocitest.Must(t, err)
 	pullForeign(t, pushed)
 }
@@ -250,7 +252,7 @@ func TestAppendExtensions(t *testing.T) {
 func TestCopyChain(t *testing.T) {
 	for title, start := range map[string]oci.Artifact{"Image": ocitest.Hello(t), "Index": ocitest.TwoPlatforms(t)} {
 		t.Run(title, func(t *testing.T) {
-			r := testRemote(t, nil)
+			r := clienttest.New(t, nil)
 			first := oci.MustParseReference(ocitest.MemoryRegistry(t) + "/acme/pkg:v1")
 			second := oci.MustParseReference(ocitest.MemoryRegistry(t) + "/other/pkg:v2")
 			dir, file := filepath.Join(t.TempDir(), "layout"), filepath.Join(t.TempDir(), "pkg.xpkg")
@@ -268,7 +270,7 @@ func TestCopyChain(t *testing.T) {
 			ocitest.Must(t, err)
 			defer streamed.Close()
 			copyTo(t, r.To(second), openArchive(t, dir), want)
-			got, _, err := fetchYAML(t.Context(), r, newStore(t), second)
+			got, _, err := clienttest.FetchYAML(t.Context(), r, storetest.New(t), second)
 			if err != nil || !strings.HasPrefix(string(got), ocitest.HelloYAML) || streamed.Digest() != want {
 				t.Errorf("%q %v", got, err)
 			}
@@ -301,7 +303,7 @@ func TestForeignToolCopiesOurLayout(t *testing.T) {
 	first, second := ocitest.MemoryRegistry(t)+"/acme/pkg:v1", ocitest.MemoryRegistry(t)+"/acme/copy:v1"
 	ocitest.Must(t, crane.Push(foreign, first))
 	ocitest.Must(t, crane.Copy(first, second))
-	got, m, err := fetchYAML(t.Context(), testRemote(t, nil), newStore(t), oci.MustParseReference(second))
+	got, m, err := clienttest.FetchYAML(t.Context(), clienttest.New(t, nil), storetest.New(t), oci.MustParseReference(second))
 	if err != nil || string(got) != ocitest.HelloYAML || m.Base == nil || m.Digest != img.Digest() {
 		t.Errorf("%q %+v %v", got, m, err)
 	}

@@ -12,10 +12,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xpkg-dev/xpkg/internal/testing/malformed"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest"
-	"github.com/xpkg-dev/xpkg/pkg/oci/malformed"
+	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest/clienttest"
+	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest/storetest"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
@@ -97,8 +99,8 @@ func TestMalformedImagesInRegistry(t *testing.T) {
 			t.Parallel()
 			f := ocitest.NewRegistry(t)
 			ref := serveArchive(t, f, c)
-			store := newStore(t)
-			m, err := testRemote(t, nil).Fetch(t.Context(), ref, store, remote.FetchOptions{})
+			store := storetest.New(t)
+			m, err := clienttest.New(t, nil).Fetch(t.Context(), ref, store, remote.FetchOptions{})
 			var got []byte
 			if err == nil {
 				got, err = store.PackageYAML(t.Context(), m, oci.Limits{})

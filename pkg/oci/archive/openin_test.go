@@ -16,6 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest"
+	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest/storetest"
 )
 
 // writeXpkg writes an archive and returns its bytes.
@@ -56,13 +57,13 @@ func TestAddPackageFromFiles(t *testing.T) {
 	root := openRoot(t, dir)
 	for _, name := range []string{"a.xpkg", "a.xpkg.gz", "layout", "link"} {
 		t.Run(name, func(t *testing.T) {
-			s := newStore(t)
+			s := storetest.New(t)
 			a, err := OpenInWithScratch(t.Context(), root, name, s.Scratch, oci.Limits{})
 			ocitest.Must(t, err)
 			m, parts, err := s.AddPackage(t.Context(), a, oci.Limits{})
 			ocitest.Must(t, err)
 			ocitest.Must(t, a.Close())
-			if m.Digest != img.Digest() || !slices.Equal(parts, []oci.Digest{img.Digest(), layersOf(t, img)[0].Digest}) {
+			if m.Digest != img.Digest() || !slices.Equal(parts, []oci.Digest{img.Digest(), ocitest.Layers(t, img)[0].Digest}) {
 				t.Errorf("%s of %s, not of %s", parts, m.Digest, img.Digest())
 			}
 			// The examples and the configuration are not needed to read a package.
@@ -93,7 +94,7 @@ func TestOpenArchiveOfStrangers(t *testing.T) {
 	ocitest.Must(t, os.WriteFile(filepath.Join(dir, "bad.gz"), gzipped(t, []byte("text"))[:20], 0o600))
 	ocitest.Must(t, os.WriteFile(filepath.Join(dir, "text.gz"), gzipped(t, []byte("text")), 0o600))
 	ocitest.Must(t, os.WriteFile(filepath.Join(dir, "empty.xpkg"), nil, 0o600))
-	root, s := openRoot(t, dir), newStore(t)
+	root, s := openRoot(t, dir), storetest.New(t)
 	for name, code := range map[string]errcode.Code{
 		"link.xpkg": ErrArchiveNotFound, "folder": ErrArchiveNotFound, "missing": ErrArchiveNotFound, "../x": ErrArchiveNotFound,
 		"pipe.xpkg": ErrNotAnArchive, "pipes": ErrNotAnArchive, "bad.gz": ErrNotAnArchive, "text.gz": ErrNotAnArchive, "empty.xpkg": ErrNotAnArchive,

@@ -16,6 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/image"
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest"
+	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest/storetest"
 )
 
 // hardening: A16
@@ -93,7 +94,7 @@ func TestDigestStaysReadableWithoutTag(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Publish(t, moved, "v1")
-	m, err := r.Fetch(t.Context(), ref.WithDigest(planned.Digest), newStore(t), FetchOptions{})
+	m, err := r.Fetch(t.Context(), ref.WithDigest(planned.Digest), storetest.New(t), FetchOptions{})
 	if err != nil || m.Digest != planned.Digest {
 		t.Errorf("%s %v", m.Digest, err)
 	}
@@ -125,14 +126,14 @@ func TestRequests(t *testing.T) {
 	img := ocitest.Hello(t)
 	ref := f.Publish(t, img, "v1")
 	r := testRemote(t, nil)
-	store := newStore(t)
+	store := storetest.New(t)
 	if _, _, err := fetchYAML(t.Context(), r, store, ref); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
 		"HEAD /v2/acme/pkg/manifests/v1",
 		"GET /v2/acme/pkg/manifests/" + img.Digest().String(),
-		"GET /v2/acme/pkg/blobs/" + layersOf(t, img)[0].Digest.String(),
+		"GET /v2/acme/pkg/blobs/" + ocitest.Layers(t, img)[0].Digest.String(),
 	}
 	if got := strings.Join(f.Requests, "\n"); got != strings.Join(want, "\n") {
 		t.Errorf("cold:\n%s", got)
@@ -164,7 +165,7 @@ func TestSharedContentIsFetchedOnce(t *testing.T) {
 	f := ocitest.NewRegistry(t)
 	img := ocitest.Hello(t)
 	ref := f.Publish(t, img, "v1").WithDigest(img.Digest())
-	r, store := testRemote(t, nil), newStore(t)
+	r, store := testRemote(t, nil), storetest.New(t)
 	var all sync.WaitGroup
 	for range 20 {
 		all.Go(func() {

@@ -13,6 +13,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/image"
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest"
+	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest/storetest"
 	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 )
 
@@ -53,7 +54,7 @@ func TestCorpusRoundTrip(t *testing.T) {
 		ref := oci.MustParseReference(fmt.Sprintf("%s/corpus/p%d:v1", host, i))
 		_, err = r.Push(t.Context(), ref, img)
 		ocitest.Must(t, err)
-		got, _, err := fetchYAML(t.Context(), r, newStore(t), ref)
+		got, _, err := fetchYAML(t.Context(), r, storetest.New(t), ref)
 		if err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%s: %d bytes of %d, %v", strings.TrimPrefix(dir, root), len(got), len(want), err)
 		}
@@ -164,7 +165,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	data := yaml.Bytes()
 	img, err := image.Build(t.Context(), image.Input{PackageYAML: data, Extra: []image.ExtraLayer{{Annotation: "x", Files: []image.File{{Path: "noise", Data: ocitest.Noise(1 << 20)}}}}})
 	ocitest.Must(t, err)
-	store := newStore(t)
+	store := storetest.New(t)
 	ocitest.Must(t, store.Add(t.Context(), img, oci.Limits{}))
 	m, err := img.Manifest()
 	ocitest.Must(t, err)

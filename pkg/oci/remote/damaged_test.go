@@ -7,6 +7,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest"
+	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest/storetest"
 )
 
 // hardening: K2
@@ -14,7 +15,7 @@ func TestDamagedBlobIsFetchedAgain(t *testing.T) {
 	f := ocitest.NewRegistry(t)
 	img := ocitest.Hello(t)
 	ref := f.Publish(t, img, "v1")
-	r, s := testRemote(t, nil), newStore(t)
+	r, s := testRemote(t, nil), storetest.New(t)
 	if _, _, err := fetchYAML(t.Context(), r, s, ref); err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package remote
 import (
 	"bytes"
 	"context"
-	"github.com/xpkg-dev/xpkg/internal/testing/prerequisite"
 	"io"
 	"os"
 	"os/exec"
@@ -12,8 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xpkg-dev/xpkg/internal/testing/prerequisite"
+
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest"
+	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest/storetest"
 )
 
 // debianRegistry starts the registry that Debian ships.
@@ -83,7 +85,7 @@ func TestDebianRegistry(t *testing.T) {
 		if digest != a.Root().Digest {
 			t.Errorf("pushed %s as %s", a.Root().Digest, digest)
 		}
-		got, m, err := fetchYAML(t.Context(), r, newStore(t), ref)
+		got, m, err := fetchYAML(t.Context(), r, storetest.New(t), ref)
 		if err != nil || !strings.HasPrefix(string(got), ocitest.HelloYAML) || m.Root != digest || m.Base == nil {
 			t.Errorf("%q %+v %v", got, m, err)
 		}

@@ -4,15 +4,12 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/xpkg-dev/xpkg/pkg/oci/image"
-
 	"net/netip"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/xpkg-dev/xpkg/pkg/oci"
-	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest"
+	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest/storetest"
 	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 )
 
@@ -34,16 +31,6 @@ func testRemote(t *testing.T, change func(*Options)) *Client {
 	return r
 }
 
-func newStore(t *testing.T) *store.Store {
-	t.Helper()
-	s, err := store.Open(filepath.Join(t.TempDir(), "store"), store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	return s
-}
-
 // fetchYAML resolves, fetches and reads the package at a reference.
 func fetchYAML(ctx context.Context, r *Client, store *store.Store, ref oci.Reference) ([]byte, oci.Manifest, error) {
 	d, err := r.Resolve(ctx, ref)
@@ -61,13 +48,6 @@ func fetchYAML(ctx context.Context, r *Client, store *store.Store, ref oci.Refer
 // read resolves, fetches and reads a package, and returns only the error.
 func read(t *testing.T, r *Client, ref oci.Reference) error {
 	t.Helper()
-	_, _, err := fetchYAML(t.Context(), r, newStore(t), ref)
+	_, _, err := fetchYAML(t.Context(), r, storetest.New(t), ref)
 	return err
-}
-
-func layersOf(t *testing.T, img *image.Image) []oci.Descriptor {
-	t.Helper()
-	m, err := img.Manifest()
-	ocitest.Must(t, err)
-	return m.Layers
 }

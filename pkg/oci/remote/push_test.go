@@ -16,6 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/assembly"
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest"
+	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest/storetest"
 )
 
 // faultyTarget is a foreign registry behind a fault.
@@ -48,7 +49,7 @@ func TestPushRetriesUploads(t *testing.T) {
 	if _, err := r.Push(t.Context(), ref, img); err != nil {
 		t.Fatal(err)
 	}
-	if got, _, err := fetchYAML(t.Context(), r, newStore(t), ref); err != nil || string(got) != ocitest.HelloYAML {
+	if got, _, err := fetchYAML(t.Context(), r, storetest.New(t), ref); err != nil || string(got) != ocitest.HelloYAML {
 		t.Errorf("%q %v", got, err)
 	}
 }
@@ -135,7 +136,7 @@ func TestProgress(t *testing.T) {
 
 // A machine without a registry reads packages from its store.
 func TestStoreWithoutNetwork(t *testing.T) {
-	store := newStore(t)
+	store := storetest.New(t)
 	index := ocitest.TwoPlatforms(t)
 	ocitest.Must(t, store.Add(t.Context(), index, oci.Limits{}))
 	a, err := store.Artifact(t.Context(), index.Digest(), oci.Limits{})

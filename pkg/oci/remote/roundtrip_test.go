@@ -13,6 +13,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest"
+	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest/storetest"
 )
 
 func TestRoundTripThroughRegistry(t *testing.T) {
@@ -29,7 +30,7 @@ func TestRoundTripThroughRegistry(t *testing.T) {
 	if digest != img.Digest() {
 		t.Errorf("push gave %s, build %s", digest, img.Digest())
 	}
-	got, m, err := fetchYAML(t.Context(), client, newStore(t), ref)
+	got, m, err := fetchYAML(t.Context(), client, storetest.New(t), ref)
 	if err != nil {
 		t.Fatal(err)
 	}

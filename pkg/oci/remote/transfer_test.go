@@ -13,6 +13,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/image"
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest"
+	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest/storetest"
 )
 
 // hardening: A12
@@ -154,7 +155,7 @@ func TestWrongContentLength(t *testing.T) {
 				}
 				return found
 			}
-			store := newStore(t)
+			store := storetest.New(t)
 			_, m, err := fetchYAML(t.Context(), testRemote(t, nil), store, ref)
 			ocitest.WantCode(t, err, oci.ErrSizeMismatch)
 			if m.Base != nil && store.Has(m.Base.Digest) {
@@ -189,7 +190,7 @@ func TestBrokenDownloadIsResumed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	layer := layersOf(t, big)[1]
+	layer := ocitest.Layers(t, big)[1]
 	for _, ranges := range []bool{true, false} {
 		t.Run(fmt.Sprintf("Ranges=%t", ranges), func(t *testing.T) {
 			f := ocitest.NewRegistry(t)
@@ -210,7 +211,7 @@ func TestBrokenDownloadIsResumed(t *testing.T) {
 				cut(w, r, f.Blobs[layer.Digest], int(n)*1200)
 				return true
 			}
-			store := newStore(t)
+			store := storetest.New(t)
 			r := testRemote(t, nil)
 			blob, err := r.openBlob(t.Context(), ref, layer)
 			if err != nil {

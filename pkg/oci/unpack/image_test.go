@@ -13,6 +13,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/image"
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/assembly"
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest"
+	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest/clienttest"
+	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest/storetest"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
@@ -48,7 +50,7 @@ func pushTo(t *testing.T, r *remote.Client, host string, a oci.Artifact) oci.Ref
 }
 
 func TestFetchAndUnpackProgram(t *testing.T) {
-	host, remote, store := ocitest.MemoryRegistry(t), testRemote(t, nil), newStore(t)
+	host, remote, store := ocitest.MemoryRegistry(t), clienttest.New(t, nil), storetest.New(t)
 	here, other := oci.Platform{OS: "linux", Architecture: "amd64"}, oci.Platform{OS: "linux", Architecture: "arm64"}
 	config := RuntimeConfig{Entrypoint: []string{"/bin/program"}, Cmd: []string{"--x"}, Env: []string{"A=b"}, WorkingDir: "/w", User: "65532", StopSignal: "SIGINT"}
 	mine := programImage(t, here, config)
@@ -82,7 +84,7 @@ func TestFetchAndUnpackProgram(t *testing.T) {
 }
 
 func TestFetchProgramOfAnotherPlatform(t *testing.T) {
-	host, remote, store := ocitest.MemoryRegistry(t), testRemote(t, nil), newStore(t)
+	host, remote, store := ocitest.MemoryRegistry(t), clienttest.New(t, nil), storetest.New(t)
 	mips, arm := oci.Platform{OS: "linux", Architecture: "mips"}, oci.Platform{OS: "linux", Architecture: "arm64"}
 	single := programImage(t, arm, RuntimeConfig{})
 	index, err := image.NewIndex(single, programImage(t, mips, RuntimeConfig{}))
@@ -95,7 +97,7 @@ func TestFetchProgramOfAnotherPlatform(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	for _, layer := range layersOf(t, single) {
+	for _, layer := range ocitest.Layers(t, single) {
 		if store.Has(layer.Digest) {
 			t.Error("a layer was fetched that nobody can use")
 		}
@@ -103,7 +105,7 @@ func TestFetchProgramOfAnotherPlatform(t *testing.T) {
 }
 
 func TestFetchProgramRefuses(t *testing.T) {
-	host, remote, store := ocitest.MemoryRegistry(t), testRemote(t, nil), newStore(t)
+	host, remote, store := ocitest.MemoryRegistry(t), clienttest.New(t, nil), storetest.New(t)
 	ref := pushTo(t, remote, host, programImage(t, oci.DefaultPlatform(), RuntimeConfig{}))
 	_, err := Fetch(t.Context(), remote, ref, store, oci.DefaultPlatform(), Limits{Download: 100})
 	ocitest.WantCode(t, err, ErrImageTooLarge)

@@ -18,6 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/image"
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest"
+	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest/storetest"
 )
 
 // OCI image specification, "Applying Changesets".
@@ -61,7 +62,7 @@ func TestUnpackLayers(t *testing.T) {
 			for _, l := range test.layers {
 				layers = append(layers, layerOf(t, l...))
 			}
-			root, err := unpackLayers(t, newStore(t), Limits{}, layers...)
+			root, err := unpackLayers(t, storetest.New(t), Limits{}, layers...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -73,7 +74,7 @@ func TestUnpackLayers(t *testing.T) {
 }
 
 func TestUnpackPermissionsAndTimes(t *testing.T) {
-	root, err := unpackLayers(t, newStore(t), Limits{}, layerOf(t,
+	root, err := unpackLayers(t, storetest.New(t), Limits{}, layerOf(t,
 		layerEntry{name: "suid", mode: 0o6755}, layerEntry{name: "run", mode: 0o555}, layerEntry{name: "none", mode: 0o001},
 		layerEntry{name: "tmp/", mode: 0o1777}, layerEntry{name: "closed/", mode: 0o2050}, layerEntry{name: "closed/x"},
 	))
@@ -137,7 +138,7 @@ func TestUnpackRefuses(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := unpackLayers(t, newStore(t), test.limits, layerOf(t, test.entries...))
+			_, err := unpackLayers(t, storetest.New(t), test.limits, layerOf(t, test.entries...))
 			if !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.word) {
 				t.Errorf("got %v, want %s with %q", err, test.want.Name, test.word)
 			}
@@ -163,7 +164,7 @@ func TestUnpackStaysWithin(t *testing.T) {
 	}
 	for name, entries := range tests {
 		t.Run(name, func(t *testing.T) {
-			if _, err := unpackLayers(t, newStore(t), Limits{}, layerOf(t, entries...)); err != nil {
+			if _, err := unpackLayers(t, storetest.New(t), Limits{}, layerOf(t, entries...)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -188,7 +189,7 @@ func TestUnpackBrokenLayers(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			store := newStore(t)
+			store := storetest.New(t)
 			d, err := store.PutBytes(t.Context(), test.data)
 			if err != nil {
 				t.Fatal(err)
@@ -217,7 +218,7 @@ func TestUnpackRefusesSparseFiles(t *testing.T) {
 	}
 	copy(gnu[148:], fmt.Sprintf("%06o\x00 ", sum))
 	for name, layer := range map[string][]byte{"pax": pax, "gnu": gnu} {
-		if _, err := unpackLayers(t, newStore(t), Limits{}, layer); !errors.Is(err, ErrUnsafeImage) || !strings.Contains(err.Error(), "sparse") {
+		if _, err := unpackLayers(t, storetest.New(t), Limits{}, layer); !errors.Is(err, ErrUnsafeImage) || !strings.Contains(err.Error(), "sparse") {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
@@ -225,14 +226,14 @@ func TestUnpackRefusesSparseFiles(t *testing.T) {
 
 func TestUnpackWithoutTheLayer(t *testing.T) {
 	image := RuntimeImage{Layers: []oci.Descriptor{{MediaType: oci.MediaTypeOCILayer, Digest: oci.DigestOf([]byte("x")), Size: 1}}}
-	_, err := RootFS(t.Context(), newStore(t), image, t.TempDir(), Limits{})
+	_, err := RootFS(t.Context(), storetest.New(t), image, t.TempDir(), Limits{})
 	ocitest.WantCode(t, err, oci.ErrBlobNotFound)
-	_, err = RootFS(t.Context(), newStore(t), image, filepath.Join(t.TempDir(), "absent"), Limits{})
+	_, err = RootFS(t.Context(), storetest.New(t), image, filepath.Join(t.TempDir(), "absent"), Limits{})
 	ocitest.WantCode(t, err, ErrImageWrite)
 }
 
 func TestUnpackEndsWithItsContext(t *testing.T) {
-	store, layer := newStore(t), layerOf(t, layerEntry{name: "a"})
+	store, layer := storetest.New(t), layerOf(t, layerEntry{name: "a"})
 	d, err := store.PutBytes(t.Context(), layer)
 	if err != nil {
 		t.Fatal(err)

@@ -150,3 +150,11 @@ func Allocated() uint64 {
 	runtime.ReadMemStats(&m)
 	return m.TotalAlloc
 }
+
+// Layers returns the layers of an image.
+func Layers(t *testing.T, img *image.Image) []oci.Descriptor {
+	t.Helper()
+	m, err := img.Manifest()
+	Must(t, err)
+	return m.Layers
+}

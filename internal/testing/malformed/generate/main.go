@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/xpkg-dev/xpkg/pkg/oci/malformed"
+	"github.com/xpkg-dev/xpkg/internal/testing/malformed"
 )
 
 func main() {
