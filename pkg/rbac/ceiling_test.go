@@ -157,11 +157,18 @@ func ceilingRuleOf(t *rapid.T) Rule {
 func TestCeilingAgainstEveryAttempt(t *testing.T) {
 	passed, refused := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
-		c := Ceiling{
-			Allow: rapid.SliceOfN(rapid.Custom(ceilingRuleOf), 0, 4).Draw(t, "allow"),
-			Deny:  rapid.SliceOfN(rapid.Custom(ceilingRuleOf), 0, 1).Draw(t, "deny"),
-		}
 		request := ruleOf(t)
+		c := Ceiling{Allow: rapid.SliceOfN(rapid.Custom(ceilingRuleOf), 0, 4).Draw(t, "allow")}
+		if rapid.Bool().Draw(t, "deny") {
+			c.Deny = []Rule{ceilingRuleOf(t)}
+		}
+		if rapid.Bool().Draw(t, "allow the request") {
+			// Random rules rarely cover a random request.
+			c.Allow = append(c.Allow, Rule{
+				Name: "request", APIGroups: request.APIGroups, Resources: request.Resources, Verbs: request.Verbs,
+				ResourceNames: request.ResourceNames, NonResourceURLs: request.NonResourceURLs,
+			})
+		}
 		requests := []rbacv1.PolicyRule{request}
 		under := true
 		for _, a := range attempts {
