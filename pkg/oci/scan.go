@@ -99,14 +99,15 @@ func scanLink(r io.Reader, most outputLimit, limits Limits, room func(bytes int6
 }
 
 func (s *tarScanner) read(r io.Reader) error {
-	tr := tar.NewReader(r)
+	sniffer := &tarfile.Sniffer{R: r}
+	tr := tar.NewReader(sniffer)
 	for {
 		header, err := tr.Next()
 		if errors.Is(err, io.EOF) {
 			return onlyZeros(r)
 		}
 		if err != nil {
-			return TarError(err, s.counter.Entries)
+			return TarError(err, s.counter.Entries, sniffer.IsTar())
 		}
 		if err := s.entry(header, tr); err != nil {
 			return err
@@ -203,7 +204,7 @@ func (s *tarScanner) keep(h *tar.Header, r io.Reader) error {
 	}
 	data := make([]byte, h.Size)
 	if _, err := io.ReadFull(r, data); err != nil {
-		return TarError(err, s.counter.Entries)
+		return TarError(err, s.counter.Entries, true)
 	}
 	s.scan.stream, s.scan.found = data, true
 	return nil
@@ -230,21 +231,21 @@ func (s *tarScanner) lookalike(h *tar.Header) error {
 	return nil
 }
 
-// TarError returns the failure of reading a tar of which entries entries have been
-// read: ErrArchiveLimit for an extended header of more than 1 MiB, ErrNotATar when the
-// first entry cannot be read, and ErrBrokenLayer otherwise. An error with a code is
-// returned as it is.
-func TarError(err error, entries int) error {
+// TarError returns the error for a tar that cannot be read after a number of entries:
+// ErrArchiveLimit for an extended header or a sparse map of more than 1 MiB, ErrNotATar if
+// isTar is false, and ErrBrokenLayer otherwise. IsTar reports whether the content begins with
+// a tar header. An error with a code is returned as it is.
+func TarError(err error, entries int, isTar bool) error {
 	switch {
 	case errcode.Known(err):
 		return err
-	case errors.Is(err, tar.ErrFieldTooLong):
+	case errors.Is(err, tar.ErrFieldTooLong), strings.Contains(err.Error(), "sparse map too long"):
 		return ErrArchiveLimit.New(nil, "an extended header after entry %d of the tar has more than 1 MiB", entries).
 			WithDo("Build the package again without extended headers of that length.")
-	case entries == 0:
+	case !isTar:
 		return ErrNotATar.New(nil, "the layer is not a tar")
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		return ErrBrokenLayer.New(nil, "the tar ends within entry %d", entries)
+		return ErrBrokenLayer.New(nil, "the tar ends within entry %d", entries+1)
 	}
 	return ErrBrokenLayer.New(err, "the tar cannot be read after entry %d", entries)
 }

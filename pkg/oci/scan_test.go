@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -108,4 +109,44 @@ func malformedCases(t testing.TB) []malformed.Case {
 		t.Fatal(err)
 	}
 	return cases
+}
+
+// A tar whose first entry cannot be read is a broken tar, and not something else.
+func TestDamagedFirstEntryIsABrokenLayer(t *testing.T) {
+	pax := func(records string, size int64) []byte {
+		var b bytes.Buffer
+		w := tar.NewWriter(&b)
+		// The writer does not write extended headers that are not valid.
+		err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "PaxHeaders.0/package.yaml", Size: size, Mode: 0o644})
+		if err != nil {
+			t.Fatal(err)
+		}
+		data := b.Bytes()
+		data[156] = 'x'
+		copy(data[148:156], "        ")
+		sum := 0
+		for _, c := range data[:512] {
+			sum += int(c)
+		}
+		copy(data[148:156], fmt.Sprintf("%06o\x00 ", sum))
+		data = append(data, records...)
+		return append(data, make([]byte, 512-len(data)%512)...)
+	}
+	whole := ocitest.Tar(t, image.File{Path: "package.yaml", Data: []byte("a: b\n")})
+	for name, c := range map[string]struct {
+		data []byte
+		code errcode.Code
+	}{
+		"extended header too large":      {append(pax("", 2<<20), make([]byte, 3<<20)...), oci.ErrArchiveLimit},
+		"malformed extended header":      {append(pax("99 path=x\n", 10), whole...), oci.ErrBrokenLayer},
+		"ends within the first header":   {whole[:512], oci.ErrBrokenLayer},
+		"ends within an extended header": {pax("", 1<<10)[:600], oci.ErrBrokenLayer},
+		"not a tar":                      {ocitest.Noise(4096), oci.ErrNotATar},
+		"shorter than a header":          {whole[:100], oci.ErrNotATar},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := oci.ScanBytes(oci.MediaTypeOCILayer, c.data)
+			ocitest.WantCode(t, err, c.code)
+		})
+	}
 }

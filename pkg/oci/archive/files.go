@@ -68,7 +68,7 @@ func indexTar(f io.ReadSeeker, limits oci.Limits) (*tarFiles, error) {
 			return files, nil
 		}
 		if err != nil {
-			return nil, notAnArchive(oci.TarError(err, counter.Entries))
+			return nil, notAnArchive(oci.TarError(err, counter.Entries, isTar(at)))
 		}
 		counter.Add(h)
 		if err := oci.CheckTar(counter.Entries, counter.Headers, limits); err != nil {
@@ -82,6 +82,13 @@ func indexTar(f io.ReadSeeker, limits oci.Limits) (*tarFiles, error) {
 			return nil, err
 		}
 	}
+}
+
+// isTar reports whether a file begins with a tar header.
+func isTar(f io.ReaderAt) bool {
+	block := make([]byte, 512)
+	_, err := f.ReadAt(block, 0)
+	return err == nil && tarfile.IsHeader(block)
 }
 
 func notAnArchive(err error) error {

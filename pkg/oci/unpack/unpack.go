@@ -143,7 +143,8 @@ func (u *unpacker) layer(ctx context.Context, store *store.Store, layer oci.Desc
 func (u *unpacker) tar(r io.Reader) error {
 	u.written = map[string]bool{}
 	u.leaveParent()
-	tr, entries := tar.NewReader(r), 0
+	sniffer := &tarfile.Sniffer{R: r}
+	tr, entries := tar.NewReader(sniffer), 0
 	for {
 		header, err := tr.Next()
 		if errors.Is(err, io.EOF) {
@@ -153,7 +154,7 @@ func (u *unpacker) tar(r io.Reader) error {
 			if errors.Is(err, tar.ErrFieldTooLong) {
 				return ErrImageTooLarge.New(nil, "an extended header of the image has more than 1 MiB")
 			}
-			return oci.TarError(err, entries)
+			return oci.TarError(err, entries, sniffer.IsTar())
 		}
 		entries++
 		if err := u.count(header); err != nil {

@@ -5,6 +5,7 @@ package tarfile
 import (
 	"archive/tar"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 )
@@ -73,4 +74,42 @@ func (c *Counter) Add(h *tar.Header) {
 	for k, v := range h.PAXRecords {
 		c.Headers += int64(len(k) + len(v))
 	}
+}
+
+// blockSize is the size of a header.
+const blockSize = 512
+
+// A Sniffer reads from R, and records the first block. Use it to tell a damaged tar from
+// content that is not a tar.
+type Sniffer struct {
+	R io.Reader
+
+	block [blockSize]byte
+	n     int
+}
+
+// Read implements io.Reader.
+func (s *Sniffer) Read(p []byte) (int, error) {
+	n, err := s.R.Read(p)
+	s.n += copy(s.block[s.n:], p[:n])
+	return n, err
+}
+
+// IsTar reports whether the first block is a tar header, by its checksum.
+func (s *Sniffer) IsTar() bool { return s.n == blockSize && IsHeader(s.block[:]) }
+
+// IsHeader reports whether a block of 512 bytes is a tar header, by its checksum.
+func IsHeader(block []byte) bool {
+	const from, to = 148, 156 // The field of the checksum, which counts as spaces.
+	var want, got int64
+	if _, err := fmt.Sscanf(strings.Trim(string(block[from:to]), " \x00"), "%o", &want); err != nil {
+		return false
+	}
+	for i, c := range block {
+		if i >= from && i < to {
+			c = ' '
+		}
+		got += int64(c)
+	}
+	return got == want
 }
