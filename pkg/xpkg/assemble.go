@@ -44,7 +44,8 @@ type assembler struct {
 	opts     ReadOptions
 	limits   Limits
 	entries  []entry
-	unread   int // documents that are not among the entries
+	unread   int      // documents that are not among the entries
+	omitted  []string // files that look like metadata and were not read
 	pkg      *Package
 	findings []Finding
 }
@@ -98,7 +99,7 @@ func (a *assembler) meta() {
 	if len(metas) == 0 {
 		// The metadata can be in a document that could not be read.
 		if a.unread == 0 {
-			a.add(Document{}, header{}, &yamldoc.Fault{Code: ErrNoMeta, What: "no metadata object " + among(others)})
+			a.add(Document{}, header{}, &yamldoc.Fault{Code: ErrNoMeta, What: a.noMeta()})
 		}
 		return
 	}
@@ -114,6 +115,21 @@ func (a *assembler) meta() {
 	if want := a.opts.Expect; want != "" && meta.Kind != "" && want != meta.Kind {
 		a.add(first.doc, first.header, &yamldoc.Fault{Code: ErrWrongKind, What: fmt.Sprintf("the package is a %s, not a %s", meta.Kind, want)})
 	}
+}
+
+// noMeta describes the missing metadata object, and what may be meant to be it.
+func (a *assembler) noMeta() string {
+	text := "no metadata object " + among(a.entries)
+	for _, e := range a.entries {
+		if gvk := e.header.gvk(); allowed[Kind(gvk.Kind)] != nil {
+			return fmt.Sprintf("%s; the %s at %s:%d has the apiVersion %.100q instead of meta.pkg.crossplane.io/v1",
+				text, gvk.Kind, e.doc.File, e.doc.contentLine(), e.header.apiVersion)
+		}
+	}
+	if len(a.omitted) > 0 {
+		text += "; " + strings.Join(a.omitted[:min(3, len(a.omitted))], ", ")
+	}
+	return text
 }
 
 // objects adds the objects of the package and omits objects of kinds that are not

@@ -3,6 +3,7 @@ package xpkg
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"path"
@@ -56,6 +57,7 @@ type Folder struct {
 	ExampleDocuments []Document
 
 	findings []Finding
+	omitted  []string // the files that look like metadata and were not read
 }
 
 // ReadFolder reads the files of a package: non-empty regular files with the extension
@@ -81,7 +83,7 @@ func ReadFolder(fsys fs.FS, opts FolderOptions) (*Folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Folder{Documents: metaFirst(docs), ExampleDocuments: examples, findings: r.findings}, nil
+	return &Folder{Documents: metaFirst(docs), ExampleDocuments: examples, findings: r.findings, omitted: r.omitted}, nil
 }
 
 // Package reads and checks the documents of the folder, and checks that the examples are
@@ -99,7 +101,7 @@ func (f *Folder) Package(opts ReadOptions) (*Package, error) {
 // Inspect reads as much of the folder as possible, and returns it with all findings of
 // Package.
 func (f *Folder) Inspect(opts ReadOptions) (*Package, []Finding) {
-	pkg, findings := assemble(f.Documents, opts, f.findings)
+	pkg, findings := assemble(f.Documents, opts, f.findings, f.omitted)
 	var more []Finding
 	for _, d := range f.ExampleDocuments {
 		if _, err := d.canonical(); err != nil {
@@ -135,6 +137,7 @@ type folderReader struct {
 	reader   *yamldoc.Reader
 	bytes    int
 	findings []Finding
+	omitted  []string
 }
 
 func (r *folderReader) checkOptions(fsys fs.FS) error {
@@ -177,7 +180,14 @@ func (r *folderReader) read(fsys fs.FS, root, except string) ([]Document, error)
 			return ErrUnreadableFile.New(err, "cannot read %q", name)
 		case entry.IsDir() && (entry.Name() == ".git" || except != "" && name == except):
 			return fs.SkipDir
-		case !entry.Type().IsRegular() || !isYAML(name) || r.ignored(name):
+		}
+		if entry.IsDir() {
+			return nil
+		}
+		if reason := r.omit(entry, name); reason != "" {
+			if root == "." && strings.HasPrefix(path.Base(name), "crossplane.") {
+				r.omitted = append(r.omitted, fmt.Sprintf("%.100q %s", name, reason))
+			}
 			return nil
 		}
 		found, err := r.file(fsys, name)
@@ -185,6 +195,21 @@ func (r *folderReader) read(fsys fs.FS, root, except string) ([]Document, error)
 		return err
 	})
 	return docs, err
+}
+
+// omit returns the reason why a file is not part of the package, and "" if it is.
+func (r *folderReader) omit(entry fs.DirEntry, name string) string {
+	switch {
+	case entry.Type()&fs.ModeSymlink != 0:
+		return "is a symbolic link"
+	case !entry.Type().IsRegular():
+		return "is not a regular file"
+	case !isYAML(name):
+		return "does not have the extension .yaml or .yml"
+	case r.ignored(name):
+		return "is ignored"
+	}
+	return ""
 }
 
 func isYAML(name string) bool {

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -121,6 +122,33 @@ func TestUnreadableMetaIsNotMissingMeta(t *testing.T) {
 	}
 	if _, err := f.Package(ReadOptions{}); len(Findings(err)) != 1 {
 		t.Errorf("got %v", Findings(err))
+	}
+}
+
+// A missing metadata object is reported with the file that is likely meant to be it.
+func TestMissingMetaNamesTheLikelyFile(t *testing.T) {
+	const text = "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: x}\n"
+	for name, c := range map[string]struct {
+		files fstest.MapFS
+		opts  FolderOptions
+		want  string
+	}{
+		"symbolic link":   {fstest.MapFS{"crossplane.yaml": {Data: []byte("other"), Mode: fs.ModeSymlink}}, FolderOptions{}, `"crossplane.yaml" is a symbolic link`},
+		"extension":       {fstest.MapFS{"crossplane.json": {Data: []byte(text)}}, FolderOptions{}, `"crossplane.json" does not have the extension .yaml or .yml`},
+		"ignored":         {fstest.MapFS{"crossplane.yaml": {Data: []byte(text)}}, FolderOptions{Ignore: []string{"*.yaml"}}, `"crossplane.yaml" is ignored`},
+		"another group":   {fstest.MapFS{"crossplane.yaml": {Data: []byte(strings.Replace(text, "meta.", "", 1))}}, FolderOptions{}, `the Provider at crossplane.yaml:1 has the apiVersion "pkg.crossplane.io/v1" instead of meta.pkg.crossplane.io/v1`},
+		"nothing like it": {fstest.MapFS{"notes.txt": {Data: []byte(text)}}, FolderOptions{}, "no metadata object and no other document either"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder, err := ReadFolder(c.files, c.opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = folder.Package(ReadOptions{})
+			if !slices.ContainsFunc(Findings(err), func(f Finding) bool { return f.Code.Name == "NoMeta" && strings.Contains(f.Message, c.want) }) {
+				t.Errorf("got %v, want %s", err, c.want)
+			}
+		})
 	}
 }
 

@@ -34,7 +34,7 @@ func Inspect(stream []byte, opts ReadOptions) (*Package, []Finding) {
 	if err != nil {
 		return &Package{}, Findings(err)
 	}
-	return assemble(docs, opts, nil)
+	return assemble(docs, opts, nil, nil)
 }
 
 func (o ReadOptions) split(stream []byte) ([]Document, error) {
@@ -47,7 +47,7 @@ func (o ReadOptions) split(stream []byte) ([]Document, error) {
 
 // readPackage builds a package from its documents, or returns an error.
 func readPackage(docs []Document, opts ReadOptions) (*Package, error) {
-	pkg, findings := assemble(docs, opts, nil)
+	pkg, findings := assemble(docs, opts, nil, nil)
 	if len(errorsOf(findings)) > 0 {
 		return nil, refuse(findings, "the package is refused")
 	}
@@ -56,9 +56,10 @@ func readPackage(docs []Document, opts ReadOptions) (*Package, error) {
 }
 
 // assemble builds as much of a package as possible, and adds all problems to the findings
-// about files that could not be split. The findings have their severities and are sorted.
-func assemble(docs []Document, opts ReadOptions, found []Finding) (*Package, []Finding) {
-	a := &assembler{opts: opts, limits: opts.Limits.WithDefaults(), pkg: &Package{}}
+// about files that could not be split. Omitted describes the files that look like metadata and
+// were not read. The findings have their severities and are sorted.
+func assemble(docs []Document, opts ReadOptions, found []Finding, omitted []string) (*Package, []Finding) {
+	a := &assembler{opts: opts, omitted: omitted, limits: opts.Limits.WithDefaults(), pkg: &Package{}}
 	a.findings, a.unread = append(a.findings, found...), len(found)
 	a.read(docs)
 	a.meta()
