@@ -43,6 +43,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/permission"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/deployment"
+	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -102,6 +103,8 @@ type Options struct {
 	Runtimes runtime.Choice
 	// Images knows the images of programs. It is needed where Deployments run them.
 	Images deployment.Images
+	// RuntimePrivileges are the privileges that runtime configurations may use.
+	RuntimePrivileges []manifests.Privilege
 	// Processes runs programs as processes of this machine. It is needed where any are
 	// run so, and belongs to one run of the manager.
 	Processes Processes

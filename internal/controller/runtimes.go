@@ -16,6 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/deployment"
+	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 )
 
 // newPrograms makes those who run the programs of packages.
@@ -26,11 +27,11 @@ func newPrograms(o Options, mgr ctrl.Manager) *programs {
 	}
 	if o.Runtimes.Uses(runtime.Deployment) {
 		out.runtimes[runtime.Deployment] = deployment.Programs{Images: o.Images, Runtime: &deployment.Runtime{
-			Client: freshGets{mgr.GetClient(), mgr.GetAPIReader()}, Pods: mgr.GetAPIReader(), Namespace: namespace(o),
+			Client: freshGets{mgr.GetClient(), mgr.GetAPIReader()}, Pods: mgr.GetAPIReader(), Namespace: namespace(o), Privileges: o.RuntimePrivileges,
 		}}
 	}
 	if o.Runtimes.Uses(runtime.Process) {
-		out.runtimes[runtime.Process] = o.Processes.NewRuntime(freshGets{mgr.GetClient(), mgr.GetAPIReader()}, o.Config, namespace(o))
+		out.runtimes[runtime.Process] = o.Processes.NewRuntime(freshGets{mgr.GetClient(), mgr.GetAPIReader()}, o.Config, namespace(o), o.RuntimePrivileges)
 		out.changes = o.Processes.Changes()
 	}
 	return out
@@ -40,7 +41,7 @@ func newPrograms(o Options, mgr ctrl.Manager) *programs {
 // [github.com/xpkg-dev/xpkg/internal/runtime/processruntime.Host] implements it.
 type Processes interface {
 	// NewRuntime returns the runtime of the packages of a control plane.
-	NewRuntime(c client.Client, config *rest.Config, namespace string) runtime.Runtime
+	NewRuntime(c client.Client, config *rest.Config, namespace string, privileges []manifests.Privilege) runtime.Runtime
 	// Changes returns the names of runtimes whose state has changed.
 	Changes() <-chan string
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/controller"
 	programs "github.com/xpkg-dev/xpkg/internal/runtime"
+	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/internal/up"
 	"github.com/xpkg-dev/xpkg/internal/version"
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
@@ -45,6 +46,10 @@ func (c *UpCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return err
 	}
+	privileges, err := c.Privileges()
+	if err != nil {
+		return err
+	}
 	if c.Detach {
 		return c.detach(env, dir)
 	}
@@ -53,7 +58,7 @@ func (c *UpCmd) Run(env *terminal.Env) error {
 	return up.Run(env.Context, up.Options{
 		Dir: dir, Port: portOrLast(c.Port), RegistryPort: portOrLast(c.RegistryPort), StartTimeout: c.StartTimeout, MaxUpload: int64(c.MaxUploadSize), CRDOpenAPI: c.CRDOpenAPI, Version: version.Version,
 		Unblock: webhooks.Unblock,
-		Manager: localManager(progress, c, programsDir(dir), choice),
+		Manager: localManager(progress, c, programsDir(dir), choice, privileges),
 		Progress: func(e up.Event) {
 			c.reportEvent(env, progress, e)
 		},
@@ -70,13 +75,13 @@ func portOrLast(flag *int) int {
 
 // localManager is the package manager of a control plane on this machine. What
 // it has to say goes above the progress, as lines of their own.
-func localManager(progress *terminal.Progress, c *UpCmd, programsDir string, choice programs.Choice) up.Manager {
+func localManager(progress *terminal.Progress, c *UpCmd, programsDir string, choice programs.Choice, privileges []manifests.Privilege) up.Manager {
 	return func(ctx context.Context, e up.Env) error {
 		return manager.RunManager(ctx, manager.ManagerOptions{
 			Config: e.Config, CacheDir: filepath.Join(e.CacheDir, flags.PackagesDir), CacheLimit: c.CacheLimit, ProgramsDir: programsDir,
 			Dependencies: c.DependencyFlags,
 			Log:          slog.New(slog.NewTextHandler(progress, nil)),
-			Options:      controller.Options{Ready: e.Ready, MakeNamespace: true, Runtimes: choice, Permissions: c.Permissions()},
+			Options:      controller.Options{Ready: e.Ready, MakeNamespace: true, Runtimes: choice, RuntimePrivileges: privileges, Permissions: c.Permissions()},
 		})
 	}
 }

@@ -76,6 +76,10 @@ func (c *ManagerCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return err
 	}
+	privileges, err := c.Privileges()
+	if err != nil {
+		return err
+	}
 	if choice.Uses(programs.Process) && c.LeaderElection {
 		return terminal.ErrUsage.New(nil, "the runtime Process cannot be used with leader election").
 			WithDo("Leave out --leader-election, or use the runtime Deployment.")
@@ -94,7 +98,7 @@ func (c *ManagerCmd) Run(env *terminal.Env) error {
 			ActivationDeadline: c.ActivationDeadline, Permissions: c.Permissions(),
 			MetricsAddress: c.MetricsAddress, HealthAddress: c.HealthAddress, TakeOver: c.TakeOver, LeaderElection: election,
 			Remote:   os.Getenv("KUBERNETES_SERVICE_HOST") == "",
-			Runtimes: choice, MakeNamespace: choice.Uses(programs.Process), CertificateOverlap: c.CertificateOverlap,
+			Runtimes: choice, MakeNamespace: choice.Uses(programs.Process), CertificateOverlap: c.CertificateOverlap, RuntimePrivileges: privileges,
 		},
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
+	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -41,13 +42,29 @@ type Programs struct {
 
 var _ runtime.Runtime = Programs{}
 
-// Obtain checks that the image can be pulled. It skips the package image, which was
+// Obtain checks that the runtime uses only allowed privileges, and that its image can be
+// pulled. It skips the package image, which was
 // already fetched, and an image with the pull policy Never, which the nodes must provide.
 func (p Programs) Obtain(ctx context.Context, program runtime.Program) error {
+	objects, err := runtime.Shape(program)
+	if err != nil {
+		return err
+	}
+	if err := p.check(ctx, objects); err != nil {
+		return err
+	}
 	if program.OfPackage || program.PullPolicy == corev1.PullNever {
 		return nil
 	}
 	return p.Images.Exists(ctx, program.Origin, program.Digest)
+}
+
+// check fails if the runtime uses privileges that are not allowed.
+func (p Programs) check(ctx context.Context, o manifests.Objects) error {
+	if err := o.CheckPrivileges(p.Privileges); err != nil {
+		return err
+	}
+	return p.CheckServiceAccount(ctx, o)
 }
 
 // ServiceAccount implements [runtime.Runtime].
@@ -60,6 +77,9 @@ func (p Programs) Run(ctx context.Context, program runtime.Program) (runtime.Sta
 	program.Settle = cmp.Or(program.Settle, DefaultSettle)
 	objects, err := runtime.Shape(program)
 	if err != nil {
+		return runtime.State{}, err
+	}
+	if err := p.check(ctx, objects); err != nil {
 		return runtime.State{}, err
 	}
 	state, err := p.Ensure(ctx, objects)

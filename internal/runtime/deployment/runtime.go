@@ -29,6 +29,8 @@ type Runtime struct {
 	Pods client.Reader
 	// Namespace is the namespace of the runtimes.
 	Namespace string
+	// Privileges are the privileges that runtime configurations may use.
+	Privileges []manifests.Privilege
 	// Now is the clock; time.Now when it is nil.
 	Now func() time.Time
 
@@ -78,6 +80,22 @@ func (r *Runtime) Ensure(ctx context.Context, o manifests.Objects) (State, error
 		return state, r.end(ctx, former)
 	}
 	return r.explain(ctx, o, state)
+}
+
+// CheckServiceAccount fails with RuntimePrivileges if the ServiceAccount of a runtime exists
+// and was not created by xpkg, or is managed elsewhere, and the manager does not allow that.
+func (r *Runtime) CheckServiceAccount(ctx context.Context, o manifests.Objects) error {
+	live := &corev1.ServiceAccount{}
+	live.Namespace, live.Name = r.Namespace, o.ServiceAccountName
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(live), live)
+	if client.IgnoreNotFound(err) != nil {
+		return classify(err, "read", live)
+	}
+	foreign := o.ServiceAccount == nil
+	if err == nil {
+		foreign = !adoptable(live, o.Owner)
+	}
+	return o.CheckServiceAccount(foreign, r.Privileges)
 }
 
 // EnsureAccount creates or updates the ServiceAccount of a runtime that does not run as a

@@ -11,6 +11,13 @@ var (
 		Cause: "A program was to be run from an image without a digest, which could be another one than was verified.",
 		Fix:   "Report the whole message: the package manager resolves images to digests before it runs them.",
 	}
+	// ErrPrivileges is the failure of a runtime configuration that asks for privileges that
+	// the manager does not allow.
+	ErrPrivileges = errcode.Code{
+		Name: "RuntimePrivileges", Class: errcode.Invalid,
+		Cause: "The runtime configuration of a package asks for privileges, such as hostNetwork, a hostPath volume or a ServiceAccount that xpkg did not create, that the manager does not allow.",
+		Fix:   "Remove them from the DeploymentRuntimeConfig or ControllerConfig, or start the manager with --allow-runtime-privilege. The former version keeps running.",
+	}
 	// ErrNoProgramKind is the failure of a package of a kind that has no runtime.
 	ErrNoProgramKind = errcode.Code{
 		Name: "NoProgramKind", Class: errcode.Internal,

@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/internal/runtime"
+	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox"
 )
 
@@ -21,10 +22,10 @@ type Host struct {
 }
 
 // NewRuntime returns the runtime of the packages of a control plane.
-func (h *Host) NewRuntime(c client.Client, config *rest.Config, namespace string) runtime.Runtime {
+func (h *Host) NewRuntime(c client.Client, config *rest.Config, namespace string, privileges []manifests.Privilege) runtime.Runtime {
 	return New(Options{
 		Supervisor: h.Supervisor, Images: h.Images, Address: h.Address,
-		Client: c, Config: config, Namespace: namespace, Now: time.Now,
+		Client: c, Config: config, Namespace: namespace, Privileges: privileges, Now: time.Now,
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/deployment"
+	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -39,6 +40,9 @@ type Options struct {
 	// by. Endpoints cannot have a loopback address. Without one, programs have no
 	// Services.
 	Address string
+	// Privileges are the privileges that runtime configurations may use. A process ignores
+	// the fields of all of them but ServiceAccount.
+	Privileges []manifests.Privilege
 	// Settle is how long a program runs before it counts; DefaultSettle when it is
 	// zero.
 	Settle time.Duration
@@ -74,7 +78,7 @@ var _ runtime.Runtime = (*Programs)(nil)
 func New(o Options) *Programs {
 	o.Settle = cmp.Or(o.Settle, DefaultSettle)
 	return &Programs{
-		opts: o, objects: &deployment.Runtime{Client: o.Client, Pods: o.Client, Namespace: o.Namespace},
+		opts: o, objects: &deployment.Runtime{Client: o.Client, Pods: o.Client, Namespace: o.Namespace, Privileges: o.Privileges},
 		tokens: tokens{client: o.Client, now: o.Now}, started: map[key]pkg{},
 	}
 }
@@ -86,6 +90,9 @@ func (p *Programs) Obtain(ctx context.Context, program runtime.Program) error {
 		return err
 	}
 	if err := refuse(objects.Deployment.Spec.Template.Spec); err != nil {
+		return err
+	}
+	if err := p.objects.CheckServiceAccount(ctx, objects); err != nil {
 		return err
 	}
 	root, err := p.opts.Images.Image(ctx, program.Origin, program.Digest)
@@ -108,6 +115,9 @@ func (p *Programs) ServiceAccount(program runtime.Program) (string, error) {
 func (p *Programs) Run(ctx context.Context, program runtime.Program) (runtime.State, error) {
 	objects, err := runtime.Shape(program)
 	if err != nil {
+		return runtime.State{}, err
+	}
+	if err := p.objects.CheckServiceAccount(ctx, objects); err != nil {
 		return runtime.State{}, err
 	}
 	if err := p.objects.EnsureAccount(ctx, objects); err != nil {

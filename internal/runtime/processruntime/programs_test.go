@@ -3,6 +3,7 @@ package processruntime
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -192,6 +193,10 @@ func TestWhatIsMissingIsWaitedFor(t *testing.T) {
 	}}}
 	p.Config.Spec.DeploymentTemplate = &v1beta1.DeploymentTemplate{Spec: &appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: pod}}}
 	s.supervisor.status = sandbox.Status{Running: true, Since: s.now.Add(-time.Minute)}
+	if _, err := s.Run(t.Context(), p); !errors.Is(err, manifests.ErrPrivileges) {
+		t.Errorf("a ServiceAccount that xpkg did not create: %v", err)
+	}
+	s.objects.Privileges = []manifests.Privilege{manifests.ServiceAccount}
 	for _, o := range []client.Object{&corev1.ServiceAccount{ObjectMeta: named("other")}, &corev1.Secret{ObjectMeta: named("settings")}} {
 		state := s.run(t, p)
 		if state.Available || state.Reason != ReasonMissing || !strings.Contains(state.Message, o.GetName()) || state.Again == 0 {

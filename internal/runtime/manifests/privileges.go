@@ -1,0 +1,145 @@
+package manifests
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Privilege is a feature of a pod with which a runtime configuration can break the
+// isolation of a runtime from its node or from other identities.
+type Privilege string
+
+// The privileges that a runtime gets only if the manager allows them. They include the
+// features that the baseline Pod Security Standard forbids.
+const (
+	// HostNetwork is the network of the node, or a port of it.
+	HostNetwork Privilege = "HostNetwork"
+	// HostPID is the process namespace of the node.
+	HostPID Privilege = "HostPID"
+	// HostIPC is the IPC namespace of the node.
+	HostIPC Privilege = "HostIPC"
+	// HostPath is a volume with files of the node.
+	HostPath Privilege = "HostPath"
+	// Privileged is a container without isolation, or with less than the default.
+	Privileged Privilege = "Privileged"
+	// Capabilities is a Linux capability beyond the default of the container runtime.
+	Capabilities Privilege = "Capabilities"
+	// ServiceAccount is a ServiceAccount that xpkg did not create.
+	ServiceAccount Privilege = "ServiceAccount"
+)
+
+// AllPrivileges returns all privileges.
+func AllPrivileges() []Privilege {
+	return []Privilege{HostNetwork, HostPID, HostIPC, HostPath, Privileged, Capabilities, ServiceAccount}
+}
+
+// ParsePrivileges parses names of privileges; "*" is all of them.
+func ParsePrivileges(names []string) ([]Privilege, error) {
+	var out []Privilege
+	for _, name := range names {
+		switch p := Privilege(name); {
+		case name == "*":
+			return AllPrivileges(), nil
+		case !slices.Contains(AllPrivileges(), p):
+			return nil, fmt.Errorf("%q is none of * and %v", name, AllPrivileges())
+		default:
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
+// privilegeUse is a privilege with the field that uses it.
+type privilegeUse struct {
+	privilege Privilege
+	field     string
+}
+
+// CheckPrivileges fails with RuntimePrivileges if the pod of a runtime uses a privilege
+// that is not allowed.
+func (o Objects) CheckPrivileges(allowed []Privilege) error {
+	return o.refuse(podPrivileges(o.Deployment.Spec.Template.Spec), allowed)
+}
+
+// CheckServiceAccount fails with RuntimePrivileges if the ServiceAccount of a runtime was
+// not created by xpkg and that is not allowed.
+func (o Objects) CheckServiceAccount(foreign bool, allowed []Privilege) error {
+	if !foreign {
+		return nil
+	}
+	return o.refuse([]privilegeUse{{ServiceAccount, "the ServiceAccount " + o.ServiceAccountName + ", which xpkg did not create"}}, allowed)
+}
+
+func (o Objects) refuse(uses []privilegeUse, allowed []Privilege) error {
+	var fields, names []string
+	for _, u := range uses {
+		if slices.Contains(allowed, u.privilege) {
+			continue
+		}
+		fields = append(fields, u.field)
+		if !slices.Contains(names, string(u.privilege)) {
+			names = append(names, string(u.privilege))
+		}
+	}
+	if len(fields) == 0 {
+		return nil
+	}
+	return ErrPrivileges.New(nil, "the runtime configuration of %s/%s asks for %s",
+		strings.ToLower(o.Owner.Package.Kind), o.Owner.Package.Name, strings.Join(fields, ", ")).
+		WithDo("Remove this from the DeploymentRuntimeConfig or ControllerConfig of the package, or start the manager with `--allow-runtime-privilege %s`.",
+			strings.Join(names, ","))
+}
+
+func podPrivileges(pod corev1.PodSpec) []privilegeUse {
+	var uses []privilegeUse
+	add := func(used bool, p Privilege, format string, args ...any) {
+		if used {
+			uses = append(uses, privilegeUse{p, fmt.Sprintf(format, args...)})
+		}
+	}
+	add(pod.HostNetwork, HostNetwork, "hostNetwork")
+	add(pod.HostPID, HostPID, "hostPID")
+	add(pod.HostIPC, HostIPC, "hostIPC")
+	for _, v := range pod.Volumes {
+		add(v.HostPath != nil, HostPath, "the hostPath volume %s", v.Name)
+	}
+	if s := pod.SecurityContext; s != nil {
+		add(len(s.Sysctls) > 0, Privileged, "sysctls")
+		add(unconfined(s.SeccompProfile, s.AppArmorProfile), Privileged, "an unconfined pod")
+		add(s.WindowsOptions != nil && value(s.WindowsOptions.HostProcess), Privileged, "hostProcess")
+	}
+	for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
+		for _, port := range c.Ports {
+			add(port.HostPort != 0, HostNetwork, "the hostPort %d", port.HostPort)
+		}
+		s := c.SecurityContext
+		if s == nil {
+			continue
+		}
+		add(value(s.Privileged), Privileged, "the privileged container %s", c.Name)
+		add(s.ProcMount != nil && *s.ProcMount != corev1.DefaultProcMount, Privileged, "an unmasked /proc in the container %s", c.Name)
+		add(unconfined(s.SeccompProfile, s.AppArmorProfile), Privileged, "the unconfined container %s", c.Name)
+		add(s.WindowsOptions != nil && value(s.WindowsOptions.HostProcess), Privileged, "hostProcess in the container %s", c.Name)
+		if s.Capabilities != nil {
+			for _, capability := range s.Capabilities.Add {
+				add(!slices.Contains(defaultCapabilities, capability), Capabilities, "the capability %s", capability)
+			}
+		}
+	}
+	return uses
+}
+
+// defaultCapabilities are the capabilities that the baseline Pod Security Standard allows,
+// which container runtimes add by default.
+var defaultCapabilities = []corev1.Capability{
+	"AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE", "SETFCAP", "SETGID",
+	"SETPCAP", "SETUID", "SYS_CHROOT",
+}
+
+func unconfined(seccomp *corev1.SeccompProfile, appArmor *corev1.AppArmorProfile) bool {
+	return seccomp != nil && seccomp.Type == corev1.SeccompProfileTypeUnconfined ||
+		appArmor != nil && appArmor.Type == corev1.AppArmorProfileTypeUnconfined
+}

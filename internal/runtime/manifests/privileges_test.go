@@ -1,0 +1,97 @@
+package manifests
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1alpha1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+)
+
+func podConfig(pod corev1.PodSpec) *v1beta1.DeploymentRuntimeConfig {
+	return templated(appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: pod}})
+}
+
+func securityConfig(s corev1.SecurityContext) *v1beta1.DeploymentRuntimeConfig {
+	return containers(corev1.Container{Name: Container, SecurityContext: &s})
+}
+
+// A runtime configuration uses no privilege that the manager does not allow, wherever the
+// configuration has it.
+func TestPrivilegesNeedPermissionOfTheManager(t *testing.T) {
+	hostPath := corev1.Volume{Name: "node", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}}
+	unconfined := &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeUnconfined}
+	added := &corev1.Capabilities{Add: []corev1.Capability{"SYS_ADMIN"}}
+	for name, tc := range map[string]struct {
+		config *v1beta1.DeploymentRuntimeConfig
+		needs  Privilege
+		named  string
+	}{
+		"network of the node":          {podConfig(corev1.PodSpec{HostNetwork: true}), HostNetwork, "hostNetwork"},
+		"port of the node":             {containers(corev1.Container{Name: Container, Ports: []corev1.ContainerPort{{ContainerPort: 1, HostPort: 443}}}), HostNetwork, "hostPort 443"},
+		"processes of the node":        {podConfig(corev1.PodSpec{HostPID: true}), HostPID, "hostPID"},
+		"IPC of the node":              {podConfig(corev1.PodSpec{HostIPC: true}), HostIPC, "hostIPC"},
+		"files of the node":            {podConfig(corev1.PodSpec{Volumes: []corev1.Volume{hostPath}}), HostPath, "volume node"},
+		"privileged container":         {securityConfig(corev1.SecurityContext{Privileged: new(true)}), Privileged, "privileged container"},
+		"unmasked proc":                {securityConfig(corev1.SecurityContext{ProcMount: new(corev1.UnmaskedProcMount)}), Privileged, "/proc"},
+		"unconfined container":         {securityConfig(corev1.SecurityContext{SeccompProfile: unconfined}), Privileged, "unconfined"},
+		"unconfined pod":               {podConfig(corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{SeccompProfile: unconfined}}), Privileged, "unconfined"},
+		"sysctls":                      {podConfig(corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{Sysctls: []corev1.Sysctl{{Name: "kernel.msgmax"}}}}), Privileged, "sysctls"},
+		"capability":                   {securityConfig(corev1.SecurityContext{Capabilities: added}), Capabilities, "SYS_ADMIN"},
+		"capability of a sidecar":      {containers(corev1.Container{Name: "sidecar", SecurityContext: &corev1.SecurityContext{Capabilities: added}}), Capabilities, "SYS_ADMIN"},
+		"privileged init container":    {podConfig(corev1.PodSpec{InitContainers: []corev1.Container{{Name: "setup", SecurityContext: &corev1.SecurityContext{Privileged: new(true)}}}}), Privileged, "setup"},
+		"files, by a ControllerConfig": {FromControllerConfig(&v1alpha1.ControllerConfig{Spec: v1alpha1.ControllerConfigSpec{Volumes: []corev1.Volume{hostPath}}}), HostPath, "volume node"},
+		"privileged, by a ControllerConfig": {
+			FromControllerConfig(&v1alpha1.ControllerConfig{Spec: v1alpha1.ControllerConfigSpec{SecurityContext: &corev1.SecurityContext{Privileged: new(true)}}}), Privileged, "privileged container",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := provider()
+			in.Config = tc.config
+			o := build(t, in)
+			err := o.CheckPrivileges(nil)
+			if !errors.Is(err, ErrPrivileges) || !strings.Contains(err.Error(), tc.named) || !strings.Contains(err.Error(), "provider/provider-aws") {
+				t.Errorf("got %v, want one that names %q", err, tc.named)
+			}
+			if err := o.CheckPrivileges([]Privilege{tc.needs}); err != nil {
+				t.Errorf("allowed: %v", err)
+			}
+			for _, other := range AllPrivileges() {
+				if other != tc.needs && o.CheckPrivileges([]Privilege{other}) == nil {
+					t.Errorf("%s allows it", other)
+				}
+			}
+		})
+	}
+}
+
+func TestOrdinaryConfigurationsNeedNoPrivileges(t *testing.T) {
+	for name, config := range map[string]*v1beta1.DeploymentRuntimeConfig{
+		"none":               nil,
+		"default capability": securityConfig(corev1.SecurityContext{Capabilities: &corev1.Capabilities{Add: []corev1.Capability{"NET_BIND_SERVICE"}, Drop: []corev1.Capability{"ALL"}}}),
+		"sidecar":            containers(corev1.Container{Name: "sidecar", Image: "registry.example.org/sidecar:v1"}),
+		"read-only":          securityConfig(corev1.SecurityContext{ReadOnlyRootFilesystem: new(true), Privileged: new(false)}),
+	} {
+		in := provider()
+		in.Config = config
+		if err := build(t, in).CheckPrivileges(nil); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestParsePrivileges(t *testing.T) {
+	if got, err := ParsePrivileges([]string{"HostPID", "*"}); err != nil || len(got) != len(AllPrivileges()) {
+		t.Errorf("all: %v, %v", got, err)
+	}
+	if got, err := ParsePrivileges([]string{"HostPID"}); err != nil || len(got) != 1 || got[0] != HostPID {
+		t.Errorf("one: %v, %v", got, err)
+	}
+	if _, err := ParsePrivileges([]string{"hostpid"}); err == nil {
+		t.Error("an unknown name is accepted")
+	}
+}
