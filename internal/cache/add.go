@@ -27,12 +27,12 @@ func (c *Cache) Add(ctx context.Context, path string, names ...string) (Entry, e
 	if err != nil {
 		return Entry{}, err
 	}
-	defer root.Close() //nolint:errcheck // It was only read.
+	defer root.Close()
 	a, err := ociarchive.OpenInWithScratch(ctx, root, file, c.store.Scratch, c.limits)
 	if err != nil {
 		return Entry{}, err
 	}
-	defer a.Close() //nolint:errcheck // It was only read.
+	defer a.Close()
 	keys, err := keysOf(names, a.Root().Digest)
 	if err != nil {
 		return Entry{}, err

@@ -30,7 +30,7 @@ func BenchmarkMakeRoom(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			c, err := Open(dir, Options{Limit: limit, Now: clock.Now})
 			must(b, err)
-			defer c.Close() //nolint:errcheck // The numbers matter.
+			defer c.Close()
 			need := store.Need{Bytes: 1000}
 			for b.Loop() {
 				must(b, c.makeRoom(b.Context(), need, func() error { return nil }))

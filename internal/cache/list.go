@@ -141,7 +141,7 @@ func (c *Cache) describeFile(ctx context.Context, file string) Entry {
 		e.Problem = err.Error()
 		return e
 	}
-	defer a.Close() //nolint:errcheck // It was only read.
+	defer a.Close()
 	e.Digest = a.Root().Digest
 	what, err := c.summarize(ctx, a, file)
 	if err != nil {

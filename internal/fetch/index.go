@@ -66,7 +66,7 @@ func (s *Source) keep(ctx context.Context, d oci.Digest, pkg *xpkg.Package) erro
 // it is damaged or was evicted.
 type objects struct {
 	source *Source
-	ctx    context.Context //nolint:containedctx // A reader has no other way to get it.
+	ctx    context.Context // io.Reader has no context parameter.
 	origin Origin
 	digest oci.Digest
 

@@ -21,17 +21,17 @@ func openDescriptor(path string) (*os.File, bool, error) {
 	for range maxLinks {
 		dir, err := realDir(name)
 		if err != nil {
-			return nil, false, nil //nolint:nilerr // The caller opens the path and returns the error.
+			return nil, false, nil // The caller opens the path and returns the error.
 		}
 		if m := descriptorDir.FindStringSubmatch(dir); m != nil && m[1] == strconv.Itoa(os.Getpid()) {
 			return duplicate(path, filepath.Base(name))
 		}
 		info, err := os.Lstat(name)
 		if err != nil || info.Mode()&os.ModeSymlink == 0 {
-			return nil, false, nil //nolint:nilerr // As above.
+			return nil, false, nil
 		}
 		if name, err = nextLink(name); err != nil {
-			return nil, false, nil //nolint:nilerr // As above.
+			return nil, false, nil
 		}
 	}
 	return nil, false, nil
@@ -40,7 +40,7 @@ func openDescriptor(path string) (*os.File, bool, error) {
 func duplicate(path, number string) (*os.File, bool, error) {
 	fd, err := strconv.Atoi(number)
 	if err != nil {
-		return nil, false, nil //nolint:nilerr // The caller opens the path and returns the error.
+		return nil, false, nil // The caller opens the path and returns the error.
 	}
 	dup, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {

@@ -14,7 +14,7 @@ func TestListen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer l.Close() //nolint:errcheck // Nobody has connected.
+		defer l.Close()
 		port := l.Addr().(*net.TCPAddr).Port
 		if port < ports.Lowest || port > ports.Highest || seen[port] {
 			t.Errorf("port %d", port)

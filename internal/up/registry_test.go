@@ -43,7 +43,7 @@ func TestRegistryOfControlPlaneIsProtected(t *testing.T) {
 		t.Error("a delete without the token removed an image")
 	}
 	want(t, first.State, digest)
-	response, err := http.Post("http://"+first.Registry+"/v2/group/package/blobs/uploads/", "", nil) //nolint:noctx // It is local.
+	response, err := http.Post("http://"+first.Registry+"/v2/group/package/blobs/uploads/", "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -159,7 +159,7 @@ func closedPort(t *testing.T) *net.TCPAddr {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close() //nolint:errcheck // Nothing was accepted.
+	defer l.Close()
 	return l.Addr().(*net.TCPAddr)
 }
 

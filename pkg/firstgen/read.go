@@ -138,7 +138,7 @@ func (r *reader) readFile(fsys fs.FS, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // The file is only read.
+	defer f.Close()
 	left := r.limits.StreamBytes - r.bytes
 	data, err := io.ReadAll(io.LimitReader(f, int64(left)+1))
 	if err != nil {

@@ -23,7 +23,7 @@ func ScanBytes(mediaType MediaType, data []byte) (stream []byte, found bool, err
 	if err != nil {
 		return nil, false, err
 	}
-	defer r.Close() //nolint:errcheck // It was only read.
+	defer r.Close()
 	scan, err := scanLayer(r, newOutputLimit(d, limits), limits, nil)
 	return scan.stream, scan.found, err
 }

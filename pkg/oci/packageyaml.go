@@ -107,12 +107,12 @@ func withLayer(ctx context.Context, a Artifact, layer Descriptor, limits Limits,
 	if err != nil {
 		return layerScan{}, err
 	}
-	defer blob.Close() //nolint:errcheck // It was only read.
+	defer blob.Close()
 	plain, err := OpenLayer(blob, layer, limits)
 	if err != nil {
 		return layerScan{}, err
 	}
-	defer plain.Close() //nolint:errcheck // It was only read.
+	defer plain.Close()
 	return scan(plain)
 }
 

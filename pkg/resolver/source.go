@@ -15,7 +15,7 @@ import (
 // source answers the questions of the solver, and reads ahead. It lists each repository once,
 // and reads each version once.
 type source struct {
-	ctx      context.Context //nolint:containedctx // The context of one Resolve; a solver passes none.
+	ctx      context.Context // The context of one Resolve; a solver passes none.
 	resolver *Resolver
 	aliases  aliases
 	locked   map[string]lockfile.Package

@@ -65,7 +65,7 @@ func (s *suite) plan(t *testing.T, r *instance, act step) *planner.Plan {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer blobs.Close() //nolint:errcheck // Only this test reads it.
+	defer blobs.Close()
 	source := fetch.NewSource(fetch.Options{Store: blobs, Remote: remote.Options{Transport: alias{s.Registry}}})
 	defer source.Close()
 	pl := &planner.Planner{Reader: s.Client, Cluster: cluster, Source: source, Namespace: "crossplane-system"}

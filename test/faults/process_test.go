@@ -102,7 +102,7 @@ func runManager(ctx context.Context, cfg *rest.Config, n *fault.Network, registr
 	if err != nil {
 		return err
 	}
-	defer store.Close() //nolint:errcheck // The next Open reports damage.
+	defer store.Close()
 	source := fetch.NewSource(fetch.Options{Store: store, Remote: remote.Options{
 		Transport: headerTimeout{n.Transport(fault.Registry, alias{registry})}, Patience: patience, Attempts: 2, MinRate: minRate,
 	}})

@@ -45,7 +45,7 @@ func callersOf(s *suite, function string, certificates *corev1.Secret) (c *calle
 		files[filepath.Join(dir, name)] = certificates.Data[name]
 	}
 	for path, content := range files {
-		if err := os.WriteFile(path, content, 0o700); err != nil { //nolint:gosec // One of the files is a program.
+		if err := os.WriteFile(path, content, 0o700); err != nil { // One of the files is a program.
 			s.Fatal(err)
 		}
 	}

@@ -50,7 +50,7 @@ func listen(address string, port int) (listener *net.TCPListener, err error) {
 		return net.ListenTCP("tcp", at)
 	}
 	for range portTries {
-		at.Port = lowestPort + rand.IntN(highestPort-lowestPort+1) //nolint:gosec // It need not be a secret.
+		at.Port = lowestPort + rand.IntN(highestPort-lowestPort+1) // It need not be a secret.
 		if listener, err = net.ListenTCP("tcp", at); !errors.Is(err, syscall.EADDRINUSE) {
 			break
 		}

@@ -239,7 +239,7 @@ func TestHealthOfAFunction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer plain.Close() //nolint:errcheck // It is a test's.
+	defer plain.Close()
 	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
 	secure.EnableHTTP2 = true
 	// It wants a certificate, and we show none.

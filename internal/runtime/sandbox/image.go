@@ -76,7 +76,7 @@ func newCommand(root Root, spec Spec) (command, error) {
 	if err != nil {
 		return command{}, ErrProgramStart.New(err, "cannot open the image of %s", spec.Name)
 	}
-	defer files.Close() //nolint:errcheck // Nothing is written through it.
+	defer files.Close()
 	if c.path, err = lookUp(files, args[0], c.dir, valueOf(c.env, "PATH")); err != nil {
 		return command{}, runtime.ErrNoProgram.New(err, "cannot find the program %q of %s in the image %s", args[0], spec.Name, spec.Digest.Short())
 	}

@@ -16,7 +16,7 @@ import (
 // Container fields replace the fields of the image. Additional arguments follow either.
 func TestArguments(t *testing.T) {
 	root := Root{Path: t.TempDir()}
-	if err := os.WriteFile(filepath.Join(root.Path, "run"), nil, 0o755); err != nil { //nolint:gosec // It is a program.
+	if err := os.WriteFile(filepath.Join(root.Path, "run"), nil, 0o755); err != nil { // The file is executable.
 		t.Fatal(err)
 	}
 	for name, tc := range map[string]struct {

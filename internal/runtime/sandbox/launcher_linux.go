@@ -219,7 +219,7 @@ func copyMachineFiles(root string, machine []bind) error {
 	if err != nil {
 		return err
 	}
-	defer inside.Close() //nolint:errcheck // Each write has said whether it worked.
+	defer inside.Close()
 	for _, b := range machine {
 		data, err := os.ReadFile(b.From)
 		if err != nil {

@@ -42,7 +42,7 @@ type run struct {
 	status Status // Guarded by the supervisor's lock.
 
 	// stopping ends the run in order, and hurry at once.
-	stopping context.Context //nolint:containedctx // The run lives longer than the call that began it.
+	stopping context.Context // The run outlives the call that started it.
 	stop     context.CancelFunc
 	hurry    chan struct{}
 	done     chan struct{}

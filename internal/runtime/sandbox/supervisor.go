@@ -105,7 +105,7 @@ type Supervisor struct {
 	changes  *changes
 
 	// closing ends with Close, and with it what Ensure waits for.
-	closing context.Context //nolint:containedctx // It is that of the supervisor itself.
+	closing context.Context // It ends with the supervisor.
 	close   context.CancelCauseFunc
 
 	mu       sync.Mutex

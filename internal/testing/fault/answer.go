@@ -86,7 +86,7 @@ func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 // silent blocks its reader until the request is canceled.
 type silent struct {
-	ctx context.Context //nolint:containedctx // A body is read in the context of its request.
+	ctx context.Context // A body is read in the context of its request.
 }
 
 // Read implements [io.Reader].

@@ -56,7 +56,7 @@ func call(t *testing.T, rt http.RoundTripper, method, url, body string) string {
 	if err != nil {
 		return "error: " + err.Error()
 	}
-	defer res.Body.Close() //nolint:errcheck // Nothing was written.
+	defer res.Body.Close()
 	got, err := io.ReadAll(res.Body)
 	if err != nil {
 		return fmt.Sprintf("%d %s error: %v", res.StatusCode, got, err)

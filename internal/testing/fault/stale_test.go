@@ -69,7 +69,7 @@ func TestWatchIsHeldBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer res.Body.Close()                     //nolint:errcheck // Nothing was written.
+	defer res.Body.Close()
 	call(t, rt, http.MethodPut, url+"/p1", "") // strikes
 	go func() {
 		defer close(events)

@@ -65,7 +65,7 @@ func (w *watcher) read() {
 }
 
 func (w *watcher) write() {
-	defer w.to.Close() //nolint:errcheck // It never fails.
+	defer w.to.Close()
 	for {
 		fresh, err := w.release()
 		if err != nil {

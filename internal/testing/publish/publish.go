@@ -34,7 +34,7 @@ func Program(t testing.TB, registry, repository, tag string, stream, executable 
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer saved.Close() //nolint:errcheck // Nothing is written to it.
+	defer saved.Close()
 	base, err := image.Load(t.Context(), saved, oci.Platform{}, oci.Limits{})
 	if err != nil {
 		t.Fatal(err)

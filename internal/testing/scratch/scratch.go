@@ -24,7 +24,7 @@ func Compile(folder string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // It is a folder for temporary files.
+	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "program")
 	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, ".")
 	build.Dir = folder // It may be in a module of its own.

@@ -118,7 +118,7 @@ func lockDirectory(path string) (*flock.Flock, error) {
 // prepare removes the access of other users and the state of the previous process. It
 // writes the process id, and the layout of a new directory.
 func (d *Dir) prepare(now time.Time) error {
-	if err := os.Chmod(d.Path, 0o700); err != nil { //nolint:gosec // A folder needs the right to enter it.
+	if err := os.Chmod(d.Path, 0o700); err != nil { // The owner must be able to enter the directory.
 		return err
 	}
 	if err := errors.Join(RemoveFile(d.File(pidName)), RemoveFile(d.File(StateName))); err != nil {

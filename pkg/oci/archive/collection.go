@@ -147,7 +147,7 @@ func entryName(ref oci.Reference) string {
 // [Collection.Seal].
 func (c *Collection) Add(ctx context.Context, ref oci.Reference, a oci.Artifact) error {
 	blobs := filepath.Join(c.dir, filepath.FromSlash(blobsFolder))
-	if err := os.MkdirAll(blobs, 0o755); err != nil { //nolint:gosec // The content is public.
+	if err := os.MkdirAll(blobs, 0o755); err != nil { // The content is public.
 		return ErrCannotWrite.New(err, "cannot make the folder %s", c.dir)
 	}
 	to := layoutFolder{dir: c.dir, limits: c.limits}
@@ -181,7 +181,7 @@ func (c *Collection) Seal() error {
 		return fmt.Errorf("cannot write %s: %w", indexFile, err)
 	}
 	to := layoutFolder{dir: c.dir, limits: c.limits}
-	if err := os.MkdirAll(c.dir, 0o755); err != nil { //nolint:gosec // The content is public.
+	if err := os.MkdirAll(c.dir, 0o755); err != nil { // The content is public.
 		return ErrCannotWrite.New(err, "cannot make the folder %s", c.dir)
 	}
 	if err := to.file(layoutFile, []byte(layoutContent)); err != nil {

@@ -66,7 +66,7 @@ func (d layoutFolder) Write(ctx context.Context, a oci.Artifact) (oci.Digest, er
 	if entries, err := os.ReadDir(d.dir); err == nil && len(entries) > 0 {
 		return oci.Digest{}, ErrLayoutExists.New(nil, "the folder %s is not empty", d.dir)
 	}
-	if err := os.MkdirAll(filepath.Join(d.dir, filepath.FromSlash(blobsFolder)), 0o755); err != nil { //nolint:gosec // The content is public.
+	if err := os.MkdirAll(filepath.Join(d.dir, filepath.FromSlash(blobsFolder)), 0o755); err != nil { // The content is public.
 		return oci.Digest{}, ErrCannotWrite.New(err, "cannot make the folder %s", d.dir)
 	}
 	index, err := layoutIndex(root, d.name)

@@ -66,7 +66,7 @@ func (a *Archive) dockerLayer(ctx context.Context, name string) (image.Layer, er
 	if err != nil {
 		return image.Layer{}, err
 	}
-	defer r.Close() //nolint:errcheck // It was only read.
+	defer r.Close()
 	buffered := bufio.NewReader(ctxio.Reader(ctx, r))
 	start, err := buffered.Peek(4)
 	if err != nil && !errors.Is(err, io.EOF) {

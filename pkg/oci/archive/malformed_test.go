@@ -60,7 +60,7 @@ func readArchive(ctx context.Context, path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer a.Close() //nolint:errcheck // It was only read.
+	defer a.Close()
 	m, err := oci.FindManifest(ctx, a, oci.Platform{}, oci.Limits{})
 	if err != nil {
 		return nil, err

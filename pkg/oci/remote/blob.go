@@ -35,7 +35,7 @@ func (r *Client) openBlob(ctx context.Context, ref oci.Reference, d oci.Descript
 }
 
 type blobReader struct {
-	ctx    context.Context //nolint:containedctx // It bounds the whole download, and a reader has no other way to get it.
+	ctx    context.Context // It bounds the whole download; io.Reader has no context parameter.
 	cancel context.CancelFunc
 	s      *session
 	desc   oci.Descriptor

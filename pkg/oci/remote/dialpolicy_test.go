@@ -89,7 +89,7 @@ func TestRebindingTeachesNothing(t *testing.T) {
 	// What listens on this machine has another certificate.
 	local := httptest.NewUnstartedServer(http.NotFoundHandler())
 	local.Config.ErrorLog = ocitest.Quiet
-	local.TLS = &tls.Config{MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10} //nolint:gosec // A server that the client refuses.
+	local.TLS = &tls.Config{MaxVersion: tls.VersionTLS11, MinVersion: tls.VersionTLS10} // A server that the client refuses.
 	local.StartTLS()
 	t.Cleanup(local.Close)
 	rebound := false

@@ -167,7 +167,7 @@ func (a *fetched) fetch(ctx context.Context, d oci.Descriptor) error {
 	if err != nil {
 		return err
 	}
-	defer r.Close() //nolint:errcheck // Put has seen the end of it, or says why not.
+	defer r.Close()
 	return a.store.Put(ctx, d.Digest, d.Size, r)
 }
 

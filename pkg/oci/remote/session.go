@@ -64,7 +64,7 @@ func (s *session) transport(h HostOptions) *http.Transport {
 		Proxy: s.guard.proxy,
 		TLSClientConfig: &tls.Config{
 			MinVersion: tls.VersionTLS12, RootCAs: roots, Time: s.opts.Now,
-			InsecureSkipVerify: h.SkipVerify, //nolint:gosec // Only where the user asks for it, host by host.
+			InsecureSkipVerify: h.SkipVerify, // Only for hosts for which the user disables verification.
 		},
 		ForceAttemptHTTP2:      true,
 		DisableCompression:     true,

@@ -33,7 +33,7 @@ func TestTLS(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			f := ocitest.NewUnstartedRegistry(t)
-			f.TLS = &tls.Config{} //nolint:gosec // The test wants old versions too.
+			f.TLS = &tls.Config{} // The test also uses old TLS versions.
 			f.Config.ErrorLog = ocitest.Quiet
 			if tc.server != nil {
 				tc.server(f.TLS)

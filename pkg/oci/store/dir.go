@@ -206,7 +206,7 @@ func readRegular(ctx context.Context, path string, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() //nolint:errcheck // It was only read.
+	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err

@@ -120,14 +120,14 @@ func (s *Store) Evict(e Entry) (bool, error) {
 	path := s.entryPath(e)
 	f, err := openRegular(path)
 	if err != nil {
-		return false, nil //nolint:nilerr // Somebody else removed it.
+		return false, nil // Another process removed it.
 	}
-	defer f.Close() //nolint:errcheck // It is gone.
+	defer f.Close()
 	if !tryLock(f, true) {
 		return false, nil
 	}
 	if info, err := f.Stat(); err != nil || !info.ModTime().Equal(e.stamp) {
-		return false, nil //nolint:nilerr // It is in use, so it stays.
+		return false, nil // It is in use, so it stays.
 	}
 	if err := s.change("evict", func() error { return os.Remove(path) }); err != nil {
 		return false, s.writeError(err)
@@ -198,7 +198,7 @@ func (s *Store) Document(ctx context.Context, d oci.Digest, limits oci.Limits) (
 	}
 	doc, err := oci.ParseDocument(raw, "", limits)
 	if err != nil {
-		return nil, nil //nolint:nilerr // A configuration, for example.
+		return nil, nil // A configuration, for example.
 	}
 	return doc, nil
 }

@@ -53,7 +53,7 @@ func (s *Store) claim(path string) bool {
 	if err != nil {
 		return false
 	}
-	defer f.Close() //nolint:errcheck // It was only looked at.
+	defer f.Close()
 	if !tryLock(f, false) {
 		return false
 	}

@@ -94,7 +94,7 @@ func RootFS(ctx context.Context, store *store.Store, image RuntimeImage, folder 
 	if err != nil {
 		return Result{}, ErrImageWrite.New(err, "cannot open the folder %s", folder)
 	}
-	defer root.Close() //nolint:errcheck // Nothing is written through it.
+	defer root.Close()
 	u := &unpacker{root: root, limits: limits.WithDefaults()}
 	defer u.leaveParent()
 	for _, layer := range image.Layers {
@@ -136,7 +136,7 @@ func (u *unpacker) layer(ctx context.Context, store *store.Store, layer oci.Desc
 	if err != nil {
 		return err
 	}
-	defer plain.Close() //nolint:errcheck // It was only read.
+	defer plain.Close()
 	return u.tar(&budgetReader{r: ctxio.Reader(ctx, plain), u: u, most: max(ratioFloor, layer.Size*u.limits.Ratio)})
 }
 

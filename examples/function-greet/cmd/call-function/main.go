@@ -75,7 +75,7 @@ func (c call) run(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close() //nolint:errcheck // The answer is there.
+	defer conn.Close()
 	resp, err := fnv1.NewFunctionRunnerServiceClient(conn).RunFunction(ctx, req)
 	if err != nil {
 		return err

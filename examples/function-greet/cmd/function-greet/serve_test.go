@@ -116,7 +116,7 @@ func call(t *testing.T, address string, creds credentials.TransportCredentials) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close() //nolint:errcheck // It is only for this call.
+	defer conn.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	_, err = fnv1.NewFunctionRunnerServiceClient(conn).RunFunction(ctx, &fnv1.RunFunctionRequest{}, grpc.WaitForReady(false))

@@ -29,7 +29,7 @@ func run(ctx context.Context, helper, verb string, in []byte) error {
 		return fmt.Errorf("the credential helper %q is not a name", helper)
 	}
 	program := "docker-credential-" + helper
-	cmd := exec.CommandContext(ctx, program, verb) //nolint:gosec // The user's own configuration names it.
+	cmd := exec.CommandContext(ctx, program, verb) // The configuration of the user names the program.
 	cmd.Stdin = bytes.NewReader(in)
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said

@@ -52,7 +52,7 @@ func CopyFile(from, to string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer in.Close() //nolint:errcheck // The file is only read.
+	defer in.Close()
 	info, err := in.Stat()
 	if err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 func Reader(ctx context.Context, r io.Reader) io.Reader { return reader{ctx, r} }
 
 type reader struct {
-	ctx context.Context //nolint:containedctx // io.Reader has no context parameter.
+	ctx context.Context // io.Reader has no context parameter.
 	r   io.Reader
 }
 

@@ -40,10 +40,10 @@ func run(mode, version string) error {
 	hold, err := net.Listen("tcp", os.Getenv("HOLD_ADDRESS"))
 	if err != nil {
 		// Another instance runs.
-		_, perr := http.Post(os.Getenv("REPORT_URL")+"?version="+version, "", nil) //nolint:bodyclose // The process ends.
+		_, perr := http.Post(os.Getenv("REPORT_URL")+"?version="+version, "", nil) // The process ends.
 		return fmt.Errorf("%w; reported: %v", err, perr)
 	}
-	defer hold.Close() //nolint:errcheck // The process ends.
+	defer hold.Close()
 	if mode == "crash" {
 		time.AfterFunc(time.Second, func() { os.Exit(7) })
 	}
