@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// CA is what the Secret of the authority holds.
+// CA is the content of the CA Secret.
 type CA struct {
 	// Current signs certificates. Nil when the Secret has no whole and valid one.
 	Current *Authority
@@ -23,10 +23,10 @@ type CA struct {
 	// Carried is the bundle that every Secret had, and Replaced the authority that
 	// signed every certificate, and since when.
 	Carried, Replaced Mark
-	// Rotate says that somebody asks for a new authority.
+	// Rotate reports whether a rotation of the CA was requested.
 	Rotate bool
-	// Foreign says that somebody else, such as cert-manager, keeps the authority. It
-	// is used, and nothing but what is trusted beside it is written.
+	// Foreign reports whether another program, such as cert-manager, maintains the CA. The CA is then used,
+	// and only the bundle is written.
 	Foreign bool
 }
 
@@ -38,7 +38,7 @@ type Mark struct {
 
 func (m Mark) String() string { return m.Fingerprint + " " + m.Since.UTC().Format(time.RFC3339) }
 
-// parseMark gives no mark for a text that is none.
+// parseMark returns nil for an invalid text.
 func parseMark(text string) Mark {
 	if len(text) < 34 {
 		return Mark{}
@@ -56,8 +56,7 @@ func (m Mark) holds(fingerprint string, now time.Time) bool {
 	return m.Fingerprint == fingerprint && !m.Since.After(now)
 }
 
-// Bundle are the certificates by which it can be told now that a certificate is
-// genuine.
+// Bundle contains the CA certificates that are trusted now.
 func (ca CA) Bundle(now time.Time) []*x509.Certificate {
 	var all []*x509.Certificate
 	if ca.Current != nil {
@@ -70,16 +69,15 @@ func (ca CA) Bundle(now time.Time) []*x509.Certificate {
 	return distinct(slices.DeleteFunc(all, func(c *x509.Certificate) bool { return now.After(c.NotAfter) }))
 }
 
-// retired are those of the bundle that sign nothing any more.
+// retired returns the certificates of the bundle that no longer sign.
 func (ca CA) retired(now time.Time) []*x509.Certificate {
 	return slices.DeleteFunc(ca.Bundle(now), func(c *x509.Certificate) bool {
 		return ca.Current != nil && c.Equal(ca.Current.Certificate) || ca.Next != nil && c.Equal(ca.Next.Certificate)
 	})
 }
 
-// readCA reads the Secret, nil when there is none. What is damaged counts as not
-// there, but a certificate without its key is trusted still: it may have signed
-// what is in use.
+// readCA reads the CA Secret; it returns nil if the Secret does not exist. A damaged CA counts as missing, but a
+// certificate without its key stays trusted: it may have signed certificates in use.
 func readCA(secret *corev1.Secret, now time.Time) CA {
 	if secret == nil {
 		return CA{}

@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// apply puts what a step says into a Secret.
+// apply writes the result of a step into a Secret.
 func (s *Store) apply(v *view, step Step, secret *corev1.Secret) error {
 	switch step.Action {
 	case Publish:

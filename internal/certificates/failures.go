@@ -34,7 +34,7 @@ var (
 	}
 )
 
-// classify turns what became of a call into a failure.
+// classify returns the error of a call with its code.
 func classify(err error, what string, args ...any) error {
 	code := apply.ErrServer
 	switch {

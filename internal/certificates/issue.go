@@ -16,8 +16,7 @@ import (
 )
 
 const (
-	// rsaBits and the form PKCS #1 are what Crossplane reads an authority's key as;
-	// it can read no other, and would not start.
+	// Crossplane reads the key of a CA only in the form PKCS #1 with RSA, and fails to start otherwise.
 	rsaBits = 2048
 	// serialBits is the most that RFC 5280, section 4.1.2.2, allows, rounded down to
 	// whole random bytes that are never negative.
@@ -78,7 +77,7 @@ func pkcs8(key crypto.Signer) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: pemKey, Bytes: raw}), nil
 }
 
-// request is what a certificate is issued for.
+// request describes a certificate to issue.
 type request struct {
 	usage    Usage
 	names    []string
@@ -122,8 +121,7 @@ func (a *Authority) issue(now time.Time, r request, random io.Reader) (certifica
 	return certificatePEM(c), key, nil
 }
 
-// accepts finds what would not be accepted before anybody relies on it: an
-// authority that somebody else made may have limits.
+// accepts verifies an issued certificate before it is used: a foreign CA may have constraints.
 func (a *Authority) accepts(c *x509.Certificate, now time.Time, usage Usage) error {
 	roots := x509.NewCertPool()
 	roots.AddCert(a.Certificate)

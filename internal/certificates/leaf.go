@@ -10,13 +10,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Leaf is what the Secret of a server or a client holds.
+// Leaf is the content of the Secret of a server or a client.
 type Leaf struct {
 	Secret string
-	// Want is what is asked for; nil for a certificate that is there and that
-	// nobody asked for now.
+	// Want is the requested certificate; nil for an existing certificate that is not requested now.
 	Want *Want
-	// Certificate is nil unless it can be used now, and Fault says why not.
+	// Certificate is nil if it cannot be used now; Fault is the reason.
 	Certificate *x509.Certificate
 	Fault       string
 	// Issuer signed the certificate.
@@ -25,11 +24,11 @@ type Leaf struct {
 	Bundle []*x509.Certificate
 	// Unnamed are the names that are wanted and that it does not have.
 	Unnamed []string
-	// Foreign says that somebody else issues the certificate: it is used as it is.
+	// Foreign reports whether another program issues the certificate. It is then used unchanged.
 	Foreign bool
-	// Taken says that the Secret holds something else.
+	// Taken reports whether the Secret has other content.
 	Taken bool
-	// Unowned says that the Secret lacks an owner that it should have.
+	// Unowned reports whether the Secret lacks a required owner.
 	Unowned bool
 }
 
@@ -65,13 +64,13 @@ func ofCertManager(secret *corev1.Secret) bool {
 	return false
 }
 
-// akin reports whether an authority is one of ours, or one of Crossplane's: the
-// issuer of what is in use when the authority's Secret was replaced.
+// akin reports whether a CA was created by xpkg or by Crossplane: such a CA issued certificates in use before the
+// CA Secret was replaced.
 func akin(issuer *x509.Certificate, ca CA, now time.Time) bool {
 	return slices.ContainsFunc(ca.Bundle(now), issuer.Equal) || slices.Contains(issuer.Subject.Organization, organization)
 }
 
-// usable gives the certificate and who signed it, or why it cannot be used now.
+// usable returns the certificate and its issuer, or the reason why the certificate cannot be used now.
 func usable(secret *corev1.Secret, want *Want, ca CA, now time.Time) (c, issuer *x509.Certificate, fault string) {
 	c = firstCertificate(secret.Data[KeyCertificate])
 	if c == nil {

@@ -3,8 +3,8 @@ package certificates
 // RootSecret is the Secret of the authority.
 const RootSecret = "crossplane-root-ca"
 
-// Keys in the Secrets of servers and clients. The authority's Secret has the first
-// two for what it signs with now.
+// Keys in the Secrets of servers and clients. In the CA Secret, the first two are the signing certificate and its
+// key.
 const (
 	KeyCertificate = "tls.crt"
 	KeyPrivate     = "tls.key"
@@ -13,20 +13,19 @@ const (
 
 // Keys that only the authority's Secret has.
 const (
-	// keyNextCertificate and keyNextPrivate are what it will sign with.
+	// keyNextCertificate and keyNextPrivate are the next signing certificate and its key.
 	keyNextCertificate = "next.crt"
 	keyNextPrivate     = "next.key"
 	// keyTrusted are certificates that are trusted beside those.
 	keyTrusted = "trusted.crt"
 )
 
-// AnnotationRotate on the authority's Secret, with whatever value, asks for a new
-// authority now. It is removed when that has begun.
+// AnnotationRotate on the CA Secret, with any value, requests a rotation of the CA. It is removed when the
+// rotation has started.
 const AnnotationRotate = "xpkg.dev/rotate"
 
 const (
-	// labelCertificate on a Secret says that its certificate is of this package, and
-	// whether it is a server's or a client's.
+	// labelCertificate marks a Secret with the certificate of a package; its value is the usage, server or client.
 	labelCertificate = "xpkg.dev/certificate"
 	// annotationCADistributedAt records the bundle that every Secret has, and since when;
 	// annotationCARotatedAt records the CA that signed every certificate, and since when.

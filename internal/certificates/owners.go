@@ -13,9 +13,8 @@ func owned(secret *corev1.Secret, owners []metav1.OwnerReference) bool {
 	return slices.EqualFunc(secret.OwnerReferences, withOwners(secret.OwnerReferences, owners), equalOwners)
 }
 
-// withOwners adds owners. Owners are told apart by group, kind and name: a Secret
-// that comes from a backup has UIDs of another cluster. There is one controller, so
-// a former one of the same group steps back.
+// withOwners adds owners. Owners are compared by group, kind and name, because a Secret from a backup has UIDs of
+// another cluster. An object has one controller, so a former controller of the same group loses that role.
 func withOwners(have, owners []metav1.OwnerReference) []metav1.OwnerReference {
 	out := slices.Clone(have)
 	for _, o := range owners {

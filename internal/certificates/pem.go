@@ -18,7 +18,7 @@ const (
 	pemECKey       = "EC PRIVATE KEY"
 )
 
-// certificatesIn reads every certificate of a PEM text, and leaves out what is none.
+// certificatesIn returns every certificate of a PEM text and skips all other blocks.
 func certificatesIn(text []byte) []*x509.Certificate {
 	var out []*x509.Certificate
 	for {
@@ -105,7 +105,7 @@ func privateKey(text []byte) (crypto.Signer, error) {
 	return signer, nil
 }
 
-// belongs reports whether a key is that of a certificate.
+// belongs reports whether a key matches a certificate.
 func belongs(key crypto.Signer, c *x509.Certificate) bool {
 	public, ok := key.Public().(interface{ Equal(crypto.PublicKey) bool })
 	return ok && public.Equal(c.PublicKey)

@@ -16,7 +16,7 @@ const (
 	Create Action = "create"
 	// Restore puts the certificate of the authority back beside its key.
 	Restore Action = "restore"
-	// Adopt trusts authorities that signed what is in use.
+	// Adopt trusts CAs that signed certificates in use.
 	Adopt Action = "adopt"
 	// Announce makes the next authority, which signs nothing yet.
 	Announce Action = "announce"
@@ -43,37 +43,34 @@ type Step struct {
 	Action Action
 	// Secret is the name of the Secret.
 	Secret string
-	// Certificates are those that Restore, Adopt and Retire are about.
+	// Certificates are the certificates of Restore, Adopt and Retire.
 	Certificates []*x509.Certificate
 	Why          string
 }
 
-// Policy is what does not follow from the Secrets.
+// Policy contains the inputs of a plan that are not in the Secrets.
 type Policy struct {
 	// Overlap is how long a bundle is everywhere before anything that needs it is
 	// used, and how long nothing is signed by an authority before it is forgotten.
 	Overlap time.Duration
-	// Settled says that everybody uses what the Secrets hold.
+	// Settled reports whether all users of the Secrets have loaded their content.
 	Settled bool
-	// LeavesOnly leaves changes of authorities to somebody else, who sees all leaves.
+	// LeavesOnly leaves CA rotations to the process that reads all leaves.
 	LeavesOnly bool
 }
 
 const (
-	// settleInterval is how often it is asked whether everybody uses what the
-	// Secrets hold; more often where the overlap is shorter.
+	// settleInterval is the interval between checks of Settled; it is shorter if the overlap is shorter.
 	settleInterval = time.Minute
-	// foreignInterval is how often it is looked at what somebody else keeps.
+	// foreignInterval is the interval between reads of Secrets that another program maintains.
 	foreignInterval = time.Hour
 )
 
-// Plan says what to write now, and when to look again if nothing changes before. The
-// steps can be made in their order without reading anything anew, and after each
-// of them everything that is in use is covered by every bundle that is in use. An
-// empty plan means that nothing is left to do until then.
+// Plan returns the next writes, and the time of the next call if no Secret changes before. The steps can be carried
+// out in order without another read, and after each of them every bundle in use covers every certificate in use. An
+// empty plan means that no step is due until that time.
 //
-// Leaves are those that are wanted and, while a change of authorities is under way,
-// all others that are in use.
+// Leaves are the requested certificates and, during a rotation of the CA, all other certificates in use.
 func Plan(now time.Time, ca CA, leaves []Leaf, policy Policy) ([]Step, time.Time) {
 	p := planner{now: now, ca: ca, policy: policy}
 	for _, l := range leaves {
@@ -132,8 +129,8 @@ func (p *planner) authority() []Step {
 	return p.root(Create, "there is no authority that can sign")
 }
 
-// adopt trusts whoever signed what is in use: the authority's Secret was replaced or
-// lost, and what it signed goes on until it is replaced in turn.
+// adopt trusts the issuers of certificates in use: after the CA Secret was replaced or lost, its certificates stay in
+// use until they are replaced.
 func (p *planner) adopt() []Step {
 	trusted := p.ca.Bundle(p.now)
 	var unknown []*x509.Certificate
@@ -164,8 +161,7 @@ func (p *planner) announce() []Step {
 	return nil
 }
 
-// secrets brings the bundle everywhere, and then makes and renews what does not
-// depend on a change of authorities.
+// secrets distributes the bundle, and then creates and renews certificates that do not depend on a rotation.
 func (p *planner) secrets() []Step {
 	bundle := fingerprint(p.ca.Bundle(p.now)...)
 	var publish, others []Step
@@ -182,7 +178,7 @@ func (p *planner) secrets() []Step {
 	return append(publish, others...)
 }
 
-// own is what a wanted certificate needs for itself.
+// own returns the steps for one requested certificate.
 func (p *planner) own(l Leaf) (Step, bool) {
 	switch {
 	case l.Want == nil:
@@ -210,14 +206,14 @@ func (p *planner) longer(l Leaf) bool {
 	return l.Certificate.NotAfter.Before(p.ca.Current.Certificate.NotAfter)
 }
 
-// current reports whether a certificate is signed by who signs now.
+// current reports whether the current CA signed a certificate.
 func (p *planner) current(l Leaf) bool { return l.Issuer.Equal(p.ca.Current.Certificate) }
 
 func (p *planner) stale() []Leaf {
 	return slices.DeleteFunc(slices.Clone(p.leaves), func(l Leaf) bool { return l.Certificate == nil || p.current(l) })
 }
 
-// exchange replaces the authority, and then what the former one signed.
+// exchange rotates the CA and then replaces the certificates of the former CA.
 func (p *planner) exchange() []Step {
 	stale := p.stale()
 	if p.ca.Next == nil && len(stale) == 0 {
@@ -255,8 +251,7 @@ func (p *planner) retire() []Step {
 	return p.root(Retire, "nothing that a former authority signed is in use", retired...)
 }
 
-// passed reports whether enough time has passed since a mark, and everybody uses
-// what the Secrets hold.
+// passed reports whether the overlap since a mark has passed and Settled holds.
 func (p *planner) passed(m Mark) bool {
 	due := m.Since.Add(p.policy.Overlap)
 	if p.now.Before(due) {

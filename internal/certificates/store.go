@@ -29,49 +29,42 @@ type Store struct {
 	Now       func() time.Time
 	Random    io.Reader
 
-	// LeafValidity and AuthorityValidity are how long certificates are valid, and
-	// Overlap is that of [Policy]. Zero is the default.
+	// LeafValidity and AuthorityValidity are the validity of certificates, and Overlap is the overlap of [Policy].
+	// Zero selects the default.
 	LeafValidity, AuthorityValidity, Overlap time.Duration
-	// Settled reports whether everything outside of the Secrets uses what is in them:
-	// the caBundle fields of webhooks and definitions, which have to hold the bundle,
-	// and programs that read their files once. A change of authorities waits for it
-	// beside the Overlap. Nil, it waits for the Overlap alone.
+	// Settled reports whether all users outside of the Secrets have loaded their content: the caBundle fields of
+	// webhooks and CRDs contain the bundle, and runtimes that read their files once have restarted. A rotation of the
+	// CA waits for it in addition to the overlap. If it is nil, the rotation waits only for the overlap.
 	Settled func(ctx context.Context, bundle []byte) (bool, error)
 }
 
-// Ensure sees to it that the wanted certificates are there, valid and trusted, and
-// takes a change of authorities as far as it can go now. It gives the
-// certificates, and when to call it again if nothing happens before.
+// Ensure writes the Secrets until the requested certificates exist, are valid and are trusted, and advances a
+// rotation of the CA as far as possible. It returns the certificates, and the time of the next call if no Secret
+// changes before.
 //
-// It fails with CertificateSecretTaken or CertificateNotReady for Secrets that it may
-// not write and cannot use, or when Settled fails, and gives all others
-// nevertheless; with CertificatesContended when others write the same Secrets all
-// the time; and with AuthorityUnusable for an authority that cannot sign what is
-// wanted.
+// It returns all other certificates together with an error with the code CertificateSecretTaken or
+// CertificateNotReady for Secrets that it must not write and cannot use, and with the error of Settled. It fails with
+// CertificatesContended if other clients keep writing the same Secrets, and with AuthorityUnusable if the CA cannot
+// sign a requested certificate.
 func (s *Store) Ensure(ctx context.Context, want []Want) (map[string]Issued, time.Time, error) {
 	return s.ensure(ctx, turn{store: s, want: want, written: map[string]*corev1.Secret{}})
 }
 
-// Keep is Ensure for everything that is there: it takes a change of authorities as far
-// as it can go now, and brings what is trusted into every Secret, whoever asked for it.
-// It makes an authority where there is none. One list and what it writes is all that it
-// costs.
+// Keep is Ensure for all existing certificates: it advances a rotation of the CA as far as possible and writes the
+// bundle into every Secret. It creates a missing CA. It costs one list and the writes.
 func (s *Store) Keep(ctx context.Context) (time.Time, error) {
 	_, next, err := s.ensure(ctx, turn{store: s, all: true, written: map[string]*corev1.Secret{}})
 	return next, err
 }
 
-// Issue is Ensure for one of many: it leaves changes of authorities to Keep, and so
-// reads the wanted Secrets and that of the authority, and no others, however many there
-// are. Only where an authority was lost does it look at all of them. The time is zero
-// when nothing becomes due.
+// Issue is Ensure for one user of many. It leaves rotations of the CA to Keep, and therefore reads only the requested
+// Secrets and the CA Secret. It reads all Secrets only if the CA was lost. The time is zero if no step becomes due.
 func (s *Store) Issue(ctx context.Context, want []Want) (map[string]Issued, time.Time, error) {
 	return s.ensure(ctx, turn{store: s, want: want, leavesOnly: true, written: map[string]*corev1.Secret{}})
 }
 
 func (s *Store) ensure(ctx context.Context, work turn) (map[string]Issued, time.Time, error) {
-	// Who fills the Secrets at the same time wins or loses single writes; that
-	// takes a few turns, and a change of authorities some more.
+	// Concurrent writers win or lose single writes, which takes a few turns; a rotation of the CA takes more.
 	const turns = 30
 	for range turns {
 		v, err := work.read(ctx)
@@ -94,9 +87,8 @@ func (s *Store) ensure(ctx context.Context, work turn) (map[string]Issued, time.
 	return nil, time.Time{}, ErrContended.New(nil, "cannot keep the certificates in namespace %s", s.Namespace)
 }
 
-// Bundle gives the authorities that are trusted now, in PEM: what goes into the
-// caBundle of webhooks. It has authorities only, never the certificate of a server,
-// so it changes only with them.
+// Bundle returns the CA certificates that are trusted now, in PEM, for the caBundle of webhooks. It contains no
+// server certificates, so it changes only with the CAs.
 func (s *Store) Bundle(ctx context.Context) ([]byte, error) {
 	for _, ensure := range []bool{true, false} {
 		secret, err := s.get(ctx, RootSecret)
@@ -149,13 +141,13 @@ func (s *Store) get(ctx context.Context, name string) (*corev1.Secret, error) {
 	return secret, nil
 }
 
-// view is what the Secrets held when they were read.
+// view is the content of the Secrets when they were read.
 type view struct {
 	now     time.Time
 	ca      CA
 	secrets map[string]*corev1.Secret
 	leaves  []Leaf
-	// whole says that the leaves are all that are in use, and not only the wanted.
+	// whole reports whether the leaves are all leaves in use, and not only the requested ones.
 	whole bool
 }
 
@@ -170,7 +162,7 @@ func (v *view) issued() map[string]Issued {
 	return out
 }
 
-// refusals are the wanted certificates that somebody else would have to see to.
+// refusals returns errors for the requested certificates that only another program can provide.
 func (v *view) refusals() error {
 	var all []error
 	for _, l := range v.leaves {

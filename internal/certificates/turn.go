@@ -16,7 +16,7 @@ import (
 type turn struct {
 	store *Store
 	want  []Want
-	// leavesOnly is that of [Policy].
+	// leavesOnly is the field LeavesOnly of [Policy].
 	leavesOnly bool
 	// all looks at all leaves in any case.
 	all bool
@@ -61,8 +61,8 @@ func (t *turn) get(ctx context.Context, name string) (*corev1.Secret, error) {
 	return t.newer(name, secret), nil
 }
 
-// newer prefers a Secret as it was written here to one that a cache had from
-// before. What others wrote to it since is newer.
+// newer returns the later of a Secret that this process wrote and a Secret from a cache. Later writes of other
+// clients take precedence.
 func (t *turn) newer(name string, read *corev1.Secret) *corev1.Secret {
 	written, ok := t.written[name]
 	if !ok {
@@ -78,8 +78,7 @@ func (t *turn) newer(name string, read *corev1.Secret) *corev1.Secret {
 	return read
 }
 
-// lost reports whether an authority has to be made or found again: one that signs, or
-// one that has signed what is in use and that nobody trusts any more.
+// lost reports whether a CA must be created or adopted: the signing CA, or an untrusted CA of certificates in use.
 func (v *view) lost() bool {
 	if v.ca.Current == nil {
 		return true
@@ -94,13 +93,12 @@ func (v *view) changing() bool {
 		v.some(func(issuer *x509.Certificate) bool { return !issuer.Equal(v.ca.Current.Certificate) })
 }
 
-// some reports whether something is true of the issuer of a certificate that is not
-// somebody else's.
+// some reports whether a condition holds for the issuer of any certificate that is not foreign.
 func (v *view) some(is func(issuer *x509.Certificate) bool) bool {
 	return slices.ContainsFunc(v.leaves, func(l Leaf) bool { return l.Certificate != nil && !l.Foreign && is(l.Issuer) })
 }
 
-// readOthers adds the certificates that are in use and that nobody asked for now.
+// readOthers adds the certificates in use that are not requested now.
 func (t *turn) readOthers(ctx context.Context, v *view) error {
 	var list corev1.SecretList
 	if err := t.store.Client.List(ctx, &list, client.InNamespace(t.store.Namespace)); err != nil {
@@ -123,8 +121,7 @@ func (t *turn) readOthers(ctx context.Context, v *view) error {
 	return nil
 }
 
-// carryOut makes one write. That somebody else was faster is no failure: the next
-// turn sees what they wrote.
+// carryOut makes one write. A conflict is not an error: the next turn reads the other write.
 func (t *turn) carryOut(ctx context.Context, v *view, step Step) error {
 	secret, existed := v.secrets[step.Secret]
 	if existed {

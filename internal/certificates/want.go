@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Usage is what a certificate is for.
+// Usage is the usage of a certificate.
 type Usage string
 
 // The usages.
@@ -22,7 +22,7 @@ func (u Usage) extended() x509.ExtKeyUsage {
 	return x509.ExtKeyUsageServerAuth
 }
 
-// usageOf is what a certificate can be used for.
+// usageOf returns the usages of a certificate.
 func usageOf(c *x509.Certificate) Usage {
 	for _, u := range c.ExtKeyUsage {
 		if u == x509.ExtKeyUsageServerAuth || u == x509.ExtKeyUsageAny {
@@ -40,16 +40,15 @@ type Want struct {
 	// DNSNames are the names that the certificate has; see [ServerNames]. A client's
 	// is the name of its revision.
 	DNSNames []string
-	// Owners are added to those of the Secret. One that is a controller takes that
-	// place from another owner of the same API group, so only the active revision
-	// may ask for it.
+	// Owners are added to the owners of the Secret. A controller among them replaces the controller of the same API
+	// group, so only the active revision may request it.
 	Owners []metav1.OwnerReference
 }
 
 // Issued is a certificate that is in place, each part in PEM.
 type Issued struct {
 	Cert, Key []byte
-	// Bundle are the authorities that whoever uses the certificate trusts, and by
-	// which others can tell that it is genuine.
+	// Bundle contains the CA certificates that the user of the certificate trusts, and with which other clients verify
+	// the certificate.
 	Bundle []byte
 }

@@ -13,18 +13,18 @@ import (
 const (
 	// longestFailure is how long a failure is shared at most.
 	longestFailure = 5 * time.Second
-	// maxAnswers and oldestAnswer bound what is remembered.
+	// maxAnswers and oldestAnswer bound the cache.
 	maxAnswers   = 4096
 	oldestAnswer = time.Hour
 )
 
-// question is what a tag stands for, to somebody with these credentials.
+// question is a request to resolve a tag with given credentials.
 type question struct {
 	client clientKey
 	ref    string
 }
 
-// answers lets those who ask the same question share the answer.
+// answers shares the result of a request among callers with the same question.
 type answers struct {
 	now func() time.Time
 
@@ -48,8 +48,8 @@ func newAnswers(now func() time.Time) *answers {
 	return &answers{now: now, all: map[question]*answer{}}
 }
 
-// get gives an answer that is not older than maxAge, or asks. The request goes on
-// as long as anybody waits for it, whoever began it.
+// get returns an answer that is not older than maxAge, or sends a request. The request continues while any caller
+// waits for it.
 func (a *answers) get(ctx context.Context, q question, maxAge time.Duration, ask func(context.Context) (oci.Digest, error)) (oci.Digest, error) {
 	a.mu.Lock()
 	current := a.all[q]
@@ -67,8 +67,8 @@ func (a *answers) get(ctx context.Context, q question, maxAge time.Duration, ask
 	}
 }
 
-// good says whether an answer may be shared. Content is as old as the request for
-// it, a failure as its end.
+// good reports whether an answer may be shared. A success is as old as the start of its request, an error as its
+// end.
 func (a *answer) good(now time.Time, maxAge time.Duration) bool {
 	switch {
 	case a.given.IsZero():
@@ -79,7 +79,7 @@ func (a *answer) good(now time.Time, maxAge time.Duration) bool {
 	return now.Sub(a.asked) < maxAge
 }
 
-// begin makes a request that does not end with the context of whoever asked first.
+// begin sends a request whose context is independent of the first caller.
 func (a *answers) begin(ctx context.Context, q question, ask func(context.Context) (oci.Digest, error)) *answer {
 	a.forget()
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -96,7 +96,7 @@ func (a *answers) begin(ctx context.Context, q question, ask func(context.Contex
 	return began
 }
 
-// leave is for whoever waits no longer. The last one ends the request.
+// leave ends the wait of one caller. The last one cancels the request.
 func (a *answers) leave(q question, left *answer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

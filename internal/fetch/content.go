@@ -1,10 +1,9 @@
-// Package fetch gives the packages that references name: from the store of
-// this machine when they are there, and from a registry otherwise.
+// Package fetch returns the packages of references: from the local store if it contains them, otherwise from a
+// registry.
 //
-// A package is read by its digest and never by its tag. Its bytes come from the
-// store, where they were verified as a whole before anything looked at them. What
-// was found in its YAML is kept beside it, so that only the first read of a
-// package pays for parsing it, and none after that holds its objects in memory.
+// A package is read by its digest and never by its tag. Its bytes come from the store, where they were verified as a
+// whole before any of them is parsed. The result of parsing is stored beside them, so only the first read of a
+// package parses YAML, and later reads hold no objects in memory.
 package fetch
 
 import (
@@ -31,23 +30,22 @@ var ErrNotCached = errcode.Code{
 	Fix:   "Put the content into the package cache, or use the packagePullPolicy IfNotPresent.",
 }
 
-// Names finds what was put into the package cache by hand.
+// Names finds packages that were added to the package cache by hand.
 type Names interface {
-	// Named gives the digest of the content with a name (packages guide,
-	// "Pre-Populating the Package Cache").
+	// Named returns the digest of the package with a name (packages guide, "Pre-Populating the Package Cache").
 	Named(ctx context.Context, name string) (oci.Digest, error)
 }
 
 // Options make a source.
 type Options struct {
-	// Remote is how registries are reached when an origin says nothing else: the
-	// settings of hosts, and the credentials of this machine.
+	// Remote configures access to registries for origins without settings: settings of hosts, and the credentials of
+	// this machine.
 	Remote remote.Options
-	// Store keeps what was fetched.
+	// Store contains the fetched content.
 	Store *store.Store
 	// Names finds content by name; nil means that none has one.
 	Names Names
-	// Limits bound what is fetched, and FormatLimits what is read.
+	// Limits bounds fetched content, and FormatLimits bounds parsed content.
 	Limits       oci.Limits
 	FormatLimits xpkg.Limits
 	// ParseBytes bounds the YAML of the packages that are parsed at the same time,
@@ -56,11 +54,11 @@ type Options struct {
 	ParseBytes int64
 	// Clients bounds how many clients of registries are kept; 64 when it is zero.
 	Clients int
-	// Now gives the time; the system clock when it is nil.
+	// Now returns the time; nil means the system clock.
 	Now func() time.Time
 }
 
-// Source gives packages. It can be used by many goroutines.
+// Source returns packages. It is safe for concurrent use.
 type Source struct {
 	opts    Options
 	clients *pool
@@ -69,7 +67,7 @@ type Source struct {
 	parsing keyedmutex.Mutex[oci.Digest]
 	// describing is for content that is described the first time.
 	describing keyedmutex.Mutex[oci.Digest]
-	// writes are those that nobody waits for.
+	// writes are the writes that no caller waits for.
 	writes sync.WaitGroup
 }
 
@@ -89,15 +87,13 @@ func NewSource(o Options) *Source {
 	}
 }
 
-// Close ends the connections that are kept for further requests, and waits until what
-// was read is written.
+// Close closes idle connections and waits for pending writes.
 func (s *Source) Close() {
 	s.writes.Wait()
 	s.clients.close()
 }
 
-// Named gives the digest of what was put into the package cache under a name. It
-// asks no registry.
+// Named returns the digest of the package with a name in the package cache. It accesses no registry.
 func (s *Source) Named(ctx context.Context, name string) (oci.Digest, error) {
 	if s.opts.Names == nil {
 		return oci.Digest{}, ErrNotCached.New(nil, "there is no package cache in which %q could be", name)
@@ -105,11 +101,10 @@ func (s *Source) Named(ctx context.Context, name string) (oci.Digest, error) {
 	return s.opts.Names.Named(ctx, name)
 }
 
-// Resolve asks which content an origin stands for now. An origin with a digest
-// costs nothing. An answer to the same question, with the same credentials, that
-// is not older than maxAge is as good; with a maxAge of zero only one that is
-// being waited for already. A failure is shared for as long as that, and for five
-// seconds at most. [remote.RetryAt] tells when a failure may be over.
+// Resolve returns the digest to which an origin refers now. An origin with a digest costs no request. An answer to
+// the same question, with the same credentials, is reused if it is not older than maxAge; with a maxAge of zero, only
+// a pending request is shared. An error is shared for that time, and for at most five seconds. [remote.RetryAt]
+// returns the time at which a retry can succeed.
 func (s *Source) Resolve(ctx context.Context, o Origin, maxAge time.Duration) (oci.Digest, error) {
 	if !o.Ref.Digest.IsZero() {
 		return o.Ref.Digest, nil
@@ -126,9 +121,8 @@ func (s *Source) Resolve(ctx context.Context, o Origin, maxAge time.Duration) (o
 	})
 }
 
-// Read gives the package with a digest. What the store does not have is pulled
-// first, if pull says that it may be; otherwise nothing is dialed. Content that is
-// evicted or found damaged meanwhile is pulled once more.
+// Read returns the package with a digest. Missing content is pulled first if pull is true; otherwise no registry is
+// accessed. Content that is evicted or found to be damaged during the read is pulled once more.
 func (s *Source) Read(ctx context.Context, o Origin, d oci.Digest, pull bool) (*xpkg.Package, error) {
 	const attempts = 3
 	for attempt := 1; ; attempt++ {
@@ -148,8 +142,8 @@ func (s *Source) Read(ctx context.Context, o Origin, d oci.Digest, pull bool) (*
 	}
 }
 
-// absent says that the store does not have all of a package. What it finds to be
-// damaged it puts aside, and does not have from then on.
+// absent reports whether the store lacks a part of a package. The store removes damaged content, which is absent from
+// then on.
 func absent(err error) bool {
 	return errors.Is(err, oci.ErrBlobNotFound) || errors.Is(err, oci.ErrDigestMismatch)
 }

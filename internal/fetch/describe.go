@@ -12,8 +12,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/index"
 )
 
-// smallLayer is the size of a base layer, in bytes, up to which it is fetched
-// rather than a layer that only claims to say what is in it.
+// smallLayer is the size in bytes up to which a base layer is fetched instead of the index layer, which is only a
+// claim.
 const smallLayer = 256 << 10
 
 // Description is the metadata of a package, for a caller that does not install it.
@@ -28,14 +28,12 @@ func claimKey(d oci.Digest) store.DerivedKey {
 	return store.DerivedKey{Digest: d, Name: "meta-claim", Version: index.Version}
 }
 
-// Describe tells what the package at an origin says about itself. The digest d, or
-// else that of the origin, names the content, and otherwise what its tag stands for now;
-// then the request for the manifest is what resolves it. What was once read of a
-// digest is kept, and costs no request.
+// Describe returns the metadata of the package at an origin. The digest d, or the digest of the origin, selects the
+// content; without either, the tag does, and the request for the manifest resolves it. The metadata of a digest is
+// cached and costs no further request.
 //
-// Objects are neither fetched nor checked, as far as that can be avoided: a large
-// package that brings a list of what is in it is not downloaded. [Source.Prove]
-// does so.
+// Describe avoids fetching and checking objects: a large package with an index layer is not downloaded.
+// [Source.Prove] downloads and verifies it.
 func (s *Source) Describe(ctx context.Context, o Origin, d oci.Digest) (Description, error) {
 	if d.IsZero() {
 		d = o.Ref.Digest
@@ -77,7 +75,7 @@ func (s *Source) Prove(ctx context.Context, o Origin, d oci.Digest) (Description
 // noClaims is a size up to which every base layer is fetched.
 const noClaims = 1 << 62
 
-// described gives what was kept of a digest.
+// described returns the cached metadata of a digest.
 func (s *Source) described(ctx context.Context, o Origin, d oci.Digest) (Description, bool) {
 	if d.IsZero() {
 		return Description{}, false
@@ -115,7 +113,7 @@ func (s *Source) describe(ctx context.Context, o Origin, p Place, d oci.Digest, 
 	return s.describeDigest(ctx, c, o, p.Ref.WithDigest(d), small)
 }
 
-// describeDigest brings what is needed into the store, and reads it there.
+// describeDigest fetches the required content into the store and reads it there.
 func (s *Source) describeDigest(ctx context.Context, c *client, o Origin, ref oci.Reference, small int64) (Description, error) {
 	m, err := c.remote.FetchManifest(ctx, ref, s.opts.Store, remote.FetchOptions{})
 	if err != nil {
@@ -169,11 +167,10 @@ func (s *Source) readMeta(ctx context.Context, o Origin, m oci.Manifest) (Descri
 	return d, err
 }
 
-// cheapStream is the size of package.yaml, in bytes, up to which it is read again
-// in less time than it takes to keep what was found in it.
+// cheapStream is the size in bytes up to which reading package.yaml again is faster than storing its metadata.
 const cheapStream = 64 << 10
 
-// metaOf reads the metadata in a package.yaml. What it gives does not hold on to that.
+// metaOf returns the metadata of a package.yaml. The result does not reference its memory.
 func (s *Source) metaOf(o Origin, m oci.Manifest, stream []byte) (Description, *index.Index, error) {
 	meta, err := xpkg.ReadMeta(stream, xpkg.ReadOptions{File: o.at(m.Root), Limits: s.opts.FormatLimits})
 	if err != nil {
@@ -187,14 +184,13 @@ func (s *Source) metaOf(o Origin, m oci.Manifest, stream []byte) (Description, *
 	return Description{Digest: m.Root, Meta: meta, Claimed: false}, x, err
 }
 
-// remember keeps what was found, if that is possible: a cache that cannot be written
-// costs time and nothing else.
+// remember stores metadata if possible: without a writable cache, only time is lost.
 func (s *Source) remember(ctx context.Context, key store.DerivedKey, x *index.Index) {
 	_ = s.opts.Store.PutDerived(ctx, key, index.Encode(x))
 }
 
-// Artifact gives everything at a digest for copying: other platforms and programs,
-// too. Nothing of it is kept; whoever reads verifies.
+// Artifact returns the complete content of a digest for copying, including other platforms and runtimes. The content
+// is not stored, and readers verify it.
 func (s *Source) Artifact(ctx context.Context, o Origin, d oci.Digest) (oci.Artifact, error) {
 	return first(ctx, o, func(p Place) (oci.Artifact, error) {
 		c, err := s.clients.get(ctx, p)

@@ -6,9 +6,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// describeTag finds out what a tag stands for, and reads it. A small package is read in
-// memory, and written into the store while others are asked for: what many requests
-// wait for, one after the other, does not wait for the disk as well.
+// describeTag resolves a tag and reads its content. A small package is read in memory, and written into the store in
+// the background, so that sequential requests do not wait for the disk.
 func (s *Source) describeTag(ctx context.Context, c *client, o Origin, ref oci.Reference) (Description, error) {
 	a, err := c.remote.Artifact(ctx, ref)
 	if err != nil {
@@ -19,8 +18,7 @@ func (s *Source) describeTag(ctx context.Context, c *client, o Origin, ref oci.R
 	if err != nil {
 		return Description{}, err
 	}
-	// Of those who are led to the same content one reads it, and the others find it in
-	// the store.
+	// Of several callers that resolve to the same content, one reads it, and the others find it in the store.
 	leave, err := s.describing.Lock(ctx, m.Root)
 	if err != nil {
 		return Description{}, err
@@ -38,8 +36,7 @@ func (s *Source) describeTag(ctx context.Context, c *client, o Origin, ref oci.R
 	return d, nil
 }
 
-// describeManifest reads the package of a manifest that was just read. Write says that
-// what was read is to be written into the store.
+// describeManifest reads the package of a manifest. Write selects whether the content is written into the store.
 func (s *Source) describeManifest(ctx context.Context, c *client, o Origin, ref oci.Reference, read *held, m oci.Manifest) (d Description, write bool, err error) {
 	if known, ok := s.described(ctx, o, m.Root); ok {
 		return known, false, nil

@@ -17,7 +17,7 @@ type held struct {
 	bytes map[oci.Digest][]byte
 }
 
-// Open implements [oci.Artifact]. Readers verify what they get, as with any other.
+// Open implements [oci.Artifact]. Readers verify the content.
 func (h *held) Open(ctx context.Context, d oci.Descriptor) (_ io.ReadCloser, err error) {
 	if data, ok := h.bytes[d.Digest]; ok {
 		return io.NopCloser(bytes.NewReader(data)), nil
@@ -35,7 +35,7 @@ func (h *held) Open(ctx context.Context, d oci.Descriptor) (_ io.ReadCloser, err
 	return io.NopCloser(bytes.NewReader(data)), nil
 }
 
-// keep writes what was read into a store.
+// keep writes content into a store.
 func (h *held) keep(ctx context.Context, store *store.Store) error {
 	for _, data := range h.bytes {
 		if _, err := store.PutBytes(ctx, data); err != nil {

@@ -12,8 +12,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/index"
 )
 
-// The two entries that are kept beside a package: what it holds, and its objects
-// as canonical JSON.
+// The two entries stored beside a package: its index, and its objects as canonical JSON.
 func indexKey(d oci.Digest) store.DerivedKey {
 	return store.DerivedKey{Digest: d, Name: "index", Version: index.Version}
 }
@@ -22,8 +21,7 @@ func objectsKey(d oci.Digest) store.DerivedKey {
 	return store.DerivedKey{Digest: d, Name: "objects", Version: index.Version}
 }
 
-// indexed gives a package from what was kept of it. Anything odd about that is a
-// reason to read the YAML again and none to fail.
+// indexed returns a package from its stored index. With a damaged index, the YAML is read again.
 func (s *Source) indexed(ctx context.Context, o Origin, d oci.Digest) (*xpkg.Package, bool) {
 	raw, err := s.opts.Store.GetDerived(ctx, indexKey(d))
 	if err != nil {
@@ -43,7 +41,7 @@ func (s *Source) indexed(ctx context.Context, o Origin, d oci.Digest) (*xpkg.Pac
 	return pkg, err == nil
 }
 
-// keep writes down what was read.
+// keep stores the index and the objects of a package.
 func (s *Source) keep(ctx context.Context, d oci.Digest, pkg *xpkg.Package) error {
 	x, err := index.New(pkg)
 	if err != nil {
@@ -60,10 +58,8 @@ func (s *Source) keep(ctx context.Context, d oci.Digest, pkg *xpkg.Package) erro
 	return s.opts.Store.PutDerived(ctx, indexKey(d), index.Encode(x))
 }
 
-// objects reads the objects of a package where they were kept, each when somebody
-// asks for it. Nothing stays open or in memory between two reads. It is a
-// [index.Repairer]: whoever reads proves what was read, and has it made anew when
-// it is damaged or was evicted.
+// objects reads the stored objects of a package on demand. It holds no open file and no memory between reads. It is
+// an [index.Repairer]: readers verify objects, and have damaged or evicted ones stored again.
 type objects struct {
 	source *Source
 	ctx    context.Context // io.Reader has no context parameter.
@@ -100,7 +96,7 @@ func (b *objects) Repair() error {
 	defer b.mu.Unlock()
 	store := b.source.opts.Store
 	if _, err := store.GetDerived(b.ctx, objectsKey(b.digest)); err == nil {
-		return nil // Somebody else was quicker.
+		return nil // Another process was faster.
 	}
 	room := &room{memory: b.source.memory, all: b.source.opts.ParseBytes}
 	defer room.leave()

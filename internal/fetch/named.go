@@ -14,9 +14,8 @@ type Reader interface {
 	Read(ctx context.Context, o Origin, d oci.Digest, pull bool) (*xpkg.Package, error)
 }
 
-// Read gives the package with a digest, for somebody who asked for it as image.
-// What is never pulled and not in the cache any more may still lie in it as a
-// file, under that name.
+// Read returns the package with a digest that an image reference selected. With the pull policy Never, content that
+// was evicted from the store can still exist as a file with that name.
 func Read(ctx context.Context, r Reader, o Origin, d oci.Digest, image string, pull bool) (*xpkg.Package, error) {
 	pkg, err := r.Read(ctx, o, d, pull)
 	if pull || !errors.Is(err, ErrNotCached) {

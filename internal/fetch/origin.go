@@ -11,7 +11,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 )
 
-// Origin says where the content of a package is.
+// Origin is the location of a package's content.
 type Origin struct {
 	// Ref is the image, after all rewriting. It may have no digest. It is zero for
 	// content that only has a name in the package cache.
@@ -23,11 +23,10 @@ type Origin struct {
 // Place is a repository, and how it is reached.
 type Place struct {
 	Ref oci.Reference
-	// Keychain has the credentials of pull secrets. Those of this machine are used
-	// where it has none, and when it is nil.
+	// Keychain contains the credentials of pull secrets. The credentials of this machine are used if it is nil or has
+	// none for a registry.
 	Keychain *credentials.Keychain
-	// Secrets, when it is set, gives the keychain instead, at the moment when a
-	// registry has to be asked: so content that is at hand needs no secret.
+	// Secrets, if not nil, returns the keychain when a registry is first accessed, so cached content needs no secret.
 	Secrets func(ctx context.Context) (*credentials.Keychain, error)
 	// CABundle (PEM) is trusted for the registry instead of the system's
 	// authorities.
@@ -36,7 +35,7 @@ type Place struct {
 	PlainHTTP bool
 }
 
-// Plain is the origin of a reference that nobody configured anything for.
+// Plain returns the origin of a reference without any configuration.
 func Plain(ref oci.Reference) Origin { return Origin{Ref: ref, Places: []Place{{Ref: ref}}} }
 
 // at names content of the origin in messages.
@@ -47,8 +46,8 @@ func (o Origin) at(d oci.Digest) string {
 	return o.Ref.WithDigest(d).String()
 }
 
-// first asks one place after the other until one of them answers. The failure is
-// that of the last one, the origin itself, and tells what the mirrors said.
+// first tries one location after another until one succeeds. The error is the error of the origin, the last location,
+// and includes the errors of the mirrors.
 func first[T any](ctx context.Context, o Origin, ask func(Place) (T, error)) (answer T, err error) {
 	places := o.Places
 	if len(places) == 0 {
@@ -65,7 +64,7 @@ func first[T any](ctx context.Context, o Origin, ask func(Place) (T, error)) (an
 	return answer, beside(err, mirrors)
 }
 
-// beside adds to a failure of the origin what the mirrors said before.
+// beside adds the errors of mirrors to the error of the origin.
 func beside(err error, mirrors []string) error {
 	if err == nil || len(mirrors) == 0 {
 		return err

@@ -10,8 +10,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/check"
 )
 
-// read gives a package from the store: from what was kept of it, or else from its
-// YAML. Of those who want the same package one parses it.
+// read returns a package from the store: from its index, otherwise from its YAML. Concurrent callers share the
+// parsing of one package.
 func (s *Source) read(ctx context.Context, o Origin, d oci.Digest) (*xpkg.Package, error) {
 	if pkg, ok := s.indexed(ctx, o, d); ok {
 		return pkg, nil
@@ -27,8 +27,8 @@ func (s *Source) read(ctx context.Context, o Origin, d oci.Digest) (*xpkg.Packag
 	return s.parse(ctx, o, d)
 }
 
-// parse reads a package from its YAML and keeps what it found. The package that it
-// gives holds neither the YAML nor the objects, when they could be kept.
+// parse reads a package from its YAML and stores the result. The returned package holds neither the YAML nor the
+// objects if they could be stored.
 func (s *Source) parse(ctx context.Context, o Origin, d oci.Digest) (*xpkg.Package, error) {
 	room := &room{memory: s.memory, all: s.opts.ParseBytes}
 	defer room.leave()
@@ -52,13 +52,11 @@ func (s *Source) parse(ctx context.Context, o Origin, d oci.Digest) (*xpkg.Packa
 	return small, nil
 }
 
-// muchMemory is the YAML, in bytes, from which on it is worth the time to give
-// memory back.
+// muchMemory is the size of the YAML in bytes from which memory is returned to the system after parsing.
 const muchMemory = 16 << 20
 
-// parseWithin reads a package from the YAML in the store and checks all of it, as
-// the API server would: what cannot be installed whole is refused before anything
-// of it is written (packages guide, "Provider Packages").
+// parseWithin reads a package from the YAML in the store and checks all of it as the API server does: a package that
+// cannot be installed completely is refused before any write (packages guide, "Provider Packages").
 func (s *Source) parseWithin(ctx context.Context, o Origin, d oci.Digest, room *room) (*xpkg.Package, error) {
 	store, limits := s.opts.Store, s.opts.Limits
 	artifact, err := store.Artifact(ctx, d, limits)

@@ -22,9 +22,8 @@ var ErrCABundleInvalid = errcode.Code{
 	Fix:   "Write the certificates of the authorities as PEM into spec.registry.caBundle.",
 }
 
-// clientKey tells clients apart. Places share a client, with its connections and
-// its tokens, when they have the host, the way to it and all credentials in
-// common, and never otherwise.
+// clientKey identifies a client. Locations share a client, its connections and its tokens only if the host, the
+// connection settings and all credentials are equal.
 type clientKey struct {
 	host        string
 	credentials string
@@ -59,15 +58,13 @@ func newPool(o Options) *pool {
 		base.Health = remote.NewCircuitBreaker(base.Now)
 	}
 	if base.MaxRetryAfter == 0 {
-		// Whoever has many packages to look after comes back later, and does not
-		// wait here for a registry that is throttled.
+		// The manager has other packages to reconcile and retries later, so it does not wait for a throttling registry.
 		base.MaxRetryAfter = time.Second
 	}
 	return &pool{base: base, most: o.Clients, clients: map[clientKey]*client{}}
 }
 
-// get gives the client for a place. It reads the place's secrets and asks no
-// registry.
+// get returns the client for a location. It reads the secrets of the location and accesses no registry.
 func (p *pool) get(ctx context.Context, place Place) (*client, error) {
 	keychain := place.Keychain
 	if place.Secrets != nil {
@@ -123,8 +120,7 @@ func (p *pool) connect(place Place, keychain *credentials.Keychain) (*remote.Cli
 	return remote.New(opts), nil
 }
 
-// makeRoom lets the client go that was not used for longest. Whoever still uses it
-// can go on.
+// makeRoom removes the least recently used client. Its current users can continue.
 func (p *pool) makeRoom() {
 	if len(p.clients) < p.most {
 		return

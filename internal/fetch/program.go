@@ -21,9 +21,8 @@ func (s *Source) Exists(ctx context.Context, o Origin, d oci.Digest) error {
 	return err
 }
 
-// FetchProgram brings the whole image of a program into the store, from the first
-// place that has it; see [remote.Client.FetchProgram]. What is in the store already is
-// not asked for.
+// FetchProgram fetches the complete image of a runtime into the store, from the first location that has it; see
+// [remote.Client.FetchProgram]. Stored content is not requested.
 func (s *Source) FetchProgram(ctx context.Context, o Origin, d oci.Digest, platform oci.Platform, limits unpack.Limits) (unpack.RuntimeImage, error) {
 	return first(ctx, o, func(p Place) (unpack.RuntimeImage, error) {
 		c, err := s.clients.get(ctx, p)
@@ -34,5 +33,5 @@ func (s *Source) FetchProgram(ctx context.Context, o Origin, d oci.Digest, platf
 	})
 }
 
-// Store keeps what the source has fetched.
+// Store returns the store of the source.
 func (s *Source) Store() *store.Store { return s.opts.Store }

@@ -7,25 +7,23 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// TagList is what one place says which tags there are. Lists of several places are
-// never put together: the versions of a package would be some that nobody has published.
+// TagList is the list of tags at one location. Lists of several locations are never merged: the result would be a set
+// of versions that no repository contains.
 type TagList struct {
 	// Tags are in the order of their bytes, each once.
 	Tags []string
 	// From is the repository that has answered.
 	From oci.Reference
-	// Next is the origin without this place and those before it, for somebody who does
-	// not find in the list what should be there. It has no places where the origin itself
-	// has answered.
+	// Next is the origin without this location and the ones before it, for a caller that does not find a version in the
+	// list. It has no locations if the origin itself returned the list.
 	Next Origin
 }
 
-// errNoTags is what is wrong with a mirror whose list is empty. Many registries list no
-// tags of a repository that they do not have.
+// errNoTags is the error of a mirror with an empty list. Many registries return an empty list for a missing
+// repository.
 var errNoTags = errors.New("it lists no tags")
 
-// Tags lists the tags of the repository of an origin: those of the first place that has
-// any, or else of the last.
+// Tags returns the tags of an origin's repository: the tags at the first location that has any, otherwise at the last.
 func (s *Source) Tags(ctx context.Context, o Origin) (TagList, error) {
 	if len(o.Places) == 0 {
 		o = Plain(o.Ref)
