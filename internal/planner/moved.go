@@ -59,6 +59,14 @@ func Compare(planned, now *Plan) []Difference {
 		ref, _, _ := strings.Cut(b.Reference, "@")
 		return "what comes with it of " + ref, b.Digest
 	})
+	for _, was := range planned.AddedPackages {
+		for _, is := range now.AddedPackages {
+			if was.Short() == is.Short() {
+				d.permissions(was.Permissions, is.Permissions)
+				d.objects(was.Objects, is.Objects)
+			}
+		}
+	}
 	d.text("what the package manager does about dependencies", string(planned.Upgrades), string(now.Upgrades))
 	each(&d, planned.Orphans, now.Orphans, func(o Orphan) (string, string) {
 		return "what nobody needs of " + strings.ToLower(o.Kind) + "/" + o.Name, o.Reference

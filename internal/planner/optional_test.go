@@ -11,6 +11,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 	"github.com/xpkg-dev/xpkg/internal/testing/plane"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 	"github.com/xpkg-dev/xpkg/pkg/solver"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
@@ -23,7 +24,7 @@ func TestPlansWithOptionalDependencies(t *testing.T) {
 	works := "  annotations:\n    " + xpkg.AnnotationOptional + ": '[{\"provider\": \"" + at + "mail\", \"version\": \"<v2\"}]'\n"
 	shop := strings.Replace(provider("shop", ""), "  name: shop\n", "  name: shop\n"+works, 1)
 	for ref, stream := range map[string]string{
-		"shop:v1": shop, "mail:v1.0.0": provider("mail", ""), "mail:v2.0.0": provider("mail", ""),
+		"shop:v1": shop, "mail:v1.0.0": provider("mail", "", crd("mail.optional.test", "Letter", "a letter")), "mail:v2.0.0": provider("mail", ""),
 		"any:v1": needing("any", at+"mail"), "new:v1": strings.Replace(needing("new", at+"mail"), "'>=v1'", "'>=v2'", 1),
 	} {
 		s.put(at+ref, stream)
@@ -45,6 +46,14 @@ func TestPlansWithOptionalDependencies(t *testing.T) {
 	p = install(t, pl, newProvider("optional-any", at+"any:v1"))
 	if len(p.AddedPackages) != 1 || !strings.HasPrefix(p.AddedPackages[0].Reference, at+"mail:v1.0.0") {
 		t.Errorf("it brings %+v", p.AddedPackages)
+	}
+	// The plan contains the objects of the dependency and the permissions of its runtime.
+	mail := p.AddedPackages[0]
+	if len(mail.Objects.Changes) != 1 || mail.Objects.Changes[0].Action != plan.Create || mail.Objects.Changes[0].Ref.Name != "letters.mail.optional.test" {
+		t.Errorf("the objects of the dependency are %+v", mail.Objects)
+	}
+	if mail.Permissions == nil || len(mail.Permissions.Added) == 0 {
+		t.Errorf("the permissions of the dependency are %+v", mail.Permissions)
 	}
 	_, err := pl.Install(t.Context(), newProvider("optional-new", at+"new:v1"))
 	if !errors.Is(err, solver.ErrUnsolvable) || !strings.Contains(err.Error(), "provider/optional-shop works only with "+at+"mail <v2") {

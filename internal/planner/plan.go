@@ -19,6 +19,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
@@ -167,6 +168,22 @@ type AddedPackage struct {
 	Digest    string `json:"digest"`
 	// For are the repositories of those who need it.
 	RequiredBy []string `json:"for"`
+	// Objects are the changes of its objects, and Permissions the changes of the permissions of
+	// its runtime, or nil. Both are empty if its content is not known.
+	Objects     plan.Plan    `json:"objects,omitzero"`
+	Permissions *Permissions `json:"permissions,omitempty"`
+}
+
+// Short returns the package as commands name it. A new package has the name that the manager
+// gives to it if no other package has that name.
+func (a AddedPackage) Short() string {
+	name := a.Name
+	if name == "" {
+		if ref, err := oci.ParseReference(a.Reference, oci.ParseOptions{}); err == nil {
+			name = oci.ToDNSLabel(ref.Repository)
+		}
+	}
+	return Package{Kind: a.Kind, Name: name}.Short()
 }
 
 // Resources says how many custom resources a definition has in the cluster.
@@ -261,10 +278,15 @@ func (p *Plan) Blocked() bool {
 
 // denied says why the program may not have what it requests, or nothing.
 func (p *Plan) denied() string {
-	if p.Permissions == nil {
-		return ""
+	if p.Permissions != nil && p.Permissions.Denied != "" {
+		return p.Permissions.Denied
 	}
-	return p.Permissions.Denied
+	for _, a := range p.AddedPackages {
+		if a.Permissions != nil && a.Permissions.Denied != "" {
+			return a.Short() + ": " + a.Permissions.Denied
+		}
+	}
+	return ""
 }
 
 // Lost is how many custom resources go with an uninstall, and of how many

@@ -9,6 +9,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
@@ -32,6 +33,11 @@ func (pl *Planner) preflight(ctx context.Context, s *clusterState, p v1.Package,
 	added := make([][]plan.Ref, len(changes))
 	for i, a := range reader.ReadAll(ctx, p, changes) {
 		added[i] = a.Objects
+		if a.Package != nil {
+			if err := pl.addition(ctx, s, p, changes[i], a.Package, &out.AddedPackages[i]); err != nil {
+				out.warn(fmt.Sprintf("The changes of %s are not known: %v.", changes[i].Reference(), err))
+			}
+		}
 		switch {
 		case errors.Is(a.Err, rbac.ErrReservedDefinition):
 			return a.Err
@@ -51,9 +57,52 @@ func (pl *Planner) preflight(ctx context.Context, s *clusterState, p v1.Package,
 	}
 	for _, r := range graph.Conflicts(holders, out.Package.Short(), own.Refs(), changes, added) {
 		if !known[r.Ref] {
+			known[r.Ref] = true
 			out.Objects.Refusals = append(out.Objects.Refusals, r)
 		}
 	}
+	for _, a := range out.AddedPackages {
+		for _, r := range a.Objects.Refusals {
+			if !known[r.Ref] {
+				known[r.Ref] = true
+				out.Objects.Refusals = append(out.Objects.Refusals, r)
+			}
+		}
+	}
+	return nil
+}
+
+// addition plans the objects and the permissions of a package that is installed or moved with a
+// parent, as the manager changes them once it has created or updated the package.
+func (pl *Planner) addition(ctx context.Context, s *clusterState, parent v1.Package, c graph.Change, pkg *xpkg.Package, out *AddedPackage) error {
+	p := c.NewPackage(parent)
+	names := c.Names()
+	p.SetName(names[0])
+	if _, err := s.installed(ctx, p.PackageKind(), names[0]); err == nil {
+		p.SetName(names[1])
+	}
+	var revisions []v1.PackageRevision
+	if c.Existing != nil {
+		live, err := s.installed(ctx, c.Existing.Kind, c.Existing.Name)
+		if err != nil {
+			return err
+		}
+		p = live.DeepCopyObject().(v1.Package)
+		p.PackageSpec().Package = c.Reference()
+		if revisions, err = pl.listRevisions(ctx, p.PackageKind(), p.GetName()); err != nil {
+			return err
+		}
+	}
+	p.SetGeneration(p.GetGeneration() + 1)
+	t := revision.Next(p, pkg.Meta, c.To.Digest.String(), revisions)
+	var own Plan
+	if err := pl.permissions(ctx, s, pkg, t, &own); err != nil {
+		return err
+	}
+	if err := pl.objects(ctx, p, pkg, t, &own); err != nil {
+		return err
+	}
+	out.Objects, out.Permissions = own.Objects, own.Permissions
 	return nil
 }
 

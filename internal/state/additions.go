@@ -22,6 +22,8 @@ const concurrentReads = 8
 
 // Addition is a package that is installed or moved as a dependency, as it was read.
 type Addition struct {
+	// Package is its new version; nil if it could not be read.
+	Package *xpkg.Package
 	// Objects are the objects of its new version.
 	Objects []plan.Ref
 	// Err is why they are not known, or why the version cannot be installed.
@@ -57,7 +59,7 @@ func (r AdditionReader) ReadAll(ctx context.Context, parent v1.Package, changes 
 				out[i].Err = err
 				return nil
 			}
-			out[i].Objects = objects.Refs()
+			out[i].Package, out[i].Objects = pkg, objects.Refs()
 			if err := rbac.CheckDefined(objects.Defined()); err != nil {
 				out[i].Err = fmt.Errorf("%s, which %s needs: %w", c.To.Repository, parent.GetName(), err)
 			}

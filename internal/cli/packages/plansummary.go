@@ -33,6 +33,13 @@ func summary(p *planner.Plan) string {
 		}
 	}
 	text := strings.Join(parts, ", ") + "; " + unchanged + "."
+	var added []plan.Change
+	for _, a := range p.AddedPackages {
+		added = append(added, a.Objects.Changes...)
+	}
+	if len(added) > 0 {
+		text += " Objects of dependencies: " + strings.Join(sums(added), ", ") + "."
+	}
 	if resources, uncounted := p.CountCustomResources(); resources > 0 || uncounted > 0 {
 		text += " " + lost(resources, uncounted)
 	}

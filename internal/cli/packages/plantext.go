@@ -52,6 +52,7 @@ func writePlanText(w io.Writer, p *planner.Plan, most int) error {
 	t.dependencies(p.Dependencies)
 	t.brings(p.AddedPackages)
 	t.moves(p.AddedPackages)
+	t.additions(p.AddedPackages)
 	t.breaks(p.Breaks)
 	t.orphans(p.Orphans)
 	t.notes(p.Warnings)
@@ -208,6 +209,17 @@ func (t planText) moves(all []planner.AddedPackage) {
 	t.title("moved with it")
 	for _, b := range all {
 		t.row(strings.ToLower(b.Kind)+"/"+b.Name, inventory.ShortVersion(b.From)+" → "+inventory.ShortVersion(b.Reference), "for "+strings.Join(b.RequiredBy, ", "))
+	}
+}
+
+// additions writes the objects and the permissions of dependencies that are installed or moved.
+func (t planText) additions(all []planner.AddedPackage) {
+	for _, a := range all {
+		if len(a.Objects.Changes) > 0 {
+			t.title("objects of " + a.Short())
+			t.changes(a.Objects.Changes)
+		}
+		t.permissionsOf(a.Short(), a.Permissions)
 	}
 }
 

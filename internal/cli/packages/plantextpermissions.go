@@ -9,12 +9,14 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
-// permissions tell what a package's program may do besides, and what not any more.
-func (t planText) permissions(p *planner.Permissions) {
+// permissions writes the changes of the permissions of the package's runtime.
+func (t planText) permissions(p *planner.Permissions) { t.permissionsOf("the runtime", p) }
+
+func (t planText) permissionsOf(name string, p *planner.Permissions) {
 	if p == nil {
 		return
 	}
-	t.title("permissions of the runtime")
+	t.title("permissions of " + name)
 	t.rules("+", p.Added)
 	t.rules("-", p.Removed)
 	if p.Denied != "" {
