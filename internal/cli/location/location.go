@@ -3,6 +3,7 @@
 package location
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -17,22 +18,27 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
-// Location is where a package is, or where it is to go. Which of the four it is, its
-// text alone decides, and never what happens to be on the disk:
+// Location is the source or the destination of a package. Its text alone determines its kind,
+// independent of the files on the disk:
 //
 //   - standard input or output
-//     oci:DIR    the folder of an OCI layout
-//     PATH       a file: whatever starts with / ./ or ../, or has neither : nor @
-//     REFERENCE  all else: a reference has a tag or a digest, so it has : or @
+//     oci:DIR      the folder of an OCI layout; oci:DIR:TAG and oci:DIR@DIGEST select one image
+//     PATH         a file: text that starts with / ./ or ../, or contains neither : nor @
+//     REFERENCE    any other text: a reference contains a tag or a digest
 type Location struct {
 	Kind Kind
-	// path is that of the file or folder.
+	// Path is the path of the file or folder.
 	Path string
-	Ref  oci.Reference
+	// Tag or Digest select an image of an OCI layout.
+	Tag    string
+	Digest oci.Digest
+	Ref    oci.Reference
 }
 
+// Kind is the kind of a location.
 type Kind int
 
+// The kinds of locations.
 const (
 	Stream Kind = iota
 	File
@@ -43,16 +49,13 @@ const (
 // LayoutPrefix marks the folder of a layout, as skopeo and oras mark it.
 const LayoutPrefix = "oci:"
 
+// Parse parses a location. References are fully qualified.
 func Parse(s string) (Location, error) {
 	switch {
 	case s == "-":
 		return Location{Kind: Stream}, nil
 	case strings.HasPrefix(s, LayoutPrefix):
-		dir := strings.TrimPrefix(s, LayoutPrefix)
-		if dir == "" {
-			return Location{}, terminal.ErrUsage.New(nil, "%s names no folder", s)
-		}
-		return Location{Kind: Layout, Path: dir}, nil
+		return parseLayout(strings.TrimPrefix(s, LayoutPrefix))
 	case IsPath(s):
 		return Location{Kind: File, Path: s}, nil
 	}
@@ -60,6 +63,7 @@ func Parse(s string) (Location, error) {
 	return Location{Kind: Registry, Ref: ref}, err
 }
 
+// IsPath reports whether text is the path of a file and not a reference.
 func IsPath(s string) bool {
 	for _, prefix := range []string{"/", "./", "../", `.\`, `..\`, `\`} {
 		if strings.HasPrefix(s, prefix) {
@@ -75,6 +79,12 @@ func (p Location) String() string {
 	case Stream:
 		return "-"
 	case Layout:
+		switch {
+		case !p.Digest.IsZero():
+			return LayoutPrefix + p.Path + "@" + p.Digest.String()
+		case p.Tag != "":
+			return LayoutPrefix + p.Path + ":" + p.Tag
+		}
 		return LayoutPrefix + p.Path
 	case Registry:
 		return p.Ref.String()
@@ -131,7 +141,7 @@ func (m Transfer) Open(ctx context.Context, p Location) (*Opened, error) {
 		o.Artifact, o.close = a, a.Close
 		return o, nil
 	}
-	a, err := OpenArchive(m.env, p.Path, m.archive, m.Limits)
+	a, err := openPath(m.env, p, m.archive, m.Limits)
 	if errors.Is(err, archive.ErrArchiveNotFound) && p.Kind == File && errors.Is(err, os.ErrNotExist) {
 		return nil, archive.ErrArchiveNotFound.New(nil, "there is no file %s", p.Path).
 			WithDo("Check the path. A reference needs a :tag or an @sha256 digest to be one.")
@@ -141,6 +151,18 @@ func (m Transfer) Open(ctx context.Context, p Location) (*Opened, error) {
 	}
 	o.Artifact, o.close = a, a.Close
 	return o, nil
+}
+
+// openPath opens a file or an OCI layout. An image of a layout with several images is selected by
+// its tag or digest.
+func openPath(env *terminal.Env, l Location, limit int64, limits oci.Limits) (*archive.Archive, error) {
+	if l.Tag != "" || !l.Digest.IsZero() {
+		return openLayout(l, limits)
+	}
+	if entries, err := archive.Entries(l.Path, limits); err == nil && isCollection(entries) {
+		return openLayout(l, limits)
+	}
+	return OpenArchive(env, l.Path, limit, limits)
 }
 
 // OpenArchive opens an archive or the folder of an OCI layout. It reads at most limit bytes of
@@ -165,7 +187,10 @@ func (m Transfer) Write(ctx context.Context, p Location, a oci.Artifact, tag str
 	case Registry:
 		return oci.Copy(ctx, m.Remote.To(p.Ref), a)
 	case Layout:
-		return oci.Copy(ctx, archive.ToLayout(p.Path, tag, m.Limits), a)
+		if !p.Digest.IsZero() {
+			return oci.Digest{}, terminal.ErrUsage.New(nil, "%s is a digest, which no image can be written to", p).WithDo("Use oci:DIR or oci:DIR:TAG.")
+		}
+		return oci.Copy(ctx, archive.ToLayout(p.Path, cmp.Or(p.Tag, tag), m.Limits), a)
 	case Stream:
 		return m.env.WriteArchive(ctx, "-", a, m.Limits)
 	}

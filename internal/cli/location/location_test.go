@@ -2,6 +2,7 @@ package location
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
@@ -9,6 +10,7 @@ import (
 )
 
 func TestParsePlace(t *testing.T) {
+	hex := strings.Repeat("0a", 32)
 	for text, want := range map[string]struct {
 		kind Kind
 		text string
@@ -16,6 +18,8 @@ func TestParsePlace(t *testing.T) {
 		"-":                               {Stream, "-"},
 		"oci:dir":                         {Layout, "oci:dir"},
 		"oci:/a/b:c":                      {Layout, "oci:/a/b:c"},
+		"oci:a:b/":                        {Layout, "oci:a:b/"},
+		"oci:dir@sha256:" + hex:           {Layout, "oci:dir@sha256:" + hex},
 		"hello.xpkg":                      {File, "hello.xpkg"},
 		"dir/hello":                       {File, "dir/hello"},
 		"./a:b":                           {File, "./a:b"},
