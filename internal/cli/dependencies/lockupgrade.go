@@ -8,7 +8,10 @@ import (
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
+	"golang.org/x/sync/errgroup"
 
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -27,7 +30,7 @@ var (
 	ErrLockTag = errcode.Code{
 		Name: "LockTagMismatch", Class: errcode.Untrusted,
 		Cause: "The tag of a package in the lock file does not refer to the locked digest: the tag was moved or deleted, or the file was edited.",
-		Fix:   "Run xpkg resolve --lock FILE --upgrade-package NAME to lock the present content of a tag, and review the change.",
+		Fix:   "Run `xpkg resolve` with --lock and --upgrade-package to lock the current content of the tag, and review the change.",
 	}
 )
 
@@ -87,7 +90,7 @@ func (c *ResolveCmd) heldBack(before lockfile.File, got resolver.Result) []strin
 		if newest == "" {
 			continue
 		}
-		holders, command := []string{}, []string{"xpkg resolve --lock " + c.Lock + " --upgrade-package " + name}
+		holders, command := []string{}, []string{"xpkg resolve --lock " + wording.ShellWord(c.Lock) + " --upgrade-package " + wording.ShellWord(name)}
 		for _, by := range binding(&got.File, was.Repository) {
 			if version.ParseConstraint(by.Constraint).Accepts(newest) {
 				continue
@@ -131,4 +134,29 @@ func (r *rootResolver) checkTag(ctx context.Context, p lockfile.Package) error {
 		return ErrLockTag.New(nil, "the tag %s refers to %s, and %s is locked", ref, now.Short(), p.Digest.Short())
 	}
 	return nil
+}
+
+// warnOfTags prints a note for each kept package whose tag does not refer to the locked digest. A
+// registry that does not respond is not reported: the locked content is not read.
+func (r *rootResolver) warnOfTags(env *terminal.Env, kept []lockfile.Package, got resolver.Result) {
+	notes := make([]string, len(kept))
+	var group errgroup.Group
+	group.SetLimit(lookups)
+	for i, p := range kept {
+		if is, ok := got.Find(p.Repository); !ok || is.Digest != p.Digest {
+			continue
+		}
+		group.Go(func() error {
+			if err := r.checkTag(env.Context, p); errors.Is(err, ErrLockTag) {
+				notes[i] = errcode.From(err).What
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // The functions return no error.
+	for _, note := range notes {
+		if note != "" {
+			fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(note))
+		}
+	}
 }

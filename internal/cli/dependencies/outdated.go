@@ -23,6 +23,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/resolver"
 	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
@@ -38,9 +39,8 @@ type OutdatedCmd struct {
 type outdatedView struct {
 	Package   string `json:"package"`
 	Installed string `json:"installed"`
-	// Fits is the newest version that everybody accepts who needs or works with the
-	// package, and
-	// Newest the newest of all; both are releases, and empty where there is none.
+	// Fits is the newest release that all dependents accept and whose own dependencies have a
+	// solution, and Newest the newest release. They are empty if there is none.
 	Fits   string `json:"fits"`
 	Newest string `json:"newest"`
 	// HeldBy are those who do not accept the newest one.
@@ -50,13 +50,15 @@ type outdatedView struct {
 	ListedBy string `json:"listedBy,omitempty"`
 	// Tag reports that the locked tag was moved or deleted.
 	Tag string `json:"tag,omitempty"`
-	// Unknown says why there are no versions.
+	// Unknown is the reason why the versions are unknown.
 	Unknown string `json:"unknown,omitempty"`
+	// accepted are the versions that all dependents accept, newest first.
+	accepted []string
 }
 
 // Run compares what is installed, or locked, with what registries have.
 func (c *OutdatedCmd) Run(env *terminal.Env) (err error) {
-	f, locate, err := c.closure(env)
+	f, roots, locate, err := c.closure(env)
 	if err != nil {
 		return err
 	}
@@ -65,7 +67,7 @@ func (c *OutdatedCmd) Run(env *terminal.Env) (err error) {
 		return err
 	}
 	defer terminal.Close(&err, r)
-	rows, err := outdated(env, r, f)
+	rows, err := outdated(env, r, f, roots)
 	if err != nil {
 		return err
 	}
@@ -97,21 +99,23 @@ func (c *OutdatedCmd) Run(env *terminal.Env) (err error) {
 	})
 }
 
-// closure is what is compared, and where a cluster would look for newer versions.
-func (c *OutdatedCmd) closure(env *terminal.Env) (lockfile.File, func(context.Context, oci.Reference) (fetch.Origin, error), error) {
+// closure returns the packages to compare, the roots that an upgrade of one of them keeps, and
+// the function that locates packages as the cluster does.
+func (c *OutdatedCmd) closure(env *terminal.Env) (lockfile.File, []lockfile.Root, func(context.Context, oci.Reference) (fetch.Origin, error), error) {
 	if c.Lock != "" {
 		f, err := c.of(env, nil)
-		return f, nil, err
+		return f, f.Roots, nil, err
 	}
 	cluster, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.LoadNamed)
 	if err != nil {
-		return lockfile.File{}, nil, err
+		return lockfile.File{}, nil, nil, err
 	}
 	f := all.Closure()
-	f.Roots = nil // What people have installed, they let move.
+	roots := f.Roots
+	f.Roots = nil // Users can update the packages that they installed.
 	finder := origin.Finder{Reader: cluster, Namespace: c.Namespace}
 	secrets := pullSecrets(all.Packages)
-	return f, func(ctx context.Context, ref oci.Reference) (fetch.Origin, error) {
+	return f, roots, func(ctx context.Context, ref oci.Reference) (fetch.Origin, error) {
 		o, _, err := finder.Find(ctx, ref.String(), secrets[ref.Name()])
 		return o, err
 	}, nil
@@ -131,8 +135,9 @@ func pullSecrets(packages []v1.Package) map[string][]string {
 // lookups bounds how many repositories are listed at the same time.
 const lookups = 16
 
-// outdated looks every package of a closure up. It fails when none can be looked up.
-func outdated(env *terminal.Env, r *rootResolver, f lockfile.File) ([]outdatedView, error) {
+// outdated compares every package of a closure with the versions in its repository. It fails if
+// no repository can be read.
+func outdated(env *terminal.Env, r *rootResolver, f lockfile.File, roots []lockfile.Root) ([]outdatedView, error) {
 	p := terminal.StartTask(env.Stderr, "looking for newer versions of %s", wording.Count(len(f.Packages), "package"))
 	defer p.End()
 	out, errs := make([]outdatedView, len(f.Packages)), make([]error, len(f.Packages))
@@ -155,7 +160,12 @@ func outdated(env *terminal.Env, r *rootResolver, f lockfile.File) ([]outdatedVi
 			return nil
 		})
 	}
-	_ = group.Wait() // What cannot be looked up is told in its place.
+	_ = group.Wait() // Each row has its own error.
+	for i, p := range f.Packages {
+		if errs[i] == nil {
+			out[i].Fits = r.newestSolvable(env.Context, f, roots, p, &out[i])
+		}
+	}
 	if len(errs) > 0 && !slices.Contains(errs, nil) {
 		return nil, errs[0]
 	}
@@ -188,11 +198,43 @@ func compareVersions(f *lockfile.File, p lockfile.Package, tags []string) outdat
 	}
 	for _, tag := range releases {
 		if acceptedByAll(f, p.Repository, tag) {
-			out.Fits = tag
-			break
+			out.accepted = append(out.accepted, tag)
 		}
 	}
 	return out
+}
+
+// newestSolvable returns the newest accepted version for which a solution exists: one in which
+// the other roots keep their versions, and dependencies can change. The installed version
+// always has one.
+func (r *rootResolver) newestSolvable(ctx context.Context, f lockfile.File, roots []lockfile.Root, p lockfile.Package, row *outdatedView) string {
+	q := resolver.Request{}
+	for _, root := range roots {
+		if root.Package != p.Repository {
+			q.Roots = append(q.Roots, root)
+		}
+	}
+	for _, other := range f.Packages {
+		if other.Repository != p.Repository {
+			q.Locked = append(q.Locked, other)
+		}
+	}
+	for _, tag := range row.accepted {
+		if tag == p.Version {
+			return tag
+		}
+		with := q
+		with.Roots = append(slices.Clip(q.Roots), lockfile.Root{Package: p.Repository, Constraint: tag, Exact: true})
+		_, err := r.Resolve(ctx, with)
+		if err == nil {
+			return tag
+		}
+		if errcode.From(err).Code.Class != errcode.Conflict {
+			row.Unknown = err.Error()
+			return ""
+		}
+	}
+	return ""
 }
 
 // binding are all who do not go with every version of a package.

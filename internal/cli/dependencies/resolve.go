@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
@@ -102,6 +103,9 @@ func (c *ResolveCmd) Run(env *terminal.Env) (err error) {
 	}
 	for _, note := range c.heldBack(before, got) {
 		fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(note))
+	}
+	if !slices.EqualFunc(before.Packages, got.Packages, func(a, b lockfile.Package) bool { return a.Repository == b.Repository && a.Digest == b.Digest }) || c.Upgrade || c.UpgradePackage != nil {
+		r.warnOfTags(env, q.Locked, got)
 	}
 	if c.Lock != "" {
 		if err := writeLock(env, c.Lock, got.File); err != nil {

@@ -26,7 +26,7 @@ var (
 	ErrAmbiguous = errcode.Code{
 		Name: "AmbiguousName", Class: errcode.Usage,
 		Cause: "Packages of several kinds have that name.",
-		Fix:   "Put the kind before the name, for example provider/NAME.",
+		Fix:   "Put the kind before the name, for example provider/hello.",
 	}
 )
 
@@ -94,7 +94,11 @@ func (i *Inventory) Find(name string) (v1.Package, error) {
 	case 1:
 		return found[0], nil
 	}
-	return nil, ErrAmbiguous.New(nil, "%d packages are named %s", len(found), name)
+	var names []string
+	for _, p := range found {
+		names = append(names, ShortName(p))
+	}
+	return nil, ErrAmbiguous.New(nil, "%d packages are named %s", len(found), name).WithDo("Use %s.", strings.Join(names, " or "))
 }
 
 // Absent says that nothing of a name is installed, and what may have been meant: names
