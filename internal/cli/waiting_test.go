@@ -7,9 +7,15 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli"
 	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 )
 
 // says fails unless a text matches.
@@ -70,9 +76,83 @@ func TestWaitForWhatIsRolledBack(t *testing.T) {
 	b.must(t, 0, "uninstall", "provider", "needy", "--yes", "--wait", "1m")
 }
 
-// A failure has one advice, that of the package manager.
+// TestWaitForAFailureWithAdvice proves that a command that waits ends with the failure and the
+// fix of the condition.
 func TestWaitForAFailureWithAdvice(t *testing.T) {
 	b := newBench(t)
-	got := b.must(t, 4, "install", "function", b.push(t, "advice", "v1", "Ferry"), "advice", "--wait", "1m")
-	says(t, got.errors, `^error: WrongKind: function/advice cannot be installed: .* is a Provider and not a Function. Install it as a Provider instead, .*\n  The message says what to do. Nothing was installed: function/advice was removed again.$`)
+	b.push(t, "advice", "v1", "Ferry")
+	ref := publish.Stream(t, b.registry, "advice", "v2", []byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: Function\nmetadata:\n  name: f\n")).String()
+	b.create(t, "advice", ref)
+	got := b.must(t, 4, "install", "provider", ref, "advice", "--wait", "1m")
+	says(t, got.errors, `^error: WrongKind: provider/advice cannot be installed: .* is a Function and not a Provider\n  Install it as a Function instead, `)
+	b.must(t, 0, "uninstall", "provider", "advice", "--yes", "--wait", "1m")
+}
+
+// TestInstallWritesNothingThatThePlanRefuses proves that an install without a terminal ends with
+// the error of the plan, and creates no package.
+func TestInstallWritesNothingThatThePlanRefuses(t *testing.T) {
+	b := newBench(t)
+	held := b.push(t, "holder", "v1", "Ferry")
+	b.must(t, 0, "install", "provider", held, "holder", "--wait", "1m")
+	definition := publish.Definition("holder.apply.test", "Ferry", "v1")
+	stream := func(kind, extra, objects string) []byte {
+		return []byte("apiVersion: meta.pkg.crossplane.io/v1\nkind: " + kind + "\nmetadata:\n  name: p\n" + extra + objects)
+	}
+	b.push(t, "base", "v1.0.0", "Pier")
+	needs := "spec:\n  dependsOn:\n  - provider: " + b.registry + "/base\n    version: v9.0.0\n"
+	for name, stream := range map[string][]byte{
+		"wrongkind":    stream("Function", "", ""),
+		"conflict":     stream("Provider", "", definition),
+		"incompatible": stream("Provider", "spec:\n  crossplane:\n    version: broken constraint\n", ""),
+		"nosolution":   stream("Provider", needs, ""),
+		"malformed":    []byte("kind: [\n"),
+	} {
+		ref := publish.Stream(t, b.registry, name, "v1", stream).String()
+		planned := b.run(t, b.kubeconfig, "plan", "install", "provider", ref, name)
+		installed := b.run(t, b.kubeconfig, "install", "provider", ref, name, "--wait", "1m")
+		yes := b.run(t, b.kubeconfig, "install", "provider", ref, name, "--wait", "1m", "--yes")
+		if planned.code <= 2 || installed.code != planned.code || yes.code != planned.code || errorLine(installed) != errorLine(planned) {
+			t.Errorf("%s: plan ended with %d, install with %d and %d\n%s\n%s", name, planned.code, installed.code, yes.code, planned.errors, installed.errors)
+		}
+		b.absent(t, name)
+	}
+	b.must(t, 0, "uninstall", "provider", "holder", "--yes", "--wait", "1m")
+}
+
+// TestFailedInstallIsRemoved proves that an install without a plan leaves no package behind that
+// can never be installed.
+func TestFailedInstallIsRemoved(t *testing.T) {
+	b := newBench(t)
+	got := b.must(t, 5, "install", "provider", "nowhere", "--package-pull-policy", "Never", "--wait", "1m")
+	says(t, got.errors, `^the plan cannot be computed here: `)
+	says(t, got.errors, `Nothing was installed; provider/nowhere was deleted again\.`)
+	b.absent(t, "nowhere")
+}
+
+// errorLine returns the line with the error of a command.
+func errorLine(e ended) string {
+	for line := range strings.Lines(e.errors) {
+		if strings.HasPrefix(line, "error: ") {
+			return line
+		}
+	}
+	return ""
+}
+
+// absent fails if a provider exists.
+func (b bench) absent(t *testing.T, name string) {
+	t.Helper()
+	if err := b.client.Get(t.Context(), client.ObjectKey{Name: name}, &v1.Provider{}); !apierrors.IsNotFound(err) {
+		t.Errorf("provider %s exists: %v", name, err)
+	}
+}
+
+// create creates a provider without a command, as a GitOps tool does.
+func (b bench) create(t *testing.T, name, reference string) {
+	t.Helper()
+	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	p.Spec.Package = reference
+	if err := b.client.Create(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
 }

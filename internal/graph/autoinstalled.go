@@ -23,6 +23,23 @@ func RequiredBy(p v1.Package) []string {
 	return strings.Split(p.GetAnnotations()[AnnotationRequiredBy], ", ")
 }
 
+// SetRequiredBy records the repositories of the packages for which p is installed. Only the label
+// of auto-installed packages makes p a dependency.
+func SetRequiredBy(p v1.Package, repositories []string) {
+	annotations := p.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[AnnotationRequiredBy] = strings.Join(repositories, ", ")
+	p.SetAnnotations(annotations)
+}
+
+// IsUnmarkedDependency reports whether the installation of p as a dependency was interrupted before
+// p was labelled.
+func IsUnmarkedDependency(p v1.Package) bool {
+	return !IsAutoInstalled(p) && p.GetAnnotations()[AnnotationRequiredBy] != ""
+}
+
 // Adopt marks a package as installed by a user, so that it stays when no package requires it.
 func Adopt(p v1.Package) {
 	labels, annotations := p.GetLabels(), p.GetAnnotations()

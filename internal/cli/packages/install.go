@@ -65,10 +65,8 @@ func (c *InstallCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return err
 	}
-	if c.AllowWebhooks || !c.Yes && env.Interactive() {
-		if err := c.review(env, p); err != nil {
-			return err
-		}
+	if err := c.review(env, p); err != nil {
+		return err
 	}
 	allowed := p.GetAnnotations()[webhooks.AnnotationAllowed]
 	created, err := c.create(env, cluster, p)
@@ -98,23 +96,36 @@ func (c *InstallCmd) Run(env *terminal.Env) error {
 	})
 }
 
-// review shows what the install would change, and asks for consent on a terminal. Without
-// one an install goes ahead. It adds the consent to the webhooks of the plan to want, if the
-// user gives that.
+// review plans the install, and fails with the error of the plan if the package can never be
+// installed. On a terminal it shows the plan and asks for confirmation. It adds the consent to
+// webhooks to want if the user gives it. Without access to the content of the package, the
+// install continues without a plan: the manager may have that access.
 func (c *InstallCmd) review(env *terminal.Env, want v1.Package) (err error) {
 	pl, err := c.open(c.ClusterFlags)
 	if err != nil {
 		return err
 	}
 	defer func() { err = cmp.Or(err, pl.close()) }()
+	live, err := inventory.Get(env.Context, pl.client, want.PackageKind(), want.GetName())
+	if err != nil {
+		return err
+	}
+	if live != nil && !c.AllowWebhooks {
+		// Nothing but the mark of a dependency is written.
+		return installedOtherwise(live, want.PackageSpec().Package)
+	}
 	p, err := planWith(env, "to install "+inventory.ShortName(want), func() (*planner.Plan, error) {
 		pl.Upgrades = c.DependencyUpgrades
 		return planInstall(env.Context, pl, want, c.AllowWebhooks)
 	})
+	ask := !c.Yes && env.Interactive()
 	switch {
-	case isPlanUnavailable(err) && !c.AllowWebhooks:
+	case isPlanUnavailable(err, want) && !c.AllowWebhooks:
 		printPlanUnavailable(env, err)
-		return env.Confirm()
+		if ask {
+			return env.Confirm()
+		}
+		return nil
 	case err != nil:
 		return err
 	case !p.WritesPackage():
@@ -123,7 +134,7 @@ func (c *InstallCmd) review(env *terminal.Env, want v1.Package) (err error) {
 	if err := p.RefusalError(); err != nil {
 		return err
 	}
-	if err := showPlan(env, p); err != nil {
+	if err := p.BreakageError(); err != nil && !c.Yes && !ask {
 		return err
 	}
 	planned, err := p.Wanted()
@@ -133,10 +144,15 @@ func (c *InstallCmd) review(env *terminal.Env, want v1.Package) (err error) {
 	if allowed := planned.GetAnnotations()[webhooks.AnnotationAllowed]; allowed != "" {
 		want.SetAnnotations(desired.Overlay(want.GetAnnotations(), map[string]string{webhooks.AnnotationAllowed: allowed}))
 	}
-	if c.Yes || !env.Interactive() {
-		return nil
+	if ask || c.AllowWebhooks {
+		if err := showPlan(env, p); err != nil {
+			return err
+		}
 	}
-	return env.Confirm()
+	if ask {
+		return env.Confirm()
+	}
+	return nil
 }
 
 // create makes the object, or finds that it is there already.

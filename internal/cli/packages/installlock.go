@@ -66,7 +66,7 @@ func (c *InstallCmd) planSteps(env *terminal.Env, pl *clusterPlanner, steps []*s
 		}
 		progress.Set("planning to install %s from %s", inventory.ShortName(s.want), s.locked.Reference())
 		p, err := pl.Install(env.Context, s.want)
-		if err = planError(err, "install "+inventory.ShortName(s.want)); isPlanUnavailable(err) {
+		if err = planError(err, "install "+inventory.ShortName(s.want)); isPlanUnavailable(err, s.want) {
 			progress.End()
 			printPlanUnavailable(env, err)
 			return nil
@@ -170,6 +170,13 @@ func (c *InstallCmd) carryOutSteps(env *terminal.Env, cluster client.Client, ste
 		var err error
 		if objects[i], words[i], err = s.carryOut(env.Context, cluster); err != nil {
 			return err
+		}
+	}
+	for i, s := range steps {
+		if s.markDependency {
+			if err := labelDependency(env.Context, cluster, objects[i]); err != nil {
+				return err
+			}
 		}
 	}
 	if c.Wait > 0 {

@@ -2,13 +2,17 @@ package packages
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -23,8 +27,11 @@ type step struct {
 	live, want v1.Package
 	// plan is nil when nothing changes, and when none could be made.
 	plan *planner.Plan
-	// same says that the package is installed as it is locked.
+	// same reports whether the package is installed as it is locked.
 	same bool
+	// markDependency reports whether the package is labelled as a dependency once all
+	// packages exist: the manager may remove a dependency that no package requires yet.
+	markDependency bool
 }
 
 // steps compares the file with what is installed.
@@ -40,10 +47,17 @@ func (c *InstallCmd) steps(ctx context.Context, cluster client.Client, f lockfil
 		if s.live != nil {
 			s.want = s.live.DeepCopyObject().(v1.Package)
 			s.same = isLocked(s.live, p)
+			if isRoot(f, p.Repository) {
+				s.same = s.same && !graph.IsAutoInstalled(s.live)
+				graph.Adopt(s.want)
+			}
 		} else {
 			s.want = v1.NewPackage(string(p.Kind))
 			s.want.SetName(names[p.Repository])
 			c.configure(s.want)
+			if !isRoot(f, p.Repository) {
+				graph.SetRequiredBy(s.want, dependents(f, p.Repository))
+			}
 			if other := all.Named(s.want); other != nil {
 				return nil, installedOtherwise(other, p.Reference().String())
 			}
@@ -51,9 +65,35 @@ func (c *InstallCmd) steps(ctx context.Context, cluster client.Client, f lockfil
 		if !s.same {
 			s.want.PackageSpec().Package = p.Reference().String()
 		}
+		s.markDependency = !isRoot(f, p.Repository) && graph.IsUnmarkedDependency(s.want)
 		out = append(out, s)
 	}
 	return out, nil
+}
+
+// isRoot reports whether the user asked for a package of a lock file.
+func isRoot(f lockfile.File, repository string) bool {
+	return slices.ContainsFunc(f.Roots, func(r lockfile.Root) bool { return r.Package == repository && !r.Optional })
+}
+
+// dependents returns the repositories of the packages that require a package.
+func dependents(f lockfile.File, repository string) []string {
+	var out []string
+	for _, by := range f.Dependents(repository) {
+		if by.Package != "" {
+			out = append(out, by.Package)
+		}
+	}
+	return out
+}
+
+// labelDependency labels a package as one that was installed as a dependency.
+func labelDependency(ctx context.Context, cluster client.Client, p v1.Package) error {
+	kind := p.GetObjectKind().GroupVersionKind()
+	patch := fmt.Sprintf(`{"metadata":{"uid":%q,"labels":{%q:"true"}}}`, p.GetUID(), graph.LabelAutoInstalled)
+	err := cluster.Patch(ctx, p, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(plan.FieldManager))
+	p.GetObjectKind().SetGroupVersionKind(kind)
+	return connection.Classify(err, "change %s", inventory.ShortName(p))
 }
 
 // isLocked reports whether a package is installed with the content that is locked.

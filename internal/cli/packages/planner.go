@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/content"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
@@ -64,15 +66,17 @@ func planError(err error, what string) error {
 	return connection.Classify(err, "cannot plan to %s", what)
 }
 
-// isPlanUnavailable reports whether a plan could not be made because of where this command
-// runs: the package manager may have the way and the credentials that it lacks.
-func isPlanUnavailable(err error) bool {
-	if err == nil {
+// isPlanUnavailable reports whether a plan failed because of where this command runs: the
+// manager may have the network, the credentials or the package cache that it lacks.
+func isPlanUnavailable(err error, want v1.Package) bool {
+	if err == nil || errors.Is(err, connection.ErrCluster) {
 		return false
 	}
 	switch errcode.From(err).Code.Class.Name {
 	case errcode.Unavailable.Name, errcode.Unauthorized.Name:
-		return !errors.Is(err, connection.ErrCluster)
+		return true
+	case errcode.NotFound.Name:
+		return want != nil && want.PackageSpec().PackagePullPolicy == corev1.PullNever
 	}
 	return false
 }

@@ -152,7 +152,7 @@ func (c *UpdateCmd) Run(env *terminal.Env) (err error) {
 	}
 	defer func() { err = cmp.Or(err, pl.close()) }()
 	p, err := planWith(env, "to update "+c.Name, func() (*planner.Plan, error) { return c.plan(env.Context, pl) })
-	if isPlanUnavailable(err) {
+	if isPlanUnavailable(err, nil) {
 		return c.updateWithoutPlan(env, pl, err)
 	}
 	if err != nil {
