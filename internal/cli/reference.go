@@ -29,12 +29,12 @@ func Reference(w io.Writer) error {
 			fmt.Fprintf(w, "\nFor example:\n\n```\n%s\n```\n", strings.Join(lines, "\n"))
 		}
 	}
-	fmt.Fprint(w, "\n## Places\n\nCommands that read or write a package take any of these. The text alone decides which one it is, and never what\nhappens to be on the disk.\n\n",
-		"| text | place |\n|---|---|\n",
+	fmt.Fprint(w, "\n## Locations\n\nCommands that read or write a package accept these. The text alone determines the kind of location, independent of the\nfiles on the disk.\n\n",
+		"| text | location |\n|---|---|\n",
 		"| `-` | standard input or standard output, as an archive |\n",
-		"| `oci:DIR` | the folder of an OCI layout |\n",
-		"| starts with `/`, `./` or `../`, or has neither `:` nor `@` | a file; when something is read, a folder with an OCI layout is taken too |\n",
-		"| anything else | a reference, `[REGISTRY/]REPOSITORY:TAG` or `@sha256:DIGEST`; the default registry is docker.io |\n")
+		"| `oci:DIR` | the folder of an OCI layout; `oci:DIR:TAG` and `oci:DIR@DIGEST` select one image of it |\n",
+		"| starts with `/`, `./` or `../`, or has neither `:` nor `@` | a file; commands that read also accept the folder of an OCI layout |\n",
+		"| any other text | a reference, `[REGISTRY/]REPOSITORY:TAG` or `@sha256:DIGEST`; the default registry is docker.io |\n")
 	writeLimits(w, parser.Model.Leaves(true))
 	return nil
 }
@@ -56,8 +56,8 @@ func writeLimits(w io.Writer, commands []*kong.Node) {
 			names = append(names, command.Name)
 		}
 	}
-	fmt.Fprintf(w, "\n## Limits\n\nWhat is read is bounded, and nothing is ever cut short: a limit that is reached is an error which names the flag that\n"+
-		"raises it. %s have all of these flags. Sizes can have a unit, such as `64MiB`.\n\n| flag | default | what is bounded |\n|---|--:|---|\n", strings.Join(names, ", "))
+	fmt.Fprintf(w, "\n## Limits\n\nInput is limited and never truncated: exceeding a limit is an error with the flag that\n"+
+		"raises it. These commands have all of the flags: %s. Sizes can have a unit, such as `64MiB`.\n\n| flag | default | limit |\n|---|--:|---|\n", strings.Join(names, ", "))
 	for _, name := range slices.Sorted(maps.Keys(rows)) {
 		fmt.Fprint(w, rows[name])
 	}
