@@ -80,7 +80,7 @@ var differences = []difference{
 		"packages guide, Provider Packages; upstream removed it in v2",
 	},
 	{
-		newest, "providerrevisions|functionrevisions", "added", "v1* .status.programImage",
+		newest, "providerrevisions|functionrevisions", "added", "v1* .status.runtimeImage",
 		"the image that the program runs from, with the digest that was resolved once",
 	},
 	{

@@ -21,3 +21,15 @@ func Codes() []errcode.Code {
 		ErrStopped,
 	}
 }
+
+// RefusalCodes returns the names of the codes of plans that were refused, or that the API server rejected,
+// because of an object in the cluster.
+func RefusalCodes() []string {
+	out := []string{ErrRefused.Name, ErrDeleting.Name}
+	for _, c := range Codes() {
+		if c.Final {
+			out = append(out, c.Name)
+		}
+	}
+	return out
+}

@@ -28,22 +28,22 @@ var (
 		Fix:   "Wait until the object is gone: the package manager goes on by itself. One that stays has a finalizer that somebody must remove: look at it with kubectl. Nothing was written.",
 	}
 	ErrImmutable = errcode.Code{
-		Name: "ImmutableField", Class: errcode.Conflict,
+		Name: "ImmutableField", Class: errcode.Conflict, Final: true,
 		Cause: "The package changes a field of a CRD or XRD in the cluster that can never change, such as its scope.",
 		Fix:   "Stay at the installed version, or ask the author of the package for one that gives the resource a new name. Nothing was written.",
 	}
 	ErrStoredVersion = errcode.Code{
-		Name: "StoredVersionInUse", Class: errcode.Conflict,
+		Name: "StoredVersionInUse", Class: errcode.Conflict, Final: true,
 		Cause: "The package drops a version of a CRD in which custom resources may be stored.",
 		Fix:   "Rewrite the custom resources in a version that stays, and take the dropped version out of status.storedVersions, with the commands in the message. Nothing was written.",
 	}
 	ErrNameTaken = errcode.Code{
-		Name: "NameTaken", Class: errcode.Conflict,
+		Name: "NameTaken", Class: errcode.Conflict, Final: true,
 		Cause: "A CRD of the package has a kind, plural, singular or short name that another CRD of its group has. The API server would never serve it.",
 		Fix:   "Uninstall the package that holds the other CRD, or ask the author of the package for another name. Nothing was written.",
 	}
 	ErrDenied = errcode.Code{
-		Name: "AdmissionDenied", Class: errcode.Unauthorized,
+		Name: "AdmissionDenied", Class: errcode.Unauthorized, Final: true,
 		Cause: "An admission policy or webhook of the cluster denied an object of the package.",
 		Fix:   "Change the policy that the message names, or the package; then change any field of the package's spec to try again.",
 	}
@@ -53,7 +53,7 @@ var (
 		Fix:   "Nothing needs to be done: the manager makes a new plan and tries again.",
 	}
 	ErrRejected = errcode.Code{
-		Name: "ObjectRejected", Class: errcode.Invalid,
+		Name: "ObjectRejected", Class: errcode.Invalid, Final: true,
 		Cause: "The API server refused an object of the package.",
 		Fix:   "Correct the object in the package and publish a new version; `xpkg lint` finds most of these before a package is published.",
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/xpkg-dev/xpkg/apis/crds"
 	"github.com/xpkg-dev/xpkg/internal/cli/manager"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
-	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/internal/controller/packageapi"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
@@ -98,7 +98,7 @@ func TestBootstrapApplies(t *testing.T) {
 		if err := c.Create(t.Context(), foreign); err != nil {
 			t.Fatal(err)
 		}
-		if code, _, errs := bootstrapped(t, args...); code != errcode.Conflict.Exit || !strings.Contains(errs, controller.ErrForeignControlPlane.Name) {
+		if code, _, errs := bootstrapped(t, args...); code != errcode.Conflict.Exit || !strings.Contains(errs, packageapi.ErrForeignControlPlane.Name) {
 			t.Errorf("a cluster of somebody else: exit code %d, %s", code, errs)
 		}
 		args = append(args, "--take-over")

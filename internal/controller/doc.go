@@ -1,8 +1,8 @@
-// Package controller is the package manager that runs against a cluster: the
-// controllers of packages, of their revisions, and of the Lock.
+// Package controller is the package manager that runs against a cluster: its options, the wiring of its
+// controllers, leader election, metrics and health endpoints.
 //
-// Every controller is the same four steps: read what is there, decide with a
-// pure function (internal/revision, pkg/plan), act, and report in
-// conditions. A controller keeps no state of its own that matters: whatever
-// moment it is stopped at, the next start reads the cluster and continues.
+// The controllers are in subpackages: packages, revisions, lock, orphans and rootca. Each of them reads the
+// current state, decides with a pure function (internal/revision, internal/graph, pkg/plan), acts, and
+// reports in conditions. A controller keeps no state of its own that matters: after a stop at any moment, the
+// next start continues from the state of the cluster.
 package controller

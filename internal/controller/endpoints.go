@@ -12,15 +12,14 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// endpoints are what a manager tells the world about itself, whether it leads or
-// stands by. It answers /healthz for as long as the process works, and /readyz once
-// it does what it is there for.
+// endpoints serve the health checks and metrics of a manager, whether it leads or stands by. /healthz
+// succeeds while the process works, and /readyz once the manager reconciles or stands by.
 type endpoints struct{ ready atomic.Bool }
 
-// headerTimeout bounds how long a request may take to say what it wants.
+// headerTimeout limits how long a client may take to send the headers of a request.
 const headerTimeout = 5 * time.Second
 
-// serve serves until the function that it gives is called.
+// serve serves until the returned function is called.
 func (e *endpoints) serve(o Options) (stop func(), err error) {
 	health := http.NewServeMux()
 	health.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") })
@@ -47,7 +46,7 @@ func (e *endpoints) readyz(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprint(w, "ok")
 }
 
-// serve serves at an address, or nowhere when that is empty.
+// serve serves at an address until the returned function is called. An empty address serves nothing.
 func serve(address string, h http.Handler) (stop func(), err error) {
 	if address == "" {
 		return func() {}, nil
@@ -60,7 +59,6 @@ func serve(address string, h http.Handler) (stop func(), err error) {
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(listener) }()
 	return func() {
-		// Nobody waits for an answer of a process that ends.
 		_ = errors.Join(s.Close(), <-ended)
 	}, nil
 }

@@ -5,15 +5,19 @@ import (
 	"log/slog"
 )
 
-// untilDone is the log of the controller library. When the manager is told to stop,
-// the library takes every wait that ends early for an error, so from then on
-// nothing of it is logged.
+// untilDone discards records once the manager stops: controller-runtime logs each wait that ends early as an
+// error. It also drops the reconcileID of controller-runtime, because records have the name of the object.
 type untilDone struct {
 	slog.Handler
 	done <-chan struct{}
 }
 
-// Handle logs a record. The library does not ask Enabled before it logs an error.
+// slogUntil returns a logger that discards records once ctx ends.
+func slogUntil(ctx context.Context, log *slog.Logger) *slog.Logger {
+	return slog.New(untilDone{log.Handler(), ctx.Done()})
+}
+
+// Handle writes a record. controller-runtime does not call Enabled before it logs an error.
 func (h untilDone) Handle(ctx context.Context, r slog.Record) error {
 	select {
 	case <-h.done:
@@ -23,12 +27,18 @@ func (h untilDone) Handle(ctx context.Context, r slog.Record) error {
 	}
 }
 
-// WithAttrs gives a log that adds attributes to each record.
+// WithAttrs returns a handler that adds attributes to each record.
 func (h untilDone) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return untilDone{h.Handler.WithAttrs(attrs), h.done}
+	var kept []slog.Attr
+	for _, a := range attrs {
+		if a.Key != "reconcileID" {
+			kept = append(kept, a)
+		}
+	}
+	return untilDone{h.Handler.WithAttrs(kept), h.done}
 }
 
-// WithGroup gives a log that puts later attributes into a group.
+// WithGroup returns a handler that puts later attributes into a group.
 func (h untilDone) WithGroup(name string) slog.Handler {
 	return untilDone{h.Handler.WithGroup(name), h.done}
 }

@@ -12,8 +12,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// A Metric is one that the manager keeps itself, beside those of the controller
-// library.
+// A Metric is a metric of the manager, beside those of controller-runtime.
 type Metric struct {
 	Name, Type, Help string
 	Labels           []string
@@ -22,7 +21,7 @@ type Metric struct {
 // The manager's metrics.
 var (
 	writesMetric = Metric{
-		"xpkg_object_writes_total", "counter", "Objects of packages that were written, by what was done.", []string{"action", "kind"},
+		"xpkg_object_writes_total", "counter", "Objects of packages that were written, by action.", []string{"action", "kind"},
 	}
 	failuresMetric = Metric{
 		"xpkg_failures_total", "counter", "Reconciliations that failed, by the code of the failure.", []string{"code"},
@@ -31,10 +30,10 @@ var (
 		"xpkg_package_info", "gauge", "An installed package; always 1.", []string{"kind", "package", "reference", "revision", "digest"},
 	}
 	readyMetric = Metric{
-		"xpkg_package_ready", "gauge", "1 when what a package asks for is in place and healthy, else 0.", []string{"kind", "package"},
+		"xpkg_package_ready", "gauge", "1 if a package is healthy as its spec asks for, else 0.", []string{"kind", "package"},
 	}
 	stalledMetric = Metric{
-		"xpkg_package_stalled", "gauge", "1 when a package waits for somebody to mend something, else 0.", []string{"kind", "package", "reason"},
+		"xpkg_package_stalled", "gauge", "1 if a package waits for a user to fix a problem, else 0.", []string{"kind", "package", "reason"},
 	}
 )
 
@@ -53,7 +52,7 @@ func (m Metric) gauge(v float64, labels ...string) prometheus.Metric {
 
 func (m Metric) desc() *prometheus.Desc { return prometheus.NewDesc(m.Name, m.Help, m.Labels, nil) }
 
-// metrics are what Prometheus is told.
+// metrics has the counters of the manager.
 type metrics struct {
 	writes   *prometheus.CounterVec
 	failures *prometheus.CounterVec
@@ -63,8 +62,8 @@ func newMetrics() *metrics {
 	return &metrics{writes: writesMetric.counter(), failures: failuresMetric.counter()}
 }
 
-// wrote counts the changes of a plan that were carried out.
-func (m *metrics) wrote(p plan.Plan, written map[plan.Ref]plan.Written) {
+// countWrites counts the changes of a plan that were carried out.
+func (m *metrics) countWrites(p plan.Plan, written map[plan.Ref]plan.Written) {
 	for _, c := range p.Changes {
 		if _, ok := written[c.Ref]; ok {
 			m.writes.WithLabelValues(strings.ReplaceAll(string(c.Action), " ", "_"), c.Ref.Kind).Inc()
@@ -72,12 +71,11 @@ func (m *metrics) wrote(p plan.Plan, written map[plan.Ref]plan.Written) {
 	}
 }
 
-// register makes the metrics known until the function that it gives is called.
+// register registers the metrics until the returned function is called.
 func (m *metrics) register(registry prometheus.Registerer, reader client.Reader) (unregister func()) {
 	var mine []prometheus.Collector
 	for _, c := range []prometheus.Collector{m.writes, m.failures, packageMetrics{reader}} {
-		// Another manager of this process may be registered, as in tests; then its
-		// metrics stay.
+		// Another manager in this process may be registered, as in tests; its metrics stay.
 		if registry.Register(c) == nil {
 			mine = append(mine, c)
 		}
@@ -89,8 +87,8 @@ func (m *metrics) register(registry prometheus.Registerer, reader client.Reader)
 	}
 }
 
-// packageMetrics tells of every package what its status says, at the moment when
-// it is asked, so that nothing of a package stays when it is gone.
+// packageMetrics computes the metrics of packages from their statuses when they are collected, so that the
+// metrics of a package end with it.
 type packageMetrics struct{ reader client.Reader }
 
 // Describe implements prometheus.Collector.

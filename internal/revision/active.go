@@ -1,8 +1,38 @@
 package revision
 
-import v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+)
 
 // IsActive reports whether a revision is to be active.
 func IsActive(rev v1.PackageRevision) bool {
 	return rev.RevisionSpec().DesiredState == v1.RevisionActive
+}
+
+// IsObserved reports whether the status of a revision is about its current spec.
+func IsObserved(rev v1.PackageRevision) bool {
+	return rev.RevisionStatus().ObservedGeneration == rev.GetGeneration()
+}
+
+// IsEstablished reports whether a revision is active and has established its objects as its current
+// spec asks for.
+func IsEstablished(rev v1.PackageRevision) bool {
+	healthy := rev.GetCondition(v1.TypeRevisionHealthy)
+	return IsActive(rev) && healthy.Status == corev1.ConditionTrue && healthy.ObservedGeneration == rev.GetGeneration()
+}
+
+// IsTerminating reports whether a package was deleted and waits until its CRDs are gone, while its
+// runtime still runs.
+func IsTerminating(p v1.Package) bool {
+	if p.GetDeletionTimestamp() == nil {
+		return false
+	}
+	for _, finalizer := range p.GetFinalizers() {
+		if finalizer == v1.FinalizerRuntimeProtection {
+			return true
+		}
+	}
+	return false
 }

@@ -17,7 +17,7 @@ const AnnotationAllowed = "xpkg.dev/allowed-webhooks"
 // ErrNotAllowed is the failure of a package whose webhooks reach outside of its own API
 // groups.
 var ErrNotAllowed = errcode.Code{
-	Name: "WebhooksNotAllowed", Class: errcode.Unauthorized,
+	Name: "WebhooksNotAllowed", Class: errcode.Unauthorized, Approval: true,
 	Cause: "Webhooks of the package cover resources outside of the API groups in which the package defines resources, and the user has not allowed that.",
 	Fix:   "Review the rules in the message. Allow them with `xpkg approve`, or use a version of the package without them.",
 }

@@ -93,6 +93,13 @@ type Code struct {
 	// Cause and Fix are one sentence each, for the reference documentation. Fix is
 	// also the default of Error.Do.
 	Cause, Fix string
+	// Final reports that the failure follows from the content and from the objects in the
+	// cluster: a retry with the same content fails again. A package revision that has not been
+	// healthy is rolled back at once.
+	Final bool
+	// Approval reports that the package waits until a user approves it. That is neither progress
+	// nor a failure.
+	Approval bool
 }
 
 // Error returns the name of the code.

@@ -16,7 +16,7 @@ var (
 		Fix:   "Have an administrator apply a role with the named permissions.",
 	}
 	ErrPermissionIncrease = errcode.Code{
-		Name: "PermissionIncrease", Class: errcode.Invalid,
+		Name: "PermissionIncrease", Class: errcode.Invalid, Approval: true,
 		Cause: "A new version of a package requests more permissions than the running version, and the policy requires approval.",
 		Fix:   "Review the added permissions, then approve the revision with `xpkg approve KIND/NAME`, or keep the running version.",
 	}

@@ -60,8 +60,8 @@ type PackageRevisionRuntimeStatus struct {
 	// the runtime presents as a client, once it exists.
 	// +optional
 	TLSClientSecretName *string `json:"tlsClientSecretName,omitempty"`
-	// ProgramImage is the image that the runtime runs, with the digest that was
+	// RuntimeImage is the image that the runtime runs, with the digest that was
 	// resolved with the first reconciliation of the revision.
 	// +optional
-	ProgramImage string `json:"programImage,omitempty"`
+	RuntimeImage string `json:"runtimeImage,omitempty"`
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
-	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/internal/controller/packageapi"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -81,7 +81,7 @@ func refuseForeign(ctx context.Context, cluster client.Client, objects []map[str
 		case err != nil:
 			return connection.Classify(err, "read CustomResourceDefinition %s", u.GetName())
 		case live.Annotations[plan.ContentDigestAnnotation] == "":
-			return controller.ErrForeignControlPlane.New(nil, "CustomResourceDefinition %s was not installed by xpkg", u.GetName()).
+			return packageapi.ErrForeignControlPlane.New(nil, "CustomResourceDefinition %s was not installed by xpkg", u.GetName()).
 				WithDo("Use another cluster, or stop the other package manager permanently and pass --take-over.")
 		}
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
-	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/errcodes"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
@@ -112,7 +112,7 @@ func finalFailure(p v1.Package) error {
 	case errcode.Invalid.Name, errcode.Usage.Name, errcode.NotFound.Name, errcode.Unauthorized.Name,
 		errcode.Untrusted.Name, errcode.Limit.Name, errcode.Unsupported.Name:
 	default:
-		if code.Name != controller.ErrRolledBack.Name {
+		if code.Name != revision.ErrRolledBack.Name {
 			return nil
 		}
 		outcome = "does not run the requested version"

@@ -24,6 +24,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/controller/expectations"
+	"github.com/xpkg-dev/xpkg/internal/controller/logging"
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/permission"
@@ -48,12 +49,11 @@ type Reconciler struct {
 	Announcements map[string]string
 	// InUse is called with the digests of the contents of all revisions.
 	InUse func(contents []oci.Digest) error
-	Log   *slog.Logger
 }
 
 // SetupWithManager registers the controller. It reconciles with every change of a revision and of the
 // Lock.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error {
 	enqueue := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: v1beta1.LockName}}}
 	})
@@ -61,7 +61,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	for _, kind := range v1.PackageKinds() {
 		b = b.Watches(v1.NewPackage(kind).NewRevision(), enqueue)
 	}
-	if err := b.WithOptions(requeue.OneAtATime()).Complete(r); err != nil {
+	if err := b.WithOptions(requeue.OneAtATime(log)).Complete(r); err != nil {
 		return fmt.Errorf("controller of the Lock: %w", err)
 	}
 	return nil
@@ -74,7 +74,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, err
 	}
 	if err := r.InUse(contents(revisions)); err != nil {
-		r.Log.WarnContext(ctx, "cannot mark package contents as in use in the package cache", "error", err.Error())
+		logging.FromContext(ctx).WarnContext(ctx, "cannot mark package contents as in use in the package cache", "error", err.Error())
 	}
 	packages := r.entries(ctx, revisions)
 	lock := &v1beta1.Lock{}

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/controller/logging"
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/planner"
@@ -40,7 +41,6 @@ type Config struct {
 	Packages     state.Packages
 	Dependencies *state.Dependencies
 	Events       events.EventRecorder
-	Log          *slog.Logger
 	Now          func() time.Time
 	// RollbackWindow returns how long the active revision of a package may still be rolled
 	// back.
@@ -65,7 +65,7 @@ func New(c Config) *Reconciler {
 }
 
 // SetupWithManager registers the controller. It reconciles with every change of a package or a revision.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error {
 	enqueue := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: "orphans"}}}
 	})
@@ -74,7 +74,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		p := v1.NewPackage(kind)
 		b = b.Watches(p, enqueue).Watches(p.NewRevision(), enqueue)
 	}
-	if err := b.WithOptions(requeue.OneAtATime()).Complete(r); err != nil {
+	if err := b.WithOptions(requeue.OneAtATime(log)).Complete(r); err != nil {
 		return fmt.Errorf("controller of orphans: %w", err)
 	}
 	return nil
@@ -91,7 +91,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, err
 	}
 	if live.unknown != "" {
-		r.Log.DebugContext(ctx, "deleting no orphans, because the dependencies of a package are not known", "package", live.unknown)
+		logging.FromContext(ctx).DebugContext(ctx, "deleting no orphans, because the dependencies of a package are not known", "package", live.unknown)
 		return ctrl.Result{RequeueAfter: requeue.Jitter(retainedPause)}, nil
 	}
 	result := ctrl.Result{RequeueAfter: live.rollbackWindow}
@@ -153,7 +153,7 @@ func (r *Reconciler) delete(ctx context.Context, n graph.Node) (retained bool, e
 		return false, fmt.Errorf("delete the orphan %s: %w", n.Name, err)
 	}
 	delete(r.retained, p.GetUID())
-	r.Log.InfoContext(ctx, "orphan deleted", "kind", n.Kind, "package", n.Name, "reference", p.PackageSpec().Package)
+	logging.FromContext(ctx).InfoContext(ctx, "orphan deleted", "kind", n.Kind, "package", n.Name, "reference", p.PackageSpec().Package)
 	r.Events.Eventf(p, nil, corev1.EventTypeNormal, "Orphaned", "Remove", "no package requires %s any more; deleting it", n.Name)
 	return false, nil
 }
@@ -188,7 +188,7 @@ func (r *Reconciler) recordRetained(ctx context.Context, p v1.Package, reason st
 		return
 	}
 	r.retained[p.GetUID()] = reason
-	r.Log.InfoContext(ctx, "orphan retained", "kind", p.PackageKind(), "package", p.GetName(), "reason", reason)
+	logging.FromContext(ctx).InfoContext(ctx, "orphan retained", "kind", p.PackageKind(), "package", p.GetName(), "reason", reason)
 	r.Events.Eventf(p, nil, corev1.EventTypeNormal, "OrphanKept", "Remove", "no package requires %s any more; retaining it: %s", p.GetName(), clip(reason))
 }
 

@@ -2,7 +2,6 @@ package orphans
 
 import (
 	"context"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -105,7 +104,7 @@ func TestAnOrphanWithCustomResourcesIsRetainedWhileTheCacheIsBehind(t *testing.T
 		}},
 		Packages:     state.Packages{Content: emptyContent{}, Origins: emptyContent{}, Namespace: "crossplane-system"},
 		Dependencies: &state.Dependencies{Content: emptyContent{}},
-		Events:       events.NewFakeRecorder(8), Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		Events:       events.NewFakeRecorder(8), Now: time.Now,
 		RollbackWindow: func(v1.Package, []v1.PackageRevision) time.Duration { return 0 },
 	})
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil {

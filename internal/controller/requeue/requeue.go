@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/controller/logging"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
@@ -34,9 +36,18 @@ const (
 	permissionPause = 10 * time.Second
 )
 
-// Options returns the options of a controller that reconciles many objects concurrently.
-func Options() controller.Options {
+// Options returns the options of a controller that reconciles many objects concurrently, with log as the
+// logger of reconciliations.
+func Options(log *slog.Logger) controller.Options {
+	base := logr.FromSlogHandler(log.Handler())
 	return controller.Options{
+		LogConstructor: func(req *reconcile.Request) logr.Logger {
+			if req == nil {
+				// Starts and stops of controllers are details.
+				return base.V(1)
+			}
+			return base
+		},
 		MaxConcurrentReconciles: workers,
 		SkipNameValidation:      new(true),
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](FirstRetry, LastRetry),
@@ -44,8 +55,8 @@ func Options() controller.Options {
 }
 
 // OneAtATime returns the options of a controller that reconciles one object.
-func OneAtATime() controller.Options {
-	o := Options()
+func OneAtATime(log *slog.Logger) controller.Options {
+	o := Options(log)
 	o.MaxConcurrentReconciles = 1
 	return o
 }
@@ -64,7 +75,8 @@ func Soon() ctrl.Result { return ctrl.Result{RequeueAfter: Jitter(FirstRetry)} }
 
 // OnError returns when a failed reconciliation is retried: at the time that the failure names, never, or
 // with an increasing delay.
-func OnError(ctx context.Context, log *slog.Logger, err error) (ctrl.Result, error) {
+func OnError(ctx context.Context, err error) (ctrl.Result, error) {
+	log := logging.FromContext(ctx)
 	if at, ok := remote.RetryAt(err); ok {
 		log.InfoContext(ctx, "retrying when the registry allows it", "at", at, "error", err.Error())
 		return ctrl.Result{RequeueAfter: Jitter(max(FirstRetry, time.Until(at)))}, nil
@@ -81,6 +93,22 @@ func OnError(ctx context.Context, log *slog.Logger, err error) (ctrl.Result, err
 	}
 	log.DebugContext(ctx, "retrying after a delay", "error", err.Error())
 	return ctrl.Result{}, err
+}
+
+// IsTransient reports whether a failure to read content has no bearing on what is installed: the content
+// is not in the cache, and the registry does not return it now.
+func IsTransient(err error) bool {
+	class := errcode.From(err).Code.Class
+	return class.Retry && class != errcode.Internal
+}
+
+// AfterLookup returns when a registry is asked again: after the interval, or later if the registry limits
+// requests.
+func AfterLookup(err error, interval time.Duration, now time.Time) time.Duration {
+	if at, ok := remote.RetryAt(err); ok {
+		interval = max(interval, at.Sub(now))
+	}
+	return Jitter(interval)
 }
 
 // Jitter lengthens a delay by up to a tenth, so that reconciliations that started together spread out.

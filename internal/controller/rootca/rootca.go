@@ -24,6 +24,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/certificates"
+	"github.com/xpkg-dev/xpkg/internal/controller/logging"
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
@@ -36,11 +37,10 @@ type Reconciler struct {
 	Certificates *certificates.Store
 	Namespace    string
 	Now          func() time.Time
-	Log          *slog.Logger
 }
 
 // SetupWithManager registers the controller.
-func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error {
 	enqueue := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
 	})
@@ -50,7 +50,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("certificates").
 		WatchesMetadata(secretMetadata(), enqueue, builder.WithPredicates(isRoot)).
-		WithOptions(requeue.Options()).
+		WithOptions(requeue.Options(log)).
 		Complete(r)
 }
 
@@ -62,7 +62,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	next, err := r.Certificates.Keep(ctx)
 	if err != nil {
-		return requeue.OnError(ctx, r.Log, err)
+		return requeue.OnError(ctx, err)
 	}
 	return requeue.By(ctrl.Result{}, next, r.Now()), nil
 }
@@ -78,7 +78,6 @@ type Distribution struct {
 	Client    client.Client
 	Cluster   *apply.Cluster
 	Namespace string
-	Log       *slog.Logger
 }
 
 // IsComplete reports whether all objects by which the API server calls runtimes name a CA bundle: the
@@ -110,7 +109,7 @@ func (d Distribution) IsComplete(ctx context.Context, bundle []byte) (bool, erro
 				return false, err
 			}
 			if desired.Trusted(hash) != own {
-				d.Log.InfoContext(ctx, "the CA cannot be rotated yet: an object does not name the new CA bundle", "kind", ref.Kind, "name", ref.Name)
+				logging.FromContext(ctx).InfoContext(ctx, "the CA cannot be rotated yet: an object does not name the new CA bundle", "kind", ref.Kind, "name", ref.Name)
 				return false, nil
 			}
 		}

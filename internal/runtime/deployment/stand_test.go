@@ -20,7 +20,7 @@ import (
 	"github.com/xpkg-dev/xpkg/apis"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
-	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/internal/controller/packageapi"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/runtime/deployment"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
@@ -74,7 +74,7 @@ func install(t *testing.T, cfg *rest.Config) {
 	installed.Do(func() {
 		c, err := apply.NewCluster(cfg)
 		if err == nil {
-			_, err = controller.Definitions(context.Background(), c, false)
+			_, err = packageapi.Install(context.Background(), c, false)
 		}
 		installed.err = err
 	})

@@ -1,0 +1,287 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	crmanager "sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/xpkg-dev/xpkg/apis"
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/certificates"
+	"github.com/xpkg-dev/xpkg/internal/controller/expectations"
+	"github.com/xpkg-dev/xpkg/internal/controller/kube"
+	"github.com/xpkg-dev/xpkg/internal/controller/lock"
+	"github.com/xpkg-dev/xpkg/internal/controller/orphans"
+	"github.com/xpkg-dev/xpkg/internal/controller/packageapi"
+	"github.com/xpkg-dev/xpkg/internal/controller/packages"
+	"github.com/xpkg-dev/xpkg/internal/controller/reservations"
+	"github.com/xpkg-dev/xpkg/internal/controller/revisions"
+	"github.com/xpkg-dev/xpkg/internal/controller/rootca"
+	"github.com/xpkg-dev/xpkg/internal/controller/runtimes"
+	"github.com/xpkg-dev/xpkg/internal/controller/status"
+	"github.com/xpkg-dev/xpkg/internal/crossplane"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/leader"
+	"github.com/xpkg-dev/xpkg/internal/origin"
+	"github.com/xpkg-dev/xpkg/internal/permission"
+	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/runtime"
+	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/internal/webhooks"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+)
+
+// Run runs the manager until ctx ends. With leader election it stands by while another manager leads.
+func Run(ctx context.Context, o Options) error {
+	o.Log = slogUntil(ctx, o.Log)
+	// Messages of controller-runtime itself are details.
+	details := logr.FromSlogHandler(o.Log.Handler()).V(1)
+	ctrl.SetLogger(details)
+	var e endpoints
+	stop, err := e.serve(o)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	stopGuard, err := guardWebhooks(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer stopGuard()
+	if o.LeaderElection == nil {
+		return runControllers(ctx, o, &e)
+	}
+	election := *o.LeaderElection
+	election.Namespace = cmp.Or(election.Namespace, o.namespace())
+	e.ready.Store(true)
+	return leader.Run(ctx, election, o.Config, o.Log, details, func(ctx context.Context, fence transport.WrapperFunc) error {
+		fenced := o
+		fenced.Config = rest.CopyConfig(o.Config)
+		fenced.Config.Wrap(fence)
+		defer e.ready.Store(true)
+		e.ready.Store(false)
+		return runControllers(ctx, fenced, &e)
+	})
+}
+
+// runControllers runs the controllers until ctx ends.
+func runControllers(ctx context.Context, o Options, e *endpoints) error {
+	cluster, err := apply.NewCluster(o.Config)
+	if err != nil {
+		return err
+	}
+	permissive, err := packageapi.Install(ctx, cluster, o.TakeOver)
+	if err != nil {
+		return err
+	}
+	if len(permissive) > 0 {
+		o.Log.Info("Crossplane is not installed in this cluster; installed permissive CRDs of its kinds, so that Configurations can be installed", "definitions", permissive)
+	}
+	mgr, err := newManager(ctx, o)
+	if err != nil {
+		return err
+	}
+	if err := ensureNamespace(ctx, o, mgr.GetClient()); err != nil {
+		return err
+	}
+	set := newRuntimes(o, mgr)
+	metrics := newMetrics()
+	defer metrics.register(ctrlmetrics.Registry, mgr.GetClient())()
+	if err := setup(ctx, o, mgr, cluster, set, metrics); err != nil {
+		return err
+	}
+	if err := startInformers(ctx, mgr, set); err != nil {
+		return err
+	}
+	go func() {
+		if mgr.GetCache().WaitForCacheSync(ctx) && ctx.Err() == nil {
+			e.ready.Store(true)
+			if o.Ready != nil {
+				o.Ready()
+			}
+		}
+	}()
+	return mgr.Start(ctx)
+}
+
+// newManager returns the controller-runtime manager.
+func newManager(ctx context.Context, o Options) (ctrl.Manager, error) {
+	scheme, err := apis.NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	err = errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), discoveryv1.AddToScheme(scheme),
+		rbacv1.AddToScheme(scheme), authenticationv1.AddToScheme(scheme), authorizationv1.AddToScheme(scheme))
+	if err != nil {
+		return nil, err
+	}
+	cfg := rest.CopyConfig(o.Config)
+	// Drop deprecation warnings: they concern the author of an object, not its watcher.
+	cfg.QPS, cfg.WarningHandler = -1, rest.NoWarnings{}
+	resync := o.resync()
+	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
+		Scheme: scheme,
+		Logger: logr.FromSlogHandler(o.Log.Handler()).V(1),
+		// The endpoints are also served while no controllers run; see endpoints.
+		Metrics:                server.Options{BindAddress: "0"},
+		HealthProbeBindAddress: "0",
+		NewCache:               newCacheUntil(ctx),
+		// The content of Secrets is never cached.
+		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
+		Cache: cache.Options{
+			ReaderFailOnMissingInformer: true, SyncPeriod: &resync, DefaultTransform: cache.TransformStripManagedFields(),
+			ByObject: cachedObjects(o),
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("manager: %w", err)
+	}
+	return mgr, nil
+}
+
+// ensureNamespace creates the namespace of the manager if the options ask for that.
+func ensureNamespace(ctx context.Context, o Options, c client.Client) error {
+	if !o.MakeNamespace {
+		return nil
+	}
+	err := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.namespace()}})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create the namespace %s: %w", o.namespace(), err)
+	}
+	return nil
+}
+
+// setup registers all controllers.
+func setup(ctx context.Context, o Options, mgr ctrl.Manager, cluster *apply.Cluster, set *runtimes.Set, metrics *metrics) error {
+	c, live, namespace := mgr.GetClient(), mgr.GetAPIReader(), o.namespace()
+	reporter := &status.Reporter{
+		Client: c, Events: mgr.GetEventRecorder("xpkg"), Writes: &expectations.Versions{Now: time.Now},
+		CountFailure: func(code string) { metrics.failures.WithLabelValues(code).Inc() }, Now: time.Now,
+	}
+	api := kube.API{Client: c, Live: live, Cluster: cluster, Revisions: &state.LiveRevisions{Reader: live}, Status: reporter}
+	content := state.Packages{
+		Content: o.Content, Origins: origin.Finder{Reader: c, Secrets: live, Namespace: namespace}, Namespace: namespace,
+	}
+	known := &state.Dependencies{Content: o.Content}
+	reserved := reservations.New()
+	ca := &certificates.Store{
+		Client: c, Namespace: namespace, Now: time.Now, Random: rand.Reader, Overlap: o.CertificateOverlap,
+		Settled: rootca.Distribution{Client: c, Cluster: cluster, Namespace: namespace}.IsComplete,
+	}
+	rollback := revision.RollbackPolicy{Deadline: o.activationDeadline(), Now: time.Now, Classify: classifyFailure}
+	checks := &revisions.Checks{
+		Crossplane:  &crossplane.Checker{Configured: o.CrossplaneVersion, Reader: live, Namespace: namespace, Now: time.Now},
+		Permissions: o.Permissions, Held: &permission.Held{Client: c, Log: o.Log}, Poll: o.poll(),
+	}
+	dependencies := &revisions.Dependencies{Known: known, Options: o.Dependencies}
+	for _, kind := range v1.PackageKinds() {
+		p := &packages.Reconciler{
+			Kind: kind, API: api, Resolver: &packages.Resolver{Packages: content, Poll: o.poll()},
+			Rollback: rollback, Runtimes: set, Reservations: reserved,
+		}
+		if err := p.SetupWithManager(mgr, o.Log); err != nil {
+			return fmt.Errorf("controller of %s: %w", kind, err)
+		}
+		r := &revisions.Reconciler{
+			Kind: kind, API: api, Packages: content, Checks: checks, Dependencies: dependencies,
+			Objects: &revisions.Objects{Reservations: reserved, CountWrites: metrics.countWrites},
+			Runtimes: &revisions.Runtimes{
+				Set: set, Certificates: ca, Prober: webhooks.Prober{Reader: live, Remote: o.Remote}, SettleTime: o.Settle,
+			},
+		}
+		if err := r.SetupWithManager(ctx, mgr, o.Log); err != nil {
+			return fmt.Errorf("controller of %sRevision: %w", kind, err)
+		}
+	}
+	if set.Changes != nil {
+		if err := mgr.Add(crmanager.RunnableFunc(set.RelayChanges)); err != nil {
+			return fmt.Errorf("watch processes: %w", err)
+		}
+	}
+	if len(set.Used()) > 0 {
+		r := rootca.Reconciler{Live: live, Certificates: ca, Namespace: namespace, Now: time.Now}
+		if err := r.SetupWithManager(mgr, o.Log); err != nil {
+			return err
+		}
+	}
+	if err := setupLock(ctx, o, mgr, known, reporter.Writes); err != nil {
+		return err
+	}
+	if o.Dependencies == nil || o.Dependencies.Removal != graph.RemoveOrphans {
+		return nil
+	}
+	planned, err := planner.NewCluster(mgr.GetConfig())
+	if err != nil {
+		return err
+	}
+	return orphans.New(orphans.Config{
+		Client: c, Live: live, Cluster: planned, Packages: content, Dependencies: known, Events: reporter.Events, Now: time.Now,
+		RollbackWindow: rollback.Remaining,
+	}).SetupWithManager(mgr, o.Log)
+}
+
+// setupLock registers the controller of the Lock.
+func setupLock(ctx context.Context, o Options, mgr ctrl.Manager, known *state.Dependencies, writes *expectations.Versions) error {
+	// The UID of a namespace that each cluster has identifies the cluster in a package cache that several
+	// clusters share.
+	var system corev1.Namespace
+	if err := mgr.GetAPIReader().Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, &system); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("identify the cluster: %w", err)
+	}
+	inUse := func(contents []oci.Digest) error {
+		if o.InUse == nil {
+			return nil
+		}
+		return o.InUse(string(system.UID), contents)
+	}
+	var upgrades graph.Policy
+	var removal graph.RemovalPolicy
+	if d := o.Dependencies; d != nil {
+		upgrades, removal = d.UpgradePolicy(), d.Removal
+	}
+	return (&lock.Reconciler{
+		Client: mgr.GetClient(), Dependencies: known, Writes: writes, InUse: inUse,
+		Announcements: lock.Announcements(upgrades, removal, o.Permissions != nil && o.Permissions.Namespaced),
+	}).SetupWithManager(mgr, o.Log)
+}
+
+// classifyFailure returns the class of the reason of a Ready condition.
+func classifyFailure(reason v1.ConditionReason) revision.Failure {
+	name := string(reason)
+	isFinal := func(c errcode.Code) bool { return c.Final && c.Name == name }
+	switch {
+	case slices.ContainsFunc(apply.Codes(), isFinal), slices.ContainsFunc(runtime.Codes(), isFinal):
+		return revision.Final
+	case name == runtime.ReasonCrashLoop:
+		return revision.CrashLoop
+	case runtime.IsProgramFailure(name):
+		return revision.RuntimeFailure
+	}
+	return revision.Transient
+}

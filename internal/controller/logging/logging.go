@@ -1,0 +1,27 @@
+// Package logging passes the logger of a reconciliation in its context.
+package logging
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/go-logr/logr"
+)
+
+// FromContext returns the logger in a context, and one that discards all records if there is none.
+func FromContext(ctx context.Context) *slog.Logger {
+	if log := logr.FromContextAsSlogLogger(ctx); log != nil {
+		return log
+	}
+	return slog.New(slog.DiscardHandler)
+}
+
+// IntoContext returns a context with a logger.
+func IntoContext(ctx context.Context, log *slog.Logger) context.Context {
+	return logr.NewContextWithSlogLogger(ctx, log)
+}
+
+// With returns a context whose logger adds attributes to each record.
+func With(ctx context.Context, attributes ...any) context.Context {
+	return IntoContext(ctx, FromContext(ctx).With(attributes...))
+}

@@ -1,0 +1,132 @@
+package controller
+
+import (
+	"cmp"
+	"log/slog"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xpkg-dev/xpkg/internal/controller/revisions"
+	"github.com/xpkg-dev/xpkg/internal/leader"
+	"github.com/xpkg-dev/xpkg/internal/runtime"
+	"github.com/xpkg-dev/xpkg/internal/runtime/deployment"
+	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
+	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+)
+
+// Content reads the content of packages.
+type Content = state.Content
+
+// Dependencies configure the installation of dependencies.
+type Dependencies = revisions.DependencyOptions
+
+// Permissions configure the permissions that the manager grants to runtimes.
+type Permissions = revisions.PermissionOptions
+
+// IncreasePolicy is the policy for a version that requests more permissions.
+type IncreasePolicy = revisions.IncreasePolicy
+
+// The policies for more permissions.
+const (
+	AllowIncrease   = revisions.AllowIncrease
+	ApproveIncrease = revisions.ApproveIncrease
+)
+
+// Options configure a manager.
+type Options struct {
+	// Config connects to the API server.
+	Config *rest.Config
+	// Content reads the content of packages.
+	Content Content
+	// Namespace is where the runtimes of packages run, and where their Secrets are. Empty means
+	// DefaultNamespace.
+	Namespace string
+	// MakeNamespace creates that namespace if it does not exist, as on a local control plane. In
+	// other clusters it is part of the manager's installation.
+	MakeNamespace bool
+	// Poll is the interval between two look-ups of a package with the pull policy Always. Zero means
+	// a minute.
+	Poll time.Duration
+	// MetricsAddress is the address of the Prometheus metrics. Empty disables them.
+	MetricsAddress string
+	// HealthAddress is the address of /healthz and /readyz. Empty disables them.
+	HealthAddress string
+	// CrossplaneVersion is the version of Crossplane that packages have to work with. Empty means
+	// the version of the Crossplane in the namespace, if there is one.
+	CrossplaneVersion string
+	// Resync is the full resync interval. Zero means an hour.
+	Resync time.Duration
+	// ActivationDeadline is how long a new revision may take to become healthy, and how long after
+	// its activation a crash of its runtime still rolls it back. Zero means ten minutes. A negative
+	// value disables rollbacks.
+	ActivationDeadline time.Duration
+	// Settle is how long a runtime has to run without a restart before it is available. Zero means
+	// the default of the runtime.
+	Settle time.Duration
+	// InUse is called with the contents that the packages of the cluster need, and with the UID of
+	// the cluster, whenever that changes. It may be nil.
+	InUse func(cluster string, contents []oci.Digest) error
+	// TakeOver replaces the package API of another package manager.
+	TakeOver bool
+	// Dependencies make the manager install dependencies. They may be nil.
+	Dependencies *Dependencies
+	// Permissions make the manager grant permissions to runtimes. They may be nil.
+	Permissions *Permissions
+	// Log is the logger of the manager.
+	Log *slog.Logger
+	// LeaderElection lets several managers stand by while one reconciles. It may be nil. Its Lease is
+	// in the namespace, unless it names another one.
+	LeaderElection *leader.Election
+	// Runtimes chooses the runtime of each package. With the zero value, packages are healthy without
+	// a runtime.
+	Runtimes runtime.Choice
+	// Images reads runtime images. It is required by the runtime Deployment.
+	Images deployment.Images
+	// RuntimePrivileges are the privileges that runtime configurations may use.
+	RuntimePrivileges []manifests.Privilege
+	// Processes run runtimes as processes. It is required by the runtime Process, and belongs to one
+	// run of the manager.
+	Processes Processes
+	// CertificateOverlap is how long a new CA is distributed before it signs certificates, and an old
+	// one after its last certificate is replaced. Zero means a day.
+	CertificateOverlap time.Duration
+	// Remote reports that the manager runs outside of the Pod network of the cluster, so that the API
+	// server may reach an endpoint that the manager cannot reach.
+	Remote bool
+	// WebhookProbe is the interval between two probes of the webhooks of packages. Zero means
+	// webhooks.DefaultInterval.
+	WebhookProbe time.Duration
+	// Ready is called each time that the controllers begin to reconcile. It may be nil.
+	Ready func()
+}
+
+// Processes run package runtimes as processes of this machine.
+// [github.com/xpkg-dev/xpkg/internal/runtime/processruntime.Host] implements it.
+type Processes interface {
+	// NewRuntime returns the runtime of the packages of a control plane.
+	NewRuntime(c client.Client, config *rest.Config, namespace string, privileges []manifests.Privilege) runtime.Runtime
+	// Changes returns the names of runtimes whose state has changed.
+	Changes() <-chan string
+}
+
+// DefaultNamespace is Crossplane's namespace.
+const DefaultNamespace = "crossplane-system"
+
+const (
+	defaultPoll               = time.Minute
+	defaultActivationDeadline = 10 * time.Minute
+	defaultResync             = time.Hour
+)
+
+func (o Options) namespace() string { return cmp.Or(o.Namespace, DefaultNamespace) }
+
+func (o Options) poll() time.Duration { return cmp.Or(o.Poll, defaultPoll) }
+
+func (o Options) resync() time.Duration { return cmp.Or(o.Resync, defaultResync) }
+
+func (o Options) activationDeadline() time.Duration {
+	return max(0, cmp.Or(o.ActivationDeadline, defaultActivationDeadline))
+}

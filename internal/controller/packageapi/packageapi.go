@@ -1,0 +1,106 @@
+// Package packageapi installs the CRDs of the package API, and keeps them as this version of the manager
+// needs them.
+package packageapi
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+
+	"github.com/xpkg-dev/xpkg/apis/crds"
+	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/pkg/desired"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// ErrForeignControlPlane is the failure of a cluster whose package API belongs
+// to another package manager.
+var ErrForeignControlPlane = errcode.Code{
+	Name: "ForeignControlPlane", Class: errcode.Conflict,
+	Cause: "The cluster already has the package API of another package manager, which would work on the same objects.",
+	Fix:   "Use a cluster without it, or start the manager with --take-over once the other package manager is stopped for good.",
+}
+
+// Install installs the CRDs that the manager needs, and returns once the API server serves them.
+//
+// The manager owns the CRDs of the package API and updates them. It refuses CRDs that another program
+// installed, unless takeOver is set. The kinds of composition belong to Crossplane: where they do not
+// exist, Install creates permissive CRDs in their place, so that Configurations can be installed without
+// Crossplane. It returns the names of those.
+func Install(ctx context.Context, cluster *apply.Cluster, takeOver bool) (permissive []string, err error) {
+	own, err := crds.Packages()
+	if err != nil {
+		return nil, err
+	}
+	foreign, err := crds.Composition()
+	if err != nil {
+		return nil, err
+	}
+	set, err := desired.Definitions(append(append([]*apiextensionsv1.CustomResourceDefinition{}, own...), foreign...))
+	if err != nil {
+		return nil, err
+	}
+	live, err := cluster.Metadata(ctx, set.Refs())
+	if err != nil {
+		return nil, err
+	}
+	var p plan.Plan
+	for i, d := range set.Desired() {
+		l, exists := live[d.Ref]
+		optional := i >= len(own)
+		switch {
+		case !exists:
+			p.Changes = append(p.Changes, plan.Change{Action: plan.Create, Ref: d.Ref, Labels: d.Labels, Annotations: ownAnnotations(nil, d)})
+			if optional {
+				permissive = append(permissive, d.Ref.Name)
+			}
+		case l.Annotations[plan.ContentDigestAnnotation] == "" && optional:
+			// Crossplane installed it.
+		case l.Annotations[plan.ContentDigestAnnotation] == "" && !takeOver:
+			return nil, ErrForeignControlPlane.New(nil, "CustomResourceDefinition %s was not installed by xpkg", d.Ref.Name)
+		case l.Annotations[plan.ContentDigestAnnotation] != d.Digest:
+			p.Changes = append(p.Changes, plan.Change{
+				Action: plan.Update, Ref: d.Ref, UID: l.UID, ResourceVersion: l.ResourceVersion, Owners: l.Owners,
+				Labels: desired.Overlay(l.Labels, d.Labels), Annotations: ownAnnotations(l.Annotations, d),
+			})
+		}
+	}
+	if _, err := cluster.Run(ctx, p, set.Content); err != nil {
+		return nil, fmt.Errorf("install the package API: %w", err)
+	}
+	return permissive, waitServed(ctx, cluster, set)
+}
+
+// ownAnnotations returns the annotations of a CRD that the manager wrote.
+func ownAnnotations(live map[string]string, d plan.Desired) map[string]string {
+	return desired.Overlay(live, d.Annotations, map[string]string{plan.ManagerAnnotation: "true", plan.ContentDigestAnnotation: d.Digest})
+}
+
+// servedPoll is the pause between two checks of whether the API server serves the CRDs.
+const servedPoll = 50 * time.Millisecond
+
+func waitServed(ctx context.Context, cluster *apply.Cluster, set *desired.Objects) error {
+	tick := time.NewTicker(servedPoll)
+	defer tick.Stop()
+	for {
+		served, err := cluster.Served(ctx)
+		if err != nil || len(set.Missing(served)) == 0 {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+// Codes returns the error codes that this package defines, in alphabetical order.
+func Codes() []errcode.Code {
+	return []errcode.Code{
+		ErrForeignControlPlane,
+	}
+}

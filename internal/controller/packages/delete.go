@@ -1,0 +1,131 @@
+package packages
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/controller/watch"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// The deletion of a Provider deletes its CRDs, and these their custom resources. Its runtime takes part:
+// it removes its finalizers once the external resources are deleted, and converts custom resources that are
+// stored in an older version. So a finalizer keeps the package, and its runtime runs, until its CRDs are
+// deleted (crossplane/crossplane#4251).
+
+// needsFinalizer reports whether a package stays until its CRDs are deleted: if the manager runs its
+// runtime.
+func (r *Reconciler) needsFinalizer(p v1.Package) bool {
+	return p.PackageKind() == v1.ProviderKind && r.Runtimes.Of(v1.ProviderKind, p.GetName()) != nil
+}
+
+// ensureFinalizer adds or removes the finalizer before any object of the package is written.
+func (r *Reconciler) ensureFinalizer(ctx context.Context, p v1.Package) error {
+	needed := r.needsFinalizer(p)
+	if controllerutil.ContainsFinalizer(p, v1.FinalizerRuntimeProtection) == needed {
+		return nil
+	}
+	changed := p.DeepCopyObject().(v1.Package)
+	if needed {
+		controllerutil.AddFinalizer(changed, v1.FinalizerRuntimeProtection)
+	} else {
+		controllerutil.RemoveFinalizer(changed, v1.FinalizerRuntimeProtection)
+	}
+	return r.writeFinalizers(ctx, p, changed)
+}
+
+// writeFinalizers writes the finalizers of a package.
+func (r *Reconciler) writeFinalizers(ctx context.Context, p, changed v1.Package) error {
+	if err := r.API.Client.Update(ctx, changed); err != nil {
+		return fmt.Errorf("write the finalizers of %s: %w", p.GetName(), err)
+	}
+	p.SetFinalizers(changed.GetFinalizers())
+	p.SetResourceVersion(changed.GetResourceVersion())
+	r.API.Status.Writes.Wrote(p)
+	return nil
+}
+
+// reconcileDelete deletes the CRDs of a package that was deleted, and removes the finalizer when they are
+// gone.
+func (r *Reconciler) reconcileDelete(ctx context.Context, p v1.Package) (ctrl.Result, revision.Summary, error) {
+	revisions, err := state.RevisionsOf(ctx, r.API.Client, p)
+	if err != nil {
+		return ctrl.Result{}, revision.Summary{}, err
+	}
+	if err := r.deleteWebhooks(ctx, p, revisions); err != nil {
+		return ctrl.Result{}, revision.Summary{}, err
+	}
+	remaining, err := r.deleteDefinitions(ctx, p, revisions)
+	if err != nil {
+		return ctrl.Result{}, revision.Summary{}, err
+	}
+	if len(remaining) > 0 {
+		const namedDefinitions = 3
+		message := fmt.Sprintf("The package is being deleted. Its runtime runs until its CRDs, and with them all custom resources, are deleted: %s.",
+			wording.Few(remaining, namedDefinitions, ", "))
+		return ctrl.Result{RequeueAfter: r.deletionPoll(p)}, revision.Progressing(message), nil
+	}
+	changed := p.DeepCopyObject().(v1.Package)
+	controllerutil.RemoveFinalizer(changed, v1.FinalizerRuntimeProtection)
+	return ctrl.Result{}, revision.Progressing("The package is being deleted."), client.IgnoreNotFound(r.writeFinalizers(ctx, p, changed))
+}
+
+// deletionPoll returns the pause before the next check of a deletion, which grows with its duration.
+func (r *Reconciler) deletionPoll(p v1.Package) time.Duration {
+	const shortest, longest = 250 * time.Millisecond, 10 * time.Second
+	return min(longest, max(shortest, r.API.Now().Sub(p.GetDeletionTimestamp().Time)/4))
+}
+
+// deleteDefinitions deletes the CRDs that have no other owner than the package and its revisions, and
+// returns those that still exist. Without an active revision no runtime runs, and the CRDs are left to the
+// garbage collector.
+func (r *Reconciler) deleteDefinitions(ctx context.Context, p v1.Package, revisions []v1.PackageRevision) (remaining []string, err error) {
+	if !r.needsFinalizer(p) || !revision.AnyActive(revisions) {
+		return nil, nil
+	}
+	live, err := r.API.Cluster.Metadata(ctx, definitionsOf(revisions))
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range plan.Uninstall(live, revision.Requester(p, p.NewRevision(), revisions)).Changes {
+		if c.Action != plan.Delete {
+			continue
+		}
+		remaining = append(remaining, c.Ref.Name)
+		if live[c.Ref].Deleting {
+			continue
+		}
+		o := watch.Metadata(c.Ref.GroupVersionKind())
+		o.SetName(c.Ref.Name)
+		o.SetUID(c.UID)
+		o.SetResourceVersion(c.ResourceVersion)
+		if err := r.API.Delete(ctx, o); err != nil {
+			return nil, fmt.Errorf("delete %s %s: %w", c.Ref.Kind, c.Ref.Name, err)
+		}
+	}
+	return remaining, nil
+}
+
+// definitionsOf returns the CRDs that revisions have established, each once.
+func definitionsOf(revisions []v1.PackageRevision) []plan.Ref {
+	var refs []plan.Ref
+	for _, rev := range revisions {
+		for _, ref := range revision.Objects(rev) {
+			if ref.Kind == plan.DefinitionKind {
+				refs = append(refs, ref)
+			}
+		}
+	}
+	slices.SortFunc(refs, plan.Ref.Compare)
+	return slices.Compact(refs)
+}

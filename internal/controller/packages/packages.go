@@ -1,0 +1,103 @@
+// Package packages has the controller of packages. It resolves the reference of a package to a digest once,
+// reads the content, and maintains the package's revisions.
+package packages
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/controller/kube"
+	"github.com/xpkg-dev/xpkg/internal/controller/logging"
+	"github.com/xpkg-dev/xpkg/internal/controller/reservations"
+	"github.com/xpkg-dev/xpkg/internal/controller/runtimes"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/state"
+)
+
+// Reconciler reconciles the packages of one kind.
+type Reconciler struct {
+	Kind         string
+	API          kube.API
+	Resolver     *Resolver
+	Rollback     revision.RollbackPolicy
+	Runtimes     *runtimes.Set
+	Reservations *reservations.Reservations
+}
+
+// Reconcile reconciles one package.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	p := v1.NewPackage(r.Kind)
+	err := r.API.Client.Get(ctx, req.NamespacedName, p)
+	if apierrors.IsNotFound(err) {
+		key := reservations.Key{Kind: r.Kind, Name: req.Name}
+		r.Reservations.Release(key)
+		return ctrl.Result{}, r.Runtimes.StopPackage(ctx, key)
+	}
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	reconcile := r.reconcile
+	if p.GetDeletionTimestamp() != nil {
+		r.Resolver.pending.Forget(p.GetUID())
+		if !revision.IsTerminating(p) {
+			// The garbage collector deletes the revisions and the objects.
+			return ctrl.Result{}, nil
+		}
+		reconcile = r.reconcileDelete
+	}
+	ctx = logging.With(ctx, "kind", r.Kind, "package", p.GetName(), "reference", p.PackageSpec().Package)
+	return r.API.Status.Report(ctx, p, func(ctx context.Context) (ctrl.Result, revision.Summary, error) {
+		return reconcile(ctx, p)
+	}, func(message string) []v1.Condition {
+		return []v1.Condition{v1.Unpacking(message), v1.Unhealthy(message)}
+	})
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, p v1.Package) (ctrl.Result, revision.Summary, error) {
+	revisions, err := state.RevisionsOf(ctx, r.API.Client, p)
+	if err != nil {
+		return ctrl.Result{}, revision.Summary{}, err
+	}
+	if r.Rollback.Decide(p, revisions) {
+		summary, err := r.prepareRollback(ctx, p, revisions)
+		return ctrl.Result{RequeueAfter: time.Millisecond}, summary, err
+	}
+	resolved, err := r.Resolver.resolve(ctx, p, revisions)
+	if err != nil {
+		return ctrl.Result{}, revision.Summary{}, err
+	}
+	spec := p.PackageSpec()
+	name := revision.Name(p, resolved.Digest.String())
+	pkg, err := r.Resolver.Packages.Read(ctx, resolved.Origin, resolved.Digest, spec.Package, spec.PackagePullPolicy)
+	if err != nil {
+		return r.keepLastKnown(p, resolved, name, revisions, err)
+	}
+	if err := revision.Installable(p, pkg.Meta); err != nil {
+		return ctrl.Result{}, revision.Summary{}, err
+	}
+	if err := r.ensureFinalizer(ctx, p); err != nil {
+		return ctrl.Result{}, revision.Summary{}, err
+	}
+	if !slices.ContainsFunc(revisions, func(rev v1.PackageRevision) bool { return rev.GetName() == name }) {
+		// The cache may be behind. All revisions must be known before one is created, so that two
+		// are never active at once.
+		if revisions, err = r.API.Revisions.Of(ctx, p); err != nil {
+			return ctrl.Result{}, revision.Summary{}, err
+		}
+	}
+	transition := revision.Next(p, pkg.Meta, resolved.Digest.String(), revisions)
+	if err := r.applyTransition(ctx, p, transition); err != nil {
+		return ctrl.Result{}, revision.Summary{}, err
+	}
+	status := p.PackageStatus()
+	status.CurrentRevision, status.CurrentIdentifier = name, spec.Package
+	status.ResolvedPackage, status.ResolvedDigest = resolved.Image, resolved.Digest.String()
+	r.Rollback.Begin(p, transition.Decision, revisions)
+	summary := r.setHealth(p, name, transition.Activate, revisions)
+	return r.next(p, revisions, resolved), summary, nil
+}

@@ -1,0 +1,74 @@
+package packages
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+)
+
+// applyTransition writes the steps of a transition. Revisions beyond the history limit are deleted
+// once the active one controls its objects.
+func (r *Reconciler) applyTransition(ctx context.Context, p v1.Package, t revision.Transition) error {
+	versions := map[string]string{}
+	for _, s := range t.Steps {
+		rev := s.Revision
+		if version := versions[rev.GetName()]; version != "" {
+			rev.SetResourceVersion(version)
+		}
+		switch s.Action {
+		case revision.Collect:
+			if !mayCollect(t) {
+				continue
+			}
+			if err := r.API.Delete(ctx, rev); err != nil {
+				return fmt.Errorf("delete the old revision %s: %w", rev.GetName(), err)
+			}
+		case revision.Create:
+			if err := r.createRevision(ctx, p, rev); err != nil {
+				return err
+			}
+		default:
+			if err := r.API.Client.Update(ctx, rev); err != nil {
+				return fmt.Errorf("%s revision %s: %w", s.Action, rev.GetName(), err)
+			}
+		}
+		versions[rev.GetName()] = rev.GetResourceVersion()
+	}
+	return nil
+}
+
+// createRevision creates a revision. It fails with requeue.ErrStale if the cache does not show yet that the
+// revision exists.
+func (r *Reconciler) createRevision(ctx context.Context, p v1.Package, rev v1.PackageRevision) error {
+	err := r.API.Client.Create(ctx, rev)
+	if apierrors.IsAlreadyExists(err) && r.missedRevision(ctx, p, rev.GetName()) {
+		return requeue.ErrStale
+	}
+	if err != nil {
+		return fmt.Errorf("create revision %s: %w", rev.GetName(), err)
+	}
+	return nil
+}
+
+// missedRevision reports whether an existing revision belongs to the package, and was missed because the
+// cache is behind.
+func (r *Reconciler) missedRevision(ctx context.Context, p v1.Package, name string) bool {
+	rev := p.NewRevision()
+	err := r.API.Client.Get(ctx, types.NamespacedName{Name: name}, rev)
+	return apierrors.IsNotFound(err) || err == nil && rev.GetLabels()[v1.LabelPackage] == p.GetName()
+}
+
+// mayCollect reports whether old revisions can be deleted. While the active revision takes over their
+// objects they stay: the garbage collector would remove them from the owners of the same objects at the
+// same time. Until it is ready, the runtime of one of them may still run, and the package may be rolled
+// back to it.
+func mayCollect(t revision.Transition) bool {
+	active := t.Active()
+	return t.Activate == "" || active != nil && revision.IsActive(active) && revision.Summarize(active).Ready
+}

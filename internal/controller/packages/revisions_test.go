@@ -1,0 +1,88 @@
+package packages
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/xpkg-dev/xpkg/apis"
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/controller/expectations"
+	"github.com/xpkg-dev/xpkg/internal/controller/kube"
+	"github.com/xpkg-dev/xpkg/internal/controller/runtimes"
+	"github.com/xpkg-dev/xpkg/internal/controller/status"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/imageconfig"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// emptyCache is a client whose cache has no revisions yet.
+type emptyCache struct{ client.Client }
+
+func (b emptyCache) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if _, ok := list.(v1.PackageRevisionList); ok {
+		return nil
+	}
+	return b.Client.List(ctx, list, opts...)
+}
+
+// onePackage returns the same package for each image.
+type onePackage struct{ state.Content }
+
+func (onePackage) Read(context.Context, fetch.Origin, oci.Digest, bool) (*xpkg.Package, error) {
+	return &xpkg.Package{Meta: xpkg.Meta{Kind: xpkg.Configuration}}, nil
+}
+
+func (onePackage) Locate(_ context.Context, image string, _ []corev1.LocalObjectReference, _ corev1.PullPolicy) (fetch.Origin, imageconfig.Route, error) {
+	return fetch.Plain(oci.MustParseReference(image)), imageconfig.Route{Image: image}, nil
+}
+
+func (onePackage) Places(context.Context) (func(string) string, error) {
+	return func(repository string) string { return repository }, nil
+}
+
+// A new revision never becomes active beside an active one that the cache does not have yet.
+func TestTwoRevisionsAreNeverActiveWhileTheCacheIsBehind(t *testing.T) {
+	scheme, err := apis.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &v1.Configuration{}
+	p.Name, p.UID = "late", "package"
+	p.Spec.Package = "registry.example.com/late@sha256:" + strings.Repeat("2", 64)
+	old := &v1.ConfigurationRevision{}
+	old.Name, old.Labels = "late-111111111111", map[string]string{v1.LabelPackage: p.Name}
+	old.Spec.DesiredState, old.Spec.Revision = v1.RevisionActive, 1
+	live := fake.NewClientBuilder().WithScheme(scheme).WithObjects(p, old).WithStatusSubresource(p, old).Build()
+	reporter := &status.Reporter{Now: time.Now, Writes: &expectations.Versions{Now: time.Now}}
+	r := &Reconciler{
+		Kind:     v1.ConfigurationKind,
+		API:      kube.API{Client: emptyCache{live}, Live: live, Revisions: &state.LiveRevisions{Reader: live}, Status: reporter},
+		Resolver: &Resolver{Packages: state.Packages{Content: onePackage{}, Origins: onePackage{}}, Poll: time.Minute},
+		Rollback: revision.RollbackPolicy{Now: time.Now},
+		Runtimes: &runtimes.Set{},
+	}
+	if _, _, err := r.reconcile(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	var all v1.ConfigurationRevisionList
+	if err := live.List(t.Context(), &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, rev := range all.Items {
+		if want := rev.Name != old.Name; revision.IsActive(&rev) != want || want && rev.Spec.Revision != 2 {
+			t.Errorf("%s is %s with number %d", rev.Name, rev.Spec.DesiredState, rev.Spec.Revision)
+		}
+	}
+	if len(all.Items) != 2 {
+		t.Errorf("there are %d revisions", len(all.Items))
+	}
+}

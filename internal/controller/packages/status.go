@@ -1,0 +1,78 @@
+package packages
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/state"
+)
+
+// setHealth copies the health of the active revision into the conditions of its package, with upstream's
+// reasons, and returns the summary of the package.
+func (r *Reconciler) setHealth(p v1.Package, current, active string, revisions []v1.PackageRevision) revision.Summary {
+	now := r.API.Time()
+	running := current
+	if active != "" {
+		running = active
+	}
+	healthy, summary := v1.UnknownHealth("The revision "+running+" is being established."), revision.Progressing("")
+	for _, rev := range revisions {
+		// The status of a revision that is only now activated is from the time before.
+		if rev.GetName() == running && (active == "" || revision.IsActive(rev)) {
+			healthy, summary = revision.Health(rev), revision.Summarize(rev)
+		}
+	}
+	p.SetConditions(now, healthy)
+	if b := p.PackageStatus().Rollback; b != nil && active == b.To {
+		summary = r.Rollback.Summarize(b, summary)
+		p.SetConditions(now, v1.Inactive(summary.Message), v1.RolledBack(summary.Message))
+		return summary
+	}
+	if active == current {
+		p.SetConditions(now, v1.Active())
+		return summary
+	}
+	inactive := v1.Inactive(fmt.Sprintf("Revision %s waits to be activated: set its spec.desiredState to Active.", current))
+	p.SetConditions(now, inactive)
+	return revision.Summary{Waiting: true, Reason: inactive.Reason, Message: inactive.Message}
+}
+
+// keepLastKnown keeps the health of a package whose content cannot be read now, if its spec has not changed
+// and its revision exists.
+func (r *Reconciler) keepLastKnown(p v1.Package, resolved state.Resolution, current string, revisions []v1.PackageRevision, cause error) (ctrl.Result, revision.Summary, error) {
+	exists := slices.ContainsFunc(revisions, func(rev v1.PackageRevision) bool { return rev.GetName() == current })
+	status := p.PackageStatus()
+	if !requeue.IsTransient(cause) || !exists || status.CurrentRevision != current || status.CurrentIdentifier != p.PackageSpec().Package {
+		return ctrl.Result{}, revision.Summary{}, cause
+	}
+	active := ""
+	if i := slices.IndexFunc(revisions, revision.IsActive); i >= 0 {
+		active = revisions[i].GetName()
+	}
+	resolved.LookupError = cause
+	summary := r.setHealth(p, current, active, revisions)
+	return r.next(p, revisions, resolved), summary, nil
+}
+
+// next returns when a package is reconciled again without an event: at the activation deadline; with the
+// policy Always, or after a failure, when the registry is asked again (packages guide,
+// "spec.packagePullPolicy"). The content of a digest never changes.
+func (r *Reconciler) next(p v1.Package, revisions []v1.PackageRevision, resolved state.Resolution) ctrl.Result {
+	r.API.Status.SetLookupResult(p, resolved.LookupError)
+	remaining := max(0, r.Rollback.Remaining(p, revisions))
+	follows := p.PackageSpec().PackagePullPolicy == corev1.PullAlways && resolved.Origin.Ref.Digest.IsZero()
+	if !follows && resolved.LookupError == nil {
+		return ctrl.Result{RequeueAfter: remaining}
+	}
+	delay := requeue.AfterLookup(resolved.LookupError, r.Resolver.Poll, r.API.Now())
+	if remaining > 0 {
+		delay = min(remaining, delay)
+	}
+	return ctrl.Result{RequeueAfter: delay}
+}

@@ -1,0 +1,74 @@
+package packages
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
+	"github.com/xpkg-dev/xpkg/internal/controller/watch"
+	"github.com/xpkg-dev/xpkg/internal/imageconfig"
+	"github.com/xpkg-dev/xpkg/internal/state"
+)
+
+// SetupWithManager registers the controller with everything that it watches.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error {
+	p, c, origins := v1.NewPackage(r.Kind), r.API.Client, r.Resolver.Packages.Origins
+	return ctrl.NewControllerManagedBy(mgr).
+		Named("package/"+strings.ToLower(r.Kind)).
+		For(p).
+		Owns(p.NewRevision()).
+		Watches(&v1beta1.ImageConfig{}, enqueueForImageConfig(c, origins, r.Kind)).
+		WatchesMetadata(watch.Secrets(), enqueueForSecret(c, origins, r.Kind), watch.InNamespace(r.Resolver.Packages.Namespace)).
+		WithOptions(requeue.Options(log)).
+		Complete(r)
+}
+
+// enqueueForImageConfig enqueues the packages whose image an ImageConfig concerns: as it was requested, as
+// it was rewritten, or as a mirror has it.
+func enqueueForImageConfig(c client.Reader, origins state.Origins, kind string) handler.EventHandler {
+	return watch.EnqueuePackages(c, kind, func(ctx context.Context, o client.Object, p v1.Package) bool {
+		return imageconfig.Concerns(o.(*v1beta1.ImageConfig), imagesOf(ctx, origins, p)...)
+	})
+}
+
+// enqueueForSecret enqueues the packages that are not ready and that a Secret may be a pull secret of.
+func enqueueForSecret(c client.Reader, origins state.Origins, kind string) handler.EventHandler {
+	return watch.EnqueuePackages(c, kind, func(ctx context.Context, o client.Object, p v1.Package) bool {
+		return p.GetCondition(v1.TypeReady).Status != corev1.ConditionTrue && isPullSecret(ctx, c, origins, p, o.GetName())
+	})
+}
+
+// isPullSecret reports whether a package, or an ImageConfig for its image, names a Secret.
+func isPullSecret(ctx context.Context, c client.Reader, origins state.Origins, p v1.Package, secret string) bool {
+	for _, s := range p.PackageSpec().PackagePullSecrets {
+		if s.Name == secret {
+			return true
+		}
+	}
+	var configs v1beta1.ImageConfigList
+	if c.List(ctx, &configs) != nil {
+		return false
+	}
+	for i := range configs.Items {
+		config := &configs.Items[i]
+		if r := config.Spec.Registry; r != nil && r.Authentication != nil && r.Authentication.PullSecretRef.Name == secret &&
+			imageconfig.Concerns(config, imagesOf(ctx, origins, p)...) {
+			return true
+		}
+	}
+	return false
+}
+
+// imagesOf returns all references under which the image of a package is, or was, requested.
+func imagesOf(ctx context.Context, origins state.Origins, p v1.Package) []string {
+	spec := p.PackageSpec()
+	return watch.Images(ctx, origins, spec.Package, p.PackageStatus().ResolvedPackage, spec.PackagePullSecrets, spec.PackagePullPolicy)
+}

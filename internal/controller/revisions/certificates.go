@@ -1,0 +1,80 @@
+package revisions
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/certificates"
+	"github.com/xpkg-dev/xpkg/internal/runtime"
+	"github.com/xpkg-dev/xpkg/pkg/desired"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// ensureCertificates issues and renews the certificates of the runtime of a revision, and makes the
+// objects that call the runtime name its CA bundle.
+func (r *Reconciler) ensureCertificates(ctx context.Context, in *install) error {
+	if in.workload == nil {
+		in.objects.Trust(desired.Service{}, nil)
+		return nil
+	}
+	p := &in.workload.program
+	objects, err := runtime.Shape(*p)
+	if err != nil {
+		return asRuntimeError(err)
+	}
+	service := desired.Service{Name: objects.Service.Name, Namespace: objects.Service.Namespace}
+	local := r.Runtimes.Choice.Of(r.Kind, in.Package.GetName()) == runtime.Process
+	issued, renewal, err := r.Runtimes.Certificates.Issue(ctx, wantedCertificates(p, service.Name, local))
+	status := in.Revision.RuntimeStatus()
+	status.TLSServerSecretName, status.TLSClientSecretName = secretName(issued, p.ServerSecret), secretName(issued, p.ClientSecret)
+	server := issued[p.ServerSecret]
+	if r.Kind == v1.FunctionKind {
+		p.Certificates = desired.Fingerprint(slices.Concat(server.Cert, server.Bundle))
+	}
+	if err != nil {
+		return asRuntimeError(err)
+	}
+	in.objects.Trust(service, server.Bundle)
+	in.requeueAt(renewal, r.API.Now())
+	return nil
+}
+
+// secretName returns the name of a Secret that exists, and nil otherwise.
+func secretName(issued map[string]certificates.Issued, secret string) *string {
+	if _, ok := issued[secret]; ok {
+		return &secret
+	}
+	return nil
+}
+
+// wantedCertificates returns the certificates that a runtime needs, and sets the names of their Secrets
+// where the revision, created by another package manager, names none. A local runtime is a process on this
+// machine; its callers do not reach it by a name in the cluster.
+func wantedCertificates(p *runtime.Program, service string, local bool) []certificates.Want {
+	pkg := p.Owner.Package.Name
+	names := certificates.ServerNames(pkg, p.Namespace)
+	if service != pkg {
+		names = append(names, certificates.ServerNames(service, p.Namespace)...)
+	}
+	if local {
+		names = append(names, "localhost")
+	}
+	owners := sharedOwners(p.Owner)
+	p.ServerSecret = cmp.Or(p.ServerSecret, v1.TLSServerSecretName(pkg))
+	want := []certificates.Want{{Secret: p.ServerSecret, Usage: certificates.Server, DNSNames: names, Owners: owners}}
+	if p.Owner.Package.Kind == v1.ProviderKind {
+		p.ClientSecret = cmp.Or(p.ClientSecret, v1.TLSClientSecretName(pkg))
+		want = append(want, certificates.Want{Secret: p.ClientSecret, Usage: certificates.Client, DNSNames: []string{p.Owner.Revision.Name}, Owners: owners})
+	}
+	return want
+}
+
+// sharedOwners returns the owners of an object that the revisions of a package share. It is deleted with
+// the package.
+func sharedOwners(owner plan.Requester) []metav1.OwnerReference {
+	return []metav1.OwnerReference{owner.Revision.Reference(true), owner.Package.Reference(false)}
+}

@@ -1,0 +1,78 @@
+package revisions
+
+import (
+	"context"
+	"slices"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// unreadableError marks the failure to read the content of a revision.
+type unreadableError struct{ error }
+
+func (e unreadableError) Unwrap() error { return e.error }
+
+// readContent reads the package of a revision, and the objects that it installs.
+func (r *Reconciler) readContent(ctx context.Context, in *install) (err error) {
+	if in.pkg, in.source, err = r.readPackage(ctx, in.Revision); err != nil {
+		return unreadableError{err}
+	}
+	r.API.Status.SetLookupResult(in.Revision, nil)
+	in.objects, err = r.Packages.Desired(in.pkg, in.Revision)
+	return err
+}
+
+// readPackage reads the package of a revision, and records in the status its image, the ImageConfigs that
+// apply, and its capabilities and permission requests.
+func (r *Reconciler) readPackage(ctx context.Context, rev v1.PackageRevision) (*xpkg.Package, state.Source, error) {
+	pkg, source, err := r.Packages.ReadRevision(ctx, rev)
+	status := rev.RevisionStatus()
+	if !source.Digest.IsZero() {
+		status.AppliedImageConfigRefs, status.ResolvedImage = source.Route.Applied, source.Origin.Ref.WithDigest(source.Digest).String()
+	}
+	if err == nil {
+		status.Capabilities, status.PermissionRequests = pkg.Meta.Capabilities, pkg.Meta.PermissionRequests
+	}
+	return pkg, source, err
+}
+
+// objectRefs returns the objects of a revision: those that its status lists, or, before it has
+// established any, those of its content.
+func (r *Reconciler) objectRefs(ctx context.Context, rev v1.PackageRevision) ([]plan.Ref, error) {
+	if refs := revision.Objects(rev); len(refs) > 0 {
+		return refs, nil
+	}
+	pkg, _, err := r.readPackage(ctx, rev)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := r.Packages.Desired(pkg, rev)
+	if err != nil {
+		return nil, err
+	}
+	return objects.Refs(), nil
+}
+
+// keepLastKnown keeps the health of an established revision whose content cannot be read now, while all
+// of its objects exist.
+func (r *Reconciler) keepLastKnown(ctx context.Context, in *install, cause error) error {
+	if !requeue.IsTransient(cause) || !revision.IsEstablished(in.Revision) {
+		return cause
+	}
+	refs := revision.Objects(in.Revision)
+	live, err := r.API.Cluster.Metadata(ctx, refs)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(refs, func(ref plan.Ref) bool { return !in.Requester().Controls(live[ref]) }) {
+		return cause
+	}
+	r.API.Status.SetLookupResult(in.Revision, cause)
+	in.stop(revision.Ready, requeue.AfterLookup(cause, r.Checks.Poll, r.API.Now()))
+	return nil
+}

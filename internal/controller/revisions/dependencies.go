@@ -1,0 +1,222 @@
+package revisions
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/keyedmutex"
+	"github.com/xpkg-dev/xpkg/internal/controller/logging"
+	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
+	"github.com/xpkg-dev/xpkg/internal/controller/reservations"
+	"github.com/xpkg-dev/xpkg/internal/controller/status"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// DependencyOptions configure the installation of dependencies.
+type DependencyOptions struct {
+	// Registry lists versions.
+	Registry fetch.Lookup
+	// Upgrades is the policy for moving installed dependencies to other versions. Empty means
+	// [graph.None].
+	Upgrades graph.Policy
+	// Removal is the policy for dependencies that no package requires any more. Empty means
+	// [graph.KeepOrphans].
+	Removal graph.RemovalPolicy
+}
+
+// UpgradePolicy returns the policy for upgrades, or its default.
+func (o DependencyOptions) UpgradePolicy() graph.Policy { return cmp.Or(o.Upgrades, graph.None) }
+
+// Dependencies install the dependencies of packages.
+type Dependencies struct {
+	// Known caches the dependencies of contents.
+	Known *state.Dependencies
+	// Options is nil if the manager does not install dependencies.
+	Options *DependencyOptions
+	// locks serializes the resolution of packages that depend on each other.
+	locks keyedmutex.Mutex[reservations.Key]
+}
+
+// ensureDependencies checks that all direct dependencies of a revision are installed at a matching
+// version, and counts them in the status. It installs missing dependencies, and moves those at other
+// versions, where the policy allows that; the revision waits for them. Optional dependencies only
+// constrain versions.
+func (r *Reconciler) ensureDependencies(ctx context.Context, in *install) error {
+	err := r.resolveDependencies(ctx, in)
+	if !errors.Is(err, graph.ErrDependencyComing) {
+		return err
+	}
+	// A change of a dependency enqueues the revisions that are known to wait. A dependency that arrives
+	// before that is noticed by the first retry.
+	summary, after := status.Failed(err), requeue.LastRetry
+	if in.Revision.GetCondition(v1.TypeReady).Reason != summary.Reason {
+		after = requeue.FirstRetry
+	}
+	in.Revision.SetConditions(r.API.Time(), v1.RevisionUnhealthy(summary.Message))
+	in.stop(summary, requeue.Jitter(after))
+	return nil
+}
+
+// resolveDependencies fails with a code of package graph unless the dependencies are satisfied.
+func (r *Reconciler) resolveDependencies(ctx context.Context, in *install) error {
+	revisionStatus, meta := in.Revision.RevisionStatus(), in.pkg.Meta
+	graph.Unsatisfied{}.Record(revisionStatus, 0)
+	needs := lockfile.Dependencies(meta.Dependencies())
+	if in.Revision.RevisionSpec().SkipDependencyResolution || len(needs) == 0 {
+		return nil
+	}
+	// From now on a new package enqueues the revisions that require it.
+	r.Dependencies.Known.Add(in.Revision.RevisionSpec().Digest, meta)
+	g, err := r.dependencyGraph(ctx, in)
+	if err != nil {
+		return err
+	}
+	unsatisfied := graph.Describe(g.Check(needs), func(n graph.Node) string { return r.messageOf(ctx, n) })
+	unsatisfied.Record(revisionStatus, len(meta.DependsOn))
+	if !graph.WasHealthy(in.Package, in.Revision.GetName()) {
+		if err := g.CheckCycle(r.Kind, in.Package.GetName()); err != nil {
+			return err
+		}
+	}
+	missing := len(unsatisfied.Missing) > 0
+	if missing || len(unsatisfied.Incompatible) > 0 {
+		moved, err := r.solveDependencies(ctx, in, g, missing)
+		if err != nil {
+			return err
+		}
+		if len(moved) > 0 {
+			// The cache does not have the new versions yet.
+			return graph.Coming(moved)
+		}
+	}
+	return unsatisfied.Err(len(meta.DependsOn), r.Dependencies.Options != nil)
+}
+
+// messageOf returns the message of a package that is not ready.
+func (r *Reconciler) messageOf(ctx context.Context, n graph.Node) string {
+	p := v1.NewPackage(n.Kind)
+	if r.API.Client.Get(ctx, client.ObjectKey{Name: n.Name}, p) != nil {
+		return ""
+	}
+	if ready := p.GetCondition(v1.TypeReady); ready.Status != corev1.ConditionTrue {
+		return ready.Message
+	}
+	return ""
+}
+
+// dependencyGraph returns the graph of all packages in the cache. The package of the revision has the
+// dependencies of that revision.
+func (r *Reconciler) dependencyGraph(ctx context.Context, in *install) (*graph.Graph, error) {
+	// A revision that another package manager created has no digest.
+	content, _ := oci.ParseDigest(in.Revision.RevisionSpec().Digest)
+	var nodes []graph.Node
+	if n, ok := graph.NodeFromImage(in.Package, in.Revision.RevisionSpec().Image, content, in.pkg.Meta.Dependencies()); ok {
+		nodes = append(nodes, n)
+	}
+	own := reservations.KeyOf(in.Package)
+	for _, kind := range v1.PackageKinds() {
+		packages, revisions, err := state.ListPackages(ctx, r.API.Client, kind)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range packages {
+			if reservations.KeyOf(p) == own {
+				continue
+			}
+			n, ok := graph.NodeFromRevisions(p, revisions[p.GetName()], func(image string, content oci.Digest) []xpkg.Dependency {
+				return r.Dependencies.Known.Of(ctx, image, content.String())
+			})
+			if ok {
+				nodes = append(nodes, n)
+			}
+		}
+	}
+	return graph.New(nodes, state.Places(ctx, r.Packages.Origins)), nil
+}
+
+// solveDependencies installs and moves dependencies where the policy allows it, for one package at a time
+// of those that depend on each other. It returns a text for each package that it moved. Seen is the graph
+// in which a dependency was not satisfied; missing reports that one is not installed.
+func (r *Reconciler) solveDependencies(ctx context.Context, in *install, seen *graph.Graph, missing bool) (moved []string, err error) {
+	options := r.Dependencies.Options
+	if options == nil || !missing && options.UpgradePolicy() == graph.None {
+		return nil, nil
+	}
+	component, err := componentOf(seen, in.Package)
+	if err != nil {
+		return nil, err
+	}
+	first := component.Nodes()[0]
+	unlock, err := r.Dependencies.locks.Lock(ctx, reservations.Key{Kind: first.Kind, Name: first.Name})
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	parent := v1.NewPackage(r.Kind)
+	if err := r.API.RereadExisting(ctx, in.Package, parent); err != nil {
+		return nil, err
+	}
+	policy := graph.PolicyFor(options.UpgradePolicy(), parent, in.Revision)
+	if !missing && policy == graph.None {
+		return nil, nil
+	}
+	return r.resolveAndApply(ctx, in, parent, policy)
+}
+
+// resolveAndApply finds one solution for all packages that depend on each other, and installs and moves
+// all packages that it changes, once all of them can be installed. A conflict is reported only by the
+// packages whose dependencies are not satisfied.
+func (r *Reconciler) resolveAndApply(ctx context.Context, in *install, parent v1.Package, policy graph.Policy) (moved []string, err error) {
+	// The previous holder of the lock may have done everything.
+	seen, err := r.dependencyGraph(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := componentOf(seen, in.Package); err != nil {
+		return nil, err
+	}
+	resolver := seen.Resolver(r.Dependencies.Options.Registry, r.Packages.Origins, parent)
+	component, result, err := seen.Resolve(ctx, resolver, r.Kind, in.Package.GetName(), policy)
+	if err != nil {
+		return nil, err
+	}
+	for _, note := range result.Notes {
+		logging.FromContext(ctx).InfoContext(ctx, "dependencies", "note", note)
+	}
+	changes := component.Changes(result)
+	if len(changes) == 0 {
+		return nil, nil
+	}
+	if err := r.preflightChanges(ctx, in, seen, changes); err != nil {
+		return nil, err
+	}
+	// The package may have been deleted or changed meanwhile.
+	now := v1.NewPackage(r.Kind)
+	if err := r.API.RereadExisting(ctx, in.Package, now); err != nil {
+		return nil, err
+	}
+	if now.GetGeneration() != parent.GetGeneration() {
+		return nil, requeue.ErrStale
+	}
+	return r.applyChanges(ctx, parent, changes)
+}
+
+// componentOf returns the graph of the packages that are connected to a package.
+func componentOf(g *graph.Graph, p v1.Package) (*graph.Graph, error) {
+	component := g.Component(p.PackageKind(), p.GetName())
+	if len(component.Nodes()) == 0 {
+		// The package was deleted meanwhile.
+		return nil, requeue.ErrStale
+	}
+	return component, nil
+}

@@ -1,0 +1,34 @@
+package revisions
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+)
+
+// inheritEndpoint gives the active revision of a Function the endpoint of the revision before it, until
+// its own runtime serves. Callers of functions read the endpoint of the active revision, and the previous
+// runtime runs for as long.
+func (r *Reconciler) inheritEndpoint(ctx context.Context, in *install) error {
+	fn, ok := in.Revision.(*v1.FunctionRevision)
+	if !ok || fn.Status.Endpoint != "" {
+		return nil
+	}
+	newestFirst := slices.SortedFunc(slices.Values(in.Siblings), func(a, b v1.PackageRevision) int {
+		return cmp.Compare(b.RevisionSpec().Revision, a.RevisionSpec().Revision)
+	})
+	for _, sibling := range newestFirst {
+		if previous := sibling.(*v1.FunctionRevision); previous.Name != fn.Name && previous.Status.Endpoint != "" {
+			fn.Status.Endpoint = previous.Status.Endpoint
+			// It is written at once, because the steps before the runtime may take long.
+			if err := r.API.Client.Status().Update(ctx, fn); err != nil {
+				return fmt.Errorf("set the endpoint of %s to that of %s: %w", fn.Name, previous.Name, err)
+			}
+			return nil
+		}
+	}
+	return nil
+}

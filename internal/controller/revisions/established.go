@@ -1,0 +1,133 @@
+package revisions
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/pkg/desired"
+)
+
+const (
+	// establishedPoll and maxEstablishedPoll are the shortest and the longest pause between two
+	// checks of whether the API server serves the new kinds.
+	establishedPoll    = 50 * time.Millisecond
+	maxEstablishedPoll = 2 * time.Second
+	// establishedTimeout is how long one reconciliation waits before it reports its progress.
+	establishedTimeout = 20 * time.Second
+)
+
+// waitEstablished waits until the API server serves every kind that the package defines. A revision whose
+// kinds cannot be used yet is not healthy.
+func (r *Reconciler) waitEstablished(ctx context.Context, in *install) error {
+	deadline, stall, poll := r.API.Now().Add(establishedTimeout), stallDetector{}, pollInterval{}
+	for {
+		missing, err := r.missingKinds(ctx, in.objects)
+		if err != nil {
+			return err
+		}
+		if len(missing) == 0 {
+			in.Revision.SetConditions(r.API.Time(), v1.RevisionHealthy())
+			return nil
+		}
+		if stall.isStalled(len(missing), r.API.Now()) {
+			if err := r.wakeAPIServer(ctx, missing); err != nil {
+				return err
+			}
+		}
+		if r.API.Now().After(deadline) {
+			return r.reportNotEstablished(ctx, in, missing)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(poll.next(len(missing), r.API.Now())):
+		}
+	}
+}
+
+// missingKinds returns the CRDs whose kinds the API server does not serve yet.
+func (r *Reconciler) missingKinds(ctx context.Context, objects *desired.Objects) ([]string, error) {
+	if objects.Definitions() == 0 {
+		return nil, nil
+	}
+	served, err := r.API.Cluster.Served(ctx)
+	return objects.Missing(served), err
+}
+
+// reportNotEstablished reports how many CRDs the API server has established.
+func (r *Reconciler) reportNotEstablished(ctx context.Context, in *install, missing []string) error {
+	reason, err := r.API.Cluster.WhyNotEstablished(ctx, missing[0])
+	if err != nil {
+		return err
+	}
+	total := in.objects.Definitions()
+	message := fmt.Sprintf("NotEstablished: %d of %d CustomResourceDefinitions are established; waiting for %s: %s",
+		total-len(missing), total, missing[0], reason)
+	in.Revision.SetConditions(r.API.Time(), v1.RevisionUnhealthy(message))
+	in.stop(revision.Progressing(message), time.Second)
+	return nil
+}
+
+const (
+	// stallTimeout is how long the API server may establish no CRD before it is woken. It needs a
+	// third of a second for a CRD; with several API servers, each change waits for up to five
+	// seconds, and a wake-up then does no harm.
+	stallTimeout = 2 * time.Second
+	// maxWoken limits the CRDs that are written to wake the API server. An API server that stopped
+	// left few CRDs half established, since it works on one at a time.
+	maxWoken = 8
+)
+
+// stallDetector detects that the API server establishes no more CRDs.
+type stallDetector struct {
+	missing int
+	since   time.Time
+}
+
+// isStalled reports whether the number of missing CRDs has not changed for stallTimeout, and starts anew
+// then.
+func (s *stallDetector) isStalled(missing int, now time.Time) bool {
+	if missing != s.missing {
+		s.missing, s.since = missing, now
+		return false
+	}
+	if now.Sub(s.since) < stallTimeout {
+		return false
+	}
+	s.since = now
+	return true
+}
+
+// wakeAPIServer makes the API server continue with CRDs that it left half established.
+func (r *Reconciler) wakeAPIServer(ctx context.Context, missing []string) error {
+	for _, name := range missing[:min(maxWoken, len(missing))] {
+		if err := r.API.Cluster.Wake(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pollInterval adapts the pause between two checks to the rate at which the API server establishes CRDs.
+type pollInterval struct {
+	missing int
+	since   time.Time
+}
+
+// next returns the pause before the next check: until half of the missing CRDs could be established, so
+// that a large package costs only a few checks more than a small one. It is never longer than the time
+// waited so far, because the rate may grow.
+func (p *pollInterval) next(missing int, now time.Time) time.Duration {
+	if p.since.IsZero() {
+		p.missing, p.since = missing, now
+	}
+	waited := now.Sub(p.since)
+	next := waited
+	if done := p.missing - missing; done > 0 {
+		next = min(waited, waited*time.Duration(missing)/time.Duration(2*done))
+	}
+	return min(max(next, establishedPoll), maxEstablishedPoll)
+}

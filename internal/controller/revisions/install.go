@@ -1,0 +1,70 @@
+package revisions
+
+import (
+	"context"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/pkg/desired"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// install is one reconciliation of a revision. Each step reads the results of the steps before it, and
+// adds its own.
+type install struct {
+	revision.Set
+
+	// readContent
+	pkg     *xpkg.Package
+	source  state.Source
+	objects *desired.Objects
+	// prepareRuntime; nil for a package whose runtime the manager does not run.
+	workload *workload
+	// planObjects: the changes that apply writes, and the webhook configurations, which are written
+	// once the runtime serves them.
+	changes, webhooks plan.Plan
+
+	outcome
+}
+
+// outcome is the result of a reconciliation that did not fail.
+type outcome struct {
+	summary revision.Summary
+	result  ctrl.Result
+	// stopped is set by a step after which no other step runs.
+	stopped bool
+}
+
+// step is a part of a reconciliation. A step that fails ends it.
+type step func(ctx context.Context, in *install) error
+
+// run runs steps until one fails or stops the reconciliation.
+func (in *install) run(ctx context.Context, steps ...step) error {
+	in.summary = revision.Ready
+	for _, step := range steps {
+		if err := step(ctx, in); err != nil || in.stopped {
+			return err
+		}
+	}
+	return nil
+}
+
+// stop ends the reconciliation with a summary. It is repeated after a delay; zero waits for an event.
+func (o *outcome) stop(summary revision.Summary, after time.Duration) {
+	o.stopped, o.summary, o.result = true, summary, ctrl.Result{RequeueAfter: after}
+}
+
+// requeueAt repeats the reconciliation at a time at the latest. The zero time changes nothing.
+func (o *outcome) requeueAt(at, now time.Time) { o.result = requeue.By(o.result, at, now) }
+
+// requeueAfter repeats the reconciliation after a delay at the latest. Zero changes nothing.
+func (o *outcome) requeueAfter(delay time.Duration) {
+	if delay > 0 && (o.result.RequeueAfter == 0 || delay < o.result.RequeueAfter) {
+		o.result.RequeueAfter = delay
+	}
+}

@@ -1,0 +1,146 @@
+package revisions
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/controller/expectations"
+	"github.com/xpkg-dev/xpkg/internal/controller/logging"
+	"github.com/xpkg-dev/xpkg/internal/controller/reservations"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// Objects writes the objects of revisions.
+type Objects struct {
+	Reservations *reservations.Reservations
+	// CountWrites counts the changes of a plan that were carried out.
+	CountWrites func(plan.Plan, map[plan.Ref]plan.Written)
+	// written has the objects that were written and that the statuses do not record yet.
+	written expectations.Cache[types.UID, map[plan.Ref]plan.Written]
+}
+
+// reserveObjects reserves the objects of a revision against other packages that are being installed.
+func (r *Reconciler) reserveObjects(_ context.Context, in *install) error {
+	return r.Objects.Reservations.Of(in.Package).Reserve(in.objects.Refs())
+}
+
+// planObjects compares the objects of a revision with the live ones, and checks that the API server will
+// accept the changes. Webhook configurations are separated: they are written once the runtime serves them.
+func (r *Reconciler) planObjects(ctx context.Context, in *install) error {
+	refs := in.objects.Refs()
+	live, err := r.API.Cluster.Metadata(ctx, refs)
+	if err != nil {
+		return err
+	}
+	p := plan.Establish(in.objects.Desired(), live, r.Objects.knownWrites(in.Siblings), in.Requester())
+	if p, err = r.API.Cluster.Preflight(ctx, p, in.objects.Content); err != nil {
+		return err
+	}
+	if err := r.Objects.Reservations.Of(in.Package).Commit(p); err != nil {
+		return err
+	}
+	in.changes, in.webhooks = p.Hold()
+	if len(p.Refusals) == 0 {
+		in.Revision.RevisionStatus().ObjectRefs = plannedRefs(refs, live, in.webhooks)
+	}
+	return nil
+}
+
+// applyObjects writes the changes that were planned, except for webhook configurations.
+func (r *Reconciler) applyObjects(ctx context.Context, in *install) error {
+	return r.apply(ctx, in, in.changes)
+}
+
+// apply writes the changes of a plan, or fails with its refusals, and records the written objects in the
+// status.
+func (r *Reconciler) apply(ctx context.Context, in *install, p plan.Plan) error {
+	started := r.API.Now()
+	written, err := r.API.Cluster.Run(ctx, p, in.objects.Content)
+	r.Objects.CountWrites(p, written)
+	r.Objects.recordWrites(in.Revision, written)
+	recordRefs(in.Revision.RevisionStatus(), written)
+	if err != nil {
+		return err
+	}
+	if len(written) > 0 {
+		logging.FromContext(ctx).InfoContext(ctx, "objects written", "written", len(written), "unchanged", p.Unchanged,
+			"took", r.API.Now().Sub(started).Round(time.Millisecond))
+	}
+	return nil
+}
+
+// plannedRefs returns the objects that a revision may write: also objects whose write is not completed, but
+// no webhook configuration whose write has not begun.
+func plannedRefs(refs []plan.Ref, live map[plan.Ref]plan.Live, webhooks plan.Plan) []v1.TypedReference {
+	out := make([]v1.TypedReference, 0, len(refs))
+	for _, ref := range refs {
+		l, exists := live[ref]
+		if !exists && slices.ContainsFunc(webhooks.Changes, func(c plan.Change) bool { return c.Ref == ref }) {
+			continue
+		}
+		out = append(out, typedReference(ref, plan.Written{UID: l.UID, Generation: l.Generation}))
+	}
+	return out
+}
+
+func typedReference(ref plan.Ref, w plan.Written) v1.TypedReference {
+	return v1.TypedReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name, UID: w.UID, Generation: w.Generation}
+}
+
+// recordRefs adds written objects to those that the status of a revision lists.
+func recordRefs(status *v1.PackageRevisionStatus, written map[plan.Ref]plan.Written) {
+	rest := maps.Clone(written)
+	for i, r := range status.ObjectRefs {
+		ref := plan.Ref{APIVersion: r.APIVersion, Kind: r.Kind, Name: r.Name}
+		if w, ok := written[ref]; ok {
+			status.ObjectRefs[i] = typedReference(ref, w)
+			delete(rest, ref)
+		}
+	}
+	for _, ref := range slices.SortedFunc(maps.Keys(rest), plan.Ref.Compare) {
+		status.ObjectRefs = append(status.ObjectRefs, typedReference(ref, rest[ref]))
+	}
+}
+
+// recordWrites records the objects that were just written for a revision.
+func (o *Objects) recordWrites(rev v1.PackageRevision, written map[plan.Ref]plan.Written) {
+	if len(written) == 0 {
+		return
+	}
+	o.written.Update(rev.GetUID(), func(all map[plan.Ref]plan.Written) map[plan.Ref]plan.Written {
+		out := maps.Clone(all)
+		if out == nil {
+			out = map[plan.Ref]plan.Written{}
+		}
+		maps.Copy(out, written)
+		return out
+	})
+}
+
+// knownWrites returns the last writes of the objects of a package: those that the statuses of its
+// revisions record, and those that they do not record yet.
+func (o *Objects) knownWrites(revisions []v1.PackageRevision) map[plan.Ref]plan.Written {
+	known := revision.Written(revisions)
+	for _, rev := range revisions {
+		pending, _ := o.written.Pending(rev.GetUID(), func(all map[plan.Ref]plan.Written) bool {
+			for ref, w := range all {
+				if w.Generation > known[ref].Generation || w.UID != known[ref].UID {
+					return false
+				}
+			}
+			return true
+		})
+		for ref, w := range pending {
+			if w.Generation > known[ref].Generation || w.UID != known[ref].UID {
+				known[ref] = w
+			}
+		}
+	}
+	return known
+}

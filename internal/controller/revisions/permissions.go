@@ -1,0 +1,282 @@
+package revisions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
+	"github.com/xpkg-dev/xpkg/internal/controller/watch"
+	"github.com/xpkg-dev/xpkg/internal/permission"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/pkg/desired"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+	"github.com/xpkg-dev/xpkg/pkg/rbac"
+)
+
+// PermissionOptions configure the permissions that the manager grants to runtimes.
+type PermissionOptions struct {
+	// Ceiling is the source of the policy for requests. Without one, only dangerous permissions
+	// are refused.
+	Ceiling permission.CeilingSource
+	// Increase is the policy for a version that requests more permissions than the version before
+	// it. Empty means AllowIncrease.
+	Increase IncreasePolicy
+	// Namespaced confines runtimes to the namespace of the manager, for all namespaced resources.
+	Namespaced bool
+}
+
+// IncreasePolicy is the policy for a version that requests more permissions.
+type IncreasePolicy string
+
+// The policies for more permissions.
+const (
+	// AllowIncrease grants them, within the policy for requests.
+	AllowIncrease IncreasePolicy = "Allow"
+	// ApproveIncrease waits until a user approves them.
+	ApproveIncrease IncreasePolicy = "Approve"
+)
+
+// needsApproval reports whether a user has to approve more permissions of a package. An annotation of the
+// package can require approval, and cannot waive it.
+func (o PermissionOptions) needsApproval(p v1.Package) bool {
+	return o.Increase == ApproveIncrease || p.GetAnnotations()[permission.AnnotationIncrease] == string(ApproveIncrease)
+}
+
+// checkPermissions fails before anything of a revision is written if its runtime cannot have the
+// permissions that it needs: with ReservedDefinition; with PermissionDenied for requests beyond the policy;
+// with PermissionIncrease for unapproved permissions that the version before it does not have; and with
+// PermissionMissing for those that the manager cannot grant. It revokes what a revision was granted for
+// requests that the policy does not allow any more.
+func (r *Reconciler) checkPermissions(ctx context.Context, in *install) error {
+	in.Revision.RevisionStatus().UnapprovedPermissions = nil
+	if err := rbac.CheckDefined(in.objects.Defined()); err != nil {
+		return err
+	}
+	if r.Checks.Permissions == nil {
+		return nil
+	}
+	input, err := r.permissionInput(ctx, in)
+	if err != nil {
+		return err
+	}
+	policy, err := r.checkPolicy(ctx, in.Set, input)
+	if err != nil {
+		return err
+	}
+	change, err := r.planRoles(ctx, in.Set, input)
+	if err != nil || !change.grants() {
+		return err
+	}
+	if err := r.checkApproval(ctx, in.Set, input, policy); err != nil {
+		return err
+	}
+	return r.Checks.Held.Check(ctx, change.set, r.Packages.Namespace)
+}
+
+// reconcilePermissions writes the roles and bindings of the active revision. A revision whose runtime the
+// manager does not run has roles that are bound to no account.
+func (r *Reconciler) reconcilePermissions(ctx context.Context, in *install) error {
+	if r.Checks.Permissions == nil {
+		return nil
+	}
+	if r.Kind == v1.ConfigurationKind {
+		return r.reconcileCompositeRoles(ctx, in)
+	}
+	input, err := r.permissionInput(ctx, in)
+	if err != nil {
+		return err
+	}
+	if input.ServiceAccounts, err = in.workload.serviceAccounts(); err != nil {
+		return asRuntimeError(err)
+	}
+	change, err := r.planRoles(ctx, in.Set, input)
+	if err != nil {
+		return err
+	}
+	return r.applyRoles(ctx, change)
+}
+
+// revokePermissions deletes the roles of an inactive revision.
+func (r *Reconciler) revokePermissions(ctx context.Context, in *install) error {
+	if r.Checks.Permissions == nil {
+		return nil
+	}
+	change, err := r.planRoles(ctx, in.Set, rbac.Input{Kind: r.Kind, Revision: in.Revision.GetName()})
+	if err != nil {
+		return err
+	}
+	return r.applyRoles(ctx, change)
+}
+
+// permissionInput returns the facts that the permissions of a revision follow from.
+func (r *Reconciler) permissionInput(ctx context.Context, in *install) (rbac.Input, error) {
+	loader := permission.Loader{
+		Reader: r.API.Client, Namespace: r.Packages.Namespace,
+		Namespaced: r.Checks.Permissions.Namespaced, ClusterScoped: r.API.Cluster.ClusterScoped,
+	}
+	return loader.Input(ctx, in.Revision, in.pkg, in.objects)
+}
+
+// checkPolicy compares the requests of a revision with the policy, and returns the policy. If the policy has
+// become stricter, it revokes what was granted for them.
+func (r *Reconciler) checkPolicy(ctx context.Context, set revision.Set, input rbac.Input) (rbac.Ceiling, error) {
+	if len(input.Requests) == 0 {
+		return rbac.Ceiling{}, nil
+	}
+	policy, err := r.Checks.Permissions.Ceiling.Read(ctx, r.API.Live, r.Packages.Namespace)
+	if err != nil {
+		return rbac.Ceiling{}, err
+	}
+	denied := policy.Check(input.Requests)
+	if denied == nil {
+		return policy, nil
+	}
+	if err := r.revokeRequests(ctx, set, input); err != nil {
+		return rbac.Ceiling{}, err
+	}
+	return rbac.Ceiling{}, denied
+}
+
+// revokeRequests deletes the roles that a revision has for its requests. It grants nothing.
+func (r *Reconciler) revokeRequests(ctx context.Context, set revision.Set, input rbac.Input) error {
+	input.Requests = nil
+	change, err := r.planRoles(ctx, set, input)
+	if err != nil {
+		return err
+	}
+	change.plan.Changes = slices.DeleteFunc(change.plan.Changes, func(c plan.Change) bool { return c.Action == plan.Create })
+	// The service account is not known here, so bindings stay.
+	change.unused = slices.DeleteFunc(change.unused, func(l plan.Live) bool { return l.Ref.Kind != "ClusterRole" && l.Ref.Kind != "Role" })
+	return r.applyRoles(ctx, change)
+}
+
+// checkApproval fails unless a user has approved the permissions of a revision that need approval: those
+// that amount to control of the cluster, unless the policy allows them by name, and, if the policy requires
+// it, all that the package did not have so far. The first revision of a package has nothing to be compared
+// with.
+//
+// The granted permissions are read from the roles of the revisions. A revision that was never approved has
+// no roles, so the next one cannot rely on its requests.
+func (r *Reconciler) checkApproval(ctx context.Context, set revision.Set, input rbac.Input, policy rbac.Ceiling) error {
+	increase := r.Checks.Permissions.needsApproval(set.Package) && len(set.Siblings) > 1
+	if !increase && len(rbac.Escalating(policy.Allow, nil, nil, input)) == 0 {
+		return nil
+	}
+	clusterWide, namespaced, err := r.grantedRules(ctx, set)
+	if err != nil {
+		return err
+	}
+	unapproved, err := permission.CheckApproval(set.Revision, input, clusterWide, namespaced, policy.Allow, increase)
+	set.Revision.RevisionStatus().UnapprovedPermissions = unapproved
+	return err
+}
+
+// grantedRules returns the rules in the roles of all revisions of a package.
+func (r *Reconciler) grantedRules(ctx context.Context, set revision.Set) (clusterWide, namespaced []rbacv1.PolicyRule, err error) {
+	for _, rev := range set.Siblings {
+		_, names := rbac.Names(r.Kind, rev.GetName())
+		for _, name := range names {
+			var cluster rbacv1.ClusterRole
+			if err := r.API.Live.Get(ctx, client.ObjectKey{Name: name}, &cluster); client.IgnoreNotFound(err) != nil {
+				return nil, nil, fmt.Errorf("read the permissions of %s: %w", rev.GetName(), err)
+			}
+			var local rbacv1.Role
+			if err := r.API.Live.Get(ctx, client.ObjectKey{Namespace: r.Packages.Namespace, Name: name}, &local); client.IgnoreNotFound(err) != nil {
+				return nil, nil, fmt.Errorf("read the permissions of %s: %w", rev.GetName(), err)
+			}
+			clusterWide, namespaced = append(clusterWide, cluster.Rules...), append(namespaced, local.Rules...)
+		}
+	}
+	return clusterWide, namespaced, nil
+}
+
+// roleChange takes the roles and bindings of a revision to their desired state.
+type roleChange struct {
+	set     rbac.Set
+	plan    plan.Plan
+	content apply.Content
+	// unused are roles and bindings that the revision does not need any more.
+	unused []plan.Live
+}
+
+// grants reports whether the permissions of any account change.
+func (c roleChange) grants() bool {
+	return slices.ContainsFunc(c.plan.Changes, func(c plan.Change) bool { return !c.MetadataOnly })
+}
+
+// planRoles compares the desired roles and bindings of a revision with the existing ones. The revision is
+// their only owner, so they are deleted with it.
+func (r *Reconciler) planRoles(ctx context.Context, s revision.Set, input rbac.Input) (roleChange, error) {
+	set := rbac.Derive(input)
+	roles, err := desired.Roles(set)
+	if err != nil {
+		return roleChange{}, err
+	}
+	refs := desired.RoleRefs(input.Kind, input.Revision, r.Packages.Namespace)
+	live, err := r.cachedRoles(ctx, refs)
+	if err != nil {
+		return roleChange{}, err
+	}
+	owner := s.Requester()
+	owner.Package = plan.Owner{}
+	out := roleChange{set: set, plan: plan.Establish(roles.Desired(), live, nil, owner), content: roles.Content}
+	wanted := roles.Refs()
+	for _, ref := range refs {
+		if l, exists := live[ref]; exists && !slices.Contains(wanted, ref) && !l.Deleting && owner.Controls(l) {
+			out.unused = append(out.unused, l)
+		}
+	}
+	return out, nil
+}
+
+// cachedRoles returns those of some roles and bindings that exist, from the cache: most reconciliations
+// find them unchanged, and make no call. A write that the cache was too old for fails, and is repeated.
+func (r *Reconciler) cachedRoles(ctx context.Context, refs []plan.Ref) (map[plan.Ref]plan.Live, error) {
+	out := map[plan.Ref]plan.Live{}
+	for _, ref := range refs {
+		o := watch.Metadata(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
+		err := r.API.Client.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, o)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read %s %s: %w", ref.Kind, ref.Name, err)
+		}
+		out[ref] = apply.Known(ref, o)
+	}
+	return out, nil
+}
+
+// applyRoles grants permissions before it revokes others.
+func (r *Reconciler) applyRoles(ctx context.Context, c roleChange) error {
+	if _, err := r.API.Cluster.Run(ctx, c.plan, c.content); err != nil {
+		switch {
+		case errors.Is(err, apply.ErrForbidden):
+			return r.Checks.Held.Explain(ctx, c.set, r.Packages.Namespace, err)
+		case errors.Is(err, apply.ErrMoved):
+			// The plan was computed from the cache.
+			return errors.Join(requeue.ErrStale, err)
+		}
+		return err
+	}
+	for _, l := range c.unused {
+		o := watch.Metadata(schema.FromAPIVersionAndKind(l.Ref.APIVersion, l.Ref.Kind))
+		o.SetNamespace(l.Ref.Namespace)
+		o.SetName(l.Ref.Name)
+		o.SetUID(l.UID)
+		o.SetResourceVersion(l.ResourceVersion)
+		if err := r.API.Delete(ctx, o); err != nil {
+			return fmt.Errorf("delete %s %s: %w", l.Ref.Kind, l.Ref.Name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package revisions
+
+import (
+	"context"
+	"errors"
+
+	corev1 "k8s.io/api/core/v1"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
+	"github.com/xpkg-dev/xpkg/internal/controller/reservations"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/runtime"
+	"github.com/xpkg-dev/xpkg/internal/webhooks"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// releaseObjects makes an inactive revision a plain owner of its objects. Objects of kinds that the
+// cluster does not serve any more are ignored.
+func (r *Reconciler) releaseObjects(ctx context.Context, in *install) error {
+	refs, err := r.objectRefs(ctx, in.Revision)
+	if err != nil {
+		return err
+	}
+	live, err := r.API.Cluster.Metadata(ctx, refs)
+	if err != nil && !errors.Is(err, apply.ErrKindNotServed) {
+		return err
+	}
+	if !revision.AnyActive(in.Siblings) {
+		// No runtime will serve the webhooks of the package.
+		if err := r.deleteWebhooks(ctx, in, webhooks.Any); err != nil {
+			return err
+		}
+	}
+	p := plan.Deactivate(refs, live, in.Requester())
+	if len(p.Changes) > 0 {
+		// A revision that was just deleted must not restore owner references that the garbage
+		// collector has removed.
+		if err := r.API.RereadExisting(ctx, in.Revision, in.Package.NewRevision()); err != nil {
+			return err
+		}
+	}
+	written, err := r.API.Cluster.Run(ctx, p, nil)
+	r.Objects.CountWrites(p, written)
+	return err
+}
+
+// stopRuntime stops the runtime of an inactive revision of a package without an active revision. If there
+// is an active revision, that one stops it. The reason why a runtime was unhealthy stays in the status,
+// because it explains why the version was rolled back.
+func (r *Reconciler) stopRuntime(ctx context.Context, in *install) error {
+	if !revision.AnyActive(in.Siblings) {
+		r.Objects.Reservations.Release(reservations.KeyOf(in.Package))
+		if err := r.stopRuntimeOf(ctx, in); err != nil {
+			return asRuntimeError(err)
+		}
+	}
+	external := r.Runtimes.Choice.Of(r.Kind, in.Package.GetName()) == runtime.External
+	if in.Revision.RuntimeStatus() != nil && !external {
+		conditions := &in.Revision.RevisionStatus().ConditionedStatus
+		conditions.RemoveCondition(v1.TypeRuntimeActive)
+		if in.Revision.GetCondition(v1.TypeRuntimeHealthy).Status == corev1.ConditionTrue {
+			conditions.RemoveCondition(v1.TypeRuntimeHealthy)
+		}
+	}
+	in.Revision.SetConditions(r.API.Time(), v1.RevisionHealthy())
+	return nil
+}
+
+// stopRuntimeOf stops the runtime of a revision, unless a revision of the package was activated meanwhile.
+func (r *Reconciler) stopRuntimeOf(ctx context.Context, in *install) error {
+	by := r.Runtimes.Of(r.Kind, in.Package.GetName())
+	if by == nil {
+		return nil
+	}
+	unlock, err := r.Runtimes.Lock(ctx, reservations.KeyOf(in.Package))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	siblings, err := r.API.Revisions.Of(ctx, in.Package)
+	if err != nil {
+		return err
+	}
+	if revision.AnyActive(siblings) {
+		return requeue.ErrStale
+	}
+	_, err = by.Stop(ctx, in.Requester().Revision)
+	return err
+}

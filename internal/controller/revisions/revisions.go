@@ -1,0 +1,116 @@
+// Package revisions has the controller of package revisions. It establishes the objects of the active
+// revision of a package, and releases those of inactive ones.
+//
+// [Reconciler.reconcileActive] lists the steps of an installation; each step has a file of its own.
+package revisions
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/controller/kube"
+	"github.com/xpkg-dev/xpkg/internal/controller/logging"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/state"
+)
+
+// Reconciler reconciles the revisions of one kind of package.
+type Reconciler struct {
+	// Kind is the kind of the packages.
+	Kind         string
+	API          kube.API
+	Packages     state.Packages
+	Checks       *Checks
+	Dependencies *Dependencies
+	Objects      *Objects
+	Runtimes     *Runtimes
+}
+
+// Reconcile reconciles one revision.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	rev := v1.NewPackage(r.Kind).NewRevision()
+	err := r.API.Client.Get(ctx, req.NamespacedName, rev)
+	if apierrors.IsNotFound(err) {
+		return ctrl.Result{}, r.Runtimes.Set.StopRevision(ctx, r.Kind, req.Name)
+	}
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	p, err := r.API.OwnerOf(ctx, rev)
+	if err != nil || p == nil || rev.GetDeletionTimestamp() != nil || p.GetDeletionTimestamp() != nil && !revision.IsTerminating(p) {
+		// The garbage collector deletes a revision without its package.
+		r.Objects.written.Forget(rev.GetUID())
+		return ctrl.Result{}, err
+	}
+	spec := rev.RevisionSpec()
+	ctx = logging.With(ctx, "kind", r.Kind, "package", p.GetName(), "revision", rev.GetName(), "reference", spec.Image, "digest", spec.Digest)
+	unhealthy := v1.RevisionUnhealthy
+	return r.API.Status.Report(ctx, rev, func(ctx context.Context) (ctrl.Result, revision.Summary, error) {
+		in, err := r.reconcile(ctx, p, rev)
+		if isRuntimeError(err) {
+			unhealthy = v1.RuntimeUnhealthy
+		}
+		return in.result, in.summary, err
+	}, func(message string) []v1.Condition {
+		return []v1.Condition{unhealthy(message)}
+	})
+}
+
+func (r *Reconciler) reconcile(ctx context.Context, p v1.Package, rev v1.PackageRevision) (*install, error) {
+	in := &install{}
+	siblings, err := state.RevisionsOf(ctx, r.API.Client, p)
+	if err != nil {
+		return in, err
+	}
+	in.Set = revision.Set{Revision: rev, Package: p, Siblings: siblings}
+	switch {
+	case revision.IsActive(rev) && revision.IsTerminating(p):
+		return in, r.reconcileTerminating(ctx, in)
+	case revision.IsActive(rev):
+		return in, r.reconcileActive(ctx, in)
+	case revision.IsTerminating(p), isTakenOver(p, siblings):
+		return in, in.run(ctx)
+	}
+	return in, in.run(ctx, r.releaseObjects, r.revokePermissions, r.stopRuntime)
+}
+
+// reconcileActive makes the revision the controller of all its objects, or of none, and runs its
+// runtime. Everything that can fail without a write comes before the first write, dependencies included.
+func (r *Reconciler) reconcileActive(ctx context.Context, in *install) error {
+	err := in.run(ctx,
+		r.inheritEndpoint,
+		r.readContent,
+		r.checkPermissions,
+		r.checkWebhooks,
+		r.checkCrossplane,
+		r.ensureDependencies,
+		r.prepareRuntime,
+		r.ensureCertificates,
+		r.reserveObjects,
+		r.planObjects,
+		r.applyObjects,
+		r.waitEstablished,
+		r.reconcilePermissions,
+		r.ensureRuntime,
+		r.reconcileWebhooks,
+	)
+	if cause := (unreadableError{}); errors.As(err, &cause) {
+		return r.keepLastKnown(ctx, in, cause.error)
+	}
+	return err
+}
+
+// isTakenOver reports whether another revision is about to take control of the objects: an active one
+// that has not established them yet, or the one that the package is about to activate. It takes control
+// with the write of its content; the objects that it drops are released after that.
+func isTakenOver(p v1.Package, siblings []v1.PackageRevision) bool {
+	if i := slices.IndexFunc(siblings, revision.IsActive); i >= 0 {
+		return !revision.IsEstablished(siblings[i])
+	}
+	return revision.PolicyOf(p).Automatic
+}

@@ -1,0 +1,217 @@
+package revisions
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/certificates"
+	"github.com/xpkg-dev/xpkg/internal/controller/runtimes"
+	"github.com/xpkg-dev/xpkg/internal/imageconfig"
+	"github.com/xpkg-dev/xpkg/internal/runtime"
+	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
+	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/internal/webhooks"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// Runtimes run the runtimes of packages.
+type Runtimes struct {
+	*runtimes.Set
+	Certificates *certificates.Store
+	// Prober proves that the endpoints of webhooks serve.
+	Prober webhooks.Prober
+	// SettleTime is how long a runtime has to run before it is available. Zero means the default of
+	// the runtime.
+	SettleTime time.Duration
+}
+
+// workload is the runtime of a revision, and the runtime that runs it.
+type workload struct {
+	runtime runtime.Runtime
+	program runtime.Program
+}
+
+// serviceAccounts returns the account that a runtime runs as.
+func (w *workload) serviceAccounts() ([]rbacv1.Subject, error) {
+	if w == nil {
+		return nil, nil
+	}
+	name, err := w.runtime.ServiceAccount(w.program)
+	if err != nil || name == "" {
+		return nil, err
+	}
+	return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: w.program.Namespace, Name: name}}, nil
+}
+
+// runtimeError marks a failure of the runtime, which leaves the objects of the revision healthy.
+type runtimeError struct{ error }
+
+func (e runtimeError) Unwrap() error { return e.error }
+
+func asRuntimeError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return runtimeError{err}
+}
+
+func isRuntimeError(err error) bool {
+	var is runtimeError
+	return errors.As(err, &is)
+}
+
+// prepareRuntime describes the runtime of a revision and obtains its image. It starts nothing. A package
+// whose runtime the manager does not run has no workload.
+func (r *Reconciler) prepareRuntime(ctx context.Context, in *install) error {
+	by := r.Runtimes.Of(r.Kind, in.Package.GetName())
+	if by == nil {
+		return nil
+	}
+	p, err := r.describeRuntime(ctx, in)
+	if err != nil {
+		return asRuntimeError(err)
+	}
+	if p.AwaitingActivation, err = r.safeStartPending(ctx, in); err != nil {
+		return asRuntimeError(err)
+	}
+	if err := r.obtainImage(ctx, in.Revision, by, p); err != nil {
+		return asRuntimeError(err)
+	}
+	in.workload = &workload{by, p}
+	return nil
+}
+
+// obtainImage obtains the image of a runtime, and reports that if it may take long.
+func (r *Reconciler) obtainImage(ctx context.Context, rev v1.PackageRevision, by runtime.Runtime, p runtime.Program) error {
+	status := rev.RuntimeStatus()
+	if status.RuntimeImage == p.Image() {
+		return by.Obtain(ctx, p)
+	}
+	r.API.Status.SetProgressing(ctx, rev, "Fetching the runtime image "+p.Image()+".")
+	if err := by.Obtain(ctx, p); err != nil {
+		return err
+	}
+	status.RuntimeImage = p.Image()
+	return nil
+}
+
+// describeRuntime returns the description of the runtime of a revision.
+func (r *Reconciler) describeRuntime(ctx context.Context, in *install) (runtime.Program, error) {
+	source := in.source
+	config, err := r.runtimeConfig(ctx, in.Revision, source.Route.Runtime)
+	if err != nil {
+		return runtime.Program{}, err
+	}
+	spec := in.Revision.RuntimeSpec()
+	p := runtime.Program{
+		Owner: in.Requester(), Namespace: r.Packages.Namespace, Config: config, Settle: r.Runtimes.SettleTime,
+		PullPolicy:   in.Revision.RevisionSpec().PackagePullPolicy,
+		ServerSecret: value(spec.TLSServerSecretName), ClientSecret: value(spec.TLSClientSecretName),
+	}
+	image := cmp.Or(manifests.ConfiguredImage(config), in.pkg.Meta.ControllerImage)
+	p.OfPackage = image == ""
+	if !p.OfPackage {
+		if source, err = r.resolveRuntimeImage(ctx, in.Revision, image); err != nil {
+			return runtime.Program{}, err
+		}
+		p.Config = manifests.WithoutImage(config)
+	}
+	p.Origin, p.Digest, p.PullSecrets = source.Origin, source.Digest, lastPullSecrets(source.Route)
+	return p, nil
+}
+
+// defaultRuntimeRegistry is the registry of an image that names none, as for container engines.
+const defaultRuntimeRegistry = "docker.io"
+
+// resolveRuntimeImage resolves an image outside of the package. A tag is resolved once: the digest holds
+// while the same image is requested.
+func (r *Reconciler) resolveRuntimeImage(ctx context.Context, rev v1.PackageRevision, image string) (state.Source, error) {
+	ref, err := oci.ParseReference(image, oci.ParseOptions{DefaultRegistry: defaultRuntimeRegistry, AllowUntagged: true})
+	if err != nil {
+		return state.Source{}, err
+	}
+	if ref.Tag == "" && ref.Digest.IsZero() {
+		ref = ref.WithTag("latest")
+	}
+	spec := rev.RevisionSpec()
+	origin, route, err := r.Packages.Origins.Locate(ctx, ref.String(), spec.PackagePullSecrets, "")
+	if err != nil {
+		return state.Source{}, err
+	}
+	digest, known := recordedRuntimeImage(rev, origin.Ref)
+	if !known {
+		digest, err = r.Packages.Content.Resolve(ctx, origin, 0)
+	}
+	return state.Source{Origin: origin, Digest: digest, Route: route}, err
+}
+
+// recordedRuntimeImage returns the digest that the same image was resolved to before.
+func recordedRuntimeImage(rev v1.PackageRevision, image oci.Reference) (oci.Digest, bool) {
+	recorded, err := oci.ParseReference(rev.RuntimeStatus().RuntimeImage, oci.ParseOptions{})
+	same := err == nil && image.Digest.IsZero() && recorded == image.WithDigest(recorded.Digest)
+	return recorded.Digest, same
+}
+
+// lastPullSecrets returns the pull secrets of the image itself, which is tried after its mirrors.
+func lastPullSecrets(r imageconfig.Route) []string {
+	if len(r.Sources) == 0 {
+		return nil
+	}
+	return r.Sources[len(r.Sources)-1].PullSecrets
+}
+
+// value returns the value of a pointer, or the zero value.
+func value[T any](p *T) T {
+	if p == nil {
+		var zero T
+		return zero
+	}
+	return *p
+}
+
+const (
+	// managedKind is the kind of managed resources that can be deactivated.
+	managedKind = "ManagedResourceDefinition"
+	// stateActive is the state of an active one.
+	stateActive = "Active"
+	// safeStartPoll is the pause between two checks of whether one was activated.
+	safeStartPoll = 10 * time.Second
+)
+
+// safeStartPending reports whether the runtime of a revision is not needed yet: the package has the
+// safe-start capability and contains managed resources that can be deactivated, and none is active. A
+// runtime that has run once keeps running.
+func (r *Reconciler) safeStartPending(ctx context.Context, in *install) (bool, error) {
+	started := in.Revision.GetCondition(v1.TypeRuntimeActive).Status == corev1.ConditionTrue
+	if r.Kind != v1.ProviderKind || !in.pkg.Meta.HasCapability(xpkg.CapabilitySafeStart) || started {
+		return false, nil
+	}
+	own := slices.DeleteFunc(in.objects.Refs(), func(ref plan.Ref) bool { return ref.Kind != managedKind })
+	if len(own) == 0 {
+		return false, nil
+	}
+	all := &unstructured.UnstructuredList{}
+	all.SetGroupVersionKind(schema.FromAPIVersionAndKind(own[0].APIVersion, managedKind+"List"))
+	if err := r.API.Live.List(ctx, all); err != nil {
+		return false, fmt.Errorf("list the active managed resources: %w", err)
+	}
+	for _, d := range all.Items {
+		state, _, err := unstructured.NestedString(d.Object, "spec", "state")
+		if err == nil && state == stateActive && slices.ContainsFunc(own, func(ref plan.Ref) bool { return ref.Name == d.GetName() }) {
+			return false, nil
+		}
+	}
+	return true, nil
+}

@@ -1,0 +1,75 @@
+package revisions
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1alpha1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
+
+// ErrRuntimeConfig is the failure of a runtime configuration that does not exist.
+var ErrRuntimeConfig = errcode.Code{
+	Name: "RuntimeConfigNotFound", Class: errcode.NotFound,
+	Cause: "The runtime configuration that a package or an ImageConfig names does not exist, or is of a kind that configures no runtimes.",
+	Fix:   "Create the DeploymentRuntimeConfig or ControllerConfig that the message names; the package continues automatically.",
+}
+
+// Codes returns the error codes that this package defines, in alphabetical order.
+func Codes() []errcode.Code {
+	return []errcode.Code{
+		ErrRuntimeConfig,
+	}
+}
+
+// runtimeConfig returns the configuration of the runtime of a revision. The configuration that an
+// ImageConfig names precedes the one that the package names. Each package names the configuration
+// "default" if it names no other; an older controllerConfigRef precedes that, and it need not exist
+// (packages guide, "spec.controllerConfigRef").
+func (r *Reconciler) runtimeConfig(ctx context.Context, rev v1.PackageRevision, ofImage *v1.RuntimeConfigReference) (*v1beta1.DeploymentRuntimeConfig, error) {
+	spec := rev.RuntimeSpec()
+	ref := spec.RuntimeConfigRef
+	if ofImage != nil {
+		ref = ofImage
+	}
+	if ref == nil || ofImage == nil && ref.Name == v1.DefaultRuntimeConfigName {
+		if old := spec.ControllerConfigRef; old != nil {
+			return r.controllerConfig(ctx, old.Name)
+		}
+	}
+	if ref == nil {
+		ref = &v1.RuntimeConfigReference{Name: v1.DefaultRuntimeConfigName}
+	}
+	if kind := value(ref.Kind); kind != "" && kind != v1beta1.DeploymentRuntimeConfigKind {
+		return nil, ErrRuntimeConfig.New(nil, "the runtime configuration %s is a %s and not a %s", ref.Name, kind, v1beta1.DeploymentRuntimeConfigKind)
+	}
+	config := &v1beta1.DeploymentRuntimeConfig{}
+	err := r.API.Client.Get(ctx, client.ObjectKey{Name: ref.Name}, config)
+	switch {
+	case apierrors.IsNotFound(err) && ref.Name == v1.DefaultRuntimeConfigName:
+		return nil, nil
+	case apierrors.IsNotFound(err):
+		return nil, ErrRuntimeConfig.New(nil, "there is no DeploymentRuntimeConfig %s", ref.Name)
+	case err != nil:
+		return nil, fmt.Errorf("read DeploymentRuntimeConfig %s: %w", ref.Name, err)
+	}
+	return config, nil
+}
+
+func (r *Reconciler) controllerConfig(ctx context.Context, name string) (*v1beta1.DeploymentRuntimeConfig, error) {
+	config := &v1alpha1.ControllerConfig{}
+	err := r.API.Client.Get(ctx, client.ObjectKey{Name: name}, config)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, ErrRuntimeConfig.New(nil, "there is no ControllerConfig %s", name)
+	case err != nil:
+		return nil, fmt.Errorf("read ControllerConfig %s: %w", name, err)
+	}
+	return manifests.FromControllerConfig(config), nil
+}

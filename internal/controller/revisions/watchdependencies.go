@@ -1,0 +1,90 @@
+package revisions
+
+import (
+	"context"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/controller/watch"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+)
+
+// watchDependencies watches the packages and revisions that revisions depend on.
+func (r *Reconciler) watchDependencies(b *builder.Builder) {
+	c := r.API.Client
+	dependents := enqueueDependents(c, r.Dependencies.Known, r.Packages.Origins, r.Kind)
+	for _, kind := range v1.PackageKinds() {
+		p := v1.NewPackage(kind)
+		b.Watches(p, enqueueWaiting(c, r.Kind)).
+			Watches(p, dependents, builder.WithPredicates(specOrDeletionChanged(r.Dependencies.Known))).
+			Watches(p.NewRevision(), dependents, builder.WithPredicates(activationChanged()))
+	}
+}
+
+// enqueueWaiting enqueues the revisions of a kind that wait for a dependency.
+func enqueueWaiting(c client.Reader, kind string) handler.EventHandler {
+	return watch.EnqueueRevisions(c, kind, func(_ context.Context, _ client.Object, rev v1.PackageRevision) bool {
+		s := rev.RevisionStatus()
+		return revision.IsActive(rev) && (s.InstalledDependencies < s.FoundDependencies || s.InvalidDependencies > 0)
+	})
+}
+
+// enqueueDependents enqueues the active revisions of a kind that depend, also optionally, on a package.
+func enqueueDependents(c client.Reader, known *state.Dependencies, origins state.Origins, kind string) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+		places := state.Places(ctx, origins)
+		place := places(repositoryOf(o))
+		return activeRevisions(ctx, c, kind, func(rev v1.PackageRevision) bool {
+			needs := lockfile.Dependencies(known.Of(ctx, rev.RevisionSpec().Image, rev.RevisionSpec().Digest))
+			return slices.ContainsFunc(needs, func(d lockfile.Dependency) bool { return places(d.Package) == place })
+		})
+	})
+}
+
+// repositoryOf returns the repository of a package or a revision.
+func repositoryOf(o client.Object) string {
+	if rev, ok := o.(v1.PackageRevision); ok {
+		return lockfile.Repository(rev.RevisionSpec().Image)
+	}
+	return lockfile.Repository(o.(v1.Package).PackageSpec().Package)
+}
+
+// activationChanged admits revisions that become active, and active ones whose image changes: one content
+// can be several versions. The first revision of a package, and revisions that exist when the manager
+// starts, are reported by other events.
+func activationChanged() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool {
+			rev := e.Object.(v1.PackageRevision)
+			return revision.IsActive(rev) && rev.RevisionSpec().Revision > 1 && rev.RevisionStatus().ObservedGeneration == 0
+		},
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			old, now := e.ObjectOld.(v1.PackageRevision), e.ObjectNew.(v1.PackageRevision)
+			return revision.IsActive(now) && (!revision.IsActive(old) || old.RevisionSpec().Image != now.RevisionSpec().Image)
+		},
+		DeleteFunc:  func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+// specOrDeletionChanged admits packages that are deleted, whose spec changes, or that are created and that
+// some package has as an optional dependency.
+func specOrDeletionChanged(known *state.Dependencies) predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(e event.CreateEvent) bool {
+			return known.IsOptional(lockfile.Repository(e.Object.(v1.Package).PackageSpec().Package))
+		},
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || e.ObjectNew.GetDeletionTimestamp() != nil
+		},
+	}
+}

@@ -1,0 +1,146 @@
+package revisions
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
+	"github.com/xpkg-dev/xpkg/internal/controller/runtimes"
+	"github.com/xpkg-dev/xpkg/internal/controller/watch"
+	"github.com/xpkg-dev/xpkg/internal/imageconfig"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/internal/webhooks"
+)
+
+// SetupWithManager registers the controller with everything that it watches.
+func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, log *slog.Logger) error {
+	if err := errors.Join(indexObjects(ctx, mgr, r.Kind), indexSecrets(ctx, mgr, r.Kind)); err != nil {
+		return err
+	}
+	c, rev := r.API.Client, v1.NewPackage(r.Kind).NewRevision()
+	b := ctrl.NewControllerManagedBy(mgr).
+		Named("revision/"+strings.ToLower(r.Kind)).
+		For(rev, builder.WithPredicates(predicate.Or(specOrMetadataChanged(), externalRuntimeReported(r.Runtimes.Choice, r.Kind)))).
+		Watches(rev, enqueueInactiveSiblings(c, r.Kind), builder.WithPredicates(becameEstablished())).
+		Watches(&v1beta1.ImageConfig{}, enqueueForImageConfig(c, r.Packages.Origins, r.Kind)).
+		WithOptions(requeue.Options(log))
+	if runtimes.HasRuntime(r.Kind) {
+		b = b.Watches(v1.NewPackage(r.Kind), enqueueForConsent(c, r.Kind))
+	}
+	r.watchDependencies(b)
+	r.watchObjects(b)
+	r.watchRoles(b)
+	r.watchRuntimes(b)
+	return b.Complete(r)
+}
+
+// specOrMetadataChanged admits changes by users and other controllers, and the full resync. A revision
+// does not wait for its own status. It waits for its owner: a revision may be restored from a backup before
+// its package.
+func specOrMetadataChanged() predicate.Predicate {
+	resync := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion()
+	}}
+	ownersChanged := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return !equality.Semantic.DeepEqual(e.ObjectOld.GetOwnerReferences(), e.ObjectNew.GetOwnerReferences())
+	}}
+	return predicate.Or(resync, ownersChanged,
+		predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
+}
+
+// enqueueInactiveSiblings enqueues the inactive revisions of a package whose active revision has taken
+// control of its objects. They release the objects that it dropped.
+func enqueueInactiveSiblings(c client.Reader, kind string) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+		var out []reconcile.Request
+		for _, rev := range siblingsOf(ctx, c, kind, o) {
+			if !revision.IsActive(rev) {
+				out = append(out, watch.Request(rev))
+			}
+		}
+		return out
+	})
+}
+
+// becameEstablished admits the update with which an active revision has established all of its objects.
+func becameEstablished() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return revision.IsEstablished(e.ObjectNew.(v1.PackageRevision)) && !revision.IsEstablished(e.ObjectOld.(v1.PackageRevision))
+		},
+		GenericFunc: func(event.GenericEvent) bool { return false },
+	}
+}
+
+// enqueueForImageConfig enqueues the revisions whose image an ImageConfig concerns: as it was requested, as
+// it was rewritten, or as a mirror has it.
+func enqueueForImageConfig(c client.Reader, origins state.Origins, kind string) handler.EventHandler {
+	return watch.EnqueueRevisions(c, kind, func(ctx context.Context, o client.Object, rev v1.PackageRevision) bool {
+		spec := rev.RevisionSpec()
+		images := watch.Images(ctx, origins, spec.Image, rev.RevisionStatus().ResolvedImage, spec.PackagePullSecrets, spec.PackagePullPolicy)
+		return imageconfig.Concerns(o.(*v1beta1.ImageConfig), images...)
+	})
+}
+
+// enqueueForConsent enqueues the active revision of a package whose consent to webhooks changes.
+func enqueueForConsent(c client.Reader, kind string) handler.Funcs {
+	return handler.Funcs{UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q watch.Queue) {
+		if e.ObjectOld.GetAnnotations()[webhooks.AnnotationAllowed] == e.ObjectNew.GetAnnotations()[webhooks.AnnotationAllowed] {
+			return
+		}
+		for _, rev := range watch.Revisions(ctx, c, kind, client.MatchingLabels{v1.LabelPackage: e.ObjectNew.GetName()}) {
+			if revision.IsActive(rev) {
+				q.Add(watch.Request(rev))
+			}
+		}
+	}}
+}
+
+// siblingsOf returns the revisions of the package of a revision.
+func siblingsOf(ctx context.Context, c client.Reader, kind string, rev client.Object) []v1.PackageRevision {
+	return watch.Revisions(ctx, c, kind, client.MatchingLabels{v1.LabelPackage: rev.GetLabels()[v1.LabelPackage]})
+}
+
+// activeSiblings returns requests for the active revisions of the package of a revision.
+func activeSiblings(ctx context.Context, c client.Reader, kind string, rev client.Object) []reconcile.Request {
+	var out []reconcile.Request
+	for _, sibling := range siblingsOf(ctx, c, kind, rev) {
+		if revision.IsActive(sibling) {
+			out = append(out, watch.Request(sibling))
+		}
+	}
+	return out
+}
+
+// activeRevisions returns the active revisions of a kind that match.
+func activeRevisions(ctx context.Context, c client.Reader, kind string, matches func(v1.PackageRevision) bool) []reconcile.Request {
+	var out []reconcile.Request
+	for _, rev := range watch.Revisions(ctx, c, kind) {
+		if revision.IsActive(rev) && matches(rev) {
+			out = append(out, watch.Request(rev))
+		}
+	}
+	return out
+}
+
+// hasReason reports whether the Ready condition of a revision has one of some reasons.
+func hasReason(rev v1.PackageRevision, reasons ...string) bool {
+	return slices.Contains(reasons, string(rev.GetCondition(v1.TypeReady).Reason))
+}

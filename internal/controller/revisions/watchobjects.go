@@ -1,0 +1,133 @@
+package revisions
+
+import (
+	"context"
+	"slices"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/controller/watch"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// watchedKinds returns the kinds whose objects are watched, so that changes by other clients are reverted
+// at once. They exist, at these versions, in each cluster with a manager. Objects of all other kinds are
+// compared when their revision is reconciled for another reason.
+func watchedKinds(runtimes bool) []schema.GroupVersionKind {
+	all := []schema.GroupVersionKind{
+		apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"),
+		{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "CompositeResourceDefinition"},
+		{Group: "apiextensions.crossplane.io", Version: "v1", Kind: "Composition"},
+	}
+	if runtimes {
+		// Without runtimes, no webhook configurations are installed.
+		all = append(all, admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"),
+			admissionregistrationv1.SchemeGroupVersion.WithKind("MutatingWebhookConfiguration"))
+	}
+	return all
+}
+
+// watchObjects watches the objects of active revisions.
+func (r *Reconciler) watchObjects(b *builder.Builder) {
+	for _, gvk := range watchedKinds(len(r.Runtimes.Used()) > 0) {
+		b.WatchesMetadata(watch.Metadata(gvk), enqueueForDrift(r.API.Client, r.Kind, gvk.Kind))
+	}
+}
+
+// byObject is the index of revisions by the objects that they have established.
+const byObject = "status.objectRefs"
+
+// indexObjects creates the index byObject.
+func indexObjects(ctx context.Context, mgr ctrl.Manager, kind string) error {
+	return mgr.GetFieldIndexer().IndexField(ctx, v1.NewPackage(kind).NewRevision(), byObject, func(o client.Object) []string {
+		refs := o.(v1.PackageRevision).RevisionStatus().ObjectRefs
+		keys := make([]string, len(refs))
+		for i, ref := range refs {
+			keys[i] = ref.Kind + "/" + ref.Name
+		}
+		return keys
+	})
+}
+
+// enqueueForDrift enqueues the active revision of an object that another client changed or deleted. The
+// deletion of an object also enqueues revisions that were refused, because they may wait for it.
+func enqueueForDrift(c client.Reader, kind, objectKind string) handler.Funcs {
+	return handler.Funcs{
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q watch.Queue) {
+			for _, rev := range establishedBy(ctx, c, kind, objectKind, e.ObjectNew.GetName()) {
+				if driftedFrom(rev, objectKind, e.ObjectNew) || metadataChanged(e.ObjectOld, e.ObjectNew) || deletionStarted(e.ObjectOld, e.ObjectNew) {
+					q.Add(watch.Request(rev))
+				}
+			}
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q watch.Queue) {
+			for _, rev := range append(establishedBy(ctx, c, kind, objectKind, e.Object.GetName()), refusedRevisions(ctx, c, kind)...) {
+				q.Add(watch.Request(rev))
+			}
+		},
+	}
+}
+
+// establishedBy returns the active revisions of a kind that list an object.
+func establishedBy(ctx context.Context, c client.Reader, kind, objectKind, name string) []v1.PackageRevision {
+	all := watch.Revisions(ctx, c, kind, client.MatchingFields{byObject: objectKind + "/" + name})
+	return slices.DeleteFunc(all, func(rev v1.PackageRevision) bool {
+		return !revision.IsActive(rev) || rev.GetDeletionTimestamp() != nil
+	})
+}
+
+// refusedRevisions returns the revisions of a kind that wait for an object of another owner, or for an
+// object to be deleted.
+func refusedRevisions(ctx context.Context, c client.Reader, kind string) []v1.PackageRevision {
+	return slices.DeleteFunc(watch.Revisions(ctx, c, kind), func(rev v1.PackageRevision) bool {
+		return !hasReason(rev, apply.RefusalCodes()...)
+	})
+}
+
+// driftedFrom reports whether an object differs from the state in which a revision left it.
+func driftedFrom(rev v1.PackageRevision, kind string, o client.Object) bool {
+	for _, ref := range rev.RevisionStatus().ObjectRefs {
+		if ref.Kind == kind && ref.Name == o.GetName() && (ref.UID != o.GetUID() || ref.Generation != o.GetGeneration()) {
+			return true
+		}
+	}
+	spec := rev.RevisionSpec()
+	owner := metav1.GetControllerOf(o)
+	return owner == nil || owner.UID != rev.GetUID() || o.GetAnnotations()[plan.ContentDigestAnnotation] == "" ||
+		!containsAll(o.GetLabels(), spec.CommonLabels) || !containsAll(o.GetAnnotations(), spec.CommonAnnotations)
+}
+
+// metadataChanged reports whether a label or an annotation was changed or removed, other than with a change
+// of the controller. The reconciliation finds out whether it belongs to the package.
+func metadataChanged(old, now client.Object) bool {
+	before, after := metav1.GetControllerOf(old), metav1.GetControllerOf(now)
+	return before != nil && after != nil && before.UID == after.UID &&
+		(!containsAll(now.GetLabels(), old.GetLabels()) || !containsAll(now.GetAnnotations(), old.GetAnnotations()))
+}
+
+// deletionStarted reports whether the deletion of an object began. The object may exist for long, and no
+// object of its kind can be created meanwhile.
+func deletionStarted(old, now client.Object) bool {
+	return old.GetDeletionTimestamp() == nil && now.GetDeletionTimestamp() != nil
+}
+
+// containsAll reports whether a map contains all entries of another one.
+func containsAll(all, wanted map[string]string) bool {
+	for k, v := range wanted {
+		if value, ok := all[k]; !ok || value != v {
+			return false
+		}
+	}
+	return true
+}

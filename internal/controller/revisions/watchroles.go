@@ -1,0 +1,195 @@
+package revisions
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/controller/watch"
+	"github.com/xpkg-dev/xpkg/internal/permission"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/pkg/rbac"
+)
+
+const (
+	// roleDelay is how long the authorizer of an API server may take to see a role that was written.
+	roleDelay = time.Second
+	// familyDelay lets the packages of a provider family that are installed together be reconciled
+	// once, and not once for each of the others.
+	familyDelay = 3 * time.Second
+)
+
+// RoleKinds returns the kinds of roles and bindings.
+func RoleKinds() []string {
+	return []string{"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
+}
+
+// RoleMetadata returns the metadata of a kind of role or binding.
+func RoleMetadata(kind string) *metav1.PartialObjectMetadata {
+	return watch.Metadata(rbacv1.SchemeGroupVersion.WithKind(kind))
+}
+
+// PolicyMetadata returns the metadata of the ConfigMap with the policy for requests.
+func PolicyMetadata() *metav1.PartialObjectMetadata {
+	return watch.Metadata(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+}
+
+// CachedRoles returns the cache configuration of roles and bindings: those in a namespace and cluster-wide
+// ones. The managed fields of roles with an owner are kept, because they show whether another client
+// changed them.
+func CachedRoles(namespaces map[string]cache.Config) map[client.Object]cache.ByObject {
+	out := map[client.Object]cache.ByObject{}
+	strip := cache.TransformStripManagedFields()
+	transform := func(o any) (any, error) {
+		if m, ok := o.(metav1.Object); ok && metav1.GetControllerOf(m) != nil {
+			return o, nil
+		}
+		return strip(o)
+	}
+	for _, kind := range RoleKinds() {
+		by := cache.ByObject{Transform: transform}
+		if kind == "Role" || kind == "RoleBinding" {
+			by.Namespaces = namespaces
+		}
+		out[RoleMetadata(kind)] = by
+	}
+	return out
+}
+
+// watchRoles watches roles, provider families, and the policy for requests.
+func (r *Reconciler) watchRoles(b *builder.Builder) {
+	c := r.API.Client
+	switch {
+	case r.Checks.Permissions == nil:
+		return
+	case r.Kind == v1.ConfigurationKind:
+		b.WatchesMetadata(RoleMetadata("ClusterRole"), enqueueForCompositeRole(c), builder.WithPredicates(changedOrDeleted()))
+		return
+	}
+	for _, kind := range RoleKinds() {
+		b.WatchesMetadata(RoleMetadata(kind), enqueueForRole(c, r.Kind))
+	}
+	if r.Kind == v1.ProviderKind {
+		b.Watches(v1.NewPackage(r.Kind).NewRevision(), enqueueFamily(c, r.Kind))
+	}
+	if r.Checks.Permissions.Ceiling.ConfigMap != "" {
+		b.WatchesMetadata(PolicyMetadata(), enqueueForPolicy(c, r.Kind))
+	}
+}
+
+// enqueueForPolicy enqueues the active revisions with permission requests.
+func enqueueForPolicy(c client.Reader, kind string) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) []reconcile.Request {
+		return activeRevisions(ctx, c, kind, func(rev v1.PackageRevision) bool { return len(rev.RevisionStatus().PermissionRequests) > 0 })
+	})
+}
+
+// enqueueForRole enqueues the revision that owns a role or binding. A role without an owner among revisions
+// may grant the manager permissions, so it enqueues the revisions that wait for those.
+func enqueueForRole(c client.Reader, kind string) handler.Funcs {
+	enqueue := func(ctx context.Context, owner *metav1.OwnerReference, q watch.Queue) {
+		if owner != nil && owner.Kind == v1.RevisionKind(kind) {
+			rev := v1.NewPackage(kind).NewRevision()
+			rev.SetName(owner.Name)
+			q.Add(watch.Request(rev))
+			return
+		}
+		for _, rev := range watch.Revisions(ctx, c, kind) {
+			if hasReason(rev, rbac.ErrPermissionMissing.Name) {
+				q.AddAfter(watch.Request(rev), roleDelay)
+			}
+		}
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q watch.Queue) {
+			if owner := metav1.GetControllerOf(e.Object); owner == nil || isInactive(ctx, c, kind, owner.Name) {
+				enqueue(ctx, owner, q)
+			}
+		},
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q watch.Queue) {
+			if e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion() {
+				enqueue(ctx, cmp.Or(metav1.GetControllerOf(e.ObjectOld), metav1.GetControllerOf(e.ObjectNew)), q)
+			}
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q watch.Queue) {
+			enqueue(ctx, metav1.GetControllerOf(e.Object), q)
+		},
+	}
+}
+
+// isInactive reports whether a revision is not active. The cache did not have a new role of an inactive
+// revision yet when its permissions were revoked, so the revision is reconciled again.
+func isInactive(ctx context.Context, c client.Reader, kind, name string) bool {
+	rev := v1.NewPackage(kind).NewRevision()
+	return c.Get(ctx, client.ObjectKey{Name: name}, rev) == nil && !revision.IsActive(rev)
+}
+
+// compositeDefinition is the kind that owns the ClusterRoles of a composite resource.
+const compositeDefinition = "CompositeResourceDefinition"
+
+// enqueueForCompositeRole enqueues the active revision of the Configuration that defines the composite
+// resource of a ClusterRole.
+func enqueueForCompositeRole(c client.Reader) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+		var out []reconcile.Request
+		for _, owner := range o.GetOwnerReferences() {
+			if owner.Kind != compositeDefinition {
+				continue
+			}
+			out = append(out, activeRevisions(ctx, c, v1.ConfigurationKind, func(rev v1.PackageRevision) bool {
+				return slices.ContainsFunc(rev.RevisionStatus().ObjectRefs, func(r v1.TypedReference) bool {
+					return r.Kind == owner.Kind && r.Name == owner.Name
+				})
+			})...)
+		}
+		return out
+	})
+}
+
+// changedOrDeleted admits changes and deletions, and no resync.
+func changedOrDeleted() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc:  func(event.CreateEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion()
+		},
+	}
+}
+
+// enqueueFamily enqueues the active revisions of a provider family when the objects of one of them change.
+func enqueueFamily(c client.Reader, kind string) handler.Funcs {
+	enqueue := func(ctx context.Context, o client.Object, q watch.Queue) {
+		family := o.GetLabels()[v1.LabelProviderFamily]
+		if family == "" {
+			return
+		}
+		for _, rev := range watch.Revisions(ctx, c, kind, client.MatchingLabels{v1.LabelProviderFamily: family}) {
+			if permission.Related(o.(v1.PackageRevision), family, rev) {
+				q.AddAfter(watch.Request(rev), familyDelay)
+			}
+		}
+	}
+	return handler.Funcs{
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q watch.Queue) {
+			old, now := e.ObjectOld.(v1.PackageRevision), e.ObjectNew.(v1.PackageRevision)
+			if revision.IsActive(old) != revision.IsActive(now) || len(old.RevisionStatus().ObjectRefs) != len(now.RevisionStatus().ObjectRefs) {
+				enqueue(ctx, now, q)
+			}
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q watch.Queue) { enqueue(ctx, e.Object, q) },
+	}
+}

@@ -1,0 +1,74 @@
+package revisions
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/xpkg-dev/xpkg/internal/controller/logging"
+	"github.com/xpkg-dev/xpkg/internal/controller/status"
+	"github.com/xpkg-dev/xpkg/internal/runtime"
+	"github.com/xpkg-dev/xpkg/internal/webhooks"
+	"github.com/xpkg-dev/xpkg/pkg/desired"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// reconcileWebhooks installs the webhook configurations of an active revision once its runtime is proven
+// to serve them, and deletes those of a package without a runtime.
+//
+// While a runtime restarts, its configurations stay, and their failure policy decides about requests.
+// [webhooks.Guard] deletes them if it does not serve for longer.
+func (r *Reconciler) reconcileWebhooks(ctx context.Context, in *install) error {
+	runs := in.workload != nil && !in.workload.program.AwaitingActivation
+	external := r.Runtimes.Choice.Of(r.Kind, in.Package.GetName()) == runtime.External
+	switch {
+	case runs && in.summary.Ready:
+		retry, err := r.installWebhooks(ctx, in)
+		if err != nil || !retry.IsZero() {
+			in.requeueAt(retry, r.API.Now())
+			return err
+		}
+		return r.deleteWebhooks(ctx, in, webhooks.Except(in.objects.Refs()))
+	case !runs || external:
+		return r.deleteWebhooks(ctx, in, webhooks.Any)
+	}
+	return nil
+}
+
+func (r *Reconciler) deleteWebhooks(ctx context.Context, in *install, selects func(plan.Live) bool) error {
+	return webhooks.Delete(ctx, r.API.Client, r.API.Cluster, in.Set, selects)
+}
+
+// installWebhooks writes the webhook configurations, after a TLS handshake with the endpoint that they
+// name. No other function writes webhook configurations. If the endpoint is out of reach, configurations
+// for the package's own API groups are installed without proof, and others are not. It returns when to try
+// again, or zero if they are installed.
+func (r *Reconciler) installWebhooks(ctx context.Context, in *install) (retry time.Time, err error) {
+	if len(in.webhooks.Changes) == 0 {
+		return time.Time{}, nil
+	}
+	outside, err := in.objects.OutsideWebhookRules()
+	if err != nil {
+		return time.Time{}, err
+	}
+	log, service := logging.FromContext(ctx), in.objects.Program()
+	err = r.Runtimes.Prober.Check(ctx, webhooks.Endpoint{
+		Namespace: service.Namespace, Name: service.Name, Port: desired.WebhookPort, CABundle: string(in.objects.Authorities()),
+	})
+	if errors.Is(err, webhooks.ErrOutOfReach) && len(outside) == 0 {
+		log.InfoContext(ctx, "webhook configurations are installed without proof that the runtime serves them", "error", err.Error())
+		err = nil
+	}
+	if errors.Is(err, webhooks.ErrNotServing) || errors.Is(err, webhooks.ErrOutOfReach) {
+		log.InfoContext(ctx, "webhook configurations wait: the runtime does not serve webhooks", "error", err.Error())
+		r.API.Status.Events.Eventf(in.Revision, nil, corev1.EventTypeWarning, "WebhooksNotInstalled", "Install",
+			"webhook configurations wait until the runtime serves them: %s", status.Clip(err.Error()))
+		return r.API.Now().Add(r.backoff(in.Revision)), nil
+	}
+	if err != nil {
+		return time.Time{}, err
+	}
+	return time.Time{}, r.apply(ctx, in, in.webhooks)
+}

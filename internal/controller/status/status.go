@@ -1,0 +1,130 @@
+// Package status reports the results of reconciliations: the conditions in the statuses of packages and
+// revisions, events for the conditions that changed, and when to retry.
+package status
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/controller/expectations"
+	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
+
+// Reporter writes the statuses of packages and revisions.
+type Reporter struct {
+	Client client.Client
+	Events events.EventRecorder
+	Writes *expectations.Versions
+	// CountFailure counts the failures of reconciliations by code.
+	CountFailure func(code string)
+	Now          func() time.Time
+}
+
+// Reconcile is one reconciliation of an object. It may change the status of the object.
+type Reconcile func(ctx context.Context) (ctrl.Result, revision.Summary, error)
+
+// Report runs a reconciliation, and writes the status of the object if it changed. A failure becomes
+// conditions, also the conditions that unhealthy returns for its message; the class of the failure decides
+// whether and when the reconciliation is retried.
+func (r *Reporter) Report(ctx context.Context, o Object, reconcile Reconcile, unhealthy func(message string) []v1.Condition) (ctrl.Result, error) {
+	if r.Writes.IsBehind(o) {
+		return ctrl.Result{RequeueAfter: expectations.Pause}, nil
+	}
+	before := o.DeepCopyObject().(Object)
+	// A paused package can be deleted.
+	if v1.IsPaused(o) && o.GetDeletionTimestamp() == nil {
+		o.SetConditions(r.now(), v1.Paused(fmt.Sprintf("Reconciliation is paused by the annotation %s.", v1.AnnotationPaused)))
+		return ctrl.Result{}, r.publish(ctx, before, o)
+	}
+	if o.GetCondition(v1.TypeSynced).Reason == v1.ReasonPaused {
+		o.SetConditions(r.now(), v1.Synced())
+	}
+	result, summary, err := reconcile(ctx)
+	if requeue.IsStale(err) {
+		return requeue.Soon(), nil
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			return ctrl.Result{}, ctx.Err()
+		}
+		summary = Failed(err)
+		o.SetConditions(r.now(), unhealthy(summary.Message)...)
+	}
+	Set(o, r.now(), summary)
+	if werr := r.publish(ctx, before, o); requeue.IsStale(werr) {
+		return requeue.Soon(), nil
+	} else if werr != nil {
+		return ctrl.Result{}, werr
+	}
+	if err == nil {
+		return result, nil
+	}
+	r.CountFailure(errcode.From(err).Code.Name)
+	return requeue.OnError(ctx, err)
+}
+
+func (r *Reporter) now() metav1.Time { return metav1.NewTime(r.Now()) }
+
+// SetProgressing reports a step of a reconciliation that may take long, before it begins. A failure to
+// write it is ignored. An object that failed before keeps its failure while it is retried.
+func (r *Reporter) SetProgressing(ctx context.Context, o Object, message string) {
+	if reason := o.GetCondition(v1.TypeReady).Reason; reason != "" && reason != v1.ReasonProgressing {
+		return
+	}
+	interim := o.DeepCopyObject().(Object)
+	Set(interim, r.now(), revision.Progressing(message))
+	_, interimGeneration := statusOf(interim)
+	_, generation := statusOf(o)
+	*interimGeneration = *generation
+	if r.Client.Status().Update(ctx, interim) == nil {
+		o.SetResourceVersion(interim.GetResourceVersion())
+		r.Writes.Wrote(o)
+	}
+}
+
+// SetLookupResult reports whether content could be looked up or read, without an effect on the health of
+// installed objects.
+func (r *Reporter) SetLookupResult(o Object, err error) {
+	switch {
+	case err != nil:
+		o.SetConditions(r.now(), v1.LookupFailed(errcode.Message(err)))
+	case o.GetCondition(v1.TypeSynced).Reason == v1.ReasonLookupFailed, o.GetCondition(v1.TypeSynced).Reason == v1.ReasonSynced:
+		// The condition also gets the current generation.
+		o.SetConditions(r.now(), v1.Synced())
+	}
+}
+
+// publish writes the status, and records events for its changes. Without a written status there are no
+// events: the next reconciliation makes the same changes.
+func (r *Reporter) publish(ctx context.Context, before, o Object) error {
+	if err := r.write(ctx, before, o); err != nil {
+		return err
+	}
+	r.recordEvents(before, o)
+	return nil
+}
+
+func (r *Reporter) write(ctx context.Context, before, o Object) error {
+	if equality.Semantic.DeepEqual(before, o) {
+		return nil
+	}
+	if err := r.Client.Status().Update(ctx, o); err != nil {
+		if o.GetDeletionTimestamp() != nil && apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("write status: %w", err)
+	}
+	r.Writes.Wrote(o)
+	return nil
+}

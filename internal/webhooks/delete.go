@@ -1,0 +1,59 @@
+package webhooks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// Delete deletes those webhook configurations of a package that selects admits. A configuration that also
+// has an owner outside of the package stays.
+func Delete(ctx context.Context, c client.Client, cluster *apply.Cluster, set revision.Set, selects func(plan.Live) bool) error {
+	var refs []plan.Ref
+	for _, rev := range set.All() {
+		for _, ref := range revision.Objects(rev) {
+			if plan.IsWebhookConfiguration(ref) && !slices.Contains(refs, ref) {
+				refs = append(refs, ref)
+			}
+		}
+	}
+	if len(refs) == 0 {
+		return nil
+	}
+	live, err := cluster.Metadata(ctx, refs)
+	if err != nil && !errors.Is(err, apply.ErrKindNotServed) {
+		return err
+	}
+	for _, change := range plan.Uninstall(live, set.Requester()).Changes {
+		if change.Action != plan.Delete || !selects(live[change.Ref]) {
+			continue
+		}
+		logr.FromContextAsSlogLogger(ctx).InfoContext(ctx, "webhook configuration deleted",
+			"kind", change.Ref.Kind, "name", change.Ref.Name, "package", set.Package.GetName())
+		o := &metav1.PartialObjectMetadata{}
+		o.SetGroupVersionKind(change.Ref.GroupVersionKind())
+		o.SetName(change.Ref.Name)
+		err := c.Delete(ctx, o, client.Preconditions{UID: &change.UID, ResourceVersion: &change.ResourceVersion})
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete %s %s: %w", change.Ref.Kind, change.Ref.Name, err)
+		}
+	}
+	return nil
+}
+
+// Any selects all webhook configurations.
+func Any(plan.Live) bool { return true }
+
+// Except selects all webhook configurations but some.
+func Except(refs []plan.Ref) func(plan.Live) bool {
+	return func(l plan.Live) bool { return !slices.Contains(refs, l.Ref) }
+}
