@@ -413,7 +413,7 @@ func TestAPersonMoves(t *testing.T) {
 	leaf := w.child(t, "leaf", "v1.0.0")
 	diary := w.keepDiary(t)
 	w.ask(t, root, "v2.0.0")
-	untilCondition(t, w.client, root, v1.TypeHealthy, corev1.ConditionFalse, "town/leaf is installed at v1.0.0, and >=v2 is needed. Move the dependency")
+	untilCondition(t, w.client, root, v1.TypeHealthy, corev1.ConditionFalse, "town/leaf is installed at v1.0.0, and >=v2 is needed. Update the dependency")
 	if root.GetCondition(v1.TypeStalled).Status != corev1.ConditionTrue {
 		t.Error("it does not wait for a person")
 	}

@@ -35,7 +35,7 @@ func TestOptionalDependencies(t *testing.T) {
 	untilHealthy(t, w.client, relay)
 	w.lacks(t, guild)
 	change(t, w.client, relay, func(p *v1.Provider) { p.Spec.Package = second })
-	untilCondition(t, w.client, guild, v1.TypeHealthy, corev1.ConditionFalse, "DependencyVersion: dependencies at a version that does not fit: "+w.repository("relay")+" is installed at v2.0.0, and the package works only with <v2")
+	untilCondition(t, w.client, guild, v1.TypeHealthy, corev1.ConditionFalse, "DependencyVersion: dependencies at a version that does not match: "+w.repository("relay")+" is installed at v2.0.0, and the package works only with <v2")
 	untilHealthy(t, w.client, relay)
 	change(t, w.client, relay, func(p *v1.Provider) { p.Spec.Package = first })
 	w.lacks(t, guild)

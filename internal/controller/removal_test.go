@@ -31,8 +31,9 @@ import (
 // lines keeps what a manager logs.
 type lines struct {
 	slog.Handler
-	mu  sync.Mutex
-	all []string
+	mu     sync.Mutex
+	all    []string
+	errors []string
 }
 
 func (l *lines) Enabled(context.Context, slog.Level) bool { return true }
@@ -45,6 +46,9 @@ func (l *lines) Handle(_ context.Context, r slog.Record) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.all = append(l.all, line)
+	if r.Level >= slog.LevelError {
+		l.errors = append(l.errors, line)
+	}
 	return nil
 }
 

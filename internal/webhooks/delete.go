@@ -3,11 +3,9 @@ package webhooks
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/go-logr/logr"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/internal/apply"
@@ -39,12 +37,8 @@ func Delete(ctx context.Context, c client.Client, cluster *apply.Cluster, set re
 		}
 		logr.FromContextAsSlogLogger(ctx).InfoContext(ctx, "webhook configuration deleted",
 			"kind", change.Ref.Kind, "name", change.Ref.Name, "package", set.Package.GetName())
-		o := &metav1.PartialObjectMetadata{}
-		o.SetGroupVersionKind(change.Ref.GroupVersionKind())
-		o.SetName(change.Ref.Name)
-		err := c.Delete(ctx, o, client.Preconditions{UID: &change.UID, ResourceVersion: &change.ResourceVersion})
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("delete %s %s: %w", change.Ref.Kind, change.Ref.Name, err)
+		if err := apply.Delete(ctx, c, change.Ref, change.UID, change.ResourceVersion); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/controller/watch"
+	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/wording"
@@ -105,12 +105,8 @@ func (r *Reconciler) deleteDefinitions(ctx context.Context, p v1.Package, revisi
 		if live[c.Ref].Deleting {
 			continue
 		}
-		o := watch.Metadata(c.Ref.GroupVersionKind())
-		o.SetName(c.Ref.Name)
-		o.SetUID(c.UID)
-		o.SetResourceVersion(c.ResourceVersion)
-		if err := r.API.Delete(ctx, o); err != nil {
-			return nil, fmt.Errorf("delete %s %s: %w", c.Ref.Kind, c.Ref.Name, err)
+		if err := apply.Delete(ctx, r.API.Client, c.Ref, c.UID, c.ResourceVersion); err != nil {
+			return nil, err
 		}
 	}
 	return remaining, nil

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
@@ -23,7 +24,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error 
 	p, c, origins := v1.NewPackage(r.Kind), r.API.Client, r.Resolver.Packages.Origins
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("package/"+strings.ToLower(r.Kind)).
-		For(p).
+		For(p, builder.WithPredicates(watch.SpecOrMetadataChanged())).
 		Owns(p.NewRevision()).
 		Watches(&v1beta1.ImageConfig{}, enqueueForImageConfig(c, origins, r.Kind)).
 		WatchesMetadata(watch.Secrets(), enqueueForSecret(c, origins, r.Kind), watch.InNamespace(r.Resolver.Packages.Namespace)).

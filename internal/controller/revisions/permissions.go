@@ -269,13 +269,8 @@ func (r *Reconciler) applyRoles(ctx context.Context, c roleChange) error {
 		return err
 	}
 	for _, l := range c.unused {
-		o := watch.Metadata(schema.FromAPIVersionAndKind(l.Ref.APIVersion, l.Ref.Kind))
-		o.SetNamespace(l.Ref.Namespace)
-		o.SetName(l.Ref.Name)
-		o.SetUID(l.UID)
-		o.SetResourceVersion(l.ResourceVersion)
-		if err := r.API.Delete(ctx, o); err != nil {
-			return fmt.Errorf("delete %s %s: %w", l.Ref.Kind, l.Ref.Name, err)
+		if err := apply.Delete(ctx, r.API.Client, l.Ref, l.UID, l.ResourceVersion); err != nil {
+			return err
 		}
 	}
 	return nil

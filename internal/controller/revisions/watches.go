@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,7 +34,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, log
 	c, rev := r.API.Client, v1.NewPackage(r.Kind).NewRevision()
 	b := ctrl.NewControllerManagedBy(mgr).
 		Named("revision/"+strings.ToLower(r.Kind)).
-		For(rev, builder.WithPredicates(predicate.Or(specOrMetadataChanged(), externalRuntimeReported(r.Runtimes.Choice, r.Kind)))).
+		For(rev, builder.WithPredicates(predicate.Or(watch.SpecOrMetadataChanged(), externalRuntimeReported(r.Runtimes.Choice, r.Kind)))).
 		Watches(rev, enqueueInactiveSiblings(c, r.Kind), builder.WithPredicates(becameEstablished())).
 		Watches(&v1beta1.ImageConfig{}, enqueueForImageConfig(c, r.Packages.Origins, r.Kind)).
 		WithOptions(requeue.Options(log))
@@ -47,20 +46,6 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, log
 	r.watchRoles(b)
 	r.watchRuntimes(b)
 	return b.Complete(r)
-}
-
-// specOrMetadataChanged admits changes by users and other controllers, and the full resync. A revision
-// does not wait for its own status. It waits for its owner: a revision may be restored from a backup before
-// its package.
-func specOrMetadataChanged() predicate.Predicate {
-	resync := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion()
-	}}
-	ownersChanged := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return !equality.Semantic.DeepEqual(e.ObjectOld.GetOwnerReferences(), e.ObjectNew.GetOwnerReferences())
-	}}
-	return predicate.Or(resync, ownersChanged,
-		predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{})
 }
 
 // enqueueInactiveSiblings enqueues the inactive revisions of a package whose active revision has taken

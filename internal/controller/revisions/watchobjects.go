@@ -63,10 +63,13 @@ func indexObjects(ctx context.Context, mgr ctrl.Manager, kind string) error {
 // enqueueForDrift enqueues the active revision of an object that another client changed or deleted. The
 // deletion of an object also enqueues revisions that were refused, because they may wait for it.
 func enqueueForDrift(c client.Reader, kind, objectKind string) handler.Funcs {
+	changed := func(rev v1.PackageRevision, old, now client.Object) bool {
+		return driftedFrom(rev, objectKind, now) || metadataChanged(old, now) || deletionStarted(old, now)
+	}
 	return handler.Funcs{
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q watch.Queue) {
 			for _, rev := range establishedBy(ctx, c, kind, objectKind, e.ObjectNew.GetName()) {
-				if driftedFrom(rev, objectKind, e.ObjectNew) || metadataChanged(e.ObjectOld, e.ObjectNew) || deletionStarted(e.ObjectOld, e.ObjectNew) {
+				if changed(rev, e.ObjectOld, e.ObjectNew) {
 					q.Add(watch.Request(rev))
 				}
 			}
@@ -79,12 +82,19 @@ func enqueueForDrift(c client.Reader, kind, objectKind string) handler.Funcs {
 	}
 }
 
-// establishedBy returns the active revisions of a kind that list an object.
+// establishedBy returns the active revisions of a kind that list an object. A package that is being deleted
+// restores none of its objects.
 func establishedBy(ctx context.Context, c client.Reader, kind, objectKind, name string) []v1.PackageRevision {
 	all := watch.Revisions(ctx, c, kind, client.MatchingFields{byObject: objectKind + "/" + name})
 	return slices.DeleteFunc(all, func(rev v1.PackageRevision) bool {
-		return !revision.IsActive(rev) || rev.GetDeletionTimestamp() != nil
+		return !revision.IsActive(rev) || rev.GetDeletionTimestamp() != nil || isDeleted(ctx, c, kind, rev.GetLabels()[v1.LabelPackage])
 	})
+}
+
+// isDeleted reports whether a package is being deleted.
+func isDeleted(ctx context.Context, c client.Reader, kind, name string) bool {
+	p := v1.NewPackage(kind)
+	return c.Get(ctx, client.ObjectKey{Name: name}, p) == nil && p.GetDeletionTimestamp() != nil
 }
 
 // refusedRevisions returns the revisions of a kind that wait for an object of another owner, or for an
