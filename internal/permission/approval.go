@@ -46,9 +46,3 @@ func approvalCommand(rev v1.PackageRevision, rules []rbacv1.PolicyRule) string {
 	return fmt.Sprintf("`xpkg approve %s/%s`, which puts the annotation %s: %s on the revision %s",
 		strings.ToLower(rev.PackageKind()), rev.GetLabels()[v1.LabelPackage], AnnotationApproved, rbac.Fingerprint(rules), rev.GetName())
 }
-
-// AwaitsApproval reports whether the code of an error, or the reason of a condition, is
-// that permissions wait for approval.
-func AwaitsApproval(code string) bool {
-	return code == rbac.ErrPermissionIncrease.Name || code == rbac.ErrPermissionEscalation.Name
-}

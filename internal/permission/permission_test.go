@@ -154,7 +154,7 @@ func TestEscalationNeedsApprovalUnderEveryPolicy(t *testing.T) {
 	in := rbac.Input{Kind: rbac.Function, Requests: []rbacv1.PolicyRule{get, exec}}
 	rev := member("me", "registry.example.org/acme/me:v1")
 	waiting, err := CheckApproval(rev, in, nil, nil, nil, false)
-	if !errors.Is(err, rbac.ErrPermissionEscalation) || !AwaitsApproval(rbac.ErrPermissionEscalation.Name) {
+	if !errors.Is(err, rbac.ErrPermissionEscalation) || !rbac.ErrPermissionEscalation.Approval {
 		t.Fatalf("got %v", err)
 	}
 	if diff := cmp.Diff([]rbacv1.PolicyRule{exec}, waiting); diff != "" {

@@ -13,7 +13,7 @@ import (
 // ErrPermissionEscalation is the failure of a package that requests permissions with which
 // its runtime could take control of the cluster, and that nobody has approved.
 var ErrPermissionEscalation = errcode.Code{
-	Name: "PermissionEscalation", Class: errcode.Invalid,
+	Name: "PermissionEscalation", Class: errcode.Invalid, Approval: true,
 	Cause: "The package requests permissions that amount to control of the whole cluster, such as running commands in every pod. They need approval, also in the first version of a package.",
 	Fix:   "Review the permissions, then approve the revision with `xpkg approve KIND/NAME`, or have the administrator allow them by name in the permission policy.",
 }
