@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/go-logr/logr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/revision"
@@ -15,7 +14,7 @@ import (
 
 // Delete deletes those webhook configurations of a package that selects admits. A configuration that also
 // has an owner outside of the package stays.
-func Delete(ctx context.Context, c client.Client, cluster *apply.Cluster, set revision.Set, selects func(plan.Live) bool) error {
+func Delete(ctx context.Context, cluster *apply.Cluster, set revision.Set, selects func(plan.Live) bool) error {
 	var refs []plan.Ref
 	for _, rev := range set.All() {
 		for _, ref := range revision.Objects(rev) {
@@ -37,7 +36,7 @@ func Delete(ctx context.Context, c client.Client, cluster *apply.Cluster, set re
 		}
 		logr.FromContextAsSlogLogger(ctx).InfoContext(ctx, "webhook configuration deleted",
 			"kind", change.Ref.Kind, "name", change.Ref.Name, "package", set.Package.GetName())
-		if err := apply.Delete(ctx, c, change.Ref, change.UID, change.ResourceVersion); err != nil {
+		if err := cluster.Delete(ctx, change.Ref, change.UID, change.ResourceVersion); err != nil {
 			return err
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/wording"
@@ -105,7 +104,7 @@ func (r *Reconciler) deleteDefinitions(ctx context.Context, p v1.Package, revisi
 		if live[c.Ref].Deleting {
 			continue
 		}
-		if err := apply.Delete(ctx, r.API.Client, c.Ref, c.UID, c.ResourceVersion); err != nil {
+		if err := r.API.Cluster.Delete(ctx, c.Ref, c.UID, c.ResourceVersion); err != nil {
 			return nil, err
 		}
 	}

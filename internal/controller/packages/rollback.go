@@ -21,5 +21,5 @@ func (r *Reconciler) prepareRollback(ctx context.Context, p v1.Package, revision
 // deleteWebhooks deletes the webhook configurations of a package.
 func (r *Reconciler) deleteWebhooks(ctx context.Context, p v1.Package, revisions []v1.PackageRevision) error {
 	set := revision.Set{Revision: p.NewRevision(), Package: p, Siblings: revisions}
-	return webhooks.Delete(ctx, r.API.Client, r.API.Cluster, set, webhooks.Any)
+	return webhooks.Delete(ctx, r.API.Cluster, set, webhooks.Any)
 }

@@ -43,7 +43,7 @@ func (r *Reconciler) checkWebhooks(ctx context.Context, in *install) error {
 	if len(unallowed) == 0 {
 		return nil
 	}
-	if err := webhooks.Delete(ctx, r.API.Client, r.API.Cluster, in.Set, in.Requester().Controls); err != nil {
+	if err := webhooks.Delete(ctx, r.API.Cluster, in.Set, in.Requester().Controls); err != nil {
 		return err
 	}
 	status.UnallowedWebhooks = webhooks.Strings(unallowed)

@@ -269,7 +269,7 @@ func (r *Reconciler) applyRoles(ctx context.Context, c roleChange) error {
 		return err
 	}
 	for _, l := range c.unused {
-		if err := apply.Delete(ctx, r.API.Client, l.Ref, l.UID, l.ResourceVersion); err != nil {
+		if err := r.API.Cluster.Delete(ctx, l.Ref, l.UID, l.ResourceVersion); err != nil {
 			return err
 		}
 	}

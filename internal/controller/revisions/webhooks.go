@@ -38,7 +38,7 @@ func (r *Reconciler) reconcileWebhooks(ctx context.Context, in *install) error {
 }
 
 func (r *Reconciler) deleteWebhooks(ctx context.Context, in *install, selects func(plan.Live) bool) error {
-	return webhooks.Delete(ctx, r.API.Client, r.API.Cluster, in.Set, selects)
+	return webhooks.Delete(ctx, r.API.Cluster, in.Set, selects)
 }
 
 // installWebhooks writes the webhook configurations, after a TLS handshake with the endpoint that they
