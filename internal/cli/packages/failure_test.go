@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
@@ -19,7 +19,7 @@ func TestFailureOfACondition(t *testing.T) {
 		"NoMeta: cannot read a: it has no metadata. " + xpkg.ErrNoMeta.Fix: {"provider/x cannot be installed: cannot read a: it has no metadata", xpkg.ErrNoMeta.Fix},
 		"NoMeta: cannot read a. Run `xpkg lint a`. Then install it.":       {"provider/x cannot be installed: cannot read a", "Run `xpkg lint a`. Then install it."},
 		"NoMeta: cannot read a.": {"provider/x cannot be installed: cannot read a", xpkg.ErrNoMeta.Fix},
-		controller.ErrRolledBack.Name + ": rolled back to x-1. Update to another version.": {"provider/x does not run the requested version: rolled back to x-1", "Update to another version."},
+		revision.ErrRolledBack.Name + ": rolled back to x-1. Update to another version.": {"provider/x does not run the requested version: rolled back to x-1", "Update to another version."},
 	} {
 		p := v1.NewPackage(v1.ProviderKind)
 		p.SetName("x")
