@@ -26,16 +26,15 @@ const (
 // its own Service.
 var serviceIP = net.IPv4(10, 0, 0, 1)
 
-// An apiServer is what kube-apiserver needs to know.
+// An apiServer contains the settings of kube-apiserver.
 type apiServer struct {
 	listener   *net.TCPListener
 	files      pki.Files
 	crdOpenAPI bool
 }
 
-// run serves until the context ends. It does what kube-apiserver's own command
-// does, without that command: it would install handlers for signals, and it cannot
-// take an open listener.
+// run serves until the context is canceled. It replaces the command of kube-apiserver, which would install signal
+// handlers and cannot use an open listener.
 func (a apiServer) run(ctx context.Context) error {
 	config, err := a.config(ctx)
 	if err != nil {
@@ -122,7 +121,7 @@ func (a apiServer) flags() []string {
 		// There is no kube-proxy, so that the address of a Service leads nowhere:
 		// webhooks are called where their endpoints are.
 		"--enable-aggregator-routing=true",
-		// Nobody else serves this API, so there is no list of servers to keep.
+		// There is one API server, so no list of servers is maintained.
 		"--endpoint-reconciler-type=none",
 		// Both need a controller that does not run here: nothing would compute the
 		// status of a quota or take the taint off a new node, and both plugins

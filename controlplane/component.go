@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// A component is a part of the control plane that runs until it is stopped. It has
-// a context of its own: parts stop in the reverse order of their start, and not all
-// at once when the process is told to stop.
+// A component is a part of the control plane that runs until it is stopped. It has a context of its own, because
+// components stop in the reverse order of their start when the process receives a signal.
 type component struct {
 	name   string
 	cancel context.CancelFunc
@@ -27,7 +26,7 @@ func startComponent(ctx context.Context, name string, run func(context.Context) 
 	return c
 }
 
-// failure says why a component ended that nobody stopped.
+// failure returns the reason why a component ended without being stopped.
 func (c *component) failure() error {
 	<-c.done
 	if c.err == nil {
@@ -36,8 +35,7 @@ func (c *component) failure() error {
 	return fmt.Errorf("%s: %w", c.name, c.err)
 }
 
-// stop ends the component and waits for it, but not for longer than the grace: etcd
-// has every write that was acknowledged, whatever the others still wait for.
+// stop ends the component and waits for it, but at most for the grace period: etcd has every acknowledged write.
 func (c *component) stop(grace time.Duration) {
 	c.cancel()
 	select {
@@ -57,10 +55,10 @@ func stopAll(components []*component, grace time.Duration) {
 	}
 }
 
-// errStopped says that the process was told to stop.
+// errStopped reports that the process received a signal to stop.
 var errStopped = errors.New("stopped")
 
-// watch gives a context that ends with a component; its cause is then the failure.
+// watch returns a context that is canceled when a component ends, with its error as the cause.
 func watch(ctx context.Context, components ...*component) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	for _, c := range components {
@@ -83,8 +81,7 @@ func reason(ctx context.Context) error {
 	return errStopped
 }
 
-// await asks until the condition holds. It gives up when a component ends or the
-// process is told to stop.
+// await polls until the condition holds. It fails when a component ends or the process receives a signal to stop.
 func await(ctx context.Context, condition func(context.Context) bool, components ...*component) error {
 	ctx, cancel := watch(ctx, components...)
 	defer cancel()
@@ -100,8 +97,7 @@ func await(ctx context.Context, condition func(context.Context) bool, components
 	return nil
 }
 
-// supervise waits until a component ends, which is an error, or the process is told
-// to stop, which is none.
+// supervise waits until a component ends, which is an error, or the process receives a signal to stop, which is not.
 func supervise(ctx context.Context, components ...*component) error {
 	ctx, cancel := watch(ctx, components...)
 	defer cancel()

@@ -9,10 +9,9 @@ import (
 	"k8s.io/kubernetes/cmd/kube-controller-manager/names"
 )
 
-// controllers are those that packages need: what they may do is put together, and
-// what they run gets its accounts, pods and addresses. The garbage collector is a
-// component of its own (see collector), and the quota controller is left out, since
-// it watches every kind there is.
+// controllers are the controllers that packages need: they aggregate roles and create service accounts, pods and
+// endpoints. The garbage collector is a separate component (see collector). The quota controller is excluded, because
+// it watches every kind.
 func controllers() []string {
 	return []string{
 		names.ClusterRoleAggregationController,
@@ -30,7 +29,7 @@ func controllers() []string {
 	}
 }
 
-// A controllerManager is what kube-controller-manager needs to know.
+// A controllerManager contains the settings of kube-controller-manager.
 type controllerManager struct{ kubeconfig, ca, serviceAccountKey string }
 
 // run runs the controllers until the context ends. The API server must be ready,

@@ -24,17 +24,15 @@ import (
 
 const (
 	collectorWorkers = 10
-	// collectorPause is the least time between two looks at the resources, and
-	// collectorPeriod the longest, which is that of kube-controller-manager.
+	// collectorPause is the minimum time between two reads of the resources, and collectorPeriod the maximum, which
+	// equals the period of kube-controller-manager.
 	collectorPause  = 2 * time.Second
 	collectorPeriod = 30 * time.Second
 )
 
-// A collector deletes objects whose owners are gone. It is the garbage collector of
-// kube-controller-manager with another idea of which resources to watch: not all,
-// but those that have objects, and as soon as they have. That costs half the memory
-// when packages bring many resources, and an owner of a new kind need not wait half
-// a minute to be noticed.
+// A collector deletes objects whose owners are gone. It is the garbage collector of kube-controller-manager, but
+// watches only resources that have objects, as soon as they have. This halves the memory for packages with many
+// resources, and detects owners of a new kind at once instead of after half a minute.
 type collector struct {
 	kubeconfig string
 	inventory  *inventory.Inventory
@@ -69,9 +67,8 @@ func (c collector) run(ctx context.Context) error {
 	return nil
 }
 
-// follow keeps the inventory up to date with the database until the context ends.
-// It watches before it reads, so that nothing is missed; what it sees twice does no
-// harm.
+// follow updates the inventory from the database until the context is canceled. It watches before it reads, so that
+// it misses nothing; duplicates are harmless.
 func follow(ctx context.Context, db mvcc.WatchableKV, i *inventory.Inventory) error {
 	stream := db.NewWatchStream()
 	defer stream.Close()
@@ -79,7 +76,7 @@ func follow(ctx context.Context, db mvcc.WatchableKV, i *inventory.Inventory) er
 	if _, err := stream.Watch(ctx, 0, from, end, 0); err != nil {
 		return err
 	}
-	// The definitions sort among the groups, so a second pass finds what came before.
+	// CRDs sort among the groups, so a second pass finds the keys before them.
 	for range 2 {
 		all, err := db.Range(ctx, from, end, mvcc.RangeOptions{FastKeysOnly: true})
 		if err != nil {
@@ -119,7 +116,7 @@ type populated struct {
 	missing   bool
 }
 
-// ServerPreferredResources is what the garbage collector asks again and again.
+// ServerPreferredResources is called repeatedly by the garbage collector.
 func (p *populated) ServerPreferredResources() ([]*metav1.APIResourceList, error) {
 	p.wait()
 	lists, err := p.ServerResourcesInterface.ServerPreferredResources()
@@ -172,7 +169,7 @@ func (m metadataInformers) ForResource(r schema.GroupVersionResource) (informers
 	return m.SharedInformerFactory.ForResource(r), nil
 }
 
-// dropManagedFields leaves out what is large and never looked at.
+// dropManagedFields removes managed fields, which are large and never read.
 func dropManagedFields(object any) (any, error) {
 	if accessor, err := meta.Accessor(object); err == nil {
 		accessor.SetManagedFields(nil)

@@ -37,8 +37,7 @@ func run(args []string) int {
 		fmt.Printf("xpkg-controlplane: Kubernetes %s, etcd %s\n", version.Get().GitVersion, etcd.Version)
 		return 0
 	}
-	// The process that reads the log may be gone before this one: a write that
-	// nobody reads must not end it before its state is safe.
+	// The process that reads the log may have ended: a failed write must not end this process before its state is safe.
 	signal.Ignore(syscall.SIGPIPE)
 	if err := setUpLogs(s.Verbosity); err != nil {
 		return fail(err, false)
@@ -65,8 +64,7 @@ func run(args []string) int {
 	return 0
 }
 
-// fail says why on standard output while the starting process still waits for the
-// one line, and in the log in any case.
+// fail reports the reason on standard output if the parent process still waits for its line, and always in the log.
 func fail(err error, announced bool) int {
 	fmt.Fprintf(os.Stderr, "xpkg-controlplane: %v\n", err)
 	if !announced {
@@ -77,17 +75,16 @@ func fail(err error, announced bool) int {
 	return 1
 }
 
-// saveMemory collects garbage twice as often as the default unless the environment
-// says otherwise: with many custom resources that takes a third off the peak.
+// saveMemory collects garbage twice as often as the default unless the environment configures it: with many custom
+// resources, this reduces peak memory by a third.
 func saveMemory() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(50)
 	}
 }
 
-// untilEOF gives a context that ends when the input ends. The starting process
-// holds the other end of that pipe, so this process stops even when that one is
-// killed and can tell nobody.
+// untilEOF returns a context that is canceled at the end of the input. The parent process holds the other end of that
+// pipe, so this process stops even if the parent is killed.
 func untilEOF(ctx context.Context, input io.Reader) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {

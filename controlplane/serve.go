@@ -21,8 +21,8 @@ import (
 	"github.com/xpkg-dev/xpkg/controlplane/internal/settings"
 )
 
-// How long a stop waits for the controllers and for the API server to let go of
-// their work. Requests may wait for a minute, and nobody waits for that.
+// The time that a stop waits for the controllers and for the API server. Requests may take a minute, which is longer
+// than a stop should wait.
 const (
 	controllersGrace = 500 * time.Millisecond
 	apiServerGrace   = 1500 * time.Millisecond
@@ -94,8 +94,8 @@ func serve(ctx context.Context, s settings.Settings, ready func(report.Ready) er
 	return supervise(ctx, append(parts, database)...)
 }
 
-// leave gives the data directory back when everything has stopped. The working
-// directory is in it, which not every system lets go.
+// leave releases the data directory after everything has stopped. It also leaves it as the working directory, which
+// some systems do not allow to be removed.
 func leave(dir *datadir.Dir, throwaway bool) error {
 	if !throwaway {
 		return dir.Close()
@@ -103,7 +103,7 @@ func leave(dir *datadir.Dir, throwaway bool) error {
 	return errors.Join(os.Chdir(os.TempDir()), dir.Remove(), dir.Close())
 }
 
-// startError is nil for a process that was told to stop while it started.
+// startError returns nil for a process that received a signal to stop during its start.
 func startError(err error, what string) error {
 	if errors.Is(err, errStopped) {
 		return nil
@@ -111,8 +111,8 @@ func startError(err error, what string) error {
 	return report.Fail(report.StartFailed, err, "%s", what)
 }
 
-// writeCredentials makes the keys and certificates, and a kubeconfig each for the
-// administrator and for the controllers, whose path it gives.
+// writeCredentials creates the keys and certificates, and one kubeconfig each for the administrator and the
+// controllers. It returns their paths.
 func writeCredentials(dir *datadir.Dir, address net.IP, server string) (pki.Files, string, error) {
 	files, err := pki.Ensure(dir.PKI(), address, serviceIP, time.Now())
 	if err != nil {
@@ -139,15 +139,15 @@ func newClient(kubeconfig string) (client, error) {
 	return client{c}, err
 }
 
-// ready says that every check of the API server passes.
+// ready reports whether every check of the API server passes.
 func (c client) ready(ctx context.Context) bool {
 	status := 0
 	c.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).StatusCode(&status)
 	return status == http.StatusOK
 }
 
-// hasDefaultAccount says that pods can be made in the default namespace. On a
-// fresh start that is the proof that the controllers work.
+// hasDefaultAccount reports whether pods can be created in the default namespace, which requires that the
+// controllers work after a fresh start.
 func (c client) hasDefaultAccount(ctx context.Context) bool {
 	_, err := c.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
 	return err == nil

@@ -8,8 +8,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
-// Composites are what the CompositeResourceDefinitions among the objects define. It
-// reads each of them whole.
+// Composites returns the kinds that the CompositeResourceDefinitions among the objects define. It reads each of them
+// completely.
 func (o *Objects) Composites() (map[plan.Ref]rbac.Composite, error) {
 	out := map[plan.Ref]rbac.Composite{}
 	for _, d := range o.want {

@@ -17,12 +17,12 @@ type Service struct {
 const (
 	// WebhookPort is the port of the Service of every package.
 	WebhookPort = 9443
-	// conversionPath is where programs convert unless the package says another place.
+	// conversionPath is the path of the conversion webhook unless the package states another.
 	conversionPath = "/convert"
 )
 
-// withConversion names the service of the package in a definition whose versions
-// are converted by a webhook. Authors leave it out, since they cannot know it.
+// withConversion adds the service of the package to a CRD with a conversion webhook. Authors omit it, because they do
+// not know it.
 func withConversion(raw []byte, webhooks Service, authorities []byte) ([]byte, error) {
 	definition, err := decode(raw)
 	if err != nil {
@@ -64,8 +64,8 @@ func withWebhooks(raw []byte, webhooks Service, authorities []byte) ([]byte, err
 	return json.Marshal(configuration)
 }
 
-// callsProgram puts where the program answers in the place of whatever the author
-// wrote. Only the path is the author's; it is the usual one where there is none.
+// callsProgram replaces the address of a webhook by the address of the runtime. Only the path of the author is kept;
+// the default path is used if there is none.
 func callsProgram(config map[string]any, webhooks Service, authorities []byte, usual string) error {
 	path := usual
 	if text, ok := config["url"].(string); ok {
@@ -101,7 +101,7 @@ func decode(raw []byte) (map[string]any, error) {
 	return out, err
 }
 
-// nested gives the map at a path, and makes what is missing on the way.
+// nested returns the map at a path, and creates missing maps on the way.
 func nested(m map[string]any, path ...string) (map[string]any, error) {
 	for _, key := range path {
 		if m[key] == nil {

@@ -11,8 +11,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// Definitions gives definitions that belong to no package the form in which plans
-// are carried out.
+// Definitions returns CRDs that belong to no package in the form that plans use.
 func Definitions(all []*apiextensionsv1.CustomResourceDefinition) (*Objects, error) {
 	out := newObjects()
 	for _, crd := range all {

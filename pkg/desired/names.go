@@ -2,9 +2,9 @@ package desired
 
 import "github.com/xpkg-dev/xpkg/pkg/xpkg"
 
-// webhookNames gives webhook configurations the names that the field expects:
-// crossplane-<kind>-<package>. A package that has several of a kind keeps the author's
-// name behind that for all but the first one, where upstream would let the last one win.
+// webhookNames returns the names of webhook configurations that Crossplane uses: crossplane-<kind>-<package>. If a
+// package contains several of a kind, all but the first one get the author's name as a suffix; upstream keeps only the
+// last one.
 type webhookNames struct {
 	prefix string
 	// seen are the kinds of which there was one.

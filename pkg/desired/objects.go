@@ -1,6 +1,5 @@
-// Package desired tells what a revision of a package wants in a cluster: the
-// objects of the package as API servers take them today, with what the revision
-// adds to them. It is pure.
+// Package desired returns the objects of a package revision as they should exist in a cluster: the objects of the
+// package in the API versions of current API servers, with the additions of the revision. It is pure.
 package desired
 
 import (
@@ -17,20 +16,19 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/crd"
 )
 
-// Options are what a revision adds to the objects of its package.
+// Options are the additions of a revision to the objects of its package.
 type Options struct {
-	// Labels and Annotations are put on every object. Where the package gives the
-	// same key another value, these win.
+	// Labels and Annotations are added to every object. They take precedence over values of the package.
 	Labels, Annotations map[string]string
 	// Package is the name of the package. Its webhook configurations are named after
 	// it.
 	Package string
-	// Webhooks is where the program of the package answers webhooks, unless whoever
-	// runs it knows better; see [Objects.Trust].
+	// Webhooks is the address at which the runtime serves webhooks, unless its runtime provides another; see
+	// [Objects.Trust].
 	Webhooks Service
 }
 
-// Objects are what a revision wants in the cluster.
+// Objects are the desired objects of a revision.
 type Objects struct {
 	want    []plan.Desired
 	content map[plan.Ref]func() ([]byte, error)
@@ -47,9 +45,8 @@ func newObjects() *Objects {
 	return &Objects{content: map[plan.Ref]func() ([]byte, error){}, definitions: map[string]schema.GroupResource{}}
 }
 
-// Of gives the objects of a package. A Function brings none: its definitions only
-// tell the schema of its input (xpkg specification, "Function Package
-// Requirements").
+// Of returns the objects of a package. A Function has none: its CRDs only describe the schema of its input (xpkg
+// specification, "Function Package Requirements").
 func Of(pkg *xpkg.Package, opts Options) (*Objects, error) {
 	out := newObjects()
 	out.program = opts.Webhooks
@@ -65,12 +62,12 @@ func Of(pkg *xpkg.Package, opts Options) (*Objects, error) {
 	return out, nil
 }
 
-// add takes up an object. Of one that comes from an index nothing is read but
-// what the index says, so that a package that is in place costs next to nothing.
+// add adds an object. Of an object from an index, only the index entry is read, so an unchanged package costs almost
+// nothing.
 func (o *Objects) add(object xpkg.Object, name string, opts Options) error {
 	content := func() ([]byte, error) { return o.installable(object) }
 	if isDefinition(object.GVK.GroupKind()) && object.GVK.Version != "v1" {
-		// What cannot be converted is refused before anything is written.
+		// An object that cannot be converted is refused before the first write.
 		if _, err := content(); err != nil {
 			return err
 		}
@@ -94,7 +91,7 @@ func (o *Objects) put(d plan.Desired, content func() ([]byte, error)) {
 	}
 }
 
-// ResourceOf is what a definition defines: its name is always "<plural>.<group>".
+// ResourceOf returns the resource that a CRD defines: its name is always "<plural>.<group>".
 func ResourceOf(definition string) schema.GroupResource {
 	plural, group, _ := strings.Cut(definition, ".")
 	return schema.GroupResource{Group: group, Resource: plural}
@@ -114,9 +111,8 @@ func Defined(refs []plan.Ref) []schema.GroupResource {
 	return out
 }
 
-// derivation is the version of what is done to an object before it is installed.
-// It changes when the same object is installed in another form, and with it the
-// digests of all objects.
+// derivation is the version of the transformation of objects. It changes when the same object is installed in another
+// form, and with it the digests of all objects.
 const derivation = "1"
 
 // digest covers all that an installed object is made of, but for the authorities: only
@@ -219,8 +215,7 @@ func (o *Objects) Content(ref plan.Ref) ([]byte, error) {
 // Definitions is how many definitions there are among the objects.
 func (o *Objects) Definitions() int { return len(o.definitions) }
 
-// Missing lists the definitions whose kinds are not among those that are served,
-// in the order of their names.
+// Missing returns the CRDs whose kinds are not served, ordered by name.
 func (o *Objects) Missing(served map[schema.GroupResource]bool) []string {
 	var missing []string
 	for name, resource := range o.definitions {
@@ -232,9 +227,8 @@ func (o *Objects) Missing(served map[schema.GroupResource]bool) []string {
 	return missing
 }
 
-// installable is an object as API servers of today take it: definitions of the
-// version v1beta1 are written as v1, and what calls the program of the package is told
-// where that answers, and by which authorities it is known to be genuine.
+// installable returns an object in the form that current API servers accept: CRDs of v1beta1 become v1, and objects
+// that call the runtime get its address and CA bundle.
 func (o *Objects) installable(object xpkg.Object) ([]byte, error) {
 	raw, err := object.JSON()
 	if err != nil {
@@ -254,7 +248,7 @@ func (o *Objects) installable(object xpkg.Object) ([]byte, error) {
 	return raw, nil
 }
 
-// Overlay lays maps over each other: the later one wins. Nothing gives nil.
+// Overlay merges maps; later ones take precedence. It returns nil if the result is empty.
 func Overlay(layers ...map[string]string) map[string]string {
 	var out map[string]string
 	for _, m := range layers {

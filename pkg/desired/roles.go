@@ -12,8 +12,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
-// Roles gives the roles and bindings of a revision the form in which plans are
-// carried out.
+// Roles returns the roles and bindings of a revision in the form that plans use.
 func Roles(set rbac.Set) (*Objects, error) {
 	out := newObjects()
 	for i := range set.ClusterRoles {
@@ -57,8 +56,8 @@ func RoleRef(kind, namespace, name string) plan.Ref {
 	return plan.Ref{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind, Namespace: namespace, Name: name}
 }
 
-// RoleRefs names every role and binding that a revision can have, whose program runs
-// in a namespace. A Configuration has no program.
+// RoleRefs returns every role and binding that a revision whose runtime runs in a namespace can have. A Configuration
+// has no runtime.
 func RoleRefs(kind, revision, namespace string) []plan.Ref {
 	if kind == rbac.Configuration {
 		return nil

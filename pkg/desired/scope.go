@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// ClusterScoped tells of the resources that the objects define whether they lie in no
-// namespace. It reads every definition whole.
+// ClusterScoped reports for each resource that the objects define whether it is cluster-scoped. It reads every CRD
+// completely.
 func (o *Objects) ClusterScoped() (map[schema.GroupResource]bool, error) {
 	out := map[schema.GroupResource]bool{}
 	for _, d := range o.want {

@@ -21,7 +21,7 @@ var crossplaneGroups = []string{"apiextensions.crossplane.io", "ops.crossplane.i
 type WebhookRule struct {
 	// Mutates reports whether the webhook may change objects.
 	Mutates bool
-	// Operations are those of Kubernetes, such as CREATE, or "*".
+	// Operations are operations of Kubernetes, such as CREATE, or "*".
 	Operations []string
 	// Group is an API group, "" for the core group, or "*" for all groups.
 	Group string
@@ -53,8 +53,8 @@ func FormatWebhookRules(rules []WebhookRule) string {
 	return strings.Join(text, "; ")
 }
 
-// ParseWebhookRules parses rules that are separated by semicolons. It leaves out those that
-// it does not understand, so that they cover nothing.
+// ParseWebhookRules parses rules that are separated by semicolons. It ignores invalid rules, so that they cover
+// nothing.
 func ParseWebhookRules(text string) []WebhookRule {
 	var out []WebhookRule
 	for entry := range strings.SplitSeq(text, ";") {

@@ -18,8 +18,7 @@ apiVersion: ` + APIVersion + `
 kind: ` + Kind + `
 `
 
-// Encode writes a lock file. Equal files are equal bytes, in whatever order their
-// parts are.
+// Encode writes a lock file. Equal files have equal bytes, regardless of the order of their parts.
 func Encode(f File) []byte {
 	f.Roots, f.Packages = slices.Clone(f.Roots), clonePackages(f.Packages)
 	f.sort()
@@ -59,8 +58,7 @@ func clonePackages(all []Package) []Package {
 	return out
 }
 
-// writer writes YAML. It is not left to a library, so that another version of one
-// never changes the file of anybody.
+// writer writes YAML. No library is used, so that a new version of one never changes an existing file.
 type writer struct{ bytes.Buffer }
 
 func (w *writer) list(name string, length int) {

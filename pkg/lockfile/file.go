@@ -1,9 +1,7 @@
-// Package lockfile is the file that keeps one version, with its digest, of
-// everything that some packages need.
+// Package lockfile reads and writes lock files: one version, with its digest, of every package in a dependency tree.
 //
-// It is written by people's tools and read by people: a change of it in a review
-// says what changes in a control plane. So it holds no time, no host and no order
-// that varies, and the same closure is the same file to the byte.
+// A lock file is reviewed like source code: its changes are the changes of a control plane. It therefore contains no
+// times and no host names, has one order, and is identical to the byte for the same dependency tree.
 package lockfile
 
 import (
@@ -16,9 +14,9 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// File is what a lock file says.
+// File is the content of a lock file.
 type File struct {
-	// Roots are what was asked for.
+	// Roots are the requested packages.
 	Roots []Root `json:"roots"`
 	// Packages are everything that the roots need, each repository once, in the
 	// order of their repositories.
@@ -35,9 +33,9 @@ type Package struct {
 	// Version is the tag; empty for a package that is known by its digest alone.
 	Version string     `json:"version,omitempty"`
 	Digest  oci.Digest `json:"digest"`
-	// Kind is the one that the package itself says it has.
+	// Kind is the kind in the metadata of the package.
 	Kind xpkg.Kind `json:"kind"`
-	// Dependencies are those of this version, in the order of their packages.
+	// Dependencies are the dependencies of this version, ordered by package.
 	Dependencies []Dependency `json:"dependencies,omitempty"`
 }
 
@@ -72,7 +70,7 @@ func (p Package) Pin() string {
 // Name is the version as people read it.
 func (p Package) ShortVersion() string { return cmp.Or(p.Version, p.Digest.Short()) }
 
-// Find gives the package of a repository.
+// Find returns the package of a repository.
 func (f *File) Find(repository string) (Package, bool) {
 	at, ok := slices.BinarySearchFunc(f.Packages, repository, func(p Package, name string) int { return cmp.Compare(p.Repository, name) })
 	if !ok {

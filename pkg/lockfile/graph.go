@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// Order gives the packages so that each comes after what it needs, as far as there
-// is no circle, and otherwise in the order of their repositories. What is optional and
-// there comes first, too, unless it needs the other one itself.
+// Order returns the packages in dependency order, except for cycles, and otherwise by repository. Optional
+// dependencies in the file precede their dependents, unless they depend on them.
 func (f *File) InstallOrder() []Package {
 	var out []Package
 	before := f.predecessors()
@@ -33,8 +32,8 @@ func (f *File) InstallOrder() []Package {
 	return out
 }
 
-// before says of each package which come before it: what it needs, and then what is
-// optional, as far as that makes no circle with all that was said before.
+// before returns for each package the packages that precede it: its dependencies, and its optional dependencies if
+// they create no cycle.
 func (f *File) predecessors() map[string][]string {
 	out := map[string][]string{}
 	for _, p := range f.Packages {
@@ -76,20 +75,19 @@ func (p Package) required() []Dependency {
 	return slices.DeleteFunc(slices.Clone(p.Dependencies), func(d Dependency) bool { return d.Optional })
 }
 
-// Requirer is somebody who asks for a package.
+// Requirer is a package or a root that requires a package.
 type Dependent struct {
-	// Package is the repository of the one who asks; empty for a root.
+	// Package is the repository of the requiring package; empty for a root.
 	Package string
 	// By names a root's asker, and is "you" for a person.
 	By         string
 	Constraint string
 }
 
-// Requirers are all who ask for a package, roots first.
+// Requirers returns all requirers of a package, roots first.
 func (f *File) Dependents(repository string) []Dependent { return f.dependents(repository, false) }
 
-// WorkWith are all who do not ask for a package, and work only with some versions of
-// it, roots first.
+// WorkWith returns the packages and roots that constrain a package through an optional dependency, roots first.
 func (f *File) OptionalDependents(repository string) []Dependent {
 	return f.dependents(repository, true)
 }
@@ -111,9 +109,9 @@ func (f *File) dependents(repository string, optional bool) []Dependent {
 	return out
 }
 
-// Check says what keeps the file from being the closure of some roots: a root that
-// was added, taken away or changed, and every version that does not satisfy a
-// constraint. It is empty when the file fits. Nothing but the file is looked at.
+// Check returns the reasons why the file is not the dependency tree of the given roots: added, removed or changed
+// roots, and versions that do not satisfy a constraint. It returns none if the file is up to date. It reads only the
+// file.
 func (f *File) Check(roots []Root) []string {
 	want := File{Roots: slices.Clone(roots)}
 	want.sort()
@@ -144,8 +142,8 @@ func (f *File) Check(roots []Root) []string {
 	return append(out, f.Problems()...)
 }
 
-// Unsatisfied lists the constraints that the versions of the file do not satisfy,
-// and the packages that nobody needs.
+// Unsatisfied returns the constraints that the versions of the file do not satisfy, and the packages without a
+// requirer.
 func (f *File) Problems() []string {
 	var out []string
 	for _, r := range f.Roots {
@@ -173,7 +171,7 @@ func (f *File) Problems() []string {
 	return out
 }
 
-// wish says what a root asks for.
+// wish describes the request of a root.
 func describe(r Root) string {
 	asks := "you ask for "
 	switch {
@@ -207,8 +205,7 @@ func (f *File) reachable() map[string]bool {
 	return seen
 }
 
-// Match gives the packages that a person may mean by a name: a repository, or the
-// end of one behind a slash.
+// Match returns the packages whose repository is the given name, or ends with it after a slash.
 func (f *File) Match(name string) []Package {
 	if p, ok := f.Find(name); ok {
 		return []Package{p}
@@ -222,9 +219,8 @@ func (f *File) Match(name string) []Package {
 	return out
 }
 
-// Paths are the ways from the roots to a package, each a list of repositories that
-// begins with a root and ends with the package: one way through each of those that
-// need it directly, the shortest there is.
+// Paths returns the shortest path from the roots to a package through each of its direct requirers. A path is a list
+// of repositories that starts with a root and ends with the package.
 func (f *File) Paths(repository string) [][]string {
 	var out [][]string
 	for _, by := range f.Dependents(repository) {

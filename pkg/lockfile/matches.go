@@ -10,15 +10,14 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// ErrContradicted is the failure of a lock file that says something else of a
-// package than the package itself.
+// ErrContradicted is the code of a lock file that contradicts the metadata of a package.
 var ErrContradicted = errcode.Code{
 	Name: "LockContradicted", Class: errcode.Untrusted,
 	Cause: "The lock file says that a package needs something else, or is of another kind, than the package itself says. The file was changed by hand, or the package has lied when it was resolved.",
 	Fix:   "Find out how this came about, and write the file again with xpkg resolve --lock FILE --upgrade.",
 }
 
-// Matches says whether the file tells the truth about a package.
+// Matches compares the file with the metadata of a package.
 func (p Package) Matches(kind xpkg.Kind, needs []xpkg.Dependency) error {
 	if kind != p.Kind {
 		return ErrContradicted.New(nil, "%s %s is a %s, and locked as a %s", p.Repository, p.ShortVersion(), kind, p.Kind)
@@ -50,8 +49,8 @@ func (p Package) Matches(kind xpkg.Kind, needs []xpkg.Dependency) error {
 	return ErrContradicted.New(errors.New(strings.Join(problems, "; ")), "%s %s is not as it is locked", p.Repository, p.ShortVersion())
 }
 
-// is reports whether a dependency of a package is this one. Where the package names
-// no registry, whoever has resolved it has said which one is meant.
+// is reports whether a dependency of a package is this one. For a dependency without a registry, the resolver has
+// selected the registry.
 func matches(d Dependency, need xpkg.Dependency) bool {
 	name := Repository(need.Package)
 	return d.Optional == need.Optional && d.Constraint == need.Constraint && (d.Package == name || strings.HasSuffix(d.Package, "/"+name))

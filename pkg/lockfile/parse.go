@@ -34,9 +34,8 @@ const (
 	maxPackages = 10_000
 )
 
-// Parse reads a lock file. What it gives holds together: every package is there
-// once, with its digest, and everything that is needed is there; what is optional
-// need not be. Whether the versions satisfy the constraints, [File.Check] says.
+// Parse reads a lock file. The result is consistent: every package occurs once, with its digest, and every required
+// dependency occurs; optional ones need not. [File.Check] reports whether the versions satisfy the constraints.
 func Parse(data []byte) (File, error) {
 	if len(data) > maxBytes {
 		return File{}, ErrInvalid.New(nil, "the lock file has %d bytes and may have %d", len(data), maxBytes)
@@ -87,7 +86,7 @@ func conflictLine(data []byte) int {
 	return 0
 }
 
-// plain says what is of the wrong type without naming types of Go.
+// plain describes a value of the wrong type without the names of Go types.
 func withoutGoTypes(err error) error {
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) {
@@ -96,7 +95,7 @@ func withoutGoTypes(err error) error {
 	return fmt.Errorf("%s is of the wrong type: %s", cmp.Or(strings.TrimPrefix(wrong.Field, "File."), "it"), wrong.Value)
 }
 
-// verify finds what cannot be.
+// verify returns the inconsistencies of a file.
 func (f *File) verify() error {
 	if len(f.Packages) > maxPackages {
 		return fmt.Errorf("it has %d packages and may have %d", len(f.Packages), maxPackages)

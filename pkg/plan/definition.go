@@ -14,7 +14,7 @@ type Definition struct {
 	// Fixed are further fields that cannot change once they are set, by their paths in the
 	// spec.
 	Fixed map[string]string
-	// Versions are the names of all versions, and Served the names of those that are served.
+	// Versions are the names of all versions, and Served the names of the served ones.
 	Versions, Served []string
 	// Storage is the version in which objects are stored.
 	Storage string

@@ -21,9 +21,8 @@ type Requester struct {
 	Siblings []string
 }
 
-// Establish plans the objects of an active revision. Every object ends with the
-// revision as its controller and the package as a further owner. Known is what
-// was recorded of the objects when they were last written.
+// Establish plans the objects of an active revision. Every object gets the revision as its controller and the
+// package as an additional owner. Known is the record of the objects when they were last written.
 func Establish(desired []Desired, live map[Ref]Live, known map[Ref]Written, who Requester) Plan {
 	var p Plan
 	for _, d := range desired {
@@ -53,7 +52,7 @@ func create(d Desired, who Requester) Change {
 	}
 }
 
-// owners gives the owners of an object of an active revision.
+// owners returns the owners of an object of an active revision.
 func (who Requester) owners(live []metav1.OwnerReference) []metav1.OwnerReference {
 	switch {
 	case who.Package == Owner{}:
@@ -64,7 +63,7 @@ func (who Requester) owners(live []metav1.OwnerReference) []metav1.OwnerReferenc
 	return set(set(live, who.Package, false), who.Revision, true)
 }
 
-// annotations are those of the package, and what is remembered on the object.
+// annotations returns the annotations of the package and the records that are stored on the object.
 func (d Desired) annotations() map[string]string {
 	out := maps.Clone(d.Annotations)
 	if out == nil {
@@ -116,10 +115,9 @@ func (who Requester) refuseSystem(l Live) (Refusal, bool) {
 	return Refusal{Ref: l.Ref, Holder: holder, Reason: fmt.Sprintf("%s %s belongs to %s, which created it", l.Ref.Kind, l.Ref.Name, holder)}, true
 }
 
-// somebodysOwn reports whether an object came from no package: a person made it. A
-// revision that was never active leaves it alone, since what it owned would go with
-// the package.
-func (who Requester) somebodysOwn(l Live) bool {
+// isUserObject reports whether a user created an object, and no package. A revision that was never active does not
+// become its owner, because the object would be deleted with the package.
+func (who Requester) isUserObject(l Live) bool {
 	return l.Annotations[ContentDigestAnnotation] == "" && controller(l.Owners) == nil && !slices.ContainsFunc(l.Owners, who.IsFamily)
 }
 
@@ -134,10 +132,9 @@ func (who Requester) IsSibling(r metav1.OwnerReference) bool {
 	return who.Revision.IsOfKind(r) && slices.Contains(who.Siblings, r.Name)
 }
 
-// drifted reports whether somebody else may have changed what the object says
-// since it was last written. The API server counts such changes; where the count
-// of then is not recorded, as after a crash or a restore, it follows from who has
-// written.
+// drifted reports whether another client may have changed the content of an object since it was last written. The
+// generation counts such changes. Without a recorded generation, as after a crash or a restore, managed fields show
+// the writers.
 func drifted(l Live, known map[Ref]Written) bool {
 	w, ok := known[l.Ref]
 	if !ok || w.UID != l.UID || w.Generation == 0 {
@@ -181,8 +178,7 @@ func (who Requester) action(d Desired, l Live, drifted bool) Action {
 	return Update
 }
 
-// Merge keeps what others wrote, drops what we wrote and no longer want, and
-// adds what is wanted.
+// Merge keeps the keys of other clients, removes former keys of the manager, and adds the desired ones.
 func Merge(live map[string]string, managed []string, desired map[string]string) map[string]string {
 	out := maps.Clone(live)
 	if out == nil {
@@ -195,8 +191,7 @@ func Merge(live map[string]string, managed []string, desired map[string]string) 
 	return out
 }
 
-// difference is what has to be set and removed in live so that it is what Merge
-// gives.
+// difference returns the keys to set and to remove in live, so that it equals the result of Merge.
 func difference(live map[string]string, managed []string, desired map[string]string) (put map[string]string, remove []string) {
 	for k, v := range desired {
 		if is, ok := live[k]; !ok || is != v {
@@ -216,9 +211,8 @@ func difference(live map[string]string, managed []string, desired map[string]str
 	return put, remove
 }
 
-// Deactivate plans the objects of an inactive revision: it stays, or becomes, a
-// plain owner of those that exist and controls none (packages guide,
-// "spec.revisionActivationPolicy"). It never creates and never refuses.
+// Deactivate plans the objects of an inactive revision: it stays or becomes an owner of the existing objects and
+// controls none (packages guide, "spec.revisionActivationPolicy"). It never creates objects and never refuses.
 func Deactivate(refs []Ref, live map[Ref]Live, who Requester) Plan {
 	var p Plan
 	for _, ref := range refs {
@@ -226,14 +220,14 @@ func Deactivate(refs []Ref, live map[Ref]Live, who Requester) Plan {
 		if !exists || l.Deleting {
 			continue
 		}
-		if who.somebodysOwn(l) {
+		if who.isUserObject(l) {
 			p.Unchanged++
 			continue
 		}
 		owners, action, c := set(l.Owners, who.Revision, false), Own, controller(l.Owners)
 		if c == nil || who.IsFamily(*c) {
-			// What a newer version dropped lives as long as the package, also when a
-			// backup has lost or changed who that is.
+			// Objects that a newer version dropped live as long as the package, even if a backup has lost or changed their
+			// owners.
 			owners = set(owners, who.Package, false)
 		}
 		if c != nil && who.Revision.Is(*c) {
@@ -251,9 +245,8 @@ func Deactivate(refs []Ref, live map[Ref]Live, who Requester) Plan {
 	return p
 }
 
-// Uninstall tells what becomes of the objects of a package that is deleted, with
-// all its revisions. The garbage collector of the cluster carries it out: an
-// object that nobody else owns goes, and any other one stays.
+// Uninstall plans the deletion of a package with all its revisions. The garbage collector of the cluster carries it
+// out: an object without other owners is deleted, and any other object stays.
 func Uninstall(live map[Ref]Live, who Requester) Plan {
 	var p Plan
 	for ref, l := range live {

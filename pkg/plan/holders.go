@@ -2,7 +2,7 @@ package plan
 
 import "fmt"
 
-// Holders tell who holds objects, in whatever version of its group an object is named.
+// Holders records the owners of objects, in any version of their group.
 type Holders map[held]string
 
 // held is an object in any version.
@@ -10,11 +10,11 @@ type held struct{ group, kind, namespace, name string }
 
 func (r Ref) held() held { return held{group(r.APIVersion), r.Kind, r.Namespace, r.Name} }
 
-// Put records that somebody holds an object.
+// Put records the owner of an object.
 func (h Holders) Put(by string, ref Ref) { h[ref.held()] = by }
 
-// Take gives the objects that a package brings to it, and tells which of them it
-// cannot have because somebody else holds them. Whoever takes first holds.
+// Take records a package as the owner of its objects, and returns the objects that another package owns. The first
+// owner wins.
 func (h Holders) Take(by string, refs []Ref) []Refusal {
 	var out []Refusal
 	for _, ref := range refs {

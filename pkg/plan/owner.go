@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Owner is who asks: a package revision, or the package that it belongs to.
+// Owner is the owner of a plan's objects: a package revision, or its package.
 type Owner struct {
 	APIVersion string
 	Kind       string

@@ -1,15 +1,13 @@
-// Package plan decides what has to change in a cluster so that it holds what a
-// package revision wants, and whether that may happen at all.
+// Package plan computes the changes that make the objects of a package revision exist in a cluster, or the reasons
+// why they are refused.
 //
-// It is pure: the desired objects, the metadata of the live ones and who asks go
-// in, and a Plan comes out. Nothing is read or written here. A plan that holds a
-// refusal is not carried out in part: all objects or none (packages guide,
-// "Provider Packages").
+// It is pure: it maps desired objects, the metadata of live objects, and the owner to a Plan, and reads and writes
+// nothing. A plan with a refusal is not carried out in part: all objects or none (packages guide, "Provider
+// Packages").
 //
-// Live objects are known by their metadata alone. Whether the content of an
-// object must be written follows from the digest of the content that was last
-// written, which is kept on the object as an annotation, so that schemas of many
-// megabytes are neither read nor held in memory.
+// Live objects are read as metadata. An annotation on each object contains the digest of the content that was last
+// written. It determines whether the content must be written, so schemas of many megabytes are neither read nor held
+// in memory.
 package plan
 
 import (
@@ -22,11 +20,11 @@ import (
 )
 
 const (
-	// ContentDigestAnnotation holds the digest of the content that was last written
-	// to an object, over everything that the package says about it.
+	// ContentDigestAnnotation contains the digest of the content that was last written to an object, over everything
+	// that the package specifies.
 	ContentDigestAnnotation = "xpkg.dev/content-digest"
-	// CABundleHashAnnotation holds what was last written to an object that calls the program
-	// of its package: the fingerprint of the authorities, and where the program answers.
+	// CABundleHashAnnotation contains the hash of the CA bundle and of the runtime's address that were last written to an
+	// object that calls the runtime of its package.
 	CABundleHashAnnotation = "xpkg.dev/ca-bundle-hash"
 	// ManagerAnnotation marks the CRDs that the package manager installs for itself. No
 	// package can take them.
@@ -56,7 +54,7 @@ func (r Ref) Compare(o Ref) int {
 	return cmp.Or(cmp.Compare(r.Kind, o.Kind), cmp.Compare(r.APIVersion, o.APIVersion), cmp.Compare(r.Namespace, o.Namespace), cmp.Compare(r.Name, o.Name))
 }
 
-// Desired is what a package says about one object.
+// Desired is an object of a package.
 type Desired struct {
 	Ref         Ref
 	Labels      map[string]string
@@ -64,11 +62,11 @@ type Desired struct {
 	// Digest is "sha256:…" over the canonical content of the object, but for the
 	// authorities that it names.
 	Digest string
-	// CallsRuntime says that the object makes the API server call the program of the
-	// package, and so names authorities.
+	// CallsRuntime reports whether the object makes the API server call the runtime of the package, and therefore
+	// contains a CA bundle.
 	CallsRuntime bool
-	// Trusts stands for the authorities, and for where the program answers. Who only
-	// looks knows neither and leaves it empty: what the object says is taken for right.
+	// Trusts is the hash of the CA bundle and of the runtime's address. Leave it empty in a dry run; the live value is
+	// then accepted.
 	Trusts string
 }
 
@@ -77,31 +75,31 @@ type Live struct {
 	Ref             Ref
 	UID             types.UID
 	ResourceVersion string
-	// Generation is counted up by the API server with each change of what the
-	// object says, and not with changes of its metadata or status.
+	// Generation is incremented by the API server with each change of the object's content, but not with changes of its
+	// metadata or status.
 	Generation  int64
 	Deleting    bool
 	Labels      map[string]string
 	Annotations map[string]string
 	Owners      []metav1.OwnerReference
-	// OthersWrote says that somebody other than FieldManager has written what the
-	// object says, beside its metadata and status.
+	// OthersWrote reports whether a field manager other than FieldManager has written the object's content, apart from
+	// metadata and status.
 	OthersWrote bool
 	// CrossplaneWrote reports whether CrossplaneFieldManager is among them.
 	CrossplaneWrote bool
-	// ManagedLabels and ManagedAnnotations are the keys that FieldManager has
-	// written earlier. Those that the package no longer names are removed.
+	// ManagedLabels and ManagedAnnotations are keys that FieldManager has written. Keys that the package no longer
+	// contains are removed.
 	ManagedLabels      []string
 	ManagedAnnotations []string
 }
 
-// Written is what is known of an object since it was last written.
+// Written is the record of an object's last write.
 type Written struct {
 	UID        types.UID
 	Generation int64
 }
 
-// Action says why an object is written.
+// Action is the reason for a write.
 type Action string
 
 // The actions of a plan.
@@ -110,22 +108,20 @@ const (
 	Create Action = "create"
 	// Update brings an object of this revision to the content of the package.
 	Update Action = "update"
-	// Adopt takes an object that exists and that nobody controls.
+	// Adopt takes control of an existing object without a controller.
 	Adopt Action = "adopt"
 	// TakeOver moves control from another revision of the same package.
 	TakeOver Action = "take over"
 	// Own adds a plain owner reference, so that the object lives as long as any
 	// revision of the package.
 	Own Action = "own"
-	// Release gives up control and stays an owner.
+	// Release gives up control and keeps ownership.
 	Release Action = "release"
-	// Correct brings back what somebody else has changed.
+	// Correct restores content that another client has changed.
 	Correct Action = "correct"
-	// Delete is what happens, by garbage collection, to an object that only the
-	// package that goes owns.
+	// Delete is the garbage collection of an object whose only owner is the deleted package.
 	Delete Action = "delete"
-	// Leave is what happens to an object of the package that goes when somebody
-	// else owns it too: it stays.
+	// Leave keeps an object of the deleted package that has another owner.
 	Leave Action = "leave"
 )
 
@@ -133,9 +129,8 @@ const (
 type Change struct {
 	Action Action `json:"action"`
 	Ref    Ref    `json:"object"`
-	// MetadataOnly says that the content is already right. Owners are replaced,
-	// the labels and annotations of the change are set, and those to remove are
-	// removed; all others stay as they are.
+	// MetadataOnly reports whether the content is up to date. Owners are replaced, the labels and annotations of the
+	// change are set or removed, and all others are kept.
 	MetadataOnly bool `json:"metadataOnly,omitempty"`
 	// UID and ResourceVersion are preconditions of the write. Both are empty
 	// for Create.
@@ -180,7 +175,7 @@ type Refusal struct {
 	// Holder is the controller of an object with a foreign owner, as "Kind/name".
 	Holder string `json:"holder,omitempty"`
 	Reason string `json:"reason"`
-	// Fix is what the user can do about this object, or empty.
+	// Fix is the remedy for this object; it may be empty.
 	Fix string `json:"fix,omitempty"`
 }
 
@@ -212,19 +207,19 @@ func (p Plan) Hold() (now, held Plan) {
 	return now, held
 }
 
-// IsWebhookConfiguration reports whether an object makes the API server ask somebody
-// before it writes objects of others.
+// IsWebhookConfiguration reports whether an object makes the API server call a webhook before it writes other
+// objects.
 func IsWebhookConfiguration(r Ref) bool { return rank(r.Kind) == webhookRank }
 
-// webhookRank is that of webhook configurations, the last one.
+// webhookRank is the rank of webhook configurations, the last one.
 const webhookRank = 4
 
 // DefinitionKind is the kind of the objects with which the custom resources of a kind
 // come and go.
 const DefinitionKind = "CustomResourceDefinition"
 
-// rank orders kinds so that definitions come before what uses them, and what can
-// block writes of others comes last.
+// rank orders kinds: CRDs precede the objects that use them, and webhook configurations, which can block other
+// writes, come last.
 func rank(kind string) int {
 	switch kind {
 	case DefinitionKind:

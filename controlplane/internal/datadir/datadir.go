@@ -68,8 +68,7 @@ func checkPrivate(path string) error {
 	return nil
 }
 
-// Close gives the lock back. The file stays: to remove it would let two processes
-// hold locks on two files of one name.
+// Close releases the lock. The file stays: after its removal, two processes could lock two files of the same name.
 func (d *Dir) Close() error { return d.lock.Close() }
 
 // Remove removes the state, and the directory too unless it has something in it

@@ -16,8 +16,7 @@ const (
 	lockPause    = 30 * time.Millisecond
 )
 
-// lockFile opens a file and locks it for this process. The system gives the lock
-// back when the process ends, however it ends.
+// lockFile opens a file and locks it for this process. The system releases the lock when the process ends.
 func lockFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -34,9 +34,8 @@ func (d *Dir) Listen(address string, port int) (*net.TCPListener, error) {
 	return listener, nil
 }
 
-// Free ports are chosen below those that systems give to whoever connects: somebody
-// else could have the port otherwise while a server that has ended is started again, and
-// be it a client that tries to reach it.
+// Free ports are selected below the range for outgoing connections: otherwise a client, even one that connects to
+// this server, could occupy the port while the server restarts.
 const (
 	lowestPort  = 20000
 	highestPort = 29999

@@ -1,9 +1,8 @@
-// Package inventory knows which custom resources a cluster has, and which of them
-// have objects, from the keys of the API server's database.
+// Package inventory tracks the custom resources of a cluster, and which of them have objects, from the keys of the
+// API server's database.
 //
-// The garbage collector uses it to watch only resources that have objects. For each
-// resource that anybody watches, the API server builds a handler with its schema
-// and a cache; a package can bring a thousand resources of which a few are used.
+// The garbage collector uses it to watch only resources that have objects. For each watched resource, the API server
+// creates a handler with its schema and a cache; a package can contain a thousand resources of which a few are used.
 package inventory
 
 import (
@@ -23,8 +22,7 @@ const definitions = Prefix + "apiextensions.k8s.io/customresourcedefinitions/"
 // value is not ready for use.
 type Inventory struct {
 	mu sync.Mutex
-	// populated has an entry for each resource that is defined, and says whether it
-	// has had objects since then.
+	// populated has an entry for each defined resource: whether it has had objects.
 	populated map[schema.GroupResource]bool
 	changed   chan struct{}
 }
@@ -34,7 +32,7 @@ func New() *Inventory {
 	return &Inventory{populated: map[schema.GroupResource]bool{}, changed: make(chan struct{}, 1)}
 }
 
-// Put tells that an object was written.
+// Put records that an object was written.
 func (i *Inventory) Put(key string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -54,9 +52,8 @@ func (i *Inventory) Put(key string) {
 	}
 }
 
-// Delete tells that an object was deleted. A resource that had objects stays
-// populated until its definition is deleted: whoever watches it has to see the last
-// object go, and it is likely to have more.
+// Delete records that an object was deleted. A resource that had objects stays populated until its CRD is deleted:
+// watchers must see the last deletion, and more objects are likely.
 func (i *Inventory) Delete(key string) {
 	name, ok := strings.CutPrefix(key, definitions)
 	if !ok {
@@ -67,7 +64,7 @@ func (i *Inventory) Delete(key string) {
 	delete(i.populated, schema.ParseGroupResource(name))
 }
 
-// Empty says that a resource is a custom resource without objects.
+// Empty reports whether a resource is a custom resource without objects.
 func (i *Inventory) Empty(resource schema.GroupResource) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -35,7 +35,7 @@ func ensureAuthority(at Pair, now time.Time) (authority, error) {
 	return authority{c}, err
 }
 
-// ensureCertificate keeps the certificate when it does what the request asks for.
+// ensureCertificate keeps the certificate if it satisfies the request.
 func ensureCertificate(at Pair, request x509.Certificate, ca authority, now time.Time) error {
 	if c, err := load(at); err == nil && fresh(c.Leaf, now) && fits(c.Leaf, request, ca, now) {
 		return nil
@@ -47,14 +47,13 @@ func ensureCertificate(at Pair, request x509.Certificate, ca authority, now time
 	return nil
 }
 
-// fresh says that at least half of the life is left, and that the clock has not
-// gone back to before its beginning.
+// fresh reports whether at least half of the validity is left, and whether the validity has started, in case the
+// clock was set back.
 func fresh(c *x509.Certificate, now time.Time) bool {
 	return now.After(c.NotBefore) && c.NotAfter.Sub(now) > c.NotAfter.Sub(c.NotBefore)/2
 }
 
-// fits says that the authority signed the certificate, and that it covers every
-// name and address of the request.
+// fits reports whether the CA signed the certificate, and whether it covers every name and address of the request.
 func fits(c *x509.Certificate, request x509.Certificate, ca authority, now time.Time) bool {
 	roots := x509.NewCertPool()
 	roots.AddCert(ca.Leaf)

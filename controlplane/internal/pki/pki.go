@@ -25,7 +25,7 @@ const (
 type Files struct {
 	// CA is the certificate of the authority that signed all others.
 	CA string
-	// Server is what the API server shows to its clients.
+	// Server is the serving certificate of the API server.
 	Server Pair
 	// Admin is the client certificate of the administrator.
 	Admin Pair
@@ -38,9 +38,8 @@ type Files struct {
 // Pair is a certificate and its private key, as paths of PEM files.
 type Pair struct{ Certificate, Key string }
 
-// Ensure makes what is missing or out of date in the folder and gives the paths.
-// The address is the IP address that the API server listens on, serviceIP that of
-// its Service.
+// Ensure creates missing or outdated files in the folder and returns their paths. The address is the IP address on
+// which the API server listens, and serviceIP the address of its Service.
 func Ensure(folder string, address, serviceIP net.IP, now time.Time) (Files, error) {
 	files := Files{
 		CA:              filepath.Join(folder, "ca.crt"),

@@ -1,6 +1,5 @@
-// Package report is what the control plane tells the process that started it:
-// exactly one line of JSON on standard output, either that it is ready or why it
-// could not start. Everything else goes to standard error.
+// Package report defines the report of the control plane to its parent process: exactly one line of JSON on standard
+// output, either that it is ready or why it could not start. All other output goes to standard error.
 package report
 
 import (
@@ -22,8 +21,8 @@ type Ready struct {
 	PID int `json:"pid"`
 }
 
-// Code says in one word why the control plane did not start. The word is part of
-// the contract with the starting process.
+// Code is the reason why the control plane did not start. The values are part of the contract with the parent
+// process.
 type Code string
 
 // The codes of a start that failed.
@@ -47,7 +46,7 @@ type Failure struct {
 	err  error
 }
 
-// Fail makes a failure that reads "what: cause". The cause may be nil.
+// Fail returns an error with the text "what: cause". The cause may be nil.
 func Fail(code Code, cause error, what string, args ...any) *Failure {
 	text := fmt.Sprintf(what, args...)
 	if cause != nil {
@@ -59,7 +58,7 @@ func Fail(code Code, cause error, what string, args ...any) *Failure {
 // Error is the text of the failure.
 func (f *Failure) Error() string { return f.Text }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.err }
 
 // WriteReady writes the line of a control plane that answers requests.

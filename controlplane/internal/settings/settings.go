@@ -43,8 +43,8 @@ it never outlives the program that started it.
 Flags:
 `
 
-// Parse reads the command line. It gives flag.ErrHelp after it wrote the help to
-// help, and a failure of the code Usage for a flag that it cannot use.
+// Parse parses the command line. It returns flag.ErrHelp after it has written the help to help, and an error with the
+// code Usage for an invalid flag.
 func Parse(args []string, help io.Writer) (Settings, error) {
 	var s Settings
 	flags := flag.NewFlagSet("xpkg-controlplane", flag.ContinueOnError)
