@@ -217,3 +217,29 @@ spec:
 		})
 	}
 }
+
+func TestCheckValidatesTheObjectsOfEachKind(t *testing.T) {
+	const (
+		configuration = "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: c}\n---\n"
+		provider      = "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: p}\n---\n"
+		composition   = "apiVersion: apiextensions.crossplane.io/v1\nkind: Composition\nmetadata: {name: c}\n"
+		webhook       = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: w}\n"
+	)
+	for name, c := range map[string]struct{ stream, want string }{
+		"required":     {configuration + composition + "spec: {mode: Pipeline, pipeline: [{step: a}]}\n", `package.yaml:8: error InvalidPackageObject: document 2, Composition, "c": spec.compositeTypeRef: is required`},
+		"type":         {configuration + composition + "spec: {compositeTypeRef: {apiVersion: v1, kind: K}, pipeline: {}}\n", "spec.pipeline: a list is expected, not a mapping"},
+		"word":         {configuration + composition + "spec:\n  compositeTypeRef: {apiVersion: v1, kind: K}\n  mode: pipeline\n", `package.yaml:10: error InvalidPackageObject: document 2, Composition, "c": spec.mode: "pipeline" is none of Resources, Pipeline`},
+		"pipeline":     {configuration + composition + "spec: {compositeTypeRef: {apiVersion: v1, kind: K}, mode: Pipeline}\n", "spec.pipeline: is required in the mode Pipeline"},
+		"twice":        {configuration + composition + "spec: {compositeTypeRef: {apiVersion: v1, kind: K}, pipeline: [{step: a, functionRef: {name: f}}, {step: a, functionRef: {name: f}}]}\n", `spec.pipeline[1].step: "a" occurs twice`},
+		"XRD":          {configuration + "apiVersion: apiextensions.crossplane.io/v2\nkind: CompositeResourceDefinition\nmetadata: {name: a.b.c}\nspec: {group: b.c, names: {kind: A, plural: a}, scope: cluster, versions: [], claimNames: {}}\n", `spec.claimNames.kind: is required`},
+		"operation":    {configuration + "apiVersion: ops.crossplane.io/v1alpha1\nkind: Operation\nmetadata: {name: o}\nspec: {pipeline: []}\n", "spec.pipeline: has 0 elements, not between 1 and 99"},
+		"webhook":      {provider + webhook + "webhooks: [{name: short, sideEffects: Some, admissionReviewVersions: []}]\n", `webhooks[0].sideEffects: "Some" is none of None, NoneOnDryRun`},
+		"webhook name": {provider + webhook + "webhooks: [{name: short, sideEffects: None, admissionReviewVersions: [v1]}]\n", `webhooks[0].name: "short" is not a domain name with at least three parts`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := findings(t, c.stream, xpkg.PolicyInstall()); !slices.ContainsFunc(got, func(f string) bool { return strings.Contains(f, c.want) }) {
+				t.Errorf("got %q, want %s", got, c.want)
+			}
+		})
+	}
+}

@@ -15,6 +15,7 @@ func Codes() []errcode.Code {
 		ErrInvalidCRD,
 		ErrInvalidInputSchema,
 		ErrInvalidLicense,
+		ErrInvalidPackageObject,
 		ErrInvalidSource,
 		ErrMetaAnnotationsTooLarge,
 		ErrMissingAnnotation,

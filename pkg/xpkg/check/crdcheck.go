@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -94,19 +94,19 @@ type partialCRD struct {
 // the validation of the API server.
 func (c *objectChecker) checkCRD(p *partial) {
 	reported := []string{}
-	report := func(code errcode.Code, path, message string) {
+	note := func(code errcode.Code, path, message string) {
 		reported = append(reported, path)
 		c.finding(code, path, "%s", message)
 	}
 	spec := &p.Spec
 	if want := spec.Names.Plural + "." + spec.Group; c.object.Name != want {
-		report(ErrCRDName, "metadata.name", fmt.Sprintf("metadata.name must be %.300q", want))
+		note(ErrCRDName, "metadata.name", fmt.Sprintf("metadata.name must be %.300q", want))
 	}
 	if n := storageVersions(spec); n != 1 && (n > 1 || c.object.GVK.Version == crdV1) {
-		report(ErrStorageVersion, "spec.versions", wording.Count(n, "storage version")+", exactly one is needed")
+		note(ErrStorageVersion, "spec.versions", wording.Count(n, "storage version")+", exactly one is needed")
 	}
 	if isCommunityGroup(spec.Group) && p.Metadata.Annotations[annotationAPIApproved] == "" {
-		report(ErrUnapprovedGroup, "metadata.annotations["+annotationAPIApproved+"]",
+		note(ErrUnapprovedGroup, "metadata.annotations["+annotationAPIApproved+"]",
 			fmt.Sprintf("group %.100q without the annotation %s", spec.Group, annotationAPIApproved))
 	}
 	if c.checkGroup(spec) {
@@ -124,7 +124,7 @@ func (c *objectChecker) checkCRD(p *partial) {
 // checkGroup refuses a CRD, an XRD or an MRD in a reserved group, and reports whether it
 // has. The CRDs of a Function are never installed.
 func (c *objectChecker) checkGroup(spec *partialCRD) (refused bool) {
-	defined := schema.GroupResource{Group: spec.Group, Resource: spec.Names.Plural}
+	defined := apischema.GroupResource{Group: spec.Group, Resource: spec.Names.Plural}
 	if c.pkg.Meta.Kind == xpkg.Function || spec.Group == "" || !rbac.Reserved(defined) {
 		return false
 	}
@@ -180,18 +180,7 @@ func (c *objectChecker) checkByServer(reported []string) {
 	}
 	problems := c.opts.CRDs(text)
 	problems = slices.DeleteFunc(problems, func(p Problem) bool { return wasReported(p.Path, reported) })
-	sortProblems(problems)
-	for i, p := range problems {
-		if i == maxProblems {
-			c.finding(code, "", "%d more problems", len(problems)-i)
-			break
-		}
-		text := p.Message
-		if p.Path != "" {
-			text = p.Path + ": " + text
-		}
-		c.finding(code, p.Path, "%s", yamldoc.Printable(text))
-	}
+	c.report(code, problems)
 }
 
 // wasReported reports whether a problem of the API server duplicates a finding of this

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 
+	kjson "sigs.k8s.io/json"
+
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/internal/kinds"
@@ -16,6 +18,13 @@ var ErrCABundleIgnored = errcode.Code{
 	Name: "CABundleIgnored", Class: errcode.Invalid,
 	Cause: "A webhook names a certificate authority; the package manager replaces it with its own at install.",
 	Fix:   "Remove the caBundle.",
+}
+
+// ErrInvalidPackageObject is the code for an object, other than a CRD, that an API server rejects.
+var ErrInvalidPackageObject = errcode.Code{
+	Name: "InvalidPackageObject", Class: errcode.Invalid,
+	Cause: "An API server would reject an object of the package, such as a Composition or a webhook configuration.",
+	Fix:   "Correct the named field.",
 }
 
 // objectChecker checks one object.
@@ -51,6 +60,7 @@ func (c *objectChecker) check() {
 	if size := annotationBytes(p.Metadata.Annotations); size > maxAnnotationBytes {
 		c.finding(ErrAnnotationsTooLarge, "metadata.annotations", "%s", tooManyAnnotationBytes(size))
 	}
+	c.checkSchema()
 	switch c.object.GVK.Group {
 	case kinds.GroupAdmission:
 		for i, w := range p.Webhooks {
@@ -75,4 +85,39 @@ func (c *objectChecker) finding(code errcode.Code, path, format string, args ...
 	f := c.object.Finding(code, c.lines.Line(path), fmt.Sprintf(format, args...))
 	f.Kind, f.Name = c.object.GVK.Kind, c.object.Name
 	c.findings = append(c.findings, f)
+}
+
+// checkSchema validates an object other than a CRD against the schema of its kind.
+func (c *objectChecker) checkSchema() {
+	s, ok := schemas[c.object.GVK]
+	if !ok {
+		return
+	}
+	var value map[string]any
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(c.text, &value); err != nil {
+		return // It was read before.
+	}
+	var problems []Problem
+	if s.spec != nil {
+		problems = append(mappingOf("", fields{"spec": s.spec}).check("", value), s.rules(value["spec"])...)
+	} else {
+		problems = append(s.webhooks.check("webhooks", value["webhooks"]), webhookNames(value["webhooks"])...)
+	}
+	c.report(ErrInvalidPackageObject, problems)
+}
+
+// report records the first problems of the object.
+func (c *objectChecker) report(code errcode.Code, problems []Problem) {
+	sortProblems(problems)
+	for i, p := range problems {
+		if i == maxProblems {
+			c.finding(code, "", "%d more problems", len(problems)-i)
+			break
+		}
+		text := p.Message
+		if p.Path != "" {
+			text = p.Path + ": " + text
+		}
+		c.finding(code, p.Path, "%s", yamldoc.Printable(text))
+	}
 }
