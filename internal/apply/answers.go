@@ -10,9 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// heard is what the transport hears of the answer to one call. The errors of the
-// client library do not always tell it: they leave the header Retry-After out when
-// the body is an error of its own.
+// heard contains the parts of a response that the errors of the client library can omit: they lack the header
+// Retry-After if the body is a Status object.
 type heard struct {
 	status     int
 	retryAfter string
@@ -20,7 +19,7 @@ type heard struct {
 
 type heardKey struct{}
 
-// hear makes calls with the returned context tell what they hear.
+// hear returns a context whose calls record their response.
 func hear(ctx context.Context) (context.Context, *heard) {
 	h := &heard{}
 	return context.WithValue(ctx, heardKey{}, h), h
@@ -38,19 +37,18 @@ func (t hearing) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// verdict is what follows from the answer to a call, besides its error.
+// verdict is the consequence of a response, besides its error.
 type verdict struct {
-	// lost says that the call may have been carried out all the same.
+	// lost reports whether the call may have been carried out despite its error.
 	lost bool
-	// throttled says that the server wants to be asked less, and after how long
-	// again; zero if it does not say.
+	// throttled reports whether the server asked for fewer requests, and the delay before the next one; zero if it stated
+	// none.
 	throttled bool
 	after     time.Duration
 }
 
-// judge tells how an answer came about. A server that throttles refuses a call
-// before it does anything; one that says "later" in any other way may have done
-// it.
+// judge classifies a response. A server that throttles refuses a call before it does anything; a server that asks for
+// a retry in any other way may have carried it out.
 func judge(err error, h heard, now time.Time) verdict {
 	var status apierrors.APIStatus
 	after, told := h.after(now)

@@ -9,15 +9,14 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// Content gives the canonical JSON of one object of the package.
+// Content returns the canonical JSON of one object of the package.
 type Content func(plan.Ref) ([]byte, error)
 
-// Run carries p out, one call for each change, and tells what it wrote: also when
-// it fails, for what was written before. A plan with refusals writes nothing.
+// Run carries out p, with one call for each change, and returns the written objects, including those written before
+// an error. A plan with refusals writes nothing.
 //
-// A stage of the plan begins when the one before it is done. When a write fails,
-// or ctx ends, those that are under way are finished and no others begin, so that
-// the next plan continues from there. Every error is a failure.
+// A stage of the plan starts after the previous one has finished. When a write fails or ctx is canceled, pending calls
+// finish and no others start, so the next plan continues from there. Every error has a code.
 func (c *Cluster) Run(ctx context.Context, p plan.Plan, content Content) (map[plan.Ref]plan.Written, error) {
 	if len(p.Refusals) > 0 {
 		return nil, Refused(p.Refusals, "objects of the package cannot be established")

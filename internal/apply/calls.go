@@ -9,22 +9,21 @@ import (
 )
 
 const (
-	// throttledTries is how often a call is made that the server throttles, and
-	// lostTries how often one whose answer does not arrive.
+	// throttledTries is the number of attempts for a call that the server throttles, and lostTries the number of attempts
+	// for a call without a response.
 	throttledTries, lostTries = 6, 3
 	// lostPause is how long a call waits after its first lost answer. It waits
 	// longer after each further one.
 	lostPause = 200 * time.Millisecond
 )
 
-// request makes the request of one attempt, and tells how many bytes it sends.
+// request creates the request of one attempt, and returns the number of bytes that it sends.
 type request func() (req *rest.Request, size int, err error)
 
-// call makes a call when its turn comes, and again when the server throttles or
-// the answer is lost. Doubt says that an earlier attempt may have been carried
-// out.
+// call makes a call when the limiter admits it, and repeats it if the server throttles or the response is lost. Doubt
+// reports whether an earlier attempt may have been carried out.
 //
-// A write that has begun is finished when ctx ends; a read is not.
+// A write that has started finishes after ctx is canceled; a read does not.
 func (c *Cluster) call(ctx context.Context, s callSort, r request) (raw []byte, doubt bool, err error) {
 	var throttled, lost int
 	for {
@@ -84,8 +83,8 @@ func (c *Cluster) attempt(ctx context.Context, s callSort, r request) ([]byte, v
 	return raw, v, err
 }
 
-// send makes one call, without the repetitions of the client library. The error of
-// a call that the server refused holds what the server says about it.
+// send makes one call, without the retries of the client library. The error of a refused call contains the response
+// of the server.
 func send(ctx context.Context, req *rest.Request) ([]byte, error) {
 	result := req.MaxRetries(0).Do(ctx)
 	if err := result.Error(); err != nil {

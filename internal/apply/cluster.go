@@ -1,9 +1,7 @@
-// Package apply carries a plan out: one call for each object that must change
-// and none for one that need not.
+// Package apply carries out plans: one call for each object that changes and none for any other.
 //
-// Objects travel as JSON bytes. What a package says about an object is never
-// decoded into typed structures, and answers are asked for as metadata only, so
-// that memory does not grow with the size of schemas.
+// Objects travel as JSON bytes. They are not decoded into typed structures, and responses are requested as metadata
+// only, so memory does not grow with the size of schemas.
 package apply
 
 import (
@@ -22,9 +20,8 @@ const (
 	metadataList   = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 )
 
-// Cluster reads metadata of objects and writes objects, by the bytes. It can be
-// used by any number of goroutines, which share what it learns about how many
-// calls the API server can take at once.
+// Cluster reads metadata of objects and writes objects as bytes. It is safe for concurrent use. All users share the
+// measured limit of concurrent calls.
 type Cluster struct {
 	rest    rest.Interface
 	limiter *limiter
@@ -44,8 +41,7 @@ func NewCluster(cfg *rest.Config) (*Cluster, error) {
 	c.ContentType = runtime.ContentTypeJSON
 	c.GroupVersion = &metav1.SchemeGroupVersion
 	c.APIPath = "/apis"
-	// Objects are bytes here; the scheme serves to read what the server says
-	// when it refuses one.
+	// Objects are bytes here; the scheme decodes the Status of a refused call.
 	c.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
 	c.Wrap(func(next http.RoundTripper) http.RoundTripper { return hearing{next} })
 	client, err := rest.RESTClientFor(c)

@@ -12,9 +12,8 @@ import (
 
 const discoveryDocument = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
-// Served lists the resources that the API server serves. A custom resource is
-// among them exactly when its definition is Established, so that one cheap call
-// answers for thousands of definitions whose own objects are large.
+// Served returns the resources that the API server serves. A custom resource is among them exactly when its CRD is
+// Established, so one cheap call answers for thousands of large CRDs.
 func (c *Cluster) Served(ctx context.Context) (map[schema.GroupResource]bool, error) {
 	doc, err := c.discover(ctx, "/apis")
 	if err != nil {
@@ -31,8 +30,7 @@ func (c *Cluster) Served(ctx context.Context) (map[schema.GroupResource]bool, er
 	return served, nil
 }
 
-// WhyNotEstablished reads one definition whole and gives what its conditions say
-// about why it is not served.
+// WhyNotEstablished reads one complete CRD and returns the reason in its conditions why it is not served.
 func (c *Cluster) WhyNotEstablished(ctx context.Context, name string) (string, error) {
 	raw, err := c.get(ctx, runtime.ContentTypeJSON, nil, definitionsPath, name)
 	if err != nil {
@@ -50,8 +48,8 @@ func (c *Cluster) WhyNotEstablished(ctx context.Context, name string) (string, e
 	return "the API server has not established it yet", nil
 }
 
-// ClusterScoped tells of every resource that the API server serves, those of the core
-// group among them, whether it lies in no namespace.
+// ClusterScoped reports for every resource that the API server serves, including the core group, whether it is
+// cluster-scoped.
 func (c *Cluster) ClusterScoped(ctx context.Context) (map[schema.GroupResource]bool, error) {
 	out := map[schema.GroupResource]bool{}
 	for _, path := range []string{"/api", "/apis"} {

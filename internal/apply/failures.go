@@ -15,7 +15,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// Failures of reading what a cluster holds and of carrying out a plan.
+// The codes of reading a cluster and of carrying out a plan.
 var (
 	ErrRefused = errcode.Code{
 		Name: "ForeignOwner", Class: errcode.Conflict,
@@ -89,7 +89,7 @@ var (
 	}
 )
 
-// classify turns what became of a call into a failure.
+// classify returns the error of a call with its code.
 func classify(err error, what string, args ...any) error {
 	var known *errcode.Error
 	if errors.As(err, &known) {
@@ -135,12 +135,12 @@ func dropsStored(err error) bool {
 	return apierrors.IsInvalid(err) && hasCause(err, func(c metav1.StatusCause) bool { return strings.HasPrefix(c.Field, "status.storedVersions") })
 }
 
-// stopped reports whether whoever asked for the call wants it no more.
+// stopped reports whether the caller canceled the call.
 func stopped(err error) bool {
 	return !errors.Is(err, errNoAnswer) && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded))
 }
 
-// errNoAnswer marks calls of which nobody knows what became of them.
+// errNoAnswer marks calls whose result is unknown.
 var errNoAnswer = errors.New("the API server did not answer")
 
 // anotherUID reports whether a patch was refused because the object of that name is
@@ -149,8 +149,8 @@ func anotherUID(err error) bool {
 	return apierrors.IsInvalid(err) && hasCause(err, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
 }
 
-// notServed tells the 404 of an unknown path from that of an unknown object. An
-// API server says the former in plain text, whatever one asks for.
+// notServed distinguishes the 404 of an unknown path from the 404 of an unknown object. API servers return the former
+// as plain text, regardless of the requested format.
 func notServed(err error) bool {
 	return apierrors.IsNotFound(err) && hasCause(err, func(c metav1.StatusCause) bool { return c.Type == metav1.CauseTypeUnexpectedServerResponse })
 }
@@ -160,9 +160,8 @@ func hasCause(err error, is func(metav1.StatusCause) bool) bool {
 	return errors.As(err, &status) && status.Status().Details != nil && slices.ContainsFunc(status.Status().Details.Causes, is)
 }
 
-// Refused returns the failure of a plan with refusals. It names the first few of them, and
-// the commands that resolve them. Its code is that of the first cause that does not pass
-// by itself.
+// Refused returns the error of a plan with refusals. It names the first of them, and the commands that resolve them.
+// Its code is the code of the first cause that a retry cannot resolve.
 func Refused(refusals []plan.Refusal, what string, args ...any) *errcode.Error {
 	const most = 3
 	var reasons, fixes []string

@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// limiter gives calls their turn: in the order in which they ask, and no more of
-// them at once than the pace allows. Everything that one Cluster does shares it.
+// limiter admits calls in the order of their requests, and no more at once than the limit allows. All calls of a
+// Cluster share it.
 type limiter struct {
 	mu     sync.Mutex
 	pace   pace
 	writes lane
 	reads  lane
-	// timer ends a pause for those that wait.
+	// timer ends a pause for waiting calls.
 	timer *time.Timer
 }
 
-// lane is what one sort of call waits in.
+// lane is the queue of one kind of calls.
 type lane struct {
 	busy    int
 	waiting []chan ticket
 }
 
-// ticket allows one call. It is given back with what the call says of the server.
+// ticket admits one call. It is released with the result of the call.
 type ticket struct {
 	epoch   int
 	crowded bool
@@ -52,7 +52,7 @@ func (l *limiter) acquire(ctx context.Context, s callSort) (ticket, error) {
 	}
 }
 
-// release gives a turn back and takes what the call says about the server.
+// release ends a call and records its result.
 func (l *limiter) release(t ticket, a answer) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,7 +62,7 @@ func (l *limiter) release(t ticket, a answer) {
 	l.advance()
 }
 
-// cancel gives back the turn of a call that was not made.
+// cancel releases the ticket of a call that was not made.
 func (l *limiter) cancel(s callSort) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -90,7 +90,7 @@ func (l *limiter) lane(s callSort) *lane {
 	return &l.writes
 }
 
-// advance lets those begin for whom there is room. The mutex is held.
+// advance admits waiting calls up to the limit. The mutex must be held.
 func (l *limiter) advance() {
 	if len(l.writes.waiting)+len(l.reads.waiting) == 0 {
 		return

@@ -19,18 +19,15 @@ const (
 	fewObjects = 8
 	// pageSize bounds the memory that one answer takes.
 	pageSize = "500"
-	// listTries is how often a list begins anew whose pages have expired.
+	// listTries is the number of attempts for a list whose continue token expires.
 	listTries = 3
 )
 
-// Metadata reads the metadata of those of the objects that exist. It costs one
-// list for each kind, in pages of 500, or one call for each object where there are
-// few.
+// Metadata returns the metadata of the objects that exist. It costs one paginated list for each kind, or one call for
+// each object of a kind with few objects.
 //
-// Where the cluster does not know a kind, the failure is KindNotServed, and the
-// result still holds what exists of the other kinds: who wants to write such an
-// object cannot, and for who wants to let go of one it is gone. Every error is a
-// failure.
+// If the cluster does not serve a kind, the error is KindNotServed, and the result contains the objects of the other
+// kinds: such an object cannot be written, and does not exist for a caller that releases it. Every error has a code.
 func (c *Cluster) Metadata(ctx context.Context, refs []plan.Ref) (map[plan.Ref]plan.Live, error) {
 	collections, err := byCollection(refs)
 	if err != nil {
@@ -55,7 +52,7 @@ func (c *Cluster) Metadata(ctx context.Context, refs []plan.Ref) (map[plan.Ref]p
 	return live, nil
 }
 
-// kind tells a person the kind of an object.
+// kind returns the kind of an object for messages.
 func kind(ref plan.Ref) string { return ref.Kind + " of " + ref.APIVersion }
 
 func byCollection(refs []plan.Ref) (map[string][]plan.Ref, error) {
@@ -70,7 +67,7 @@ func byCollection(refs []plan.Ref) (map[string][]plan.Ref, error) {
 	return out, nil
 }
 
-// read adds what exists of one kind to live.
+// read adds the existing objects of one kind to live.
 func (c *Cluster) read(ctx context.Context, path string, refs []plan.Ref, live map[plan.Ref]plan.Live) error {
 	if len(refs) > fewObjects {
 		return c.list(ctx, path, refs, live)
@@ -101,7 +98,7 @@ func (c *Cluster) metadataOf(ctx context.Context, path string, ref plan.Ref) (pl
 	return m.live(ref), nil
 }
 
-// list reads all objects of one kind and keeps those that are wanted.
+// list reads all objects of one kind and keeps the requested ones.
 func (c *Cluster) list(ctx context.Context, path string, refs []plan.Ref, live map[plan.Ref]plan.Live) error {
 	wanted := make(map[string]plan.Ref, len(refs))
 	for _, ref := range refs {
@@ -126,7 +123,7 @@ func (c *Cluster) list(ctx context.Context, path string, refs []plan.Ref, live m
 	}
 }
 
-// page reads one page of a list, and gives where the next one begins.
+// page reads one page of a list, and returns the continue token.
 func (c *Cluster) page(ctx context.Context, path, from string, wanted map[string]plan.Ref, live map[plan.Ref]plan.Live) (next string, err error) {
 	params := map[string]string{"limit": pageSize}
 	if from != "" {

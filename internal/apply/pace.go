@@ -6,24 +6,23 @@ const (
 	// startLimit is how many writes may be under way at once before anything is
 	// known about the server.
 	startLimit = 10
-	// minLimit and maxLimit bound what is learned. More do not help: the API
-	// server works on definitions one after the other.
+	// minLimit and maxLimit bound the limit. More concurrent calls do not help: the API server processes CRDs one after
+	// the other.
 	minLimit, maxLimit = 1, 32
 
-	// good and slow compare what calls cost with the best seen lately. A window
-	// that costs up to good times as much raises the limit; one that costs more
-	// than slow times as much lowers it. In between it stays, since the costs of
-	// the calls to one server differ by as much anyway.
+	// good and slow compare the cost of calls with the lowest recent cost. A window with a cost of up to good times the
+	// lowest raises the limit; one above slow times lowers it. In between, the limit stays: costs of calls to one server
+	// vary by that much.
 	good, slow = 1.5, 1.8
 	// dipEvery is after how many windows the limit is halved for one window. A
 	// server that is busy with our own calls answers each of them late; only with
 	// fewer of them it shows how fast it could be.
 	dipEvery = 20
-	// minWindow is the least number of answers that say anything together.
+	// minWindow is the minimum number of responses in a window.
 	minWindow = 5
 
-	// defaultPause is how long new calls wait when a server that throttles does
-	// not say for how long. MaxPause bounds what it may say.
+	// defaultPause is the pause of new calls when a throttling server states no delay. MaxPause bounds the delay that it
+	// states.
 	defaultPause, maxPause = time.Second, 30 * time.Second
 	// ceilingLasts is for how long a limit that was too much is not tried again.
 	ceilingLasts = time.Minute
@@ -35,7 +34,7 @@ type callSort int
 const (
 	// writeObject is the write of a whole object, which costs the more the larger it is.
 	writeObject callSort = iota
-	// writeMetadata is the write of metadata, which costs what the whole object costs.
+	// writeMetadata is a write of metadata, which costs as much as a write of the object.
 	writeMetadata
 	// readAny is a read. Reads are few and differ too much to be compared.
 	readAny
@@ -43,20 +42,20 @@ const (
 	sorts
 )
 
-// answer is what one call says about the server.
+// answer is the result of one call for the limit.
 type answer struct {
 	sort callSort
-	// epoch is that of the pace when the call began.
+	// epoch is the epoch of the limit when the call started.
 	epoch int
-	// crowded says that no other call could begin while this one was under way.
+	// crowded reports whether the limit delayed other calls during this one.
 	crowded bool
 	// size is how many bytes were sent.
 	size int
 	took time.Duration
-	// failed says that the call was not carried out, or that nobody knows.
+	// failed reports whether the call was not carried out, or its result is unknown.
 	failed bool
-	// throttled says that the server wants to be asked less, and after how long
-	// it may be asked again; zero if it does not say.
+	// throttled reports whether the server asked for fewer requests, and the delay before the next one; zero if it stated
+	// none.
 	throttled bool
 	after     time.Duration
 }
@@ -71,20 +70,18 @@ func (a answer) weight() float64 {
 	return call
 }
 
-// pace decides how many writes may be under way at once, from the answers to
-// earlier ones. It is arithmetic alone: the time comes in with each answer. It
-// must not be used by two goroutines at once.
+// pace computes the limit of concurrent writes from the results of earlier ones. It is pure: the time is an input. It
+// is not safe for concurrent use.
 //
-// The limit grows by one while calls cost about what they cost at best, shrinks
-// slowly while they cost more, and is halved when the server throttles. The best
-// is measured anew now and then, with half as many calls.
+// The limit grows by one while calls cost about the lowest cost, shrinks slowly while they cost more, and is halved
+// when the server throttles. The lowest cost is measured again at intervals, with half the limit.
 type pace struct {
 	limit int
-	// epoch counts the changes of the limit. An answer to a call that began
-	// before the last change says nothing about the limit.
+	// epoch counts the changes of the limit. The result of a call that started before the last change does not affect
+	// the limit.
 	epoch       int
 	pausedUntil time.Time
-	// ceiling is what the limit does not exceed until then.
+	// ceiling bounds the limit until the next measurement.
 	ceiling      int
 	ceilingUntil time.Time
 
@@ -109,7 +106,7 @@ func newPace() pace { return pace{limit: startLimit, ceiling: maxLimit} }
 // have room of their own, so that they never wait for writes.
 func (p *pace) rooms() (writes, reads int) { return p.limit, max(2, p.limit/2) }
 
-// answered takes what a call says about the server.
+// answered records the result of a call.
 func (p *pace) answered(now time.Time, a answer) {
 	switch {
 	case a.throttled:
@@ -191,7 +188,7 @@ func (w *window) add(a answer) {
 	w.weight[a.sort] += a.weight()
 }
 
-// ratio is what the calls of a window cost, over what they would cost at best.
+// ratio returns the cost of the calls in a window relative to the lowest cost.
 func (p *pace) ratio(w window) float64 {
 	var seconds, best float64
 	for s, weight := range w.weight {
@@ -206,8 +203,8 @@ func (p *pace) ratio(w window) float64 {
 	return seconds / best
 }
 
-// remember takes the costs of a window as the best ones where they are lower, or
-// where what was known is to be forgotten. Calls that fail may be cheap.
+// remember replaces the lowest costs by the costs of a window where they are lower, or where former costs have
+// expired. Failed calls can be cheap and are ignored.
 func (p *pace) remember(w window, anew bool) {
 	if w.failed {
 		return

@@ -11,9 +11,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// partial is as much of an object's metadata as a plan needs. Who manages which
-// field is most of what the API server sends, so that is decoded no further than
-// to the keys that count, and kept no longer than the page that it comes with.
+// partial is the part of an object's metadata that a plan needs. Managed fields are most of a response, so only the
+// relevant keys are decoded, and kept no longer than the page that contains them.
 type partial struct {
 	Metadata struct {
 		Name              string                  `json:"name"`
@@ -54,8 +53,8 @@ func (m *partial) live(ref plan.Ref) plan.Live {
 	return l
 }
 
-// Known is what a plan needs of an object whose metadata is known already, such as from
-// a watch. Its managed fields have to be there, or nobody is seen to have written it.
+// Known returns the part of an object's metadata that a plan needs, from metadata that is already known, for example
+// from a watch. The metadata must include managed fields; otherwise no writer is recognized.
 func Known(ref plan.Ref, o metav1.Object) plan.Live {
 	var m partial
 	m.Metadata.UID, m.Metadata.ResourceVersion, m.Metadata.Generation = o.GetUID(), o.GetResourceVersion(), o.GetGeneration()
@@ -73,16 +72,15 @@ func Known(ref plan.Ref, o metav1.Object) plan.Live {
 	return m.live(ref)
 }
 
-// fields is what counts of a set of fields: the keys of labels and annotations,
-// and whether anything is in it that an object says beside its metadata and
-// status.
+// fields is the relevant part of a field set: the keys of labels and annotations, and whether it contains any field
+// besides metadata and status.
 type fields struct {
 	labels, annotations []string
 	content             bool
 }
 
-// UnmarshalJSON reads the form FieldsV1, in which a key k is spelt "f:k". What it
-// does not understand it leaves out: no plan fails for it.
+// UnmarshalJSON decodes the format FieldsV1, in which a key k is written as "f:k". It ignores unknown elements, so no
+// plan fails because of them.
 func (f *fields) UnmarshalJSON(raw []byte) error {
 	var top map[string]json.RawMessage
 	if json.Unmarshal(raw, &top) != nil {

@@ -30,11 +30,10 @@ const (
 	kindMRD = "ManagedResourceDefinition"
 )
 
-// Preflight returns the plan with a refusal for each CRD, XRD and MRD that the API server
-// would reject or never serve: one that changes an immutable field, drops a version in
-// which objects are stored, or has a name that another kind has. It reads only objects
-// whose content the plan writes. A dropped version of a kind without custom resources is
-// pruned with the write.
+// Preflight returns the plan with a refusal for each CRD, XRD and MRD that the API server would reject or never serve:
+// one that changes an immutable field, drops a version in which objects are stored, or has the name of another kind. It
+// reads only objects whose content the plan writes. A dropped version of a kind without custom resources is pruned
+// with the write.
 func (c *Cluster) Preflight(ctx context.Context, p plan.Plan, content Content) (plan.Plan, error) {
 	f := preflight{cluster: c, content: content, refusals: slices.Clone(p.Refusals)}
 	p.Changes = slices.Clone(p.Changes)
@@ -125,8 +124,8 @@ func (f *preflight) update(ctx context.Context, ch *plan.Change) error {
 	return nil
 }
 
-// names refuses CRDs to be created whose names another kind of their group has. Only a
-// group that the API server already serves costs reading their content.
+// names refuses new CRDs with the names of another kind in their group. It reads the content of the group only if the
+// API server already serves it.
 func (f *preflight) names(ctx context.Context, created []plan.Ref) error {
 	if len(created) == 0 {
 		return nil

@@ -26,20 +26,20 @@ func (c *Cluster) recognize(ctx context.Context, path string, ch plan.Change, re
 	}
 	w := plan.Written{UID: live.UID, Generation: live.Generation}
 	if live.OthersWrote {
-		// Somebody may have changed it since. That is found by who has written,
-		// and not by a count that already has it in it.
+		// Another client may have changed the object since. Managed fields show that; the generation already includes
+		// the change.
 		w.Generation = 0
 	}
 	return w, nil
 }
 
-// done reports whether a live object is what a change makes.
+// done reports whether a live object equals the result of a change.
 func done(ch plan.Change, live plan.Live) bool {
 	if live.Deleting || ch.UID != "" && ch.UID != live.UID {
 		return false
 	}
 	if !ch.MetadataOnly && ch.Annotations[plan.ContentDigestAnnotation] == "" {
-		return false // Nothing tells our content from another's.
+		return false // The content cannot be distinguished from another client's.
 	}
 	return slices.EqualFunc(ch.Owners, live.Owners, sameOwner) &&
 		holds(live.Labels, ch.Labels, ch.RemoveLabels) && holds(live.Annotations, ch.Annotations, ch.RemoveAnnotations)
@@ -51,7 +51,7 @@ func sameOwner(a, b metav1.OwnerReference) bool {
 		is(a.Controller) == is(b.Controller) && is(a.BlockOwnerDeletion) == is(b.BlockOwnerDeletion)
 }
 
-// holds reports whether what was put is there, and what was removed is not.
+// holds reports whether added keys exist with their values, and removed ones do not.
 func holds(live, put map[string]string, removed []string) bool {
 	for k, v := range put {
 		if is, ok := live[k]; !ok || is != v {

@@ -8,10 +8,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// resources are the kinds that packages install, and those of the rights of their
-// programs, with their plural names. They
-// are mapped here once, so that no discovery of a cluster with thousands of
-// kinds is ever needed to write a handful of them.
+// resources maps the kinds of package objects and of runtime permissions to their plural names, so that no discovery
+// of a cluster with thousands of kinds is needed to write a few objects.
 var resources = map[schema.GroupKind]string{
 	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:               "customresourcedefinitions",
 	{Group: "apiextensions.crossplane.io", Kind: "CompositeResourceDefinition"}:     "compositeresourcedefinitions",

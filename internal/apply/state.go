@@ -11,10 +11,8 @@ import (
 // active is the state of a ManagedResourceDefinition whose kind is served.
 const active = "Active"
 
-// keepsState reports whether a change may not touch spec.state of the live object.
-// What a package says of the state of a ManagedResourceDefinition is only how it
-// begins. Later somebody else activates the kind, and it must never be inactive
-// again.
+// keepsState reports whether a change must not write spec.state of the live object. A package states only the initial
+// state of a ManagedResourceDefinition. A user activates the kind later, and it must never become inactive again.
 func keepsState(ch plan.Change) bool {
 	return ch.Ref.Kind == "ManagedResourceDefinition" && ch.Action != plan.Create && !ch.MetadataOnly
 }
@@ -34,8 +32,7 @@ func (c *Cluster) state(ctx context.Context, path, name string) (string, error) 
 	return object.Spec.State, err
 }
 
-// withState gives spec with the state of the live object, unless the package says
-// that it is active.
+// withState returns spec with the state of the live object, unless the package states that it is active.
 func withState(spec json.RawMessage, live string) (json.RawMessage, error) {
 	fields := map[string]json.RawMessage{}
 	if err := json.Unmarshal(spec, &fields); err != nil {

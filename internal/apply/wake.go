@@ -21,14 +21,12 @@ const (
 	askedAgain = "the initial names have been accepted, and the API server was asked to go on"
 )
 
-// Wake makes the API server go on with a definition that it has half established.
+// Wake makes the API server continue with a CRD that is half established.
 //
-// An API server that ends between accepting the names of a definition and
-// establishing it forgets what it was about: when it runs again, it waits for a
-// change of the definition, or for five minutes (k8s.io/apiextensions-apiserver,
-// customresource_handler.go: only an update event reaches the establishing
-// controller). So the message of the condition is changed; the API server writes
-// its own again with the next step. A definition in any other state is left alone.
+// An API server that stops between accepting the names of a CRD and establishing it does not resume after a restart
+// until the CRD changes, or for five minutes (k8s.io/apiextensions-apiserver, customresource_handler.go: only an update
+// event reaches the establishing controller). Wake therefore changes the message of the condition; the API server
+// writes its own message again in the next step. A CRD in any other state is not changed.
 func (c *Cluster) Wake(ctx context.Context, name string) error {
 	raw, err := c.get(ctx, runtime.ContentTypeJSON, nil, definitionsPath, name)
 	if err != nil {
@@ -63,7 +61,7 @@ func (c *Cluster) Wake(ctx context.Context, name string) error {
 		return req.Body(body), len(body), nil
 	})
 	if err == nil || apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		// Who changed it meanwhile has woken the API server too.
+		// Another client's change has the same effect.
 		return nil
 	}
 	return classify(err, "wake CustomResourceDefinition %s", name)

@@ -83,9 +83,8 @@ func body(ch plan.Change, content Content, keep string) ([]byte, error) {
 	return out, nil
 }
 
-// whole is an object with the metadata of the plan in the place of the package's.
-// Status is left out, since it is never a package's to set. State is what
-// spec.state of the live object must stay, or empty.
+// whole returns an object with the metadata of the plan instead of the package's. Status is removed, because packages
+// do not write it. State is the value that spec.state of the live object must keep; it may be empty.
 func whole(ch plan.Change, content []byte, state string) ([]byte, error) {
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(content, &object); err != nil {

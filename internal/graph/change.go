@@ -11,17 +11,17 @@ import (
 
 // Change is a package to install, or to move to another version.
 type Change struct {
-	// Object is what there is of it, or nil.
+	// Object is the installed package, or nil.
 	Existing *Node
-	// To is what has to be there.
+	// To is the resolved version.
 	To lockfile.Package
-	// For are the repositories of those who need it.
+	// For lists the repositories of the dependents.
 	RequiredBy []string
-	// Exact says that somebody needs just that content, whatever its tag stands for.
+	// Exact reports whether a dependent requires exactly this digest, independent of its tag.
 	Exact bool
 }
 
-// Reference is what the object has to ask for.
+// Reference returns the reference for the spec of the package.
 func (c Change) Reference() string {
 	if c.Exact {
 		return c.To.Reference().String()
@@ -29,7 +29,7 @@ func (c Change) Reference() string {
 	return Node{Package: c.To}.Reference()
 }
 
-// is reports whether a package is what it has to be already.
+// is reports whether a package already has the resolved version.
 func (c Change) appliedTo(n Node) bool {
 	if c.Exact {
 		return n.Pin() == c.To.Pin()
@@ -37,8 +37,7 @@ func (c Change) appliedTo(n Node) bool {
 	return n.Reference() == c.Reference()
 }
 
-// Changes are what has to be done so that the graph is what was resolved. Those that
-// others need come before the others.
+// Changes returns the changes that turn the graph into the resolved one, dependencies first.
 func (g *Graph) Changes(r resolver.Result) []Change {
 	var out []Change
 	for _, p := range r.InstallOrder() {
@@ -54,7 +53,7 @@ func (g *Graph) Changes(r resolver.Result) []Change {
 	return out
 }
 
-// askers are the repositories of those who need a package.
+// askers returns the repositories of the dependents of a package.
 func requiredBy(r resolver.Result, p lockfile.Package) []string {
 	var out []string
 	for _, by := range r.Dependents(p.Repository) {
@@ -65,14 +64,14 @@ func requiredBy(r resolver.Result, p lockfile.Package) []string {
 	return slices.Compact(out)
 }
 
-// exactly reports whether somebody who needs a package names its content.
+// exactly reports whether a dependent requires a package by digest.
 func requiredByDigest(r resolver.Result, p lockfile.Package) bool {
 	return slices.ContainsFunc(r.Dependents(p.Repository), func(by lockfile.Dependent) bool {
 		return by.Package != "" && strings.Contains(version.ParseConstraint(by.Constraint).Pinned(), "sha256:")
 	})
 }
 
-// depths says of each repository how many steps there are below it at most.
+// depths returns for each repository the length of the longest path below it.
 func depths(packages []lockfile.Package) map[string]int {
 	byName, out := map[string]lockfile.Package{}, map[string]int{}
 	for _, p := range packages {
@@ -97,8 +96,8 @@ func depths(packages []lockfile.Package) map[string]int {
 	return out
 }
 
-// Orphans are the packages that were made for others and that nobody needs any more,
-// those that only orphans need among them. Whoever needs others comes before those.
+// Orphans returns the packages that were installed as dependencies and that no package requires any more, including
+// those that only orphans require. Dependents precede their dependencies.
 func (g *Graph) Orphans() []Node {
 	needed := map[string]bool{}
 	var reach func(n Node)

@@ -7,7 +7,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 )
 
-// State says what there is of a dependency.
+// State is the state of a dependency.
 type State string
 
 // The states of a dependency.
@@ -20,12 +20,11 @@ const (
 	Incompatible State = "incompatible"
 	// Off is not installed, and need not be: the package works without it.
 	Absent State = "absent"
-	// Coming is on its way to a version that is accepted, and what is in the cluster
-	// may still be one that is not.
+	// Coming is rolling out an accepted version; the cluster may still contain the objects of another version.
 	Progressing State = "progressing"
 )
 
-// Found is a dependency and what there is of it.
+// Found is a dependency and its state.
 type DependencyStatus struct {
 	Dependency lockfile.Dependency
 	State      State
@@ -33,7 +32,7 @@ type DependencyStatus struct {
 	Installed Node
 }
 
-// Check looks every dependency up among what is installed.
+// Check returns the state of every dependency among the installed packages.
 func (g *Graph) Check(needs []lockfile.Dependency) []DependencyStatus {
 	out := make([]DependencyStatus, 0, len(needs))
 	for _, need := range needs {
@@ -49,9 +48,9 @@ func (g *Graph) Check(needs []lockfile.Dependency) []DependencyStatus {
 	return out
 }
 
-// state says what a package is to somebody with a constraint. What runs counts, and not
-// what the package asks for: that may never come. A package of which nothing was there
-// yet counts as what it asks for, so that packages are installed all at once.
+// state returns the state of a package for a constraint. The installed version counts, not the requested one, which
+// may never become healthy. A package that was never installed counts with its requested version, so that packages are
+// installed in parallel.
 func (n Node) state(constraint string) State {
 	wanted := VersionOf(n).satisfies(constraint)
 	switch {

@@ -19,7 +19,7 @@ func (g *Graph) CheckCycle(kind, name string) error {
 }
 
 func (g *Graph) findCycle(start Node) []string {
-	from := map[string]Node{} // by the repository of who is needed
+	from := map[string]Node{} // by the repository of the dependency
 	for queue := []Node{start}; len(queue) > 0; queue = queue[1:] {
 		n := queue[0]
 		for _, d := range n.requiredDependencies() {
@@ -52,8 +52,8 @@ func (g *Graph) cyclePath(start Node, from map[string]Node) []string {
 // title is the package with its version, as explanations name it.
 func (n Node) nameAndVersion() string { return n.Repository + " " + n.VersionOrDigest() }
 
-// Proven reports whether a package has been healthy as one of its revisions. Then it
-// works, whoever closes a circle around it.
+// Proven reports whether a package has been healthy with one of its revisions. Such a package works even if others
+// create a cycle through it.
 func WasHealthy(p v1.Package, revision string) bool {
 	a := p.PackageStatus().Activation
 	return a != nil && a.Healthy && a.Revision == revision

@@ -6,11 +6,9 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 )
 
-// Component gives the graph of the packages that have to do with one of them: those
-// that it needs, those that need it, and so on. Whatever is wrong with one of them is
-// no matter to anybody else. Two that need the same package belong together, also
-// when that is not there; who only works with a package has to do with one that is
-// there.
+// Component returns the graph of the packages that are connected with one of them through dependencies, in any
+// direction. A problem in one component does not affect others. Dependents of the same package belong together even if
+// it is not installed; an optional dependency connects only with an installed package.
 func (g *Graph) Component(kind, name string) *Graph {
 	start := g.index(kind, name)
 	if start < 0 {
@@ -24,7 +22,7 @@ func (g *Graph) index(kind, name string) int {
 	return slices.IndexFunc(g.nodes, func(n Node) bool { return n.Kind == kind && n.Name == name })
 }
 
-// around gives the graph of the packages that have to do with any of some.
+// around returns the graph of the packages that are connected with any of the given ones.
 func (g *Graph) component(start []int) *Graph {
 	askers := map[string][]int{}
 	for i, n := range g.nodes {

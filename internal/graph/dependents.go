@@ -5,12 +5,12 @@ import "github.com/xpkg-dev/xpkg/pkg/lockfile"
 // Dependent is a package that needs another one.
 type Dependent struct {
 	Node
-	// Need is what it needs of the other one.
+	// Need is the dependency on the other package.
 	Dependency lockfile.Dependency
 }
 
-// Dependents are the packages that need one of a repository, or work with it, by kind
-// and name. What nothing is done about does not count.
+// Dependents returns the packages that require a repository or constrain it, ordered by kind and name. Packages whose
+// dependencies are skipped are not included.
 func (g *Graph) Dependents(repository string) []Dependent {
 	var out []Dependent
 	place := g.locate(repository)
@@ -24,6 +24,5 @@ func (g *Graph) Dependents(repository string) []Dependent {
 	return out
 }
 
-// Accepts reports whether a version that is installed, or would be, is what somebody
-// needs.
+// Accepts reports whether a version satisfies a dependency.
 func Accepts(need lockfile.Dependency, v Version) bool { return v.satisfies(need.Constraint) }

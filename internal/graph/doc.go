@@ -1,4 +1,3 @@
-// Package graph computes what the packages of a control plane need of each other:
-// which of them belong together, what is missing among those, and what is there in
-// vain. It asks nobody; who resolves is pkg/resolver.
+// Package graph computes the dependency graph of the packages of a control plane: components, missing dependencies,
+// and orphans. It accesses no registry; pkg/resolver resolves dependencies.
 package graph

@@ -9,29 +9,27 @@ import (
 
 // Node is a package of the control plane.
 type Node struct {
-	// Kind and Name are those of its object.
+	// Kind and Name are the kind and name of the package object.
 	Kind, Name string
-	// Locked is what is installed of it: the repository, the tag, the digest, and what
-	// it needs. What it needs is empty while the content is not known.
+	// Locked is the installed version: repository, tag, digest, and dependencies. The dependencies are empty while the
+	// content is not known.
 	lockfile.Package
-	// Asked is the reference that its object asks for. It differs from what the package
-	// stands for when that was brought back.
+	// Asked is the reference in the spec. It differs from the installed version after a rollback.
 	Requested string
-	// Running are the versions whose objects may be in the cluster, see [Running].
+	// Running are the versions whose objects may exist in the cluster, see [Running].
 	Running []Version
-	// Skip says that nothing is to be done about what it needs. It is there for others
-	// all the same.
+	// Skip reports whether the dependencies of the package are not resolved. It still counts as a dependency of others.
 	SkipDependencies bool
-	// Made says that it was installed because others need it, and by nobody else.
+	// Made reports whether the package was installed only as a dependency.
 	AutoInstalled bool
-	// Paused says that a person keeps the package manager from it.
+	// Paused reports whether reconciliation of the package is paused.
 	Paused bool
 }
 
-// needs are those that count, of what has to be there.
+// needs returns the required dependencies that count.
 func (n Node) requiredDependencies() []lockfile.Dependency { return n.dependencies(false) }
 
-// suits are those that count, of what need not be there.
+// suits returns the optional dependencies that count.
 func (n Node) optionalDependencies() []lockfile.Dependency { return n.dependencies(true) }
 
 func (n Node) dependencies(optional bool) []lockfile.Dependency {
@@ -49,24 +47,21 @@ func (n Node) Compare(other Node) int {
 	return cmp.Or(cmp.Compare(n.Kind, other.Kind), cmp.Compare(n.Name, other.Name))
 }
 
-// Graph is all packages of a control plane, or those of them that have to do with each
-// other.
+// Graph contains all packages of a control plane, or a component of them.
 type Graph struct {
 	nodes []Node
-	// at has those of a repository. There should be one, and can be more: the first
-	// one by kind and name stands for it.
+	// at lists the packages of a repository. Usually there is one; if there are more, the first one by kind and name
+	// represents it.
 	byRepository map[string][]int
-	// places tell where the packages are found, and from is how that is known.
+	// places maps repositories to the locations where they are read; from computes them.
 	byLocation map[string]string
 	locate     func(repository string) string
-	// conditions are what packages that are not in the graph say about others that are
-	// nowhere, and may come.
+	// conditions are constraints of packages outside of the graph on packages that are not installed and may be added.
 	outsideRequirements []lockfile.Root
 }
 
-// NewGraph makes the graph of some packages, in whatever order they are. From tells
-// where a repository is really read, so that a package is known under each of its
-// names; nil when that is where its name says.
+// NewGraph returns the graph of packages, independent of their order. From returns the location from which a
+// repository is read, so that a package is found under each of its names; nil means its own name.
 func New(nodes []Node, from func(repository string) string) *Graph {
 	if from == nil {
 		from = func(repository string) string { return repository }
@@ -97,7 +92,7 @@ func (g *Graph) Name(repository string) string {
 	return cmp.Or(g.byLocation[g.locate(repository)], repository)
 }
 
-// Find gives the package of a repository.
+// Find returns the package of a repository.
 func (g *Graph) Find(repository string) (Node, bool) {
 	at := g.byRepository[repository]
 	if len(at) == 0 {

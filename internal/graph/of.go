@@ -13,8 +13,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// NodeFromPackage returns the node of a package with these dependencies. There is none for a package
-// that is being deleted, or whose reference is invalid.
+// NodeFromPackage returns the node of a package with the given dependencies. It returns none for a package that is
+// being deleted, or whose reference is invalid.
 func NodeFromPackage(p v1.Package, needs []xpkg.Dependency) (Node, bool) {
 	return NodeFromImage(p, p.PackageSpec().Package, CurrentDigest(p), needs)
 }
@@ -54,7 +54,7 @@ func CurrentDigest(p v1.Package) oci.Digest {
 	return d
 }
 
-// Entry is what the Lock says of what a package stands for, if it says anything.
+// Entry returns the Lock entry of a package, if there is one.
 func LockEntry(p v1.Package, lock []v1beta1.LockPackage) (v1beta1.LockPackage, bool) {
 	back := revision.PolicyOf(p).Back
 	ref, err := oci.ParseReference(p.PackageSpec().Package, oci.ParseOptions{})
@@ -73,8 +73,7 @@ func LockEntry(p v1.Package, lock []v1beta1.LockPackage) (v1beta1.LockPackage, b
 	return lock[at], true
 }
 
-// Locked is what a package needs as the Lock says, and whether that says anything of
-// it.
+// Locked returns the dependencies of a package in the Lock, and whether the Lock contains them.
 func LockedDependencies(p v1.Package, lock []v1beta1.LockPackage) (dependencies []xpkg.Dependency, known bool) {
 	entry, known := LockEntry(p, lock)
 	return dependenciesOf(entry), known

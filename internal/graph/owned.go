@@ -37,9 +37,9 @@ func OwnedObjects(rev v1.PackageRevision) []v1beta1.LockOwned {
 	return out
 }
 
-// Holders are the revisions that hold objects as entries of the Lock say, but for some
-// revisions. Known says whether the entries can be asked: those of an older package
-// manager say nothing of objects, and names are left out where there are too many.
+// Holders returns the revisions that own objects according to Lock entries, except for the given revisions. Known
+// reports whether the entries are complete: entries of older managers contain no objects, and names are omitted if there
+// are too many.
 func Holders(lock []v1beta1.LockPackage, but map[string]bool) (holders plan.Holders, known bool) {
 	holders, short := plan.Holders{}, false
 	for _, entry := range lock {
@@ -63,9 +63,8 @@ func holderName(entry v1beta1.LockPackage) string {
 	return v1.RevisionKind(*entry.Kind) + "/" + entry.Name
 }
 
-// Fit makes entries of the Lock so small that their JSON has no more bytes than a
-// limit: it leaves out names of objects, where there are most of them first, and then
-// all that is said of objects. It keeps everything else, however large that is.
+// Fit reduces Lock entries until their JSON fits into a limit: it removes names of objects, from the longest lists
+// first, and then all other data about objects. It keeps everything else, even if that exceeds the limit.
 func TrimOwned(packages []v1beta1.LockPackage, limit int) {
 	over := sizeOf(packages) - limit
 	if over <= 0 {

@@ -20,17 +20,16 @@ func (c Change) NewPackage(parent v1.Package) v1.Package {
 	return p
 }
 
-// Names returns the names that a new package can have: the one that Crossplane gives it and, where a
-// package of another repository has that one, a unique one.
+// Names returns the possible names of a new package: the name that Crossplane would use and, if a package of another
+// repository has it, a unique one.
 func (c Change) Names() []string {
 	name := oci.ToDNSLabel(c.To.RepositoryReference().Repository)
 	return []string{name, oci.FriendlyID(name, oci.DigestOf([]byte(c.To.Repository)).Hex())}
 }
 
-// Conflicts returns a refusal for each object that can never be established once changes are made
-// for an owner, which has its own objects: another package holds it, or two of the packages
-// contain it. Added are the objects of each change, and holders those of packages that stay as
-// they are; Conflicts adds to them.
+// Conflicts returns a refusal for each object that can never be established after the changes for an owner, which has
+// its own objects: another package owns it, or two of the packages contain it. Added are the objects of each change, and
+// holders the owners of existing objects; Conflicts adds to them.
 func Conflicts(holders plan.Holders, owner string, own []plan.Ref, changes []Change, added [][]plan.Ref) []plan.Refusal {
 	refusals := holders.Take(owner, own)
 	for i, c := range changes {
@@ -39,9 +38,9 @@ func Conflicts(holders plan.Holders, owner string, own []plan.Ref, changes []Cha
 	return refusals
 }
 
-// PolicyFor returns what may be done to other packages for the sake of a revision, if the manager
-// is configured with a policy. A revision that is about to be replaced moves no package. One that
-// a rollback activated may take back the moves that were made for the version that failed.
+// PolicyFor returns the policy for changes to other packages on behalf of a revision, if the manager is configured with
+// a policy. A revision that is about to be replaced changes no package. A revision that a rollback activated may revert
+// the changes that were made for the failed version.
 func PolicyFor(configured Policy, p v1.Package, rev v1.PackageRevision) Policy {
 	back := revision.PolicyOf(p).Back == rev.GetName()
 	switch {

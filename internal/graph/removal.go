@@ -1,10 +1,9 @@
 package graph
 
-// Removal says what becomes of packages that were installed because others needed
-// them, and that nobody needs any more.
+// Removal is the policy for dependencies that no package requires any more.
 type RemovalPolicy string
 
-// AnnotationRemoval on the Lock has that of the package manager, where it removes any.
+// AnnotationRemoval on the Lock is the removal policy of the manager, if it removes packages.
 const AnnotationRemovalPolicy = "xpkg.dev/dependency-removal"
 
 // The policies. KeepOrphans leaves them to a person, and RemoveOrphans has the package

@@ -11,12 +11,11 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/solver"
 )
 
-// Policy says what may become of packages that are installed so that the needs of
-// others are met (packages guide, "Dependencies").
+// Policy is the policy for changing the versions of installed dependencies (packages guide, "Dependencies").
 type Policy string
 
-// The policies. None lets every package at its version. The other two move those that
-// were made for others: to newer versions only, or to older ones as well.
+// The policies. None keeps every version. The others change packages that were installed as dependencies: only to
+// newer versions, or also to older ones.
 const (
 	None               Policy = "None"
 	Upgrade            Policy = "Upgrade"
@@ -39,23 +38,22 @@ func (p Policy) moves() solver.Moves {
 	return solver.Never
 }
 
-// Request is what has to be resolved so that every package of the graph has what it
-// needs. Packages that a person installed stay what they are; of those that were made
-// for others the version stays wherever it fits, and that of one that is paused stays.
+// Request returns the request to the resolver that satisfies the dependencies of every package in the graph. Packages
+// that a user installed keep their versions; dependencies keep theirs if they fit, and paused packages always do.
 func (g *Graph) Request(policy Policy) resolver.Request {
 	// A package that moves takes the nearest version that does: the smallest change.
 	q := resolver.Request{Moves: policy.moves(), Nearest: true}
 	vain := g.Orphans()
 	for _, n := range g.nodes {
 		if first, _ := g.Find(n.Repository); first.Compare(n) != 0 {
-			// The same package under two names; a second version of it is no choice, and
-			// what that needs still counts.
+			// The same package under two names: a second version is no alternative, and its dependencies still
+			// count.
 			q.Roots = append(q.Roots, g.rootsFor(n)...)
 			continue
 		}
 		kept := n.locked()
 		if n.Digest.IsZero() {
-			// What it needs is read where it comes from.
+			// Its dependencies are read from the same location.
 			q.Roots = append(q.Roots, lockfile.Root{Package: kept.Repository, Constraint: kept.Version, Exact: true, By: n.objectName()})
 			continue
 		}
@@ -68,7 +66,7 @@ func (g *Graph) Request(policy Policy) resolver.Request {
 	return q
 }
 
-// kept is what is installed of a package, with what counts of what it needs.
+// kept returns the installed version of a package, with the dependencies that count.
 func (n Node) locked() lockfile.Package {
 	out := n.Package
 	out.Dependencies = append(n.requiredDependencies(), n.optionalDependencies()...)

@@ -7,10 +7,9 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/resolver"
 )
 
-// Resolve finds one solution for a package and for all that have to do with it, and
-// gives the graph of these. Who that is can turn out only with the solution: what is
-// needed by a package that is not there yet may be there, under whatever name, for
-// others.
+// Resolve finds one solution for a package and all connected packages, and returns their graph. The set of connected
+// packages can grow with the solution: a dependency of a package that is not installed yet may be installed for others,
+// under any name.
 func (g *Graph) Resolve(ctx context.Context, r *resolver.Resolver, kind, name string, policy Policy) (*Graph, resolver.Result, error) {
 	own := g.Component(kind, name)
 	for {
@@ -29,7 +28,7 @@ func (g *Graph) Resolve(ctx context.Context, r *resolver.Resolver, kind, name st
 	}
 }
 
-// split tells the packages that are in another graph, too, from the rest.
+// split separates the packages that are also in another graph.
 func (g *Graph) split(own *Graph) (inside, outside []int) {
 	in := map[string]bool{}
 	for _, n := range own.nodes {
@@ -45,8 +44,7 @@ func (g *Graph) split(own *Graph) (inside, outside []int) {
 	return inside, outside
 }
 
-// kept are packages as what is installed, and no wish: they count when somebody is found
-// to need them.
+// kept returns packages as installed versions rather than requests: they count when a package requires them.
 func (g *Graph) lockedPackages(nodes []int) []lockfile.Package {
 	var out []lockfile.Package
 	for _, i := range nodes {
@@ -57,8 +55,7 @@ func (g *Graph) lockedPackages(nodes []int) []lockfile.Package {
 	return out
 }
 
-// met are the packages of a solution that are there, and not among those that it was
-// made for.
+// met returns the installed packages of a solution that are not among those for which it was made.
 func (g *Graph) existing(own *Graph, r resolver.Result) []int {
 	var out []int
 	for _, p := range r.Packages {

@@ -12,13 +12,13 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/resolver"
 )
 
-// Origins tell where the content of an image is; an origin.Finder does.
+// Origins locates the content of an image, as origin.Finder does.
 type Origins interface {
 	Locate(ctx context.Context, image string, secrets []corev1.LocalObjectReference, policy corev1.PullPolicy) (fetch.Origin, imageconfig.Route, error)
 }
 
-// Resolver resolves what a package of the graph needs, where image configs say that it
-// is, with the pull secrets that the package passes on.
+// Resolver resolves the dependencies of a package in the graph, from the locations that ImageConfigs configure, with
+// the pull secrets of the package.
 func (g *Graph) Resolver(lookup fetch.Lookup, origins Origins, of v1.Package) *resolver.Resolver {
 	registry := fetch.NewRegistry(lookup, func(ctx context.Context, ref oci.Reference) (fetch.Origin, error) {
 		origin, _, err := origins.Locate(ctx, ref.String(), InheritedPullSecrets(of), corev1.PullIfNotPresent)

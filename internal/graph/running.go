@@ -11,8 +11,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
-// Version is a version of a package: a tag, a digest, or both. The zero value is one
-// that nobody knows.
+// Version is a version of a package: a tag, a digest, or both. The zero value is an unknown version.
 type Version struct {
 	Tag    string
 	Digest oci.Digest
@@ -41,11 +40,10 @@ func (v Version) satisfies(constraint string) bool {
 	return version.ParseConstraint(constraint).Accepts(pin)
 }
 
-// Running gives the versions of a package whose objects may be in a cluster: that of
-// its active revision and, until that one has been healthy, those of the revision that
-// was active before and of the one that was healthy last. While one revision makes place
-// for another it is the last one that was active. There is none before the first
-// revision. Revisions are those of the package.
+// Running returns the versions of a package whose objects may exist in a cluster: the version of its active revision
+// and, until that one has been healthy, the versions of the former active revision and of the last healthy one. While
+// one revision replaces another, it is the last active one. There is none before the first revision. Revisions are the
+// revisions of the package.
 func Running(p v1.Package, revisions []v1.PackageRevision) []Version {
 	rev := lastActive(revisions)
 	if rev == nil {
@@ -98,9 +96,8 @@ func revisionVersion(rev v1.PackageRevision) Version {
 	return out
 }
 
-// BroughtBack is the revision that a package stands for instead of what it asks for,
-// since that did not become healthy in time: nil when there is none. It holds until the
-// package asks for something else.
+// BroughtBack returns the revision to which a package was rolled back because its requested version did not become
+// healthy in time; nil if there is none. It holds until the package requests another version.
 func RolledBackTo(p v1.Package, revisions []v1.PackageRevision) v1.PackageRevision {
 	back := revision.PolicyOf(p).Back
 	if i := slices.IndexFunc(revisions, func(r v1.PackageRevision) bool { return back != "" && r.GetName() == back }); i >= 0 {

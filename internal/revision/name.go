@@ -9,8 +9,8 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
-// choices are the fields of a package that change what is installed. A change of
-// any other field, such as the history limit, makes no new revision.
+// choices are the fields of a package that change what is installed. A change of any other field, such as the
+// history limit, creates no new revision.
 type choices struct {
 	CommonLabels        map[string]string             `json:"commonLabels,omitempty"`
 	CommonAnnotations   map[string]string             `json:"commonAnnotations,omitempty"`

@@ -22,7 +22,7 @@ import (
 // rollback is part of it for as long as the package asks for the same.
 func PolicyOf(p v1.Package) Policy {
 	spec := p.PackageSpec()
-	// A policy that is misspelled activates nothing that nobody has looked at.
+	// An invalid policy activates no revision without a decision of the user.
 	automatic := spec.RevisionActivationPolicy == v1.AutomaticActivation || spec.RevisionActivationPolicy == ""
 	out := Policy{Automatic: automatic, HistoryLimit: 1}
 	if spec.RevisionHistoryLimit != nil {
@@ -41,9 +41,8 @@ func PolicyOf(p v1.Package) Policy {
 // MayPull reports whether a policy lets content be fetched from a registry.
 func MayPull(p corev1.PullPolicy) bool { return p != corev1.PullNever }
 
-// Back returns the revision that a rollback of another one activates: the one that was
-// healthy last before it, whatever was tried since. Where none is known it is the one that
-// was active before, and nothing for the one that was healthy last itself.
+// Back returns the revision to which another one is rolled back: the last healthy one before it, regardless of later
+// attempts. If none is known, it returns the former active one, and none for the last healthy revision itself.
 func Back(p v1.Package, name string, revisions []v1.PackageRevision) string {
 	status := p.PackageStatus()
 	last := status.LastHealthyRevision
@@ -94,8 +93,7 @@ func Current(p v1.Package, meta xpkg.Meta, digest, name string, existing v1.Pack
 	return rev
 }
 
-// mirror copies to the revision of the content with a digest what its package
-// says. Which state it has and which number, Decide says.
+// mirror copies the settings of a package to the revision of a digest. Decide determines its state and number.
 func mirror(p v1.Package, meta xpkg.Meta, digest string, rev v1.PackageRevision) {
 	from, to := p.PackageSpec(), rev.RevisionSpec()
 	to.Image, to.Digest = from.Package, digest
@@ -112,8 +110,8 @@ func mirror(p v1.Package, meta xpkg.Meta, digest string, rev v1.PackageRevision)
 	Own(p, rev)
 }
 
-// mirrorSecrets names the Secrets of the program's certificates. A Function calls
-// nobody, and has no certificate to call with.
+// mirrorSecrets sets the names of the Secrets with the runtime's certificates. A Function calls no other server, and
+// has no client certificate.
 func mirrorSecrets(p v1.Package, to *v1.PackageRevisionRuntimeSpec) {
 	to.TLSServerSecretName = new(v1.TLSServerSecretName(p.GetName()))
 	if p.PackageKind() == v1.ProviderKind {
@@ -125,7 +123,7 @@ func mirrorSecrets(p v1.Package, to *v1.PackageRevisionRuntimeSpec) {
 // other.
 const reserved = "xpkg.dev/"
 
-// ofPackage leaves out what is not a package's to say: it could approve itself.
+// ofPackage removes annotations that a package must not set: it could approve itself.
 func ofPackage(annotations map[string]string) map[string]string {
 	out := maps.Clone(annotations)
 	maps.DeleteFunc(out, func(key, _ string) bool { return strings.HasPrefix(key, reserved) })
@@ -148,8 +146,7 @@ func Own(p v1.Package, rev v1.PackageRevision) (changed bool) {
 	return true
 }
 
-// Additions are what a revision adds to the objects of its package, whose program
-// runs in a namespace.
+// Additions returns the additions of a revision, whose runtime runs in a namespace, to the objects of its package.
 func Additions(rev v1.PackageRevision, namespace string) desired.Options {
 	spec, pkg := rev.RevisionSpec(), rev.GetLabels()[v1.LabelPackage]
 	return desired.Options{
@@ -158,8 +155,8 @@ func Additions(rev v1.PackageRevision, namespace string) desired.Options {
 	}
 }
 
-// Requester is in whose name the objects of a revision are written. Siblings are
-// all revisions of the package.
+// Requester returns the owner as which the objects of a revision are written. Siblings are all revisions of the
+// package.
 func Requester(p v1.Package, rev v1.PackageRevision, siblings []v1.PackageRevision) plan.Requester {
 	api := v1.GroupVersion.String()
 	who := plan.Requester{
@@ -172,7 +169,7 @@ func Requester(p v1.Package, rev v1.PackageRevision, siblings []v1.PackageRevisi
 	return who
 }
 
-// Objects are those that a revision has established, as its status lists them.
+// Objects returns the objects of a revision in its status.
 func Objects(rev v1.PackageRevision) []plan.Ref {
 	var refs []plan.Ref
 	for _, o := range rev.RevisionStatus().ObjectRefs {
@@ -195,9 +192,8 @@ func Resolved(p v1.Package, image string, revisions []v1.PackageRevision) string
 	return restored(p, revisions)
 }
 
-// restored is the content of a package that has lost its status, as one that came
-// back from a backup has: that of its newest revision of the same reference.
-// Asking a registry again could install something else than there was.
+// restored returns the digest of a package that has lost its status, for example after a restore: the digest of its
+// newest revision with the same reference. A registry could return other content.
 func restored(p v1.Package, revisions []v1.PackageRevision) string {
 	var newest v1.PackageRevision
 	for _, rev := range revisions {
@@ -211,9 +207,8 @@ func restored(p v1.Package, revisions []v1.PackageRevision) string {
 	return newest.RevisionSpec().Digest
 }
 
-// Written is what the revisions of a package recorded when they last wrote their
-// objects. The generation of an object only grows, so of several records the
-// highest is the latest.
+// Written returns the records of the last writes of objects in the statuses of a package's revisions. The generation of
+// an object only grows, so the highest of several records is the latest.
 func Written(revisions []v1.PackageRevision) map[plan.Ref]plan.Written {
 	out := map[plan.Ref]plan.Written{}
 	for _, rev := range revisions {

@@ -1,8 +1,8 @@
-// Package revision decides the life of a package's revisions: their names, which
-// of them is active, their numbers, and which are collected.
+// Package revision computes the lifecycle of a package's revisions: their names, the active one, their numbers, and
+// the ones to delete.
 //
-// It is pure. The rules are those of the packages guide, "spec.package",
-// "spec.revisionActivationPolicy" and "spec.revisionHistoryLimit".
+// It is pure. The rules are those of the packages guide, "spec.package", "spec.revisionActivationPolicy" and
+// "spec.revisionHistoryLimit".
 package revision
 
 import (
@@ -10,14 +10,14 @@ import (
 	"slices"
 )
 
-// State is what is known of one revision.
+// State is the known state of one revision.
 type State struct {
 	Name   string
 	Number int64
 	Active bool
 }
 
-// Policy is what the package says about its revisions.
+// Policy contains the settings of a package for its revisions.
 type Policy struct {
 	// Automatic activates the current revision; otherwise a person does.
 	Automatic bool
@@ -32,8 +32,7 @@ type Policy struct {
 	Keep []string
 }
 
-// Decision is what has to change. Its steps are carried out in the order of the
-// fields, and each of them can be repeated.
+// Decision is the set of changes. Its steps are carried out in the order of the fields, and each can be repeated.
 type Decision struct {
 	// Deactivate are the revisions that become inactive.
 	Deactivate []string
@@ -45,12 +44,10 @@ type Decision struct {
 	Collect []string
 }
 
-// Decide gives the decision for a package whose newest content is the revision
-// current.
+// Decide returns the decision for a package whose newest content is the revision current.
 //
-// The number of a revision is set to one more than the largest when it becomes
-// active. Collection keeps the limit, takes the lowest number first, and never
-// takes the active or the current revision.
+// When a revision becomes active, its number is set to one more than the largest. Collection keeps the history limit,
+// deletes the lowest number first, and never deletes the active or the current revision.
 func Decide(current string, all []State, p Policy) Decision {
 	var d Decision
 	d.Activate = activate(current, all, p)
@@ -95,9 +92,8 @@ func activate(current string, all []State, p Policy) string {
 	return active[len(active)-1].Name
 }
 
-// goesBack reports whether the revision that was brought back is to be active.
-// Where a person activates revisions, one who activates the refused revision again
-// has the last word.
+// goesBack reports whether the restored revision becomes active. With manual activation, a user who activates the
+// failed revision again overrides the rollback.
 func (p Policy) goesBack(current string, all []State) bool {
 	if p.Refused == "" || !slices.ContainsFunc(all, func(s State) bool { return s.Name == p.Back }) {
 		return false
@@ -122,7 +118,7 @@ func Previous(name string, all []State) string {
 	return all[i-1].Name
 }
 
-// number is what the revision to activate must be numbered.
+// number returns the number of the revision to activate.
 func number(name string, all []State) int64 {
 	if name == "" {
 		return 0

@@ -14,8 +14,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
-// ErrRolledBack is the failure of a package whose new revision did not become healthy, or
-// whose runtime crashed, before the activation deadline.
+// ErrRolledBack is the code of a package whose new revision did not become healthy, or whose runtime crashed, before
+// the activation deadline.
 var ErrRolledBack = errcode.Code{
 	Name: "RolledBack", Class: errcode.Unhealthy,
 	Cause: "A new revision of the package did not become healthy and stay so until the activation deadline. The revision that was healthy last is active again.",

@@ -44,8 +44,8 @@ func Summarize(rev v1.PackageRevision) Summary {
 	return Progressing("")
 }
 
-// Health returns the Healthy condition of a package whose active revision is rev: the health of its
-// objects and of its runtime.
+// Health returns the Healthy condition of a package whose active revision is rev, from the health of its objects and of
+// its runtime.
 func Health(rev v1.PackageRevision) v1.Condition {
 	objects, runtime := rev.GetCondition(v1.TypeRevisionHealthy), rev.GetCondition(v1.TypeRuntimeHealthy)
 	switch {

@@ -53,7 +53,7 @@ func Name(p v1.Package, digest string) string {
 	return oci.FriendlyID(p.GetName(), Key(p, digest))
 }
 
-// Next returns the transition of a package whose content has a digest and metadata.
+// Next returns the transition of a package whose content has the given digest and metadata.
 func Next(p v1.Package, meta xpkg.Meta, digest string, existing []v1.PackageRevision) Transition {
 	name := Name(p, digest)
 	t := Transition{Decision: Decide(name, States(existing, name), PolicyOf(p)), Before: existing, After: slices.Clone(existing)}

@@ -14,8 +14,7 @@ import (
 // annotations of this domain along.
 const AnnotationAllowed = "xpkg.dev/allowed-webhooks"
 
-// ErrNotAllowed is the failure of a package whose webhooks reach outside of its own API
-// groups.
+// ErrNotAllowed is the code of a package whose webhooks cover resources outside of its own API groups.
 var ErrNotAllowed = errcode.Code{
 	Name: "WebhooksNotAllowed", Class: errcode.Unauthorized, Approval: true,
 	Cause: "Webhooks of the package cover resources outside of the API groups in which the package defines resources, and the user has not allowed that.",

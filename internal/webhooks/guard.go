@@ -40,9 +40,8 @@ const (
 	requestTimeout = 10 * time.Second
 )
 
-// Guard deletes webhook configurations of packages whose endpoint does not serve. The API
-// server never sends webhook configurations to webhooks, so that no webhook can prevent a
-// deletion.
+// Guard deletes webhook configurations of packages whose endpoint does not serve. The API server never sends webhook
+// configurations to webhooks, so no webhook can prevent a deletion.
 type Guard struct {
 	client client.Client
 	prober Prober
@@ -64,8 +63,8 @@ func NewGuard(cfg *rest.Config, remote bool, log *slog.Logger) (*Guard, error) {
 	return &Guard{client: c, prober: Prober{Reader: c, Remote: remote}, log: log}, nil
 }
 
-// Unblock deletes each webhook configuration of a package whose endpoint does not serve, in
-// the cluster of a kubeconfig on the same machine.
+// Unblock deletes each webhook configuration of a package whose endpoint does not serve, in the cluster of a
+// kubeconfig on the same machine.
 func Unblock(ctx context.Context, kubeconfig string, log io.Writer) error {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -78,8 +77,8 @@ func Unblock(ctx context.Context, kubeconfig string, log io.Writer) error {
 	return guard.DeleteNotServing(ctx)
 }
 
-// DeleteNotServing deletes each webhook configuration of a package whose endpoint does not
-// serve now. It is for a start, when nothing else may be writable.
+// DeleteNotServing deletes each webhook configuration of a package whose endpoint does not serve now. Call it at the
+// start, when nothing else may be writable.
 func (g *Guard) DeleteNotServing(ctx context.Context) error {
 	all, err := g.configurations(ctx)
 	if err != nil {
@@ -98,8 +97,8 @@ func (g *Guard) DeleteNotServing(ctx context.Context) error {
 	return g.delete(ctx, failed, reasons)
 }
 
-// Run probes the webhook configurations of packages at an interval until ctx ends, and
-// deletes those whose endpoint fails in several consecutive rounds.
+// Run probes the webhook configurations of packages at an interval until ctx is canceled, and deletes those whose
+// endpoint fails in several consecutive rounds.
 func (g *Guard) Run(ctx context.Context, interval time.Duration) {
 	failures := map[types.UID]int{}
 	for {
@@ -118,8 +117,8 @@ func (g *Guard) Run(ctx context.Context, interval time.Duration) {
 	}
 }
 
-// count probes configurations once, and deletes those that have failed too often. It
-// returns the number of consecutive failures of each one.
+// count probes configurations once, and deletes those that have failed too often. It returns the number of consecutive
+// failures of each one.
 func (g *Guard) count(ctx context.Context, all []configuration, before map[types.UID]int) (map[types.UID]int, error) {
 	after := map[types.UID]int{}
 	failed, reasons := g.notServing(ctx, all)
@@ -147,8 +146,7 @@ func (g *Guard) delete(ctx context.Context, all []configuration, reasons []error
 	return errors.Join(errs...)
 }
 
-// notServing probes configurations at the same time, and returns those that fail for
-// certain, with the reasons.
+// notServing probes configurations in parallel, and returns those that certainly fail, with the reasons.
 func (g *Guard) notServing(ctx context.Context, all []configuration) (failed []configuration, reasons []error) {
 	results := make([]error, len(all))
 	var group errgroup.Group

@@ -1,6 +1,5 @@
-// Package webhooks keeps the webhooks of packages from blocking a cluster: it proves that
-// an endpoint serves before a configuration makes the API server call it, and deletes
-// configurations whose endpoint stops serving.
+// Package webhooks prevents webhooks of packages from blocking a cluster: it verifies that an endpoint serves before a
+// configuration makes the API server call it, and deletes configurations whose endpoint stops serving.
 package webhooks
 
 import (
