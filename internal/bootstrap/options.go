@@ -69,8 +69,10 @@ const (
 	DefaultRepository = "ghcr.io/xpkg-dev/xpkg"
 	// DefaultReplicas lets one manager take over from another at once.
 	DefaultReplicas = 2
-	// DefaultCacheSize and DefaultCacheLimit leave room for downloads in progress.
-	DefaultCacheSize  = "2Gi"
+	// DefaultCacheSize is the size of the volume of the package cache. It leaves room for
+	// downloads in progress.
+	DefaultCacheSize = "2Gi"
+	// DefaultCacheLimit is the size limit of the package cache.
 	DefaultCacheLimit = "1Gi"
 )
 

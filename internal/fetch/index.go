@@ -3,6 +3,7 @@ package fetch
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"sync"
 
@@ -84,7 +85,7 @@ func (b *objects) ReadAt(p []byte, off int64) (int, error) {
 		return 0, err
 	}
 	n, err := kept.ReadAt(p, off)
-	if cerr := kept.Close(); err == nil || err == io.EOF && cerr != nil {
+	if cerr := kept.Close(); err == nil || errors.Is(err, io.EOF) && cerr != nil {
 		err = cerr
 	}
 	return n, err

@@ -6,7 +6,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
-// LabelAutoInstalled, with the value "true", marks packages that were installed as dependencies.
+// LabelAutoInstalled is "true" on packages that were installed as dependencies.
 const LabelAutoInstalled = "xpkg.dev/auto-installed"
 
 // AnnotationRequiredBy lists the repositories of the packages for which such a package was installed.

@@ -23,7 +23,7 @@ func pkg(asks, healthy, back string) v1.Package {
 	if healthy != "" {
 		name, number, _ := strings.Cut(healthy, ":")
 		a := &v1.Activation{Revision: name, Healthy: true}
-		fmt.Sscan(number, &a.Number)
+		_, _ = fmt.Sscan(number, &a.Number)
 		p.PackageStatus().Activation = a
 	}
 	if back != "" {
@@ -41,7 +41,7 @@ func revisions(text string) []v1.PackageRevision {
 		name, number, _ := strings.Cut(strings.TrimSuffix(f, "*"), ":")
 		rev.SetName(name)
 		rev.RevisionSpec().Image, rev.RevisionSpec().DesiredState = repositoryA+":"+name+".0.0", v1.RevisionInactive
-		fmt.Sscan(number, &rev.RevisionSpec().Revision)
+		_, _ = fmt.Sscan(number, &rev.RevisionSpec().Revision)
 		if strings.HasSuffix(f, "*") {
 			rev.RevisionSpec().DesiredState = v1.RevisionActive
 		}

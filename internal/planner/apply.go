@@ -26,7 +26,7 @@ var ErrPlanMoved = errcode.Code{
 // String says what moved, in one clause.
 func (d Difference) String() string { return fmt.Sprintf("%s was %s and is %s", d.What, d.Was, d.Is) }
 
-// Refuse is the failure of a plan that has moved: nil when nothing has.
+// MovedError is the failure of a plan that has moved: nil when nothing has.
 func MovedError(p *Plan, moved []Difference) error {
 	if len(moved) == 0 {
 		return nil
@@ -38,7 +38,7 @@ func MovedError(p *Plan, moved []Difference) error {
 	return ErrPlanMoved.New(few(reasons), "the plan to %s %s does not hold any more", p.Operation, p.Package.Short())
 }
 
-// Refused is the failure of a plan whose objects can never be established as things
+// RefusalError is the failure of a plan whose objects can never be established as things
 // are: nil when they can.
 func (p *Plan) RefusalError() error {
 	if p.Incompatible != "" {
@@ -69,7 +69,7 @@ func few(reasons []string) error {
 	return errors.New(wording.Few(reasons, most, "; "))
 }
 
-// Applied reports whether a plan is carried out already. Live is the package as it
+// IsApplied reports whether a plan is carried out already. Live is the package as it
 // is now, or nil.
 func (p *Plan) IsApplied(live v1.Package) (bool, error) {
 	if p.Operation == Uninstall {
@@ -91,7 +91,7 @@ func (p *Plan) IsApplied(live v1.Package) (bool, error) {
 	return err == nil && sameJSON(is, specIn(p.Package.Object)), err
 }
 
-// Holds reports whether the package is still the one that the plan was made from.
+// CheckPackage reports whether the package is still the one that the plan was made from.
 // Its status may have changed: that is no part of what a plan says.
 func (p *Plan) CheckPackage(live v1.Package) []Difference {
 	var d differences

@@ -39,7 +39,7 @@ func (b Broken) String() string {
 	return fmt.Sprintf("%s needs %s, and %s", Package{Kind: b.Kind, Name: b.Name}.Short(), strings.TrimSpace(b.Requires+" "+b.Constraint), gets)
 }
 
-// Breaking is the failure of a plan that breaks others: nil when it breaks none. A
+// BreakageError is the failure of a plan that breaks others: nil when it breaks none. A
 // person can want it all the same.
 func (p *Plan) BreakageError() error {
 	if len(p.Breaks) == 0 {

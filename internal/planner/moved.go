@@ -24,7 +24,7 @@ type Difference struct {
 // absent stands for a thing that is not there.
 const absent = "absent"
 
-// Moved compares a plan with what would be planned now, and names all that is not
+// Compare compares a plan with what would be planned now, and names all that is not
 // the same: what it was made from, and what it would do. Warnings are not
 // compared, and neither is the image that a registry is asked for, since content
 // is known by its digest.

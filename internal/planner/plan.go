@@ -157,7 +157,7 @@ type Dependency struct {
 	Installed string `json:"installed,omitempty"`
 }
 
-// Brought is a package that is installed, or moved, because others need it.
+// AddedPackage is a package that is installed, or moved, because others need it.
 type AddedPackage struct {
 	Kind string `json:"kind"`
 	// Name is that of its object, and From what that stands for now. Both are empty of
@@ -186,7 +186,7 @@ func (a AddedPackage) Short() string {
 	return Package{Kind: a.Kind, Name: name}.Short()
 }
 
-// Resources says how many custom resources a definition has in the cluster.
+// CustomResources says how many custom resources a definition has in the cluster.
 type CustomResources struct {
 	Definition string `json:"definition"`
 	Count      int64  `json:"count"`
@@ -225,17 +225,17 @@ type Installed struct {
 	Digest    string `json:"digest,omitempty"`
 }
 
-// Writes reports whether the operation would write the package object.
+// WritesPackage reports whether the operation would write the package object.
 func (p *Plan) WritesPackage() bool {
 	return p.Operation != Update || p.Adopts || p.Webhooks != nil && p.Webhooks.Consents || !sameJSON(p.Preconditions.Spec, specIn(p.Package.Object))
 }
 
-// Pending reports whether anything would change.
+// HasChanges reports whether anything would change.
 func (p *Plan) HasChanges() bool {
 	return p.WritesPackage() || len(p.Revisions)+len(p.Objects.Changes)+len(p.Objects.Refusals) > 0
 }
 
-// Waits reports whether objects have to wait for a dependency that does not come with
+// WaitsForDependencies reports whether objects have to wait for a dependency that does not come with
 // the package.
 func (p *Plan) WaitsForDependencies() bool { return len(p.unsatisfied()) > 0 }
 
@@ -271,7 +271,7 @@ func (p *Plan) moves(repository string) bool {
 	})
 }
 
-// Stops reports whether something keeps all objects as they are.
+// Blocked reports whether something keeps all objects as they are.
 func (p *Plan) Blocked() bool {
 	return p.Incompatible != "" || p.denied() != "" || len(p.unallowed()) > 0 || len(p.Objects.Refusals) > 0 || p.WaitsForDependencies()
 }
@@ -289,7 +289,7 @@ func (p *Plan) denied() string {
 	return ""
 }
 
-// Lost is how many custom resources go with an uninstall, and of how many
+// CountCustomResources is how many custom resources go with an uninstall, and of how many
 // definitions they cannot be counted.
 func (p *Plan) CountCustomResources() (resources int64, uncounted int) {
 	for _, r := range p.CustomResources {

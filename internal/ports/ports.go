@@ -25,7 +25,6 @@ const tries = 1000
 // when that is empty.
 func Listen(host string) (net.Listener, error) {
 	for range tries {
-
 		port := Lowest + rand.IntN(Highest-Lowest+1)
 		l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
 		if !errors.Is(err, syscall.EADDRINUSE) {

@@ -5,7 +5,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// Needs are the dependencies that the metadata of a package names, by repositories.
+// Dependencies are the dependencies that the metadata of a package names, by repositories.
 func Dependencies(all []xpkg.Dependency) []Dependency {
 	var out []Dependency
 	for _, d := range all {

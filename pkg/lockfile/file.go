@@ -50,7 +50,7 @@ func (p Package) Reference() oci.Reference {
 	return ref
 }
 
-// Repository names the repository of the package.
+// RepositoryReference names the repository of the package.
 func (p Package) RepositoryReference() oci.Reference {
 	ref, err := oci.ParseReference(p.Repository, oci.ParseOptions{AllowUntagged: true})
 	if err != nil {
@@ -67,7 +67,7 @@ func (p Package) Pin() string {
 	return p.Version + "@" + p.Digest.String()
 }
 
-// Name is the version as people read it.
+// ShortVersion is the version as people read it.
 func (p Package) ShortVersion() string { return cmp.Or(p.Version, p.Digest.Short()) }
 
 // Find returns the package of a repository.

@@ -120,9 +120,9 @@ func (y *suggester) combine(conflicts [][]Root) {
 
 // keepAll keeps changes together if they make the problem solvable, without those that
 // are not necessary, and moves each version to the nearest one.
-func (y *suggester) keepAll(all []Suggestion) bool {
+func (y *suggester) keepAll(all []Suggestion) {
 	if _, ok := y.try(Suggestion{All: all}); !ok {
-		return false
+		return
 	}
 	for i := len(all) - 1; i >= 0 && len(all) > 1; i-- {
 		fewer := slices.Delete(slices.Clone(all), i, i+1)
@@ -147,9 +147,10 @@ func (y *suggester) keepAll(all []Suggestion) bool {
 		}
 	}
 	if len(all) == 1 {
-		return y.keep(all[0])
+		y.keep(all[0])
+		return
 	}
-	return y.keep(Suggestion{All: all})
+	y.keep(Suggestion{All: all})
 }
 
 // try applies a change and searches for a solution.

@@ -1,6 +1,7 @@
 package xpkg
 
 import (
+	"errors"
 	"sync"
 
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -91,8 +92,8 @@ func (d Document) Finding(code errcode.Code, line int, message string) Finding {
 
 // faultFinding converts an error of this document to a finding with its position.
 func (d Document) faultFinding(err error) Finding {
-	f, ok := err.(*yamldoc.Fault)
-	if !ok {
+	var f *yamldoc.Fault
+	if !errors.As(err, &f) {
 		f = &yamldoc.Fault{Code: errcode.From(err).Code, What: err.Error()}
 	}
 	finding := d.Finding(f.Code, f.Line, f.What)

@@ -10,6 +10,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 )
 
+// CopyCmd implements `xpkg copy`.
 type CopyCmd struct {
 	Source      string `arg:"" name:"src" help:"Package to copy: a reference, a .xpkg file, oci:DIR for the folder of an OCI layout, or - for standard input."`
 	Destination string `arg:"" name:"dst" help:"Destination: a reference, a file, oci:DIR, or - for standard output."`

@@ -14,6 +14,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
 )
 
+// ExtractCmd implements `xpkg extract`.
 type ExtractCmd struct {
 	Package  string `arg:"" optional:"" help:"Package to extract from: a reference, a .xpkg file, oci:DIR for the folder of an OCI layout, or - for standard input."`
 	Output   string `short:"o" placeholder:"FILE" help:"File to write, or - for standard output. A name that ends in .gz compresses the file. Default is -."`

@@ -14,6 +14,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/index"
 )
 
+// InspectCmd implements `xpkg inspect`.
 type InspectCmd struct {
 	Package    string `arg:"" name:"src" help:"Package to inspect: a reference, a .xpkg file, oci:DIR for the folder of an OCI layout, or - for standard input."`
 	Platform   string `placeholder:"OS/ARCH" help:"Platform to choose when there are several. Default is linux/amd64."`

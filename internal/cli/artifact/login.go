@@ -30,6 +30,7 @@ var ErrDockerConfig = errcode.Code{
 	Fix:   "Correct ~/.docker/config.json, or config.json in DOCKER_CONFIG, or install the credential helper.",
 }
 
+// LoginCmd implements `xpkg login`.
 type LoginCmd struct {
 	Registry      string `arg:"" optional:"" help:"Registry to log in to, for example ghcr.io. Default is docker.io."`
 	Username      string `short:"u" placeholder:"NAME" help:"User name. Without it, xpkg uses the token of a local control plane for its registry, and prompts for a user name otherwise."`

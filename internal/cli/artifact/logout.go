@@ -11,6 +11,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 )
 
+// LogoutCmd implements `xpkg logout`.
 type LogoutCmd struct {
 	Registry string `arg:"" optional:"" help:"Registry to log out of, for example ghcr.io. Default is docker.io."`
 }

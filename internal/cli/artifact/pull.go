@@ -9,6 +9,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
+// PullCmd implements `xpkg pull`.
 type PullCmd struct {
 	Ref         string `arg:"" help:"Package to pull, for example xpkg.crossplane.io/crossplane-contrib/provider-nop:v0.4.0."`
 	PackageFile string `short:"o" placeholder:"FILE" help:"File to write, or - for standard output. Default is REPOSITORY-DIGEST.xpkg in this folder."`

@@ -25,6 +25,7 @@ var ErrExtensions = errcode.Code{
 	Fix:   "Use a folder with at least one file. Each file or folder in it becomes a layer annotated with its name.",
 }
 
+// AppendCmd implements `xpkg append`.
 type AppendCmd struct {
 	Package        string `arg:"" name:"src" help:"Package to add to: a reference, a .xpkg file or oci:DIR."`
 	ExtensionsRoot string `default:"./extensions" placeholder:"DIR" help:"Folder of the extensions. Each file or folder in it becomes a layer annotated with its name; names that start with a dot are ignored. Default is ./extensions."`

@@ -19,6 +19,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/check"
 )
 
+// BuildCmd implements `xpkg build`.
 type BuildCmd struct {
 	Kind        string `arg:"" optional:"" enum:",provider,configuration,function" default:"" help:"Expected kind of the package: provider, configuration or function."`
 	PackageRoot string `short:"f" default:"." placeholder:"DIR" help:"Folder of the package, which contains crossplane.yaml. Default is this folder."`

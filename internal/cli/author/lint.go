@@ -28,6 +28,7 @@ func readStream(r io.Reader, limits xpkg.Limits) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(r, int64(most)+1))
 }
 
+// LintCmd implements `xpkg lint`.
 type LintCmd struct {
 	Package string `arg:"" optional:"" default:"." help:"Package to check: the folder of a package, a file of YAML, a .xpkg file, oci:DIR, a reference, or - for standard input. Default is this folder."`
 	Strict  bool   `help:"Treat warnings as errors."`

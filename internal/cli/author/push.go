@@ -14,6 +14,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
+// PushCmd implements `xpkg push`.
 type PushCmd struct {
 	// First is the reference, or the kind that the packages guide writes before it.
 	First         string            `arg:"" name:"kind-or-ref" help:"Destination, for example ghcr.io/org/provider-x:v0.1.0, or the expected kind of the package before it."`

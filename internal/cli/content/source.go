@@ -29,6 +29,7 @@ type LazySource struct {
 	source   *fetch.Source
 }
 
+// Open opens the source at the first call, and returns the same source afterwards.
 func (s *LazySource) Open() (*fetch.Source, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

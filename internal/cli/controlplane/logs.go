@@ -39,6 +39,7 @@ var (
 // packages.
 func programsDir(dataDir string) string { return filepath.Join(dataDir, "runtime") }
 
+// LogsCmd implements `xpkg logs`.
 type LogsCmd struct {
 	connection.ClusterFlags
 	flags.DataDirFlag

@@ -13,6 +13,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
+// StatusCmd implements `xpkg status`.
 type StatusCmd struct {
 	flags.DataDirFlag
 	terminal.OutputFlag

@@ -22,6 +22,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
+// UpCmd implements `xpkg up`.
 type UpCmd struct {
 	flags.DataDirFlag
 	flags.CacheLimitFlag
@@ -147,6 +148,7 @@ Pushes to the registry need a token, which xpkg finds in the data directory. For
 `, after, s.Server, s.Kubernetes, s.Registry, s.Kubeconfig, s.DataDir, wording.ShellWord(s.Kubeconfig), s.Registry, s.Registry, up.LoginCommand(s))
 }
 
+// DownCmd implements `xpkg down`.
 type DownCmd struct {
 	flags.DataDirFlag
 }

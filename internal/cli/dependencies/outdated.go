@@ -27,6 +27,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
+// OutdatedCmd implements `xpkg outdated`.
 type OutdatedCmd struct {
 	All       bool   `help:"Also show packages that are up to date."`
 	Namespace string `default:"crossplane-system" help:"Namespace of the manager, which contains the pull secrets."`

@@ -25,6 +25,7 @@ var ErrLockStale = errcode.Code{
 	Fix:   "Run `xpkg resolve` with --lock and without --frozen, review the changes, and commit the file.",
 }
 
+// ResolveCmd implements `xpkg resolve`.
 type ResolveCmd struct {
 	RootArgs
 	Lock           string   `placeholder:"FILE" help:"Lock file to write, or - for standard output. Locked packages keep their versions as long as these are allowed."`

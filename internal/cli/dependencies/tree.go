@@ -20,6 +20,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
+// TreeCmd implements `xpkg tree`.
 type TreeCmd struct {
 	Name string `arg:"" optional:"" help:"Package to show, as NAME or KIND/NAME. Default is every package that no other package needs. Without a cluster: a folder that starts with . or /, or a package as xpkg resolve accepts it."`
 	ClosureFlags

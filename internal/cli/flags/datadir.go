@@ -12,6 +12,7 @@ type DataDirFlag struct {
 	DataDir string `placeholder:"DIR" env:"XPKG_DATA_DIR" help:"Data directory of the control plane. Default is ~/.local/share/xpkg/default."`
 }
 
+// Dir returns the data directory of the flag, or the default one.
 func (f DataDirFlag) Dir() (string, error) {
 	if f.DataDir != "" {
 		// Runtimes do not start in this process's folder, so no relative path may

@@ -42,6 +42,7 @@ func WithoutManagedFields(p v1.Package) v1.Package {
 	return p
 }
 
+// ShortName returns the kind and the name of a package, such as provider/x.
 func ShortName(p v1.Package) string { return strings.ToLower(p.PackageKind()) + "/" + p.GetName() }
 
 // RepositoryOf is the repository that a package is installed from.
@@ -53,7 +54,7 @@ func RepositoryOf(p v1.Package) string {
 	return ref.Name()
 }
 
-// version is the tag of a reference, or else the start of its digest.
+// ShortVersion is the tag of a reference, or else the start of its digest.
 func ShortVersion(s string) string {
 	ref, err := oci.ParseReference(s, oci.ParseOptions{})
 	switch {

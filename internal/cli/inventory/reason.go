@@ -18,6 +18,7 @@ const (
 	Dependency InstallReason = "dependency"
 )
 
+// ReasonOf returns the reason for which a package is installed.
 func ReasonOf(p v1.Package) InstallReason {
 	if graph.IsAutoInstalled(p) {
 		return Dependency

@@ -18,6 +18,7 @@ func HealthMessage(p v1.Package) string {
 	return health.Message
 }
 
+// Paused reports whether the reconciliation of a package is paused.
 func Paused(p v1.Package) bool {
 	synced := p.GetCondition(v1.TypeSynced)
 	return synced.Reason == v1.ReasonPaused && synced.Status == corev1.ConditionFalse
@@ -31,6 +32,7 @@ func PendingActivation(p v1.Package) string {
 	return ""
 }
 
+// Status returns the status of a condition, or Unknown if it is not set.
 func Status(p v1.Package, t v1.ConditionType) string {
 	if c := p.GetCondition(t); c.Status != "" {
 		return string(c.Status)

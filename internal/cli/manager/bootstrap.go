@@ -10,6 +10,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/version"
 )
 
+// BootstrapCmd implements `xpkg bootstrap`.
 type BootstrapCmd struct {
 	Namespace         string              `default:"crossplane-system" help:"Namespace of the manager and of runtimes."`
 	Image             string              `placeholder:"IMAGE" help:"Image of the manager. Default is that of this version."`

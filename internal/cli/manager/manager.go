@@ -34,6 +34,7 @@ type DependencyFlags struct {
 	DependencyRemoval  graph.RemovalPolicy `enum:"None,Orphans" default:"None" help:"Garbage-collect unneeded dependencies: None keeps them, Orphans removes them unless they have custom resources."`
 }
 
+// ManagerCmd implements `xpkg manager`.
 type ManagerCmd struct {
 	connection.ClusterFlags
 	flags.RegistryFlags
@@ -134,6 +135,7 @@ func (c *ManagerCmd) managerConfig() (*rest.Config, error) {
 	return c.Config()
 }
 
+// ManagerOptions are the flags of the manager.
 type ManagerOptions struct {
 	Config     *rest.Config
 	CacheDir   string

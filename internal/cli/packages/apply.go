@@ -14,6 +14,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/planner"
 )
 
+// ApplyCmd implements `xpkg apply`.
 type ApplyCmd struct {
 	File string        `arg:"" help:"Plan file that xpkg plan --out wrote, or - for standard input."`
 	Wait time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, until the package is healthy or deleted."`

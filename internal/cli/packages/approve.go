@@ -23,6 +23,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
+// ApproveCmd implements `xpkg approve`.
 type ApproveCmd struct {
 	Name string `arg:"" help:"Package with a pending approval, as NAME or KIND/NAME."`
 	terminal.ConsentFlag

@@ -12,6 +12,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/graph"
 )
 
+// AutoremoveCmd implements `xpkg autoremove`.
 type AutoremoveCmd struct {
 	Wait   time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, until each package and its objects are deleted."`
 	DryRun bool          `help:"List the packages that would be removed without removing them."`

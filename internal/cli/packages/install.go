@@ -37,6 +37,7 @@ var (
 	}
 )
 
+// InstallCmd implements `xpkg install`.
 type InstallCmd struct {
 	installArgs
 	Lock   string        `placeholder:"FILE" help:"Install all packages of this lock file at its digests."`

@@ -14,6 +14,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/revision"
 )
 
+// ListCmd implements `xpkg list`.
 type ListCmd struct {
 	connection.ClusterFlags
 	terminal.OutputFlag

@@ -25,6 +25,7 @@ var ErrPlanWrite = errcode.Code{
 	Fix:   "Name a file in an existing folder that you may write to.",
 }
 
+// PlanCmd implements `xpkg plan`.
 type PlanCmd struct {
 	Install   planInstallCmd   `cmd:"" help:"Show the changes of an install. Exits with code 2 if there are any."`
 	Update    planUpdateCmd    `cmd:"" aliases:"upgrade" help:"Show the changes of an update. Exits with code 2 if there are any."`

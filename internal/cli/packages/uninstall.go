@@ -54,6 +54,7 @@ func (c *uninstallArgs) plan(ctx context.Context, pl *clusterPlanner) (*planner.
 	return out, planError(err, "uninstall "+inventory.ShortName(p))
 }
 
+// UninstallCmd implements `xpkg uninstall`.
 type UninstallCmd struct {
 	uninstallArgs
 	Wait   time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, until the package and its objects are deleted."`

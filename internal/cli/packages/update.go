@@ -130,6 +130,7 @@ func updateTo(present, to string) (string, error) {
 	return ref.String(), err
 }
 
+// UpdateCmd implements `xpkg update`.
 type UpdateCmd struct {
 	updateArgs
 	Wait   time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, until the package is healthy."`

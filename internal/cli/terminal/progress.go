@@ -27,6 +27,7 @@ func NewProgress(w io.Writer) *Progress {
 	return &Progress{w: w, Tty: IsTerminal(w)}
 }
 
+// IsTerminal reports whether a writer is a terminal.
 func IsTerminal(w io.Writer) bool {
 	if checked, ok := w.(*CheckedWriter); ok {
 		w = checked.Writer

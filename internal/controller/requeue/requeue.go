@@ -27,10 +27,11 @@ const (
 	// wait for a registry or the API server. Work that costs memory or load is bounded
 	// where it happens.
 	workers = 64
-	// FirstRetry and LastRetry bound the delay before a failed reconciliation is retried.
-	// The delay doubles with each failure.
+	// FirstRetry is the shortest delay before a failed reconciliation is retried. The delay
+	// doubles with each failure.
 	FirstRetry = 250 * time.Millisecond
-	LastRetry  = time.Minute
+	// LastRetry is the longest delay.
+	LastRetry = time.Minute
 	// permissionPause is the pause between two checks of whether the manager has received
 	// the permissions that a revision waits for.
 	permissionPause = 10 * time.Second

@@ -4,11 +4,12 @@ const (
 	// Container is the name of the runtime container, the first container of the pod.
 	Container = "package-runtime"
 
-	// MetricsPort is the name of the port for Prometheus metrics, WebhookPort the name of
-	// a provider's webhook port, and GRPCPort the name of a function's gRPC port.
+	// MetricsPort is the name of the port for Prometheus metrics.
 	MetricsPort = "metrics"
+	// WebhookPort is the name of a provider's webhook port.
 	WebhookPort = "webhook"
-	GRPCPort    = "grpc"
+	// GRPCPort is the name of a function's gRPC port.
+	GRPCPort = "grpc"
 
 	metricsNumber = 8080
 	// ServiceNumber is the port of every Service, and the default port on which a runtime
@@ -20,9 +21,10 @@ const (
 	serverVolume = "tls-server-certs"
 	clientVolume = "tls-client-certs"
 
-	// ServerCertificates and ClientCertificates are the folders with the runtime's
-	// certificates: tls.crt, tls.key and ca.crt.
+	// ServerCertificates is the directory of the server certificate of a runtime: tls.crt,
+	// tls.key and ca.crt.
 	ServerCertificates = "/tls/server"
+	// ClientCertificates is the directory of its client certificate, with the same files.
 	ClientCertificates = "/tls/client"
 
 	// AuthorityKey is the key of the authorities in a Secret with a certificate.

@@ -52,7 +52,7 @@ func (n *Network) Clear() {
 	clear(n.subjects)
 }
 
-// Struck returns the call that got the fault of a subject, if any.
+// Injected returns the call that got the fault of a subject, if any.
 func (n *Network) Injected(name string) (Call, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -109,7 +109,7 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 		p.err = cmd.Wait()
 	}()
 	if err := p.await(ctx, first); err != nil {
-		p.Stop()
+		_ = p.Stop() // The child has reported its error.
 		return nil, err
 	}
 	return p, nil

@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// LockName is the lock of the process that holds the directory, and ChildLockName the
-	// lock of its child process.
-	LockName      = "up.lock"
+	// LockName is the lock file of the process that holds the directory.
+	LockName = "up.lock"
+	// ChildLockName is the lock file of its child process.
 	ChildLockName = "controlplane.lock"
 	// StateName is the file that the process writes when the control plane is ready.
 	StateName = "state.json"
@@ -143,12 +143,17 @@ func (d *Dir) Close() error {
 	return errors.Join(RemoveFile(d.File(StateName)), RemoveFile(d.File(pidName)), d.disown(), d.lock.Unlock())
 }
 
-// File returns the path of a file in the directory. Logs, Cache and Registry return the
-// paths of its folders.
+// File returns the path of a file in the directory.
 func (d *Dir) File(name string) string { return filepath.Join(d.Path, name) }
-func (d *Dir) Logs() string            { return d.File("logs") }
-func (d *Dir) Cache() string           { return d.File("cache") }
-func (d *Dir) Registry() string        { return d.File("registry") }
+
+// Logs returns the path of the directory of logs.
+func (d *Dir) Logs() string { return d.File("logs") }
+
+// Cache returns the path of the package cache.
+func (d *Dir) Cache() string { return d.File("cache") }
+
+// Registry returns the path of the content of the registry.
+func (d *Dir) Registry() string { return d.File("registry") }
 
 // Held reports whether a process holds the lock with a name. A missing directory or file
 // is not held.

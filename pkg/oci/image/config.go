@@ -29,7 +29,7 @@ func newConfig(p oci.Platform) (Config, error) {
 	return c, nil
 }
 
-// parseConfig reads a verified configuration.
+// ParseConfig reads a verified configuration.
 func ParseConfig(data []byte) (Config, error) {
 	c := Config{}
 	if err := json.Unmarshal(data, &c.fields); err != nil || c.fields == nil {
@@ -38,6 +38,7 @@ func ParseConfig(data []byte) (Config, error) {
 	return c, nil
 }
 
+// Get decodes a field of the configuration.
 func (c Config) Get(name string, into any) error {
 	raw, ok := c.fields[name]
 	if !ok || bytes.Equal(raw, []byte("null")) {
@@ -58,6 +59,7 @@ func (c Config) set(name string, value any) error {
 	return nil
 }
 
+// Platform returns the platform of the image.
 func (c Config) Platform() (oci.Platform, error) {
 	var p oci.Platform
 	for name, into := range map[string]*string{
@@ -84,6 +86,7 @@ type history struct {
 	Comment   string     `json:"comment,omitempty"`
 }
 
+// Labels returns the labels of the image.
 func (c Config) Labels() (map[string]string, error) {
 	var inner struct {
 		Labels map[string]string `json:"Labels"`

@@ -114,7 +114,7 @@ func TestHealthIsBounded(t *testing.T) {
 	var none *CircuitBreaker
 	none.answered("h")
 	none.silent("h", nil)
-	if none.ask("h") != nil || none.pausing("h", errNoChallenge) != errNoChallenge {
+	if none.ask("h") != nil || !errors.Is(none.pausing("h", errNoChallenge), errNoChallenge) {
 		t.Error("nothing is not nothing")
 	}
 }

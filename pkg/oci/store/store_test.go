@@ -363,7 +363,7 @@ func TestOpenDerived(t *testing.T) {
 	if n, err := d.ReadAt(part, 2); err != nil || string(part[:n]) != "value" || d.Size() != 22 {
 		t.Errorf("read %q of %d bytes: %v", part[:n], d.Size(), err)
 	}
-	if n, err := d.ReadAt(part, 20); n != 2 || err != io.EOF {
+	if n, err := d.ReadAt(part, 20); n != 2 || !errors.Is(err, io.EOF) {
 		t.Errorf("read %d bytes at the end: %v", n, err)
 	}
 }

@@ -71,14 +71,14 @@ func (f *File) Path() string { return f.path }
 // nothing when the file itself does.
 func (f *File) Helper(server string) (string, error) {
 	var helpers map[string]string
-	if _, err := f.top.get("credHelpers", &helpers); err != nil {
+	if err := f.top.get("credHelpers", &helpers); err != nil {
 		return "", fmt.Errorf("credHelpers of %s: %w", f.path, err)
 	}
 	if helper, ok := helpers[server]; ok {
 		return helper, nil
 	}
 	var store string
-	if _, err := f.top.get("credsStore", &store); err != nil {
+	if err := f.top.get("credsStore", &store); err != nil {
 		return "", fmt.Errorf("credsStore of %s: %w", f.path, err)
 	}
 	return store, nil
@@ -142,7 +142,7 @@ func spellings(server string) []string {
 
 func (f *File) auths() (*object, error) {
 	auths := &object{}
-	if _, err := f.top.get("auths", auths); err != nil {
+	if err := f.top.get("auths", auths); err != nil {
 		return nil, fmt.Errorf("auths of %s: %w", f.path, err)
 	}
 	return auths, nil

@@ -57,13 +57,13 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// get decodes a member, and says whether there is one that is not null.
-func (o *object) get(key string, into any) (bool, error) {
+// get decodes a member. It has no effect if the member does not exist or is null.
+func (o *object) get(key string, into any) error {
 	i := o.find(key)
 	if i < 0 || string(o.members[i].value) == "null" {
-		return false, nil
+		return nil
 	}
-	return true, json.Unmarshal(o.members[i].value, into)
+	return json.Unmarshal(o.members[i].value, into)
 }
 
 // set replaces a member or adds it at the end.

@@ -36,6 +36,7 @@ func Noise(n int) []byte {
 	return data
 }
 
+// HelloYAML is the package.yaml of a small Configuration.
 const HelloYAML = "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata:\n  name: hello\n"
 
 // MemoryRegistry starts the in-memory registry of go-containerregistry and returns its
@@ -47,6 +48,7 @@ func MemoryRegistry(t *testing.T) string {
 	return strings.TrimPrefix(server.URL, "http://")
 }
 
+// Hello returns the image of a small Configuration.
 func Hello(t *testing.T) *image.Image {
 	t.Helper()
 	img, err := image.Build(t.Context(), image.Input{PackageYAML: []byte(HelloYAML), Examples: []byte("kind: Example\n")})
@@ -56,6 +58,7 @@ func Hello(t *testing.T) *image.Image {
 	return img
 }
 
+// Must fails the test if there is an error.
 func Must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -74,6 +77,7 @@ func WantCode(t *testing.T, err error, code errcode.Code) {
 	}
 }
 
+// EmptyDigest is the digest of empty content.
 const EmptyDigest = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 // TwoPlatforms is an index of a package for two platforms with extensions.
@@ -145,6 +149,7 @@ func Assemble(t testing.TB, config []byte, layers []oci.Descriptor, blobs ...[]b
 	return a
 }
 
+// Allocated returns the number of bytes that the test binary has allocated so far.
 func Allocated() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

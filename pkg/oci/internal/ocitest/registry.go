@@ -33,6 +33,7 @@ type served struct {
 	data      []byte
 }
 
+// NewRegistry starts a registry that runs until the test ends.
 func NewRegistry(t testing.TB) *Registry {
 	t.Helper()
 	f := NewUnstartedRegistry(t)
@@ -40,6 +41,7 @@ func NewRegistry(t testing.TB) *Registry {
 	return f
 }
 
+// NewUnstartedRegistry returns a registry that is not started.
 func NewUnstartedRegistry(t testing.TB) *Registry {
 	t.Helper()
 	f := &Registry{Manifests: map[string]served{}, Blobs: map[oci.Digest][]byte{}}
@@ -51,6 +53,7 @@ func NewUnstartedRegistry(t testing.TB) *Registry {
 // Host is the registry in a reference.
 func (f *Registry) Host() string { return f.Listener.Addr().String() }
 
+// Ref returns the reference of a tag of the repository of the tests.
 func (f *Registry) Ref(tag string) oci.Reference {
 	return oci.MustParseReference(f.Host() + "/acme/pkg:" + tag)
 }
@@ -81,6 +84,7 @@ func (f *Registry) Publish(t testing.TB, a oci.Artifact, tag string) oci.Referen
 	return f.Ref(tag)
 }
 
+// ServeManifest adds a manifest under a tag or digest.
 func (f *Registry) ServeManifest(name string, mediaType oci.MediaType, data []byte) {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
@@ -99,6 +103,7 @@ func (f *Registry) serve(w http.ResponseWriter, r *http.Request) {
 	f.ServeNormally(w, r)
 }
 
+// ServeNormally handles a request without a fault.
 func (f *Registry) ServeNormally(w http.ResponseWriter, r *http.Request) {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
@@ -135,6 +140,7 @@ func (f *Registry) tags(w http.ResponseWriter) {
 	_, _ = fmt.Fprintf(w, `{"tags":[%s]}`, strings.Join(tags, ","))
 }
 
+// ServeBytes responds with content, or the requested range of it.
 func ServeBytes(w http.ResponseWriter, r *http.Request, data []byte) {
 	http.ServeContent(w, r, "", time.Time{}, strings.NewReader(string(data)))
 }

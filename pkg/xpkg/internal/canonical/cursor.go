@@ -1,3 +1,4 @@
+// Package canonical provides the canonical JSON form of objects.
 package canonical
 
 import "encoding/json"

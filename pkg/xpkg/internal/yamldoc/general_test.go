@@ -1,14 +1,15 @@
 package yamldoc
 
 import (
+	"errors"
 	"strings"
 	"testing"
 )
 
-// read gives the JSON of a text, or the code, line and message of what is wrong.
+// read returns the JSON of a text, or the code, line and message of its fault.
 func read(text string, limits Limits) (json, code string, line int, what string) {
 	out, err := NewReader(limits).JSON([]byte(text))
-	if f, ok := err.(*Fault); ok {
+	if f := (*Fault)(nil); errors.As(err, &f) {
 		return "", f.Code.Name, f.Line, f.What
 	}
 	return string(out), "", 0, ""

@@ -9,7 +9,7 @@ import (
 // maxMessage is how many characters of a text of others go into a message.
 const maxMessage = 400
 
-// printable makes text that may quote the package safe to print: it escapes characters
+// Printable makes text that may quote the package safe to print: it escapes characters
 // that are not graphic, and truncates long text.
 func Printable(s string) string {
 	var b strings.Builder
