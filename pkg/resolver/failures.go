@@ -29,6 +29,13 @@ var (
 	}
 )
 
+// ErrTooManyVersions is the code for a package of which too many versions were tried.
+var ErrTooManyVersions = errcode.Code{
+	Name: "TooManyVersions", Class: errcode.Limit,
+	Cause: "So many versions of a package conflict with the other requirements that older ones are not tried, because each costs a request.",
+	Fix:   "Request an older version of the package, or relax the requirements that it conflicts with.",
+}
+
 func isNotFound(err error) bool {
 	return err != nil && errcode.From(err).Code.Class.Name == errcode.NotFound.Name
 }

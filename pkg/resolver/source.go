@@ -28,6 +28,7 @@ type source struct {
 	versions  map[versionKey]*task[Metadata]
 	requested map[requirement]bool
 	misses    map[string]int
+	questions map[string]map[string]bool // the versions of each package that the solver asked about
 	notes     map[string]bool
 	// names are the canonical names of all repositories of the problem.
 	names map[string]bool
@@ -48,7 +49,7 @@ func newSource(ctx context.Context, r *Resolver, q Request, known aliases) *sour
 	s := &source{
 		ctx: ctx, resolver: r, aliases: known, locked: map[string]lockfile.Package{},
 		lists: map[string]*task[Versions]{}, versions: map[versionKey]*task[Metadata]{},
-		requested: map[requirement]bool{}, misses: map[string]int{}, notes: map[string]bool{}, names: map[string]bool{},
+		requested: map[requirement]bool{}, misses: map[string]int{}, questions: map[string]map[string]bool{}, notes: map[string]bool{}, names: map[string]bool{},
 	}
 	for alias := range known {
 		s.names[alias] = true
@@ -94,6 +95,9 @@ func (s *source) Dependencies(pkg, pin string) ([]solver.Dependency, error) {
 	}
 	if _, ok := s.lookup(pkg, pin); !ok {
 		s.prefetchOlder(pkg, pin)
+	}
+	if n := s.versionsRead(pkg, pin); n > maxVersionsRead {
+		return nil, ErrTooManyVersions.New(nil, "none of the %d newest versions of %s satisfies the other requirements", maxVersionsRead, pkg)
 	}
 	t := s.read(pkg, pin, true)
 	s.wait()
@@ -182,6 +186,22 @@ func (s *source) prefetchOlder(pkg, pin string) {
 	for _, tag := range below[:min(more, len(below))] {
 		s.read(pkg, tag, false)
 	}
+}
+
+// maxVersionsRead limits the versions of one package that are read. Each costs a request, and
+// a repository can have tens of thousands of tags.
+const maxVersionsRead = 1000
+
+// versionsRead returns the number of versions of a package whose dependencies the solver asked
+// for, including this one.
+func (s *source) versionsRead(pkg, pin string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.questions[pkg] == nil {
+		s.questions[pkg] = map[string]bool{}
+	}
+	s.questions[pkg][pin] = true
+	return len(s.questions[pkg])
 }
 
 // mostAhead limits the versions that are read at once, to 2^mostAhead.
