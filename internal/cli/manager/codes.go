@@ -6,5 +6,6 @@ import "github.com/xpkg-dev/xpkg/pkg/errcode"
 func Codes() []errcode.Code {
 	return []errcode.Code{
 		ErrManagerNotReady,
+		ErrNamespaceNotFound,
 	}
 }

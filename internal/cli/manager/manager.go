@@ -12,7 +12,12 @@ import (
 	"runtime/debug"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/cache"
@@ -25,6 +30,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/leader"
 	programs "github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/version"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
@@ -91,6 +97,11 @@ func (c *ManagerCmd) Run(env *terminal.Env) error {
 			return err
 		}
 	}
+	if !choice.Uses(programs.Process) {
+		if err := checkNamespace(env.Context, cfg, c.Namespace); err != nil {
+			return err
+		}
+	}
 	return RunManager(env.Context, ManagerOptions{
 		Config: cfg, CacheDir: dir, ProgramsDir: filepath.Join(filepath.Dir(filepath.Clean(dir)), "runtime"), CacheLimit: c.CacheLimit, Log: newLog(env.Stderr, c.LogFormat, c.Verbose), registries: c.RegistryFlags,
 		limits: c.LimitFlags, Dependencies: c.DependencyFlags,
@@ -102,6 +113,33 @@ func (c *ManagerCmd) Run(env *terminal.Env) error {
 			Runtimes: choice, MakeNamespace: choice.Uses(programs.Process), CertificateOverlap: c.CertificateOverlap, RuntimePrivileges: privileges,
 		},
 	})
+}
+
+// ErrNamespaceNotFound is the failure of a manager whose namespace does not exist.
+var ErrNamespaceNotFound = errcode.Code{
+	Name: "NamespaceNotFound", Class: errcode.NotFound,
+	Cause: "The namespace of the manager, in which runtimes run and pull secrets are, does not exist.",
+	Fix:   "Create the namespace with kubectl, or pass another one with --namespace.",
+}
+
+// checkNamespace fails if the namespace of the manager does not exist. A manager without the
+// permission to read namespaces is not checked.
+func checkNamespace(ctx context.Context, cfg *rest.Config, name string) error {
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		return err
+	}
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
+	cluster, err := client.New(cfg, client.Options{Scheme: scheme, Mapper: mapper})
+	if err != nil {
+		return connection.ErrKubeconfig.New(err, "cannot use the kubeconfig")
+	}
+	err = cluster.Get(ctx, client.ObjectKey{Name: name}, &corev1.Namespace{})
+	if apierrors.IsNotFound(err) {
+		return ErrNamespaceNotFound.New(nil, "the namespace %s does not exist", name).WithDo("Run `kubectl create namespace %s`, or pass another one with --namespace.", wording.ShellWord(name))
+	}
+	return nil
 }
 
 // leastLease is the shortest time in which a Lease can be renewed several times over.

@@ -1,0 +1,25 @@
+package cli_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/xpkg-dev/xpkg/internal/cli"
+	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
+)
+
+// TestManagerReportsAMissingNamespace proves that the manager does not start in a namespace that
+// does not exist, with and without leader election.
+func TestManagerReportsAMissingNamespace(t *testing.T) {
+	cluster.Start(t)
+	for _, flags := range [][]string{nil, {"--leader-election"}} {
+		var out, errs bytes.Buffer
+		env := &cli.Env{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs}
+		args := append([]string{"xpkg", "manager", "--namespace", "missing", "--kubeconfig", cluster.Kubeconfig(t), "--cache-dir", t.TempDir()}, flags...)
+		if code := cli.Main(t.Context(), args, env); code != 5 {
+			t.Errorf("%q: exit code %d", flags, code)
+		}
+		says(t, errs.String(), "^error: NamespaceNotFound: the namespace missing does not exist\n  Run `kubectl create namespace missing`")
+	}
+}
