@@ -3,6 +3,7 @@ package cli_test
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -91,6 +92,11 @@ func setUp(env *testscript.Env) error {
 	env.Setenv("CA", h.ca)
 	env.Setenv("PRIVATE", private(tb))
 	env.Setenv("TLS_REGISTRY", h.address)
+	_, port, err := net.SplitHostPort(h.address)
+	if err != nil {
+		return err
+	}
+	env.Setenv("TLS_PORT", port)
 	config := filepath.Join(home, "kubeconfig")
 	if err := os.WriteFile(config, []byte(newAPIServer(tb)), 0o600); err != nil {
 		return err
