@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"log"
 	"math/big"
@@ -106,18 +107,19 @@ func newCertificate(tb testing.TB, names ...string) (tls.Certificate, []byte) {
 	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})
 }
 
-// newAPIServer is as much of an API server as an install without --wait needs. It
-// gives the text of a kubeconfig.
+// newAPIServer serves as much of an API server as an install without --wait needs, for a user who
+// may create packages and read nothing. It returns the text of a kubeconfig.
 func newAPIServer(tb testing.TB) string {
 	tb.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodPost || !strings.HasPrefix(r.URL.Path, "/apis/pkg.crossplane.io/v1/") {
-			http.NotFound(w, r)
+		w.Header().Set("Content-Type", "application/json")
+		if r.Method == http.MethodPost && strings.HasPrefix(r.URL.Path, "/apis/pkg.crossplane.io/v1/") {
+			w.WriteHeader(http.StatusCreated)
+			_, _ = io.Copy(w, r.Body)
 			return
 		}
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusCreated)
-		_, _ = io.Copy(w, r.Body)
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprint(w, `{"apiVersion":"v1","kind":"Status","status":"Failure","reason":"Forbidden","code":403}`)
 	}))
 	tb.Cleanup(server.Close)
 	return `apiVersion: v1

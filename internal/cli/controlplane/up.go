@@ -143,6 +143,8 @@ Next:
   xpkg push -f my.xpkg %s/my/package:v0.1.0
   xpkg install provider %s/my/package:v0.1.0 --wait 2m
 
+XRDs of Configurations are installed but not established: no Crossplane core runs here that composes resources.
+
 Pushes to the registry need a token, which xpkg finds in the data directory. For docker, crane or skopeo:
   %s
 `, after, s.Server, s.Kubernetes, s.Registry, s.Kubeconfig, s.DataDir, wording.ShellWord(s.Kubeconfig), s.Registry, s.Registry, up.LoginCommand(s))

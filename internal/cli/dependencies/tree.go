@@ -1,6 +1,7 @@
 package dependencies
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -264,12 +265,13 @@ func (t *packageTree) alone(p v1.Package) *node {
 	}
 }
 
-// statusMessage is what a package says where it is not healthy, or does not run what it asks for.
+// statusMessage returns why a package is not healthy, why it does not run the requested version,
+// or the note of a healthy package.
 func statusMessage(p v1.Package) string {
 	if p.GetCondition(v1.TypeHealthy).Status != corev1.ConditionTrue {
 		return inventory.HealthMessage(p)
 	}
-	return inventory.PendingActivation(p)
+	return cmp.Or(inventory.PendingActivation(p), inventory.HealthNote(p))
 }
 
 func (n *node) title() string {

@@ -6,7 +6,16 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
-// HealthMessage says why a package is not known to be healthy as it is now.
+// HealthNote returns the message of a healthy package, such as that the XRDs of a Configuration
+// are not established, or "".
+func HealthNote(p v1.Package) string {
+	if health := p.GetCondition(v1.TypeHealthy); health.Status == corev1.ConditionTrue {
+		return health.Message
+	}
+	return ""
+}
+
+// HealthMessage returns the reason why a package is not known to be healthy.
 func HealthMessage(p v1.Package) string {
 	health := p.GetCondition(v1.TypeHealthy)
 	switch {
@@ -24,7 +33,7 @@ func Paused(p v1.Package) bool {
 	return synced.Reason == v1.ReasonPaused && synced.Status == corev1.ConditionFalse
 }
 
-// PendingActivation says which revision waits for a person to activate it, or nothing.
+// PendingActivation returns the message about a revision that needs manual activation, or "".
 func PendingActivation(p v1.Package) string {
 	if c := p.GetCondition(v1.TypeInstalled); c.Reason == v1.ReasonInactive && c.Status == corev1.ConditionFalse {
 		return c.Message

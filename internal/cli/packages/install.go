@@ -108,17 +108,17 @@ func (c *InstallCmd) review(env *terminal.Env, want v1.Package) (err error) {
 	}
 	defer func() { err = cmp.Or(err, pl.close()) }()
 	live, err := inventory.Get(env.Context, pl.client, want.PackageKind(), want.GetName())
-	if err != nil {
-		return err
-	}
-	if live != nil && !c.AllowWebhooks {
+	if err == nil && live != nil && !c.AllowWebhooks {
 		// Nothing but the mark of a dependency is written.
 		return installedOtherwise(live, want.PackageSpec().Package)
 	}
-	p, err := planWith(env, "to install "+inventory.ShortName(want), func() (*planner.Plan, error) {
-		pl.Upgrades = c.DependencyUpgrades
-		return planInstall(env.Context, pl, want, c.AllowWebhooks)
-	})
+	var p *planner.Plan
+	if err == nil {
+		p, err = planWith(env, "to install "+inventory.ShortName(want), func() (*planner.Plan, error) {
+			pl.Upgrades = c.DependencyUpgrades
+			return planInstall(env.Context, pl, want, c.AllowWebhooks)
+		})
+	}
 	ask := !c.Yes && env.Interactive()
 	switch {
 	case isPlanUnavailable(err, want) && !c.AllowWebhooks:

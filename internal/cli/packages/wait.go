@@ -94,12 +94,15 @@ func waitHealthy(ctx context.Context, cluster client.Client, p v1.Package, progr
 	}
 }
 
-// outcomeOfWait is what has become of a package that was waited for. One that runs another
-// revision than it asks for, until a person says so, is as it should be, and that is told.
+// outcomeOfWait returns the state of a package after a successful wait. It prints a note if the
+// new revision needs manual activation, or if the condition of the healthy package has a message.
 func outcomeOfWait(env *terminal.Env, p v1.Package) string {
 	if why := inventory.PendingActivation(p); why != "" {
 		fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(why))
 		return "waits to be activated"
+	}
+	if note := inventory.HealthNote(p); note != "" {
+		fmt.Fprintf(env.Stderr, "note: %s: %s\n", inventory.ShortName(p), terminal.Safe(note))
 	}
 	return "healthy"
 }
