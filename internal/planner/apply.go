@@ -15,18 +15,17 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// ErrPlanMoved is the failure of a plan that was made from something else than what
-// is there.
+// ErrPlanMoved is the code of a plan whose preconditions no longer hold.
 var ErrPlanMoved = errcode.Code{
 	Name: "PlanMoved", Class: errcode.Conflict,
 	Cause: "Something that the plan was made from, or that it would do, is not as it was.",
 	Fix:   "Make a new plan and look at it. Nothing was written.",
 }
 
-// String says what moved, in one clause.
+// String describes the difference in one clause.
 func (d Difference) String() string { return fmt.Sprintf("%s was %s and is %s", d.What, d.Was, d.Is) }
 
-// MovedError is the failure of a plan that has moved: nil when nothing has.
+// MovedError returns the error of a plan whose preconditions no longer hold; nil if they do.
 func MovedError(p *Plan, moved []Difference) error {
 	if len(moved) == 0 {
 		return nil
@@ -38,8 +37,7 @@ func MovedError(p *Plan, moved []Difference) error {
 	return ErrPlanMoved.New(few(reasons), "the plan to %s %s does not hold any more", p.Operation, p.Package.Short())
 }
 
-// RefusalError is the failure of a plan whose objects can never be established as things
-// are: nil when they can.
+// RefusalError returns the error of a plan whose objects cannot be established in the current cluster; nil if they can.
 func (p *Plan) RefusalError() error {
 	if p.Incompatible != "" {
 		return xpkg.ErrIncompatible.New(errors.New(p.Incompatible), "%s cannot be established", p.Package.Short())
@@ -91,8 +89,8 @@ func (p *Plan) IsApplied(live v1.Package) (bool, error) {
 	return err == nil && sameJSON(is, specIn(p.Package.Object)), err
 }
 
-// CheckPackage reports whether the package is still the one that the plan was made from.
-// Its status may have changed: that is no part of what a plan says.
+// Holds reports whether the package is unchanged since the plan was made. Its status may have changed: it is not part
+// of a plan.
 func (p *Plan) CheckPackage(live v1.Package) []Difference {
 	var d differences
 	if live == nil {

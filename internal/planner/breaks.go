@@ -10,17 +10,16 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 )
 
-// ErrDependentsBroken is the failure of a plan after which another package does not
-// have what it needs.
+// ErrDependentsBroken is the code of a plan after which the dependencies of another package are not satisfied.
 var ErrDependentsBroken = errcode.Code{
 	Name: "DependentsBroken", Class: errcode.Conflict,
 	Cause: "Another package needs this one, at a version that it would not be at any more.",
 	Fix:   "Move the packages that need it first, or to versions that go with it. To go ahead all the same, give --yes.",
 }
 
-// Broken is a package that would not have what it needs any more.
+// Broken is a package whose dependencies would no longer be satisfied.
 type Broken struct {
-	// Kind and Name are those of its object.
+	// Kind and Name are the kind and name of the package object.
 	Kind string `json:"kind"`
 	Name string `json:"name"`
 	// Needs is the repository that it needs, with this constraint.
@@ -30,7 +29,7 @@ type Broken struct {
 	Gets string `json:"gets,omitempty"`
 }
 
-// String is what is broken, in one clause.
+// String describes the broken dependency in one clause.
 func (b Broken) String() string {
 	gets := "it would not be there"
 	if b.Gets != "" {
@@ -52,9 +51,8 @@ func (p *Plan) BreakageError() error {
 	return ErrDependentsBroken.New(few(reasons), "to %s %s breaks %s", p.Operation, p.Package.Short(), wording.Count(len(p.Breaks), "package"))
 }
 
-// breaks returns the packages whose requirements are met now, or would be by the packages to install,
-// and that node does not meet. Node is the package as the operation leaves it, or nil if the
-// operation deletes it.
+// breaks returns the packages whose requirements are met now, or would be by the packages to install, and that node
+// does not meet. Node is the package after the operation, or nil if the operation deletes it.
 func (pl *Planner) breaks(s *clusterState, g *graph.Graph, node *graph.Node) []Broken {
 	was, exists := s.liveNode()
 	var out []Broken

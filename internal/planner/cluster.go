@@ -33,7 +33,7 @@ type reader struct {
 	rest rest.Interface
 }
 
-// NewCluster makes what a Planner reads of the cluster of a configuration.
+// NewCluster returns the access of a Planner to the cluster of a configuration.
 func NewCluster(cfg *rest.Config) (Cluster, error) {
 	cluster, err := apply.NewCluster(cfg)
 	if err != nil {
@@ -81,8 +81,8 @@ func (r *reader) Identity(ctx context.Context) (types.UID, error) {
 	return m.UID, nil
 }
 
-// Count counts custom resources without reading them: of each kind one is listed,
-// as metadata, and the API server says how many more there are.
+// Count counts custom resources without reading them: it lists one object of each kind, as metadata, and the API
+// server returns the number of remaining ones.
 func (r *reader) CountCustomResources(ctx context.Context, definitions []string) ([]CustomResources, error) {
 	if len(definitions) == 0 {
 		return nil, nil
@@ -98,7 +98,7 @@ func (r *reader) CountCustomResources(ctx context.Context, definitions []string)
 		counts[i].Definition = name
 		path, ok := served[desired.ResourceOf(name)]
 		if !ok {
-			continue // What is not served can have no resources.
+			continue // A resource that is not served has no objects.
 		}
 		group.Go(func() (err error) {
 			counts[i], err = r.count(ctx, name, path)
@@ -139,8 +139,7 @@ func (r *reader) count(ctx context.Context, definition, path string) (CustomReso
 	return out, nil
 }
 
-// served gives the path of every resource that the API server serves, in the
-// version that it prefers.
+// served returns the path of every resource that the API server serves, in the preferred version.
 func (r *reader) served(ctx context.Context) (map[schema.GroupResource]string, error) {
 	var doc apidiscovery.APIGroupDiscoveryList
 	if err := r.get(ctx, &doc, discoveryDocument, "", "/apis"); err != nil {

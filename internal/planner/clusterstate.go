@@ -79,9 +79,9 @@ func (pl *Planner) listRevisions(ctx context.Context, kind string, names ...stri
 	return list.Revisions(), nil
 }
 
-// nodes returns the nodes of all other packages, with their dependencies from the Lock. It reads the
-// revisions of the packages that is-needed reports, whose running versions matter, and of those that
-// were rolled back, whose versions are not the ones that they ask for.
+// nodes returns the nodes of all other packages, with their dependencies from the Lock. It reads the revisions of the
+// packages that need them, whose running versions matter, and of rolled back packages, whose versions
+// differ from their specs.
 func (pl *Planner) nodes(ctx context.Context, s *clusterState, isNeeded func(repository string) bool) ([]graph.Node, error) {
 	names := map[string][]string{}
 	for _, x := range s.others {
@@ -156,8 +156,8 @@ func (s *clusterState) startPlan(op Operation, p v1.Package) (*Plan, error) {
 	return out, err
 }
 
-// preconditions returns the packages that a plan depends on: those that the package requires, and
-// those that move with it. Changes of any other package do not invalidate the plan.
+// preconditions returns the packages on which a plan depends: the dependencies of the package, and the packages that
+// are updated with it. Changes of any other package do not invalidate the plan.
 func (s *clusterState) preconditions(p *Plan) []Installed {
 	repositories := map[string]bool{}
 	for _, d := range p.Dependencies {

@@ -13,8 +13,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// dependencies plans which dependencies of a package are installed, added and moved, and reports the
-// packages whose requirements it would break. It returns the changes that the manager makes.
+// dependencies plans which dependencies of a package are installed, added and updated, and reports the packages whose
+// requirements it would break. It returns the changes that the manager makes.
 func (pl *Planner) dependencies(ctx context.Context, s *clusterState, p v1.Package, current v1.PackageRevision, content oci.Digest, dependencies []xpkg.Dependency, out *Plan) ([]graph.Change, error) {
 	others, err := pl.nodes(ctx, s, func(repository string) bool {
 		return slices.ContainsFunc(dependencies, func(d xpkg.Dependency) bool { return s.sameRepository(lockfile.Repository(d.Package), repository) })

@@ -10,8 +10,7 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// json names the fields in which two objects differ, so that nobody has to compare them
-// by eye.
+// json returns the fields in which two objects differ.
 func (d *differences) json(what string, was, is json.RawMessage) {
 	if sameJSON(was, is) {
 		return
@@ -28,7 +27,7 @@ func decode(raw json.RawMessage, into *map[string]any) error {
 	return kjson.UnmarshalCaseSensitivePreserveInts(raw, into)
 }
 
-// fields names what differs in two objects that lie under a path.
+// fields returns the differences of two objects below a path.
 func (d *differences) fields(path, of string, was, is map[string]any) {
 	keys := slices.Concat(slices.Collect(maps.Keys(was)), slices.Collect(maps.Keys(is)))
 	slices.Sort(keys)
@@ -46,7 +45,7 @@ func (d *differences) fields(path, of string, was, is map[string]any) {
 	}
 }
 
-// said is what a field says: nothing where it is not there.
+// said returns the value of a field; "" if the field is missing.
 func said(object map[string]any, key string) string {
 	value, there := object[key]
 	if text, ok := value.(string); ok && text != "" || !there {
@@ -54,7 +53,7 @@ func said(object map[string]any, key string) string {
 	}
 	raw, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // What was read as JSON always marshals.
+		panic(err) // Decoded JSON can always be encoded.
 	}
 	return string(raw)
 }

@@ -28,15 +28,14 @@ var (
 	}
 )
 
-// MaxSize bounds what Decode looks at, in bytes. The plan of a package with 2,000
-// objects has 2 MB.
+// MaxSize is the maximum size in bytes of the input of Decode. The plan of a package with 2,000 objects has 2 MB.
 const MaxSize = 64 << 20
 
 // digestField holds the digest of the rest of the file.
 const digestField = "digest"
 
-// Digest is "sha256:…" over the canonical JSON of the plan: keys in order, no
-// space. Plans that say the same have the same digest on every machine.
+// Digest returns "sha256:…" over the canonical JSON of the plan: ordered keys, no space. Equal plans have the same
+// digest on every machine.
 func (p *Plan) Digest() string {
 	raw, err := marshal(p)
 	if err == nil {
@@ -56,7 +55,7 @@ func (p *Plan) FileName() string {
 	return "plan-" + p.Digest()[len("sha256:"):][:shown] + ".json"
 }
 
-// Encode gives the file of a plan: JSON with the digest of all the rest in it.
+// Encode returns the file of a plan: JSON that contains the digest of all other fields.
 func Encode(p *Plan) ([]byte, error) {
 	raw, err := marshal(struct {
 		*Plan
@@ -82,8 +81,8 @@ func marshal(v any) ([]byte, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
 }
 
-// Decode reads the file of a plan. It fails with PlanDamaged when the content is
-// not what the digest says, and with PlanInvalid when it is not a plan.
+// Decode reads the file of a plan. It fails with PlanDamaged if the content does not match the digest, and with
+// PlanInvalid if it is not a plan.
 func Decode(raw []byte) (*Plan, error) {
 	if len(raw) > MaxSize {
 		return nil, ErrPlanInvalid.New(fmt.Errorf("it has %d bytes and may have %d", len(raw), MaxSize), "cannot read the plan")
@@ -123,7 +122,7 @@ func apart(raw []byte) (content []byte, digest string, err error) {
 	return content, digest, err
 }
 
-// check finds what a plan that was written by hand may lack.
+// check returns an error for a field that a plan written by hand may lack.
 func (p *Plan) check() error {
 	fail := func(what string) error { return ErrPlanInvalid.New(errors.New(what), "cannot use the plan") }
 	switch p.Operation {
@@ -152,7 +151,7 @@ func digestOf(canonical []byte) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// canonical gives JSON in its one form: keys in order, no space.
+// canonical returns canonical JSON: ordered keys, no space.
 func canonical(raw []byte) ([]byte, error) {
 	var v any
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &v); err != nil {
@@ -161,7 +160,7 @@ func canonical(raw []byte) ([]byte, error) {
 	return marshal(v)
 }
 
-// sameJSON compares what two texts say and not how they are written.
+// sameJSON compares two JSON texts by value.
 func sameJSON(a, b json.RawMessage) bool {
 	if len(a) == 0 || len(b) == 0 {
 		return len(a) == len(b)

@@ -108,7 +108,7 @@ func (pl *Planner) currentDigest(ctx context.Context, p v1.Package, res state.Re
 	return d, err == nil
 }
 
-// withoutDigest returns an origin whose tag is looked up.
+// withoutDigest returns an origin whose tag is resolved.
 func withoutDigest(o fetch.Origin) fetch.Origin {
 	o.Ref.Digest = oci.Digest{}
 	places := make([]fetch.Place, len(o.Places))

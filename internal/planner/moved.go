@@ -24,10 +24,8 @@ type Difference struct {
 // absent stands for a thing that is not there.
 const absent = "absent"
 
-// Compare compares a plan with what would be planned now, and names all that is not
-// the same: what it was made from, and what it would do. Warnings are not
-// compared, and neither is the image that a registry is asked for, since content
-// is known by its digest.
+// Moved compares a plan with a new plan of the same operation, and returns all differences: in the preconditions and in
+// the changes. Warnings and rewritten image names are not compared, because a digest identifies content.
 func Compare(planned, now *Plan) []Difference {
 	var d differences
 	d.text("the operation", string(planned.Operation), string(now.Operation))
@@ -167,9 +165,8 @@ func change(c plan.Change) string {
 	return fmt.Sprintf("to %s, with UID %s and resourceVersion %s", c.Action, c.UID, c.ResourceVersion)
 }
 
-// each compares two lists by what their elements are called. The text of an
-// element says most of what it is; where it is the same and the elements are not,
-// all of them is told.
+// each compares two lists by the names of their elements. For elements with the same name and text that differ, the
+// result contains all of the element.
 func each[T any](d *differences, was, is []T, text func(T) (name, text string)) {
 	before, after := byName(was, text), byName(is, text)
 	names := slices.Collect(maps.Keys(before))
@@ -193,7 +190,7 @@ func each[T any](d *differences, was, is []T, text func(T) (name, text string)) 
 
 type element struct{ text, whole string }
 
-// byName gives the elements by their names. Elements of one name are one.
+// byName returns the elements by name. Elements with the same name count as one.
 func byName[T any](all []T, text func(T) (string, string)) map[string]element {
 	out := map[string]element{}
 	for _, x := range all {

@@ -32,8 +32,7 @@ func (p *Plan) Wanted() (v1.Package, error) {
 	return out, nil
 }
 
-// written is the part of a package that a person decides about: what is sent to
-// the API server, with the defaults that it would fill in.
+// written is the part of a package that users write: the fields that are sent to the API server, with its defaults.
 func written(p v1.Package) (json.RawMessage, error) {
 	raw, err := json.Marshal(p)
 	if err != nil {
@@ -61,7 +60,7 @@ func written(p v1.Package) (json.RawMessage, error) {
 	return json.Marshal(out)
 }
 
-// withDefaults gives p the defaults that the API server would give it.
+// withDefaults returns p with the defaults of the API server.
 func withDefaults(p v1.Package) (v1.Package, error) {
 	raw, err := written(p)
 	if err != nil {

@@ -25,7 +25,7 @@ func revisionChanges(t revision.Transition) []RevisionChange {
 	return out
 }
 
-// objects plans the objects of the active revision, and of those that become or stay inactive.
+// objects plans the objects of the active revision, and of the revisions that become or stay inactive.
 func (pl *Planner) objects(ctx context.Context, p v1.Package, pkg *xpkg.Package, t revision.Transition, out *Plan) error {
 	active, current := t.Active(), t.Current.GetName()
 	if active != nil && (active.GetName() == current || t.Writes(active.GetName())) {

@@ -59,8 +59,8 @@ func withChanges(nodes []graph.Node, changes []graph.Change) []graph.Node {
 	return out
 }
 
-// orphanNodes returns the orphans among nodes. As for the manager, a package also requires its
-// optional dependencies, and the dependencies whose resolution it skips.
+// orphanNodes returns the orphans among nodes. As in the manager, a package also requires its optional dependencies,
+// and the dependencies whose resolution it skips.
 func (s *clusterState) orphanNodes(nodes []graph.Node) []graph.Node {
 	nodes = slices.Clone(nodes)
 	for i := range nodes {

@@ -16,7 +16,7 @@ import (
 
 // Permissions are the changes to the permissions of a package's runtime.
 type Permissions struct {
-	// Added and Removed are compared by what they allow, however they are written.
+	// Added and Removed are compared by the permissions that they grant, in any notation.
 	Added   []rbacv1.PolicyRule `json:"added,omitempty"`
 	Removed []rbacv1.PolicyRule `json:"removed,omitempty"`
 	// NeedsApproval are the permissions that amount to control of the cluster. The package
@@ -27,8 +27,8 @@ type Permissions struct {
 	Denied string `json:"denied,omitempty"`
 }
 
-// permissions compares the permissions of the current revision's runtime with those of the running
-// one, and the requested ones with the maximum.
+// permissions compares the permissions of the current revision's runtime with those of the active revision, and the
+// requested ones with the maximum.
 func (pl *Planner) permissions(ctx context.Context, s *clusterState, pkg *xpkg.Package, t revision.Transition, out *Plan) error {
 	loader := pl.permissionLoader(s)
 	after, err := pl.permissionInput(ctx, loader, t.Current, pkg)
@@ -67,8 +67,8 @@ func (pl *Planner) permissions(ctx context.Context, s *clusterState, pkg *xpkg.P
 	return nil
 }
 
-// permissionLoader returns what reads permission inputs as the manager does: it announces in the
-// Lock whether it confines runtimes to its namespace.
+// permissionLoader returns the reader of permission inputs, configured like the manager: the Lock announces whether
+// runtimes are confined to their namespace.
 func (pl *Planner) permissionLoader(s *clusterState) permission.Loader {
 	return permission.Loader{
 		Reader: pl.Reader, Namespace: pl.Namespace, ClusterScoped: pl.Cluster.ClusterScoped,
@@ -97,8 +97,8 @@ func (pl *Planner) permissionInput(ctx context.Context, loader permission.Loader
 	return loader.Input(ctx, rev, pkg, objects)
 }
 
-// permittedRevision returns the revision whose runtime has its permissions: the one that was
-// activated last and does not wait for their approval.
+// permittedRevision returns the revision whose runtime has its permissions: the last activated one that does not wait
+// for approval.
 func permittedRevision(revisions []v1.PackageRevision) v1.PackageRevision {
 	var last v1.PackageRevision
 	for _, rev := range revisions {

@@ -1,11 +1,8 @@
-// Package planner tells, before anything is written, what an install, an update or
-// an uninstall of a package would do to a cluster.
+// Package planner computes the effect of an install, an update or an uninstall on a cluster before the first write.
 //
-// A Planner reads: packages, revisions, the metadata of objects, and content. It
-// decides with the same pure functions as the package manager (internal/revision,
-// pkg/desired, pkg/plan), so that a Plan says what the manager then
-// does. What can be done with a Plan, to keep it, to load it and to tell what has
-// moved since it was made, is pure.
+// A Planner reads packages, revisions, the metadata of objects, and content. It decides with the pure functions of the
+// package manager (internal/revision, pkg/desired, pkg/plan), so that a Plan equals the writes of the manager. Encoding,
+// decoding and comparing plans is pure.
 package planner
 
 import (
@@ -30,7 +27,7 @@ const (
 	Kind       = "Plan"
 )
 
-// Operation is what a plan is for.
+// Operation is the operation of a plan.
 type Operation string
 
 // The operations.
@@ -43,52 +40,49 @@ const (
 	Uninstall Operation = "uninstall"
 )
 
-// Plan is what an operation on one package would do to a cluster. Equal reads of
-// a cluster give equal plans: it holds no time and no order that varies.
+// Plan is the effect of an operation on one package. Equal states of a cluster have equal plans: a plan contains no
+// times and has one order.
 type Plan struct {
 	APIVersion string    `json:"apiVersion"`
 	Kind       string    `json:"kind"`
 	Operation  Operation `json:"operation"`
-	// Cluster identifies the cluster: the UID of its namespace kube-system. It is
-	// empty when whoever plans may not read that.
+	// Cluster identifies the cluster: the UID of its namespace kube-system. It is empty if the client may not read the
+	// namespace.
 	Cluster types.UID `json:"cluster,omitempty"`
 	Package Package   `json:"package"`
-	// Adopts says that the package was installed because others need it, and becomes one
-	// that a person wants: it stays when nobody needs it any more.
+	// Adopts reports whether the package was installed as a dependency and becomes explicitly installed, so that it is no
+	// longer removed when no package requires it.
 	Adopts bool `json:"adopts,omitempty"`
-	// Content is what would be installed; nil for an uninstall.
+	// Content is the content to install; nil for an uninstall.
 	Content *Content `json:"content,omitempty"`
 	// Revisions are changed in this order.
 	Revisions []RevisionChange `json:"revisions,omitempty"`
 	// Objects are changed in this order. With a refusal none is.
 	Objects plan.Plan `json:"objects"`
-	// Incompatible says why the content does not work with the Crossplane that
-	// runs, if it does not. Then no object is changed.
+	// Incompatible is the reason why the content does not work with the installed version of Crossplane; empty if it
+	// does. With a reason, no object is changed.
 	Incompatible string `json:"incompatible,omitempty"`
-	// Permissions are what changes for the package's program; nil when nothing does.
+	// Permissions are the changes to the permissions of the runtime; nil if there are none.
 	Permissions *Permissions `json:"permissions,omitempty"`
 	// Webhooks are rules outside of the package's own API groups; nil when there are none.
 	Webhooks *Webhooks `json:"webhooks,omitempty"`
-	// Dependencies are those that the content names directly. While one of them is
-	// not satisfied, no object is changed.
+	// Dependencies are the direct dependencies of the content. While one of them is not satisfied, no object is changed.
 	Dependencies []Dependency `json:"dependencies,omitempty"`
 	// Brings are the packages that the package manager installs or moves with it, those
 	// that others need first.
 	AddedPackages []AddedPackage `json:"brings,omitempty"`
-	// Upgrades is what the package manager was said to do about versions that do not
-	// fit. It is empty where it says so itself.
+	// Upgrades is the dependency upgrade policy that the caller assumes. It is empty if the manager announces its policy.
 	Upgrades graph.Policy `json:"dependencyUpgrades,omitempty"`
-	// Orphans are the packages that nobody needs any more after it.
+	// Orphans are the packages that no package requires after the operation.
 	Orphans []Orphan `json:"orphans,omitempty"`
-	// Breaks are the packages that would not have what they need any more, by kind and
-	// name.
+	// Breaks are the packages whose dependencies would no longer be satisfied, ordered by kind and name.
 	Breaks []Broken `json:"breaks,omitempty"`
 	// Resources are the custom resources of the definitions that an uninstall
 	// takes away, as far as there are any.
 	CustomResources []CustomResources `json:"customResources,omitempty"`
-	// Preconditions are what the plan was made from.
+	// Preconditions are the inputs of the plan.
 	Preconditions Preconditions `json:"preconditions"`
-	// Warnings are for people, and no part of what is compared.
+	// Warnings are for users, and are not compared.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
@@ -96,12 +90,11 @@ type Plan struct {
 type Package struct {
 	Kind string `json:"kind"`
 	Name string `json:"name"`
-	// From is what is installed, and To what would be; each is nil where there is
-	// nothing.
+	// From is the installed revision, and To the planned one; each can be nil.
 	From *Version `json:"from,omitempty"`
 	To   *Version `json:"to,omitempty"`
-	// Object is the package as it would be written, without what the API server
-	// fills in. It is empty for an uninstall.
+	// Object is the package as it would be written, without the defaults of the API server. It is empty for an
+	// uninstall.
 	Object json.RawMessage `json:"object,omitempty"`
 }
 
@@ -111,7 +104,7 @@ type Version struct {
 	Digest    string `json:"digest,omitempty"`
 }
 
-// Content is what would be installed.
+// Content is the content to install.
 type Content struct {
 	// Reference is spec.package as it was asked for.
 	Reference string `json:"reference"`
@@ -149,8 +142,8 @@ type Dependency struct {
 	Package    string      `json:"package"`
 	Constraint string      `json:"constraint,omitempty"`
 	State      graph.State `json:"state"`
-	// Optional says that the package need not be there, and Kind is what its author
-	// takes it for, as far as that is written.
+	// Optional reports whether the dependency is optional, and Kind is the kind that the author stated; it may be
+	// empty.
 	Optional bool      `json:"optional,omitempty"`
 	Kind     xpkg.Kind `json:"kind,omitempty"`
 	// Installed is the reference that is there, if any is.
@@ -160,13 +153,13 @@ type Dependency struct {
 // AddedPackage is a package that is installed, or moved, because others need it.
 type AddedPackage struct {
 	Kind string `json:"kind"`
-	// Name is that of its object, and From what that stands for now. Both are empty of
-	// a package that is not there yet.
+	// Name is the name of the package object, and From its current version. Both are empty for a package that is not
+	// installed.
 	Name      string `json:"name,omitempty"`
 	From      string `json:"from,omitempty"`
 	Reference string `json:"reference"`
 	Digest    string `json:"digest"`
-	// For are the repositories of those who need it.
+	// For lists the repositories of the dependents.
 	RequiredBy []string `json:"for"`
 	// Objects are the changes of its objects, and Permissions the changes of the permissions of
 	// its runtime, or nil. Both are empty if its content is not known.
@@ -174,8 +167,8 @@ type AddedPackage struct {
 	Permissions *Permissions `json:"permissions,omitempty"`
 }
 
-// Short returns the package as commands name it. A new package has the name that the manager
-// gives to it if no other package has that name.
+// Short returns the package in the form of command arguments. A new package has the name that the manager gives it if
+// no other package has that name.
 func (a AddedPackage) Short() string {
 	name := a.Name
 	if name == "" {
@@ -186,23 +179,22 @@ func (a AddedPackage) Short() string {
 	return Package{Kind: a.Kind, Name: name}.Short()
 }
 
-// CustomResources says how many custom resources a definition has in the cluster.
+// Resources is the number of custom resources of a CRD in the cluster.
 type CustomResources struct {
 	Definition string `json:"definition"`
 	Count      int64  `json:"count"`
-	// Unknown says why they could not be counted.
+	// Unknown is the reason why they could not be counted.
 	Unknown string `json:"unknown,omitempty"`
 }
 
-// Preconditions are what a plan was made from, beside what its changes carry
-// themselves. Applying a plan refuses when one of them does not hold any more.
+// Preconditions are the inputs of a plan, except for those that its changes contain. A plan is not applied if one of
+// them no longer holds.
 type Preconditions struct {
-	// UID and Generation are those of the package object, and Spec is its spec.
-	// All are empty when there is none.
+	// UID, Generation and Spec are fields of the package object. All are empty if it does not exist.
 	UID        types.UID       `json:"uid,omitempty"`
 	Generation int64           `json:"generation,omitempty"`
 	Spec       json.RawMessage `json:"spec,omitempty"`
-	// Revisions are those of the package, by name.
+	// Revisions are the revisions of the package, ordered by name.
 	Revisions []Revision `json:"revisions,omitempty"`
 	// Installed are the packages that the package depends on, by kind and name.
 	Installed []Installed `json:"installed,omitempty"`
@@ -276,7 +268,7 @@ func (p *Plan) Blocked() bool {
 	return p.Incompatible != "" || p.denied() != "" || len(p.unallowed()) > 0 || len(p.Objects.Refusals) > 0 || p.WaitsForDependencies()
 }
 
-// denied says why the program may not have what it requests, or nothing.
+// denied returns the reason why the requested permissions are denied, or "".
 func (p *Plan) denied() string {
 	if p.Permissions != nil && p.Permissions.Denied != "" {
 		return p.Permissions.Denied

@@ -27,7 +27,7 @@ type Cluster interface {
 	// Identity returns the UID of the namespace kube-system, or "" if that may not be
 	// read.
 	Identity(ctx context.Context) (types.UID, error)
-	// Metadata reads the metadata of those of the objects that exist.
+	// Metadata returns the metadata of the objects that exist.
 	Metadata(ctx context.Context, refs []plan.Ref) (map[plan.Ref]plan.Live, error)
 	// Preflight adds a refusal for each object that the API server would reject.
 	Preflight(ctx context.Context, p plan.Plan, content apply.Content) (plan.Plan, error)
@@ -40,8 +40,8 @@ type Cluster interface {
 
 // Planner plans operations on packages. It writes nothing.
 type Planner struct {
-	// Reader reads packages, revisions, ImageConfigs, the Lock and pull secrets. It must
-	// read from the API server: a plan of a cached state may delete what was just created.
+	// Reader reads packages, revisions, ImageConfigs, the Lock and pull secrets. It must read from the API server: a plan
+	// from a cache could delete objects that were just created.
 	Reader  client.Reader
 	Cluster Cluster
 	Source  Source
@@ -53,8 +53,8 @@ type Planner struct {
 	// Ceiling is the manager's maximum for the permissions that packages request, as far
 	// as it is known here.
 	Ceiling permission.CeilingSource
-	// Upgrades is what the manager does if a package requires another version of an
-	// installed one. Empty means the policy that the manager announces in the Lock.
+	// Upgrades is the policy of the manager for a package that requires another version of an installed one. Empty means
+	// the policy that the manager announces in the Lock.
 	Upgrades graph.Policy
 	// AllowWebhooks makes the plan allow the webhooks of the package that cover resources
 	// outside of its own API groups.
@@ -67,7 +67,7 @@ type Planner struct {
 	Pin bool
 }
 
-// packages returns what reads the content of packages, as the manager does.
+// packages returns the reader of package contents, configured like the manager.
 func (pl *Planner) packages() state.Packages {
 	return state.Packages{Content: pl.Source, Origins: pl.finder(), Namespace: pl.Namespace}
 }

@@ -15,7 +15,7 @@ import (
 type Webhooks struct {
 	// Outside are all of these rules.
 	Outside []string `json:"outside"`
-	// Unallowed are those that the package has no consent for. Then no object is changed.
+	// Unallowed are the rules without consent. With such rules, no object is changed.
 	Unallowed []string `json:"unallowed,omitempty"`
 	// Consents reports whether the operation writes the consent.
 	Consents bool `json:"consents,omitempty"`

@@ -33,8 +33,8 @@ func (c *CopyCmd) Run(env *terminal.Env) error {
 	return copyPackage(env, c.TransferFlags, from, to)
 }
 
-// copyPackage copies and says what is where now. The line goes to standard error
-// when standard output carries the package.
+// copyPackage copies a package and prints the new location. The line is printed to standard error if standard output
+// carries the package.
 func copyPackage(env *terminal.Env, flags location.TransferFlags, from, to location.Location) (err error) {
 	p := terminal.StartTask(env.Stderr, "copying %s to %s", from, to)
 	defer p.End()

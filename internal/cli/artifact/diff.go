@@ -14,7 +14,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// changesFound is the exit code of a comparison whose changes reach the class of --fail-on.
+// changesFound is the exit code if the changes reach the class of --fail-on.
 const changesFound terminal.ExitCode = 2
 
 // DiffCmd compares two versions of a package.

@@ -25,7 +25,7 @@ type InspectCmd struct {
 	location.TransferFlags
 }
 
-// Run shows what a package is made of.
+// Run prints the metadata and content of a package.
 func (c *InspectCmd) Run(env *terminal.Env) error {
 	from, err := location.Parse(c.Package)
 	if err != nil {
@@ -62,8 +62,7 @@ func (c *InspectCmd) describe(env *terminal.Env, m location.Transfer, o *locatio
 		}
 		report.Index = describeIndex(index)
 	}
-	// The configuration is not part of what makes a package; one that cannot be read
-	// costs its platform only.
+	// The image configuration is not part of a package; if it cannot be read, only the platform is omitted.
 	if image, err := image.Load(env.Context, o, platform, m.Limits); err == nil && report.Manifest.Platform == "" && !image.Platform().IsZero() {
 		report.Manifest.Platform = image.Platform().String()
 	}
@@ -71,8 +70,8 @@ func (c *InspectCmd) describe(env *terminal.Env, m location.Transfer, o *locatio
 	return report, err
 }
 
-// content tells what is in the package: from its index layer, if that was once
-// proven on this machine or is to be believed, and from package.yaml otherwise.
+// content returns the content of the package: from its index layer, if it was verified on this machine or is
+// trusted, otherwise from package.yaml.
 func (c *InspectCmd) content(ctx context.Context, a oci.Artifact, m oci.Manifest) (contentView, error) {
 	layer := indexlayer.Find(m)
 	if layer == nil {
@@ -99,7 +98,7 @@ func (c *InspectCmd) content(ctx context.Context, a oci.Artifact, m oci.Manifest
 	return view, err
 }
 
-// claim is what an index layer says; nothing, if it cannot be read.
+// claim is the content of an index layer; its index is nil if the layer cannot be read.
 type claim struct{ index *index.Index }
 
 // fromYAML reads package.yaml and compares a claim with it.

@@ -8,7 +8,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/index"
 )
 
-// inspection is what inspect prints as JSON and YAML.
+// inspection is the result in the output formats JSON and YAML.
 type inspection struct {
 	// Source is the fully qualified reference with its digest, or the path.
 	Source string     `json:"source"`
@@ -40,11 +40,11 @@ type layerView struct {
 	Digest    oci.Digest    `json:"digest"`
 	MediaType oci.MediaType `json:"mediaType"`
 	Size      int64         `json:"size"`
-	// Annotation is that of the specification: "base" for the package itself.
+	// Annotation is the annotation of the specification: "base" for the package itself.
 	Annotation string `json:"annotation,omitempty"`
 }
 
-// indexState says what is known of the index layer of a package.
+// indexState is the state of the index layer of a package.
 type indexState string
 
 const (
@@ -60,12 +60,12 @@ const (
 	fromIndex = "index"
 )
 
-// contentView is what package.yaml says.
+// contentView is the content of package.yaml.
 type contentView struct {
 	// From is "package.yaml", or "index" for the index layer.
 	From       string     `json:"from"`
 	IndexLayer indexState `json:"indexLayer"`
-	// Size is that of package.yaml in bytes; 0 when only the index was read.
+	// Size is the size of package.yaml in bytes; 0 if only the index was read.
 	Size               int64               `json:"size,omitempty"`
 	APIVersion         string              `json:"apiVersion"`
 	Kind               xpkg.Kind           `json:"kind"`
@@ -92,7 +92,7 @@ type objectView struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Name       string `json:"name"`
-	// Size is that of the object as JSON, in bytes.
+	// Size is the size of the object as JSON, in bytes.
 	Size int64 `json:"size"`
 }
 

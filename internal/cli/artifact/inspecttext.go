@@ -31,7 +31,7 @@ func writeInspection(w io.Writer, r *inspection, everyObject bool) error {
 	return writeKinds(w, r.Content.Objects)
 }
 
-// writeFacts writes what is said once about a package.
+// writeFacts writes the properties of a package.
 func writeFacts(w io.Writer, r *inspection) error {
 	c := r.Content
 	facts := [][2]string{
@@ -63,7 +63,7 @@ func writeFacts(w io.Writer, r *inspection) error {
 	return tw.Flush()
 }
 
-// readFrom says where the content was read, and how far that can be believed.
+// readFrom describes the source of the content, and whether it is verified.
 func readFrom(c contentView) string {
 	switch {
 	case c.From == fromYAML && c.IndexLayer == indexContradicts:

@@ -158,8 +158,7 @@ func (c *LoginCmd) credentials(env *terminal.Env, registry string) (user, secret
 	return user, string(typed), notEmpty(user, string(typed))
 }
 
-// maxSecret bounds a password or token. Those of cloud registries have some
-// thousand bytes.
+// maxSecret is the maximum size of a password or token. Tokens of cloud registries have a few thousand bytes.
 const maxSecret = 1 << 20
 
 func readSecret(r io.Reader) (string, error) {

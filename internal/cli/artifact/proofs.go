@@ -10,9 +10,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/index"
 )
 
-// proofs remember, in the package cache, which index layers said what their
-// package.yaml says. Digests never change their content, so that holds for ever.
-// Without a cache nothing is remembered, which costs time and nothing else.
+// proofs records in the package cache the index layers that matched their package.yaml. Digests identify content, so
+// a record never expires. Without a cache nothing is recorded, and only time is lost.
 type proofs struct{ cache *cache.Cache }
 
 func openProofs(dir string) proofs {
@@ -33,7 +32,7 @@ func proofKey(manifest oci.Digest) store.DerivedKey {
 	return store.DerivedKey{Digest: manifest, Name: "index-proof", Version: index.Version}
 }
 
-// has says whether the index layer of a manifest was compared with its package.
+// has reports whether the index layer of a manifest was compared with its package.
 func (p proofs) has(ctx context.Context, manifest, layer oci.Digest) bool {
 	if p.cache == nil {
 		return false

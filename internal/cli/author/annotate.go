@@ -11,8 +11,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// annotate gives an artifact whose root has these annotations as well. Everything
-// else in the root stays; its digest is another one.
+// annotate returns an artifact whose root has additional annotations, and therefore another digest.
 func annotate(ctx context.Context, a oci.Artifact, add map[string]string, limits oci.Limits) (oci.Artifact, error) {
 	if len(add) == 0 {
 		return a, nil

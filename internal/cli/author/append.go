@@ -88,8 +88,8 @@ func (c *AppendCmd) append(env *terminal.Env, from, to location.Location, extens
 	return err
 }
 
-// beside is a package with what is added to it. What is at hand is taken from there,
-// so that a registry is asked for nothing but what it has.
+// beside is a package with its extensions. Local content is read locally, so the registry is accessed only for the
+// content that it has.
 type beside struct {
 	oci.Artifact
 	added oci.Artifact

@@ -30,7 +30,7 @@ type BuildCmd struct {
 	location.TransferFlags
 }
 
-// Run builds a package and says what it is.
+// Run builds a package and prints its digest.
 func (c *BuildCmd) Run(env *terminal.Env) (err error) {
 	p := terminal.StartTask(env.Stderr, "checking the package in %s", c.PackageRoot)
 	defer p.End()
@@ -66,8 +66,7 @@ func (c *BuildCmd) Run(env *terminal.Env) (err error) {
 	return c.write(env, pkg, image)
 }
 
-// check makes every check there is. Warnings are told; a refusal is one sentence, as
-// every failure, and lint tells the rest.
+// check runs every check and prints warnings. A refused package is one error; lint lists all findings.
 func (c *BuildCmd) check(w io.Writer, folder *xpkg.Folder) (*xpkg.Package, error) {
 	policy := authorPolicy(c.Strict)
 	read := xpkg.ReadOptions{Expect: xpkg.Kind(v1.KindNamed(c.Kind)), Policy: policy, Limits: c.StreamLimits()}

@@ -12,7 +12,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/check"
 )
 
-// authorPolicy is how severe findings are for those who build a package.
+// authorPolicy is the severity of findings for package authors.
 func authorPolicy(strict bool) xpkg.Policy {
 	if strict {
 		return xpkg.PolicyBuild().Strict()
@@ -35,7 +35,7 @@ func writeFindings(w io.Writer, findings []xpkg.Finding) error {
 	return nil
 }
 
-// count says how many findings there are: "2 errors, 1 warning", or "no findings".
+// count returns the number of findings: "2 errors, 1 warning", or "no findings".
 func count(findings []xpkg.Finding) (text string, failed bool) {
 	n := map[xpkg.Severity]int{}
 	for _, f := range findings {

@@ -18,8 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/check"
 )
 
-// readStream reads YAML, and one byte more than the limit at most: the reader then
-// says what is wrong.
+// readStream reads YAML up to one byte more than the limit; the reader then reports the excess.
 func readStream(r io.Reader, limits xpkg.Limits) ([]byte, error) {
 	most := limits.StreamBytes
 	if most == 0 {
@@ -38,7 +37,7 @@ type LintCmd struct {
 	location.TransferFlags
 }
 
-// Run tells everything that is wrong with a package. It fails when anything is.
+// Run reports every problem of a package, and fails if there is one.
 func (c *LintCmd) Run(env *terminal.Env) error {
 	if c.SARIF && c.Output != "" {
 		return terminal.ErrUsage.New(nil, "--sarif and --output cannot be used together")
@@ -73,7 +72,7 @@ func (c *LintCmd) write(w io.Writer, findings []xpkg.Finding) error {
 	return c.Print(w, findings, func(w io.Writer) error { return writeFindings(w, findings) })
 }
 
-// findings checks whatever was named, by the rules for authors.
+// findings checks the named source by the rules for authors.
 func (c *LintCmd) findings(env *terminal.Env) ([]xpkg.Finding, error) {
 	at, err := location.Parse(c.Package)
 	if err != nil {
@@ -103,7 +102,7 @@ func isYAMLFile(name string) bool {
 	return ext == ".yaml" || ext == ".yml"
 }
 
-// isLayout tells the folder of an OCI layout from that of a package.
+// isLayout reports whether a folder is an OCI layout rather than a package.
 func isLayout(dir string) bool {
 	_, err := os.Lstat(filepath.Join(dir, "oci-layout"))
 	return err == nil

@@ -25,7 +25,7 @@ type PushCmd struct {
 	flags.DataDirFlag
 }
 
-// Run pushes a package and says which digest it has there.
+// Run pushes a package and prints its digest in the registry.
 func (c *PushCmd) Run(env *terminal.Env) error {
 	target, kind := c.First, ""
 	if c.Second != "" {
@@ -89,7 +89,7 @@ func (c *PushCmd) push(env *terminal.Env, files []string, ref oci.Reference, kin
 	return err
 }
 
-// checkKind makes sure that a package is what the command line says it is.
+// checkKind checks that a package has the kind that the command line states.
 func (c *PushCmd) checkKind(env *terminal.Env, a oci.Artifact, kind xpkg.Kind, file string) error {
 	if kind == "" {
 		return nil

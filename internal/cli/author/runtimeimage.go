@@ -28,8 +28,8 @@ type runtimeFlags struct {
 	Platform                 string `placeholder:"OS/ARCH" help:"Platform of the package. Default is the platform of its runtime image, or linux/amd64 without one."`
 }
 
-// runtime gives the image of the program, or nothing. Its layers are read until done
-// is called, which is the caller's business when there is no error.
+// runtime returns the runtime image, or nil. Its layers are read until done is called; the caller calls done if there
+// is no error.
 func (f runtimeFlags) runtime(env *terminal.Env, t location.TransferFlags) (_ *image.Image, done func() error, err error) {
 	done = func() error { return nil }
 	if f.EmbedRuntimeImage == "" && f.EmbedRuntimeImageTarball == "" {
@@ -78,9 +78,8 @@ func fromDaemon(ctx context.Context, name string, t location.TransferFlags) (*ar
 	return archive.Read(ctx, saved, "", t.ArchiveLimit(), t.ImageLimits())
 }
 
-// fromRegistry takes an image from the registry in its name. A name without one is
-// never sought on Docker Hub: it is that of an image which was just built, and
-// somebody else may have published one of the same name.
+// fromRegistry returns an image from the registry in its name. A name without a registry is never read from Docker Hub:
+// it belongs to a local image, and the image with that name on Docker Hub can be another one.
 func (f runtimeFlags) fromRegistry(env *terminal.Env, t location.TransferFlags, why error) (oci.Artifact, func() error, error) {
 	nothing := func() error { return nil }
 	ref, err := oci.ParseReference(f.EmbedRuntimeImage, oci.ParseOptions{})

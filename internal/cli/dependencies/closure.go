@@ -6,13 +6,13 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/resolver"
 )
 
-// ClosureFlags name a closure that is not that of a cluster.
+// ClosureFlags select a dependency tree that is not installed in a cluster.
 type ClosureFlags struct {
 	Lock string `placeholder:"FILE" help:"Read this lock file instead of the cluster."`
 	resolverFlags
 }
 
-// of gives a closure: of the lock file, or of what is resolved now.
+// of returns a dependency tree: from the lock file, or resolved now.
 func (f ClosureFlags) of(env *terminal.Env, what []string) (_ lockfile.File, err error) {
 	if f.Lock != "" {
 		return readLock(env, f.Lock)

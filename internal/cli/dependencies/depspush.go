@@ -68,7 +68,7 @@ func (c *depsPushCmd) Run(env *terminal.Env) error {
 	return terminal.PrintManifests(env.Stdout, c.Output, configs)
 }
 
-// parsePrefix gives the one spelling of a registry, or of a prefix within one.
+// parsePrefix returns the canonical form of a registry, or of a prefix within one.
 func parsePrefix(s string) (string, error) {
 	const any = "/any"
 	ref, err := oci.ParseReference(strings.TrimSuffix(s, "/")+any, oci.ParseOptions{AllowUntagged: true})
@@ -114,8 +114,7 @@ func relocated(ref oci.Reference, target string) (oci.Reference, error) {
 	return oci.ParseReference(name, oci.ParseOptions{})
 }
 
-// underRegistry is what takes the place of a registry. A port is not part of what a
-// repository may be called.
+// underRegistry returns the path element for a registry. Repository names cannot contain a port.
 func underRegistry(registry, target string) string {
 	label := registry
 	if strings.ContainsAny(label, ":[]") {

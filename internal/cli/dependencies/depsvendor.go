@@ -62,7 +62,7 @@ func (c *depsVendorCmd) Run(env *terminal.Env) (err error) {
 	return nil
 }
 
-// closure is what the lock file has, or what is found now.
+// closure returns the dependency tree of the lock file, or the one resolved now.
 func (c *depsVendorCmd) closure(env *terminal.Env, r *rootResolver) (lockfile.File, error) {
 	if c.Lock != "" {
 		if len(c.What) > 0 {

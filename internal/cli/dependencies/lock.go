@@ -75,7 +75,7 @@ func parseLock(file string, raw []byte) (lockfile.File, error) {
 	return f, nil
 }
 
-// ReadClosure reads a lock file whose versions go together.
+// ReadClosure reads a lock file and checks that its versions satisfy all constraints.
 func ReadClosure(env *terminal.Env, file string) (lockfile.File, error) {
 	f, err := readLock(env, file)
 	if err != nil {
@@ -101,7 +101,7 @@ func writeLock(env *terminal.Env, file string, f lockfile.File) error {
 	})
 }
 
-// findLocked gives the one package that a person means.
+// findLocked returns the package with a name; the name must match exactly one.
 func findLocked(f lockfile.File, name string) (lockfile.Package, error) {
 	found := f.Match(name)
 	if len(found) == 1 {
@@ -130,7 +130,7 @@ func lastParts(f lockfile.File) []string {
 	return out
 }
 
-// writeLockChanges says what has changed in a lock file.
+// writeLockChanges writes the changes of a lock file.
 func writeLockChanges(w io.Writer, file string, before, after lockfile.File) error {
 	changes := lockChanges(before, after)
 	for _, c := range changes {

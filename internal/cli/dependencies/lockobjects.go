@@ -10,9 +10,9 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// LockNames are the names of the objects for a closure, by repository: those that the
-// field's package managers give to dependencies. Where two packages of a kind would
-// have the same, as those of two registries can, the second gets one of its own.
+// LockNames returns the names of the objects for a dependency tree, by repository: the names that Crossplane gives to
+// dependencies. If two packages of a kind would have the same name, for example from two registries, the second one gets
+// a unique name.
 func LockNames(f lockfile.File) map[string]string {
 	out, taken := map[string]string{}, map[string]bool{}
 	for _, p := range f.Packages {
@@ -26,7 +26,7 @@ func LockNames(f lockfile.File) map[string]string {
 	return out
 }
 
-// lockObjects are the objects that install a closure, each after what it needs.
+// lockObjects returns the objects that install a dependency tree, dependencies first.
 func lockObjects(f lockfile.File) ([]map[string]any, error) {
 	names := LockNames(f)
 	var out []map[string]any

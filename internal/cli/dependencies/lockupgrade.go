@@ -136,8 +136,8 @@ func (r *rootResolver) checkTag(ctx context.Context, p lockfile.Package) error {
 	return nil
 }
 
-// warnOfTags prints a note for each kept package whose tag does not refer to the locked digest. A
-// registry that does not respond is not reported: the locked content is not read.
+// warnOfTags prints a note for each kept package whose tag does not refer to the locked digest. A registry that does
+// not respond is not reported: the locked content is not read.
 func (r *rootResolver) warnOfTags(env *terminal.Env, kept []lockfile.Package, got resolver.Result) {
 	notes := make([]string, len(kept))
 	var group errgroup.Group

@@ -40,11 +40,11 @@ type OutdatedCmd struct {
 type outdatedView struct {
 	Package   string `json:"package"`
 	Installed string `json:"installed"`
-	// Fits is the newest release that all dependents accept and whose own dependencies have a
-	// solution, and Newest the newest release. They are empty if there is none.
+	// Fits is the newest release that all dependents accept and whose own dependencies have a solution, and Newest the
+	// newest release. They are empty if there is none.
 	Fits   string `json:"fits"`
 	Newest string `json:"newest"`
-	// HeldBy are those who do not accept the newest one.
+	// HeldBy lists the dependents that do not accept the newest release.
 	HeldBy []string `json:"heldBy,omitempty"`
 	// ListedBy is the repository that has listed the versions, where that is another one,
 	// such as a mirror, which can be behind.
@@ -57,7 +57,7 @@ type outdatedView struct {
 	accepted []string
 }
 
-// Run compares what is installed, or locked, with what registries have.
+// Run compares the installed or locked versions with the versions in registries.
 func (c *OutdatedCmd) Run(env *terminal.Env) (err error) {
 	f, roots, locate, err := c.closure(env)
 	if err != nil {
@@ -122,7 +122,7 @@ func (c *OutdatedCmd) closure(env *terminal.Env) (lockfile.File, []lockfile.Root
 	}, nil
 }
 
-// pullSecrets are those of installed packages, by repository.
+// pullSecrets returns the pull secrets of installed packages, by repository.
 func pullSecrets(packages []v1.Package) map[string][]string {
 	out := map[string][]string{}
 	for _, p := range packages {
@@ -184,7 +184,7 @@ func (r *rootResolver) tags(ctx context.Context, p lockfile.Package) (fetch.TagL
 	return r.content.Tags(ctx, o)
 }
 
-// compareVersions says which of the tags would do.
+// compareVersions selects the suitable versions among the tags.
 func compareVersions(f *lockfile.File, p lockfile.Package, tags []string) outdatedView {
 	out := outdatedView{Package: p.Repository, Installed: p.ShortVersion()}
 	releases := version.ParseConstraint("*").Filter(tags)
@@ -238,7 +238,7 @@ func (r *rootResolver) newestSolvable(ctx context.Context, f lockfile.File, root
 	return ""
 }
 
-// binding are all who do not go with every version of a package.
+// binding returns the dependents that do not accept every version of a package.
 func binding(f *lockfile.File, repository string) []lockfile.Dependent {
 	return append(f.Dependents(repository), f.OptionalDependents(repository)...)
 }
@@ -252,8 +252,7 @@ func acceptedByAll(f *lockfile.File, repository, tag string) bool {
 	return true
 }
 
-// behind reports whether there is something newer than what is installed. Of what is
-// installed without a version nobody can say.
+// behind reports whether a newer version exists. It returns false for a package that was installed without a version.
 func (v outdatedView) behind() bool {
 	is, err := semver.NewVersion(v.Installed)
 	if err != nil {

@@ -38,7 +38,7 @@ type ResolveCmd struct {
 	terminal.OutputFlag
 }
 
-// resolution is what the command prints as an object.
+// resolution is the result in the output formats JSON and YAML.
 type resolution struct {
 	Roots    []lockfile.Root   `json:"roots"`
 	Packages []resolvedPackage `json:"packages"`
@@ -48,8 +48,8 @@ type resolution struct {
 type resolvedPackage struct {
 	lockfile.Package `json:",inline"`
 	Why              []string `json:"why"`
-	// ListedBy is the repository whose list of tags was believed, where that is another
-	// one: a mirror, or the place to which images are rewritten.
+	// ListedBy is the repository whose list of tags was used, if it is a different one: a mirror, or the rewritten
+	// repository.
 	ListedBy string     `json:"listedBy,omitempty"`
 	SetAside []setAside `json:"setAside,omitempty"`
 }
@@ -151,8 +151,7 @@ func (c *ResolveCmd) kept(f lockfile.File) ([]lockfile.Package, error) {
 	return out, nil
 }
 
-// show prints what was found: a table, or with a lock file what has changed in it, or
-// objects.
+// show prints the result: a table, the changes of the lock file, or objects.
 func (c *ResolveCmd) show(env *terminal.Env, before lockfile.File, got resolver.Result) error {
 	if c.Manifests {
 		objects, err := lockObjects(got.File)
@@ -201,7 +200,7 @@ func writeClosure(w io.Writer, f lockfile.File) error {
 	return terminal.WriteTable(w, []string{"KIND", "PACKAGE", "VERSION", "DIGEST", "NEEDED BY"}, rows)
 }
 
-// neededBy names those who ask for a package.
+// neededBy names the dependents of a package.
 func neededBy(f *lockfile.File, repository string) string {
 	var out []string
 	for _, by := range f.Dependents(repository) {

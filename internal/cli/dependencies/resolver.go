@@ -23,7 +23,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/solver"
 )
 
-// resolverFlags say how dependencies are looked up.
+// resolverFlags configure the resolution of dependencies.
 type resolverFlags struct {
 	content.ContentFlags
 	DefaultRegistry string   `placeholder:"HOST" help:"Registry of dependencies without a registry. Without this flag, such dependencies are an error."`
@@ -41,7 +41,7 @@ type rootResolver struct {
 	source  *content.LazySource
 }
 
-// open makes a resolver. Locate says where packages are; the flags do when it is nil.
+// open returns a resolver. Locate returns the locations of packages; if it is nil, the flags determine them.
 func (f resolverFlags) open(env *terminal.Env, locate func(context.Context, oci.Reference) (fetch.Origin, error)) (*rootResolver, error) {
 	configs, err := readImageConfigs(env, f.ImageConfig)
 	if err != nil {
@@ -69,8 +69,7 @@ func (f resolverFlags) open(env *terminal.Env, locate func(context.Context, oci.
 // Close implements io.Closer.
 func (r *rootResolver) Close() error { return r.source.Close() }
 
-// resolve finds a closure, and says meanwhile that it does. The explanation of a
-// conflict is printed as it is.
+// resolve resolves a dependency tree and reports progress. The explanation of a conflict is printed unchanged.
 func (r *rootResolver) resolve(env *terminal.Env, q resolver.Request) (resolver.Result, error) {
 	p := terminal.StartTask(env.Stderr, "resolving dependencies")
 	defer p.End()

@@ -14,7 +14,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// RootArgs say what is resolved.
+// RootArgs select the packages to resolve.
 type RootArgs struct {
 	What []string `arg:"" optional:"" name:"what" help:"Packages to resolve: a folder with a crossplane.yaml, for its dependencies; REPOSITORY:TAG; REPOSITORY@CONSTRAINT such as xpkg.crossplane.io/crossplane-contrib/provider-nop@>=v0.4.0, or REPOSITORY@sha256:DIGEST. Default is this folder; if it is not a package, the roots of the lock file."`
 }
@@ -41,7 +41,7 @@ func (a RootArgs) roots(registry string) ([]lockfile.Root, error) {
 	return out, nil
 }
 
-// rootsOf reads one argument. As with places, the text alone decides what it is.
+// rootsOf parses one argument. As for locations, only the text determines its kind.
 func rootsOf(s, registry string) ([]lockfile.Root, error) {
 	if location.IsPath(s) {
 		return folderRoots(s, registry)
@@ -71,7 +71,7 @@ func rootsOf(s, registry string) ([]lockfile.Root, error) {
 	return []lockfile.Root{{Package: ref.Name(), Constraint: constraint}}, nil
 }
 
-// folderRoots are what the package in a folder depends on, or works with.
+// folderRoots returns the dependencies and optional dependencies of the package in a folder.
 func folderRoots(dir, registry string) ([]lockfile.Root, error) {
 	folder, err := location.FolderFlags{}.Read(dir, xpkg.Limits{})
 	if err != nil {

@@ -37,26 +37,25 @@ type node struct {
 	Revision string                  `json:"revision,omitempty"`
 	Healthy  string                  `json:"healthy"`
 	Reason   inventory.InstallReason `json:"reason"`
-	// InstalledFor are the repositories of those for whom it was installed, if it was
-	// installed for others.
+	// InstalledFor lists the repositories of the dependents for which the package was installed automatically.
 	InstalledFor []string         `json:"installedFor,omitempty"`
 	Message      string           `json:"message,omitempty"`
 	Objects      map[string]int   `json:"objects,omitempty"`
 	Needs        []dependencyNode `json:"needs,omitempty"`
 }
 
-// dependencyNode is what a package needs, and what satisfies it.
+// dependencyNode is a dependency, and the package that satisfies it.
 type dependencyNode struct {
 	Package    string `json:"package"`
 	Constraint string `json:"constraint,omitempty"`
-	// Optional says that the package works without it.
+	// Optional reports whether the dependency is optional.
 	Optional bool  `json:"optional,omitempty"`
 	By       *node `json:"by,omitempty"`
-	// Seen says that By is shown whole elsewhere in the tree.
+	// Seen reports whether By is shown completely elsewhere in the tree.
 	Seen bool `json:"seen,omitempty"`
 }
 
-// Run prints what packages need and what they brought.
+// Run prints the dependencies and objects of packages.
 func (c *TreeCmd) Run(env *terminal.Env) error {
 	if c.Lock != "" || isClosure(c.Name) {
 		return c.runClosure(env)
@@ -89,12 +88,12 @@ func (c *TreeCmd) Run(env *terminal.Env) error {
 	})
 }
 
-// isClosure tells what can be resolved from the name of a package in a cluster.
+// isClosure distinguishes arguments to resolve from names of installed packages.
 func isClosure(s string) bool {
 	return strings.ContainsAny(s, ":@") || strings.HasPrefix(s, ".") || strings.HasPrefix(s, "/")
 }
 
-// runClosure prints what is locked, or what would be installed.
+// runClosure prints the locked tree, or the one that would be installed.
 func (c *TreeCmd) runClosure(env *terminal.Env) error {
 	f, err := c.of(env, []string{c.Name})
 	if err != nil {
@@ -142,8 +141,8 @@ func newPackageTree(all *inventory.Inventory) *packageTree {
 	return t
 }
 
-// revisions finds out what packages run, which is not what they ask for while a revision
-// waits to be activated, or cannot be had.
+// revisions returns the active revisions of packages. They differ from the specs while a revision waits for its
+// activation or cannot be fetched.
 func (t *packageTree) revisions(ctx context.Context, c client.Client) error {
 	byName := map[string]v1.PackageRevision{}
 	for _, kind := range v1.PackageKinds() {
@@ -167,7 +166,7 @@ func (t *packageTree) revisions(ctx context.Context, c client.Client) error {
 	return nil
 }
 
-// entry is what the Lock says of the revision that a package runs.
+// entry returns the Lock entry of a package's active revision.
 func (t *packageTree) entry(p v1.Package) v1beta1.LockPackage {
 	rev := t.running[inventory.ShortName(p)]
 	if rev == nil {
@@ -176,8 +175,7 @@ func (t *packageTree) entry(p v1.Package) v1beta1.LockPackage {
 	return t.entries[rev.GetName()]
 }
 
-// roots are the packages that no other one needs, and one of each circle that nobody
-// outside of it needs.
+// roots returns the packages without dependents, and one of each cycle without dependents outside of it.
 func (t *packageTree) roots() []v1.Package {
 	needed, reached := map[string]bool{}, map[string]bool{}
 	for _, p := range t.all.Packages {
@@ -245,7 +243,7 @@ func (t *packageTree) grow(p v1.Package) *node {
 	for _, d := range entry.OptionalDependencies {
 		need := dependencyNode{Package: d.Package, Constraint: d.Constraints, Optional: true}
 		if by, ok := t.bySource[d.Package]; ok {
-			// It has a place of its own in the tree: nobody has brought it because of this.
+			// It is a separate root of the tree: it was not installed because of this package.
 			need.By, need.Seen = t.alone(by), true
 		}
 		n.Needs = append(n.Needs, need)
@@ -253,7 +251,7 @@ func (t *packageTree) grow(p v1.Package) *node {
 	return n
 }
 
-// alone is a package without what it needs, as it is shown where all of it is elsewhere.
+// alone returns a package without its dependencies, for a place where the tree refers to another place.
 func (t *packageTree) alone(p v1.Package) *node {
 	image := p.PackageSpec().Package
 	if rev := t.running[inventory.ShortName(p)]; rev != nil {
@@ -265,8 +263,7 @@ func (t *packageTree) alone(p v1.Package) *node {
 	}
 }
 
-// statusMessage returns why a package is not healthy, why it does not run the requested version,
-// or the note of a healthy package.
+// statusMessage returns the message of a package that is not healthy, or whose active version is not the requested one.
 func statusMessage(p v1.Package) string {
 	if p.GetCondition(v1.TypeHealthy).Status != corev1.ConditionTrue {
 		return inventory.HealthMessage(p)

@@ -14,21 +14,21 @@ import (
 type closureNode struct {
 	Package string `json:"package"`
 	Version string `json:"version,omitempty"`
-	// Digest and Kind are empty for what is optional and not there.
+	// Digest and Kind are empty for an optional dependency that is not in the tree.
 	Digest string    `json:"digest,omitempty"`
 	Kind   xpkg.Kind `json:"kind,omitempty"`
-	// Constraint is that of whoever is above in the tree.
+	// Constraint is the constraint of the parent.
 	Constraint string `json:"constraint,omitempty"`
 	// By names the package of a folder that asks for a root.
 	By    string         `json:"by,omitempty"`
 	Needs []*closureNode `json:"needs,omitempty"`
-	// Seen says that what it needs is shown elsewhere in the tree.
+	// Seen reports whether the dependencies are shown elsewhere in the tree.
 	Seen bool `json:"seen,omitempty"`
-	// Optional says that whoever is above works without it.
+	// Optional reports whether the dependency of the parent is optional.
 	Optional bool `json:"optional,omitempty"`
 }
 
-// closureTree gives the trees of the roots of a closure.
+// closureTree returns the trees of the roots of a resolution.
 func closureTree(f lockfile.File) []*closureNode {
 	seen := map[string]bool{}
 	out := []*closureNode{}
@@ -60,8 +60,8 @@ func growClosure(f lockfile.File, repository, constraint string, seen map[string
 	return n
 }
 
-// growOptional is what need not be there. If it is, it is shown whole where somebody
-// asks for it.
+// growOptional adds an optional dependency. If it is part of the resolution, it is shown completely below a package
+// that requires it.
 func growOptional(f lockfile.File, repository, constraint string) *closureNode {
 	n := &closureNode{Package: repository, Constraint: constraint, Optional: true}
 	if p, ok := f.Find(repository); ok {

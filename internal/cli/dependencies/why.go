@@ -29,26 +29,26 @@ type reasonView struct {
 	Version string    `json:"version,omitempty"`
 	Digest  string    `json:"digest"`
 	Kind    xpkg.Kind `json:"kind"`
-	// Paths lead from somebody who asks for a package to this one.
+	// Paths lead from a root to the package.
 	Paths [][]askView `json:"paths"`
-	// Reason is why it is in a cluster, and InstalledFor are the repositories of those
-	// for whom it was installed.
+	// Reason is the reason for which the package is installed, and InstalledFor lists the repositories of the dependents
+	// for which it was installed automatically.
 	Reason       inventory.InstallReason `json:"reason,omitempty"`
 	InstalledFor []string                `json:"installedFor,omitempty"`
-	// WorkWith are those who do not need it, and work with some versions of it only.
+	// WorkWith lists the packages with an optional dependency on it.
 	WorkWith []askView `json:"workWith,omitempty"`
 }
 
 // askView is one step of a path.
 type askView struct {
-	// By is who asks: "you", the package of a folder, or a package of the closure.
+	// By is the dependent: "you", the package of a folder, or a package of the tree.
 	By         string `json:"by"`
 	ByVersion  string `json:"byVersion,omitempty"`
 	Package    string `json:"package"`
 	Constraint string `json:"constraint"`
 }
 
-// Run prints who needs a package, who needs those, and who works with it.
+// Run prints the direct and indirect dependents of a package, and the packages with an optional dependency on it.
 func (c *WhyCmd) Run(env *terminal.Env) error {
 	f, name, all, err := c.closure(env)
 	if err != nil {
@@ -84,8 +84,8 @@ func (c *WhyCmd) Run(env *terminal.Env) error {
 	})
 }
 
-// installed says why the package is in a cluster, if that is what is looked at. Of
-// packages of one repository somebody may have installed one.
+// installed returns the reason for which the package is installed, if a cluster is inspected. A user may have
+// installed one of several packages from a repository.
 func (v *reasonView) installed(all *inventory.Inventory) {
 	if all == nil {
 		return
@@ -110,8 +110,7 @@ func (v *reasonView) story() string {
 	return ""
 }
 
-// closure is what is looked at, the name of the package in it, and all that is
-// installed when it is a cluster.
+// closure returns the inspected tree, the name of the package in it, and all installed packages if it is a cluster.
 func (c *WhyCmd) closure(env *terminal.Env) (lockfile.File, string, *inventory.Inventory, error) {
 	if c.Lock != "" || len(c.What) > 0 {
 		f, err := c.of(env, c.What)
@@ -128,8 +127,7 @@ func (c *WhyCmd) closure(env *terminal.Env) (lockfile.File, string, *inventory.I
 	return all.Closure(), name, all, nil
 }
 
-// asksAlong says who asks for what on a path, once for each of those who ask for its
-// first package.
+// asksAlong describes the dependencies along a path, once for each dependent of its first package.
 func asksAlong(f lockfile.File, path []string) [][]askView {
 	var between []askView
 	for i := 1; i < len(path); i++ {

@@ -104,8 +104,8 @@ func (f *File) setAuth(server string, value map[string]string) error {
 	return f.top.set("auths", auths)
 }
 
-// Remove takes the credentials for a server out of the file, under all the names
-// that tools have for it, and says whether there were any.
+// Remove removes the credentials for a server, under all names that tools use for it, and reports whether there were
+// any.
 func (f *File) Remove(server string) (bool, error) {
 	auths, err := f.auths()
 	if err != nil {

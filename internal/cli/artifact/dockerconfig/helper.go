@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Store gives credentials to a helper, a program named docker-credential-HELPER.
+// Store passes credentials to a helper, a program named docker-credential-HELPER.
 func Store(ctx context.Context, helper, server, user, secret string) error {
 	in, err := json.Marshal(struct{ ServerURL, Username, Secret string }{server, user, secret})
 	if err != nil {
@@ -23,7 +23,7 @@ func Erase(ctx context.Context, helper, server string) error {
 	return run(ctx, helper, "erase", []byte(server))
 }
 
-// run runs a helper. What it says is part of the error; what it was given is not.
+// run runs a helper. The error contains the output of the helper, but not its input.
 func run(ctx context.Context, helper, verb string, in []byte) error {
 	if strings.ContainsAny(helper, `/\`) {
 		return fmt.Errorf("the credential helper %q is not a name", helper)

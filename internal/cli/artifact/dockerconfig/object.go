@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// object is a JSON object that keeps the order and the text of its members, so
-// that a file of somebody else comes back as it was but for what is changed.
+// object is a JSON object that keeps the order and the text of its members, so that a file of another program only
+// changes where it is edited.
 type object struct{ members []member }
 
 type member struct {
@@ -27,7 +27,7 @@ func (o *object) UnmarshalJSON(text []byte) error {
 		if err != nil {
 			return err
 		}
-		m := member{key: key.(string)} // in an object, the decoder gives nothing else
+		m := member{key: key.(string)} // Keys of an object are always strings.
 		if err := dec.Decode(&m.value); err != nil {
 			return err
 		}

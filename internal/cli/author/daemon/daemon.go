@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// ErrNotThere says that no daemon answers, or that it does not have the image.
+// ErrNotThere reports that no daemon responds, or that it does not have the image.
 var ErrNotThere = errors.New("not in the Docker daemon")
 
 // Daemon is a Docker daemon, or one that speaks its language, such as Podman's.
@@ -37,8 +37,7 @@ func Default() Daemon {
 	return Daemon{Socket: path}
 }
 
-// Save gives an image as an archive, as `docker save` writes it. The error is
-// ErrNotThere when no daemon has it.
+// Save returns an image as an archive, as `docker save` writes it. The error is ErrNotThere if no daemon has the image.
 func (d Daemon) Save(ctx context.Context, name string) (io.ReadCloser, error) {
 	if d.Socket == "" {
 		return nil, fmt.Errorf("%w: DOCKER_HOST is not a Unix socket", ErrNotThere)
