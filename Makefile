@@ -1,4 +1,4 @@
-# What one types most: `make demo` and `make test`. `make help` lists the rest.
+# The main targets are demo and test. `make help` lists all targets.
 
 BIN          := bin
 VERSION      ?= v0.1.0-dev
@@ -8,12 +8,14 @@ TEST_FLAGS   ?=
 FUZZTIME     ?= 5s
 TOOL         := $(GO) tool -modfile=tools/go.mod
 LINT         := $(GO) tool -modfile=tools/lint/go.mod
+MODULES      := controlplane tools/image examples/function-greet
+SOURCES      := apis cmd controlplane examples hack internal pkg test tools
 XPKG         := $(BIN)/xpkg
 CONTROLPLANE := $(BIN)/xpkg-controlplane
 KUBECTL      := $(BIN)/kubectl
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-xpkg build-controlplane build-kubectl image demo test test-short lint generate check-generated bench clean fuzz
+.PHONY: help build build-xpkg build-controlplane build-kubectl image demo test test-short test-race lint generate check-generated bench clean fuzz
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -39,26 +41,24 @@ image: ## Build the image of the manager for two architectures into dist/image; 
 	@mkdir -p dist
 	cd tools/image && $(GO) run . -out ../../dist/image -version $(VERSION) $(if $(IMAGE),-push $(IMAGE))
 
-demo: build build-kubectl ## The main job: build, push, install and use the examples on a control plane of its own
+demo: build build-kubectl ## Build, publish and install packages on a temporary control plane
 	@sh hack/demo.sh
 
-test: build build-kubectl ## Everything that must pass
+test: build build-kubectl ## Run all required checks
 	$(GOTEST) $(TEST_FLAGS) -timeout 40m ./...
-	cd controlplane && $(GO) test $(TEST_FLAGS) ./...
-	cd tools/image && $(GO) test $(TEST_FLAGS) ./...
-	cd examples/function-greet && $(GO) test $(TEST_FLAGS) ./...
+	@for module in $(MODULES); do (cd $$module && $(GO) test $(TEST_FLAGS) ./...) || exit 1; done
 	sh hack/demo.sh
 
-test-short: ## The short loop: no control plane, no corpus of hundreds of megabytes
+test-short: ## Run the tests that need no control plane and no corpus
 	$(GO) test -short $(TEST_FLAGS) ./...
 
-lint: ## Formatting, vet and staticcheck
-	@test -z "$$(gofmt -l apis cmd controlplane examples internal pkg test tools)" || { gofmt -l apis cmd controlplane examples internal pkg test tools; echo "run gofmt -w on these files" >&2; exit 1; }
-	$(GO) vet ./...
-	cd controlplane && $(GO) vet ./...
-	cd tools/image && $(GO) vet ./...
-	cd examples/function-greet && $(GO) vet ./...
-	$(LINT) staticcheck ./...
+test-race: ## Run the short tests of all packages with goroutines or locks under the race detector
+	$(GOTEST) $(TEST_FLAGS) -race -short $$(sh hack/concurrent.sh)
+
+lint: ## Run gofmt, go vet and golangci-lint
+	@test -z "$$(gofmt -l $(SOURCES))" || { gofmt -l $(SOURCES); echo "run gofmt -w on these files" >&2; exit 1; }
+	@for module in $(MODULES); do (cd $$module && $(GO) vet ./...) || exit 1; done
+	$(LINT) golangci-lint run ./...
 
 generate: ## Generate deepcopy, CRDs, the reference documentation and the Helm chart
 	$(GO) generate ./...
@@ -70,9 +70,9 @@ check-generated: generate ## Fail when a generated file is not up to date
 fuzz: ## Run every fuzz target for FUZZTIME, five seconds by default
 	@sh hack/fuzz.sh $(FUZZTIME)
 
-bench: build ## Benchmarks, each with its floor measured in the same run (XPKG_BENCH=large: of up to 2,043 definitions)
+bench: build ## Run the benchmarks, each with its baseline measured in the same run (XPKG_BENCH=large: up to 2,043 CRDs)
 	$(GO) test -run '^$$' -bench . -benchmem ./internal/... ./pkg/...
 	$(GO) test -run '^$$' -bench . -benchtime 1x -timeout 6h ./test/bench
 
-clean: ## Remove what was built
+clean: ## Remove the built programs
 	rm -rf $(BIN)

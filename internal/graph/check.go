@@ -24,7 +24,7 @@ const (
 	Progressing State = "progressing"
 )
 
-// Found is a dependency and its state.
+// DependencyStatus is a dependency and its state.
 type DependencyStatus struct {
 	Dependency lockfile.Dependency
 	State      State
@@ -63,7 +63,7 @@ func (n Node) state(constraint string) State {
 	return Incompatible
 }
 
-// At is the version as people read it: the tag, or the digest where there is none.
+// VersionOrDigest is the version as people read it: the tag, or the digest where there is none.
 func (n Node) VersionOrDigest() string { return cmp.Or(n.Version, n.Digest.String()) }
 
 // Reference is the package as people read it.

@@ -5,7 +5,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/solver"
 )
 
-// Circle fails with DependencyCycle when a package needs itself, directly or through
+// CheckCycle fails with DependencyCycle when a package needs itself, directly or through
 // others that are there. The path is a shortest one.
 func (g *Graph) CheckCycle(kind, name string) error {
 	at := g.index(kind, name)
@@ -52,7 +52,7 @@ func (g *Graph) cyclePath(start Node, from map[string]Node) []string {
 // title is the package with its version, as explanations name it.
 func (n Node) nameAndVersion() string { return n.Repository + " " + n.VersionOrDigest() }
 
-// Proven reports whether a package has been healthy with one of its revisions. Such a package works even if others
+// WasHealthy reports whether a package has been healthy with one of its revisions. Such a package works even if others
 // create a cycle through it.
 func WasHealthy(p v1.Package, revision string) bool {
 	a := p.PackageStatus().Activation

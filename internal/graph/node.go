@@ -60,7 +60,7 @@ type Graph struct {
 	outsideRequirements []lockfile.Root
 }
 
-// NewGraph returns the graph of packages, independent of their order. From returns the location from which a
+// New returns the graph of packages, independent of their order. From returns the location from which a
 // repository is read, so that a package is found under each of its names; nil means its own name.
 func New(nodes []Node, from func(repository string) string) *Graph {
 	if from == nil {

@@ -38,7 +38,7 @@ func NodeFromImage(p v1.Package, image string, content oci.Digest, needs []xpkg.
 	}, true
 }
 
-// Content is the digest that a package stands for, as far as that is known.
+// CurrentDigest is the digest that a package stands for, as far as that is known.
 func CurrentDigest(p v1.Package) oci.Digest {
 	spec, status := p.PackageSpec(), p.PackageStatus()
 	if ref, err := oci.ParseReference(spec.Package, oci.ParseOptions{}); err == nil && !ref.Digest.IsZero() {
@@ -54,7 +54,7 @@ func CurrentDigest(p v1.Package) oci.Digest {
 	return d
 }
 
-// Entry returns the Lock entry of a package, if there is one.
+// LockEntry returns the Lock entry of a package, if there is one.
 func LockEntry(p v1.Package, lock []v1beta1.LockPackage) (v1beta1.LockPackage, bool) {
 	back := revision.PolicyOf(p).Back
 	ref, err := oci.ParseReference(p.PackageSpec().Package, oci.ParseOptions{})
@@ -73,7 +73,7 @@ func LockEntry(p v1.Package, lock []v1beta1.LockPackage) (v1beta1.LockPackage, b
 	return lock[at], true
 }
 
-// Locked returns the dependencies of a package in the Lock, and whether the Lock contains them.
+// LockedDependencies returns the dependencies of a package in the Lock, and whether the Lock contains them.
 func LockedDependencies(p v1.Package, lock []v1beta1.LockPackage) (dependencies []xpkg.Dependency, known bool) {
 	entry, known := LockEntry(p, lock)
 	return dependenciesOf(entry), known
@@ -115,7 +115,7 @@ func DependenciesInLock(lock []v1beta1.LockPackage) Dependencies {
 // to the packages that are installed because it needs them.
 const AnnotationInheritSecrets = "xpkg.dev/inherit-pull-secrets"
 
-// Inherited are the pull secrets that a package passes on.
+// InheritedPullSecrets are the pull secrets that a package passes on.
 func InheritedPullSecrets(p v1.Package) []corev1.LocalObjectReference {
 	if p.GetAnnotations()[AnnotationInheritSecrets] != "true" {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// Owned are the objects that a revision has brought and holds, as the Lock records
+// OwnedObjects are the objects that a revision has brought and holds, as the Lock records
 // them (packages v2 design, "PackageLock API"). There are none while it does not hold
 // all of its objects. Webhook configurations are left out: they come and go with the
 // program, and have names that no other package can want.
@@ -63,7 +63,7 @@ func holderName(entry v1beta1.LockPackage) string {
 	return v1.RevisionKind(*entry.Kind) + "/" + entry.Name
 }
 
-// Fit reduces Lock entries until their JSON fits into a limit: it removes names of objects, from the longest lists
+// TrimOwned reduces Lock entries until their JSON fits into a limit: it removes names of objects, from the longest lists
 // first, and then all other data about objects. It keeps everything else, even if that exceeds the limit.
 func TrimOwned(packages []v1beta1.LockPackage, limit int) {
 	over := sizeOf(packages) - limit

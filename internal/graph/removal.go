@@ -1,9 +1,9 @@
 package graph
 
-// Removal is the policy for dependencies that no package requires any more.
+// RemovalPolicy is the policy for dependencies that no package requires any more.
 type RemovalPolicy string
 
-// AnnotationRemoval on the Lock is the removal policy of the manager, if it removes packages.
+// AnnotationRemovalPolicy on the Lock is the removal policy of the manager, if it removes packages.
 const AnnotationRemovalPolicy = "xpkg.dev/dependency-removal"
 
 // The policies. KeepOrphans leaves them to a person, and RemoveOrphans has the package

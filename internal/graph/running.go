@@ -96,7 +96,7 @@ func revisionVersion(rev v1.PackageRevision) Version {
 	return out
 }
 
-// BroughtBack returns the revision to which a package was rolled back because its requested version did not become
+// RolledBackTo returns the revision to which a package was rolled back because its requested version did not become
 // healthy in time; nil if there is none. It holds until the package requests another version.
 func RolledBackTo(p v1.Package, revisions []v1.PackageRevision) v1.PackageRevision {
 	back := revision.PolicyOf(p).Back

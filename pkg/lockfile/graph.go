@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Order returns the packages in dependency order, except for cycles, and otherwise by repository. Optional
+// InstallOrder returns the packages in dependency order, except for cycles, and otherwise by repository. Optional
 // dependencies in the file precede their dependents, unless they depend on them.
 func (f *File) InstallOrder() []Package {
 	var out []Package
@@ -75,7 +75,7 @@ func (p Package) required() []Dependency {
 	return slices.DeleteFunc(slices.Clone(p.Dependencies), func(d Dependency) bool { return d.Optional })
 }
 
-// Requirer is a package or a root that requires a package.
+// Dependent is a package or a root that requires a package.
 type Dependent struct {
 	// Package is the repository of the requiring package; empty for a root.
 	Package string
@@ -84,10 +84,10 @@ type Dependent struct {
 	Constraint string
 }
 
-// Requirers returns all requirers of a package, roots first.
+// Dependents returns all requirers of a package, roots first.
 func (f *File) Dependents(repository string) []Dependent { return f.dependents(repository, false) }
 
-// WorkWith returns the packages and roots that constrain a package through an optional dependency, roots first.
+// OptionalDependents returns the packages and roots that constrain a package through an optional dependency, roots first.
 func (f *File) OptionalDependents(repository string) []Dependent {
 	return f.dependents(repository, true)
 }
@@ -142,7 +142,7 @@ func (f *File) Check(roots []Root) []string {
 	return append(out, f.Problems()...)
 }
 
-// Unsatisfied returns the constraints that the versions of the file do not satisfy, and the packages without a
+// Problems returns the constraints that the versions of the file do not satisfy, and the packages without a
 // requirer.
 func (f *File) Problems() []string {
 	var out []string

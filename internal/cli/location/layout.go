@@ -64,12 +64,12 @@ func openLayout(l Location, limits oci.Limits) (*archive.Archive, error) {
 
 // selects reports whether a location selects an entry of its layout. A tag selects an entry of
 // that name, and one whose name is a reference with that tag.
-func (l Location) selects(e archive.Entry) bool {
+func (p Location) selects(e archive.Entry) bool {
 	switch {
-	case !l.Digest.IsZero():
-		return e.Digest == l.Digest
-	case l.Tag != "":
-		return e.Name == l.Tag || strings.HasSuffix(e.Name, ":"+l.Tag)
+	case !p.Digest.IsZero():
+		return e.Digest == p.Digest
+	case p.Tag != "":
+		return e.Name == p.Tag || strings.HasSuffix(e.Name, ":"+p.Tag)
 	}
 	return true
 }

@@ -111,6 +111,7 @@ type Opened struct {
 	close func() error
 }
 
+// Close releases the content.
 func (o *Opened) Close() error { return o.close() }
 
 // Transfer opens and fills places.
