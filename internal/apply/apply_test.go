@@ -174,6 +174,8 @@ func TestCreateReplaceAndOwners(t *testing.T) {
 }
 
 // Every write is guarded: what moved since the plan is not written over.
+//
+// hardening: J2
 func TestWritesAreGuarded(t *testing.T) {
 	c := newCluster(t, nil)
 	ref := definition("guards.apply.test")

@@ -20,6 +20,8 @@ import (
 
 // A write whose answer is lost is made again. When the server then says that the
 // object exists or has changed, the object itself tells whether that was us.
+//
+// hardening: J6
 func TestLostAnswers(t *testing.T) {
 	ref := definition("lost.apply.test")
 	owners := []metav1.OwnerReference{{APIVersion: "v1", Kind: "Provider", Name: "p", UID: "p", Controller: new(true), BlockOwnerDeletion: new(true)}}
@@ -123,6 +125,8 @@ func TestRefusalsAreBelieved(t *testing.T) {
 }
 
 // When ctx ends, the writes that are under way are finished and no others begin.
+//
+// hardening: J8
 func TestStoppedRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

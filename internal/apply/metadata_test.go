@@ -76,6 +76,8 @@ func TestListsInPages(t *testing.T) {
 }
 
 // What the cluster does not know is named, and what exists of other kinds is told.
+//
+// hardening: I-8, J13
 func TestKindsThatAreNotServed(t *testing.T) {
 	composition := func(i int) plan.Ref {
 		return plan.Ref{APIVersion: "apiextensions.crossplane.io/v1", Kind: "Composition", Name: fmt.Sprint("c", i)}

@@ -110,6 +110,7 @@ func TestPaceKeepsItsBounds(t *testing.T) {
 	})
 }
 
+// hardening: I-11
 func TestPace(t *testing.T) {
 	good := answer{sort: writeObject, crowded: true, size: usualSize, took: usualCost}
 	with := func(change func(*answer)) answer {

@@ -53,6 +53,8 @@ func marshal(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) []byte
 
 // For every change of a CRD the plan knows before the first write what the API server
 // answers.
+//
+// hardening: E9, I-3
 func TestPreflightKnowsWhatTheAPIServerRejects(t *testing.T) {
 	type spec = apiextensionsv1.CustomResourceDefinitionSpec
 	only := func(s *spec, versions ...apiextensionsv1.CustomResourceDefinitionVersion) { s.Versions = versions }
@@ -147,6 +149,8 @@ func createBoat(t *testing.T, group string) {
 }
 
 // The commands of a refusal make the refused update possible.
+//
+// hardening: I-1
 func TestTheFixOfAStoredVersionWorks(t *testing.T) {
 	const group = "fix.preflight.test"
 	c, ref, crd := newCluster(t, nil), definition("boats."+group), boats(group)

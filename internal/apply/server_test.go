@@ -91,6 +91,8 @@ func TestGenerations(t *testing.T) {
 
 // The answers to writes are lost after they were carried out: each write is made
 // again and recognized, and the API server has it once.
+//
+// hardening: J6
 func TestLostAnswersOfTheServer(t *testing.T) {
 	var writes atomic.Int64
 	c := newCluster(t, func(next http.RoundTripper) http.RoundTripper {
@@ -130,6 +132,8 @@ func TestLostAnswersOfTheServer(t *testing.T) {
 }
 
 // A kind that the API server does not serve is told as such, whatever is asked.
+//
+// hardening: J13
 func TestKindsThatTheServerDoesNotServe(t *testing.T) {
 	c := newCluster(t, nil)
 	ref := plan.Ref{APIVersion: "ops.crossplane.io/v1alpha7", Kind: "Operation", Name: "a"}

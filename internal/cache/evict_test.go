@@ -44,6 +44,7 @@ func there(t *testing.T, c *Cache, digests map[string]oci.Digest) string {
 	return strings.Join(all, "")
 }
 
+// hardening: K5
 func TestLeastRecentlyUsedGoes(t *testing.T) {
 	tests := map[string]struct {
 		use  func(t *testing.T, c *Cache, d map[string]oci.Digest)
@@ -93,6 +94,7 @@ func TestLeastRecentlyUsedGoes(t *testing.T) {
 	}
 }
 
+// hardening: K5
 func TestCacheFull(t *testing.T) {
 	clock := newClock()
 	c, digests := filled(t, clock, 2, "a", "b")

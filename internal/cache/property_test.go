@@ -146,6 +146,8 @@ func (m *model) actions() map[string]func(*rapid.T) {
 
 // For any sequence of operations, content in use is never removed, and the cache never
 // exceeds its limit.
+//
+// hardening: K3
 func TestInUseIsNeverRemoved(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a hundred random histories take ten seconds")

@@ -93,6 +93,8 @@ func TestCrashAtEachWrite(t *testing.T) {
 }
 
 // Each write loses against somebody else's, or its answer is lost, now and then.
+//
+// hardening: J2
 func TestConflictsAndLostAnswers(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 2))
 	w := ourWorld(t)

@@ -309,6 +309,8 @@ func (b bench) versions(t *testing.T, name string) string {
 
 // The planned content is installed also when the tag has moved, and it is an error
 // only when it cannot be had any more.
+//
+// hardening: A20, G10
 func TestApplyWhenTheTagHasMoved(t *testing.T) {
 	b := newBench(t)
 	ref := b.push(t, "tagged", "v1", "Kept")
@@ -438,6 +440,8 @@ clusters: [{name: a, cluster: {server: %q}}]
 
 // An apply that is cut off at any of its calls has written everything or nothing,
 // since it writes once; the next apply ends the same way.
+//
+// hardening: L3
 func TestApplyCutOffAtEveryCall(t *testing.T) {
 	b := newBench(t)
 	v1 := b.push(t, "cut", "v1", "Kept")

@@ -65,6 +65,8 @@ func TestBootstrapPrints(t *testing.T) {
 }
 
 // Nothing is printed of options that make no sense.
+//
+// hardening: H10
 func TestBootstrapRefuses(t *testing.T) {
 	for _, arg := range []string{"--replicas=0", "--replicas=-1", "--package-group=rbac.authorization.k8s.io", "--package-group=no group"} {
 		code, out, errs := bootstrapped(t, arg)

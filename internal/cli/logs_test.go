@@ -120,6 +120,7 @@ func TestLogs(t *testing.T) {
 	}
 }
 
+// hardening: E4
 func TestLogsOnATerminalAreHarmless(t *testing.T) {
 	var out bytes.Buffer
 	if err := controlplane.CopyText(&out, strings.NewReader("a\tb\n\x1b[2Jc\nd")); err != nil {

@@ -35,6 +35,8 @@ func computed(t *testing.T, s *stand, kind, name string) (*status.Result, *unstr
 
 // The conditions Ready, Reconciling and Stalled mean to the library that defines them
 // what they mean to us, in every state of a package and of its revision.
+//
+// hardening: F10
 func TestKstatus(t *testing.T) {
 	s := together(t)
 	r := newRegistry(t)

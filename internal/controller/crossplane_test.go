@@ -20,6 +20,8 @@ func constrained(name, constraint string) string {
 
 // Where a package does not fit the version of Crossplane nothing of it is written and
 // nothing is tried again; the flag lets it in.
+//
+// hardening: E6
 func TestCrossplaneConstraint(t *testing.T) {
 	for name, c := range map[string]struct {
 		configured string

@@ -163,6 +163,8 @@ func TestProgramsOfAFunction(t *testing.T) {
 
 // What configures a program is followed: it is waited for, taken over when it changes,
 // and an ImageConfig may name another.
+//
+// hardening: E11
 func TestRuntimeConfigs(t *testing.T) {
 	s, _, r := deploying(t)
 	ref, one := r.push(t, "program/configured:v1", provider("configured", crd("configured.test", "Thing", "one")))

@@ -30,6 +30,8 @@ func drifting(t *testing.T, s *stand, name string) *v1.Provider {
 }
 
 // What somebody else does to an object is undone at once, with one write.
+//
+// hardening: I-6
 func TestDrift(t *testing.T) {
 	s := together(t)
 	p := drifting(t, s, "drift")
@@ -74,6 +76,8 @@ func TestDrift(t *testing.T) {
 
 // While an object is being deleted its package is not ready, and waits. It makes the object
 // again as soon as that is gone, and nobody else gets it meanwhile.
+//
+// hardening: I-5
 func TestObjectThatIsBeingDeleted(t *testing.T) {
 	s := together(t)
 	p := drifting(t, s, "leaving")

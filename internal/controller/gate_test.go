@@ -13,6 +13,8 @@ import (
 // A new version that the API server refuses in part comes back by itself: what was
 // written of it is as it was before, both reasons are told, and nothing is tried
 // again until somebody changes something.
+//
+// hardening: H7
 func TestRollback(t *testing.T) {
 	s := alone(t)
 	s.options.ActivationDeadline = time.Hour

@@ -39,6 +39,8 @@ func TestReadyPodsCountAfterTheSettleTime(t *testing.T) {
 
 // A version that was healthy and enters a crash loop before the activation deadline is
 // rolled back at once, and is not the last healthy revision.
+//
+// hardening: H7
 func TestCrashLoopAfterHealthyIsRolledBack(t *testing.T) {
 	s := alone(t)
 	s.options.Runtimes, s.options.Settle = runtime.Everywhere(runtime.Deployment), time.Second

@@ -41,6 +41,8 @@ func (w *town) untilLocked(t *testing.T, want ...string) {
 
 // The Lock follows from the packages, whatever becomes of it: nothing is decided from
 // what it says, so nobody is disturbed either.
+//
+// hardening: F6
 func TestLockIsDerived(t *testing.T) {
 	w := newTown(t, "")
 	w.push(t, "Provider", "lamp:v1.0.0")

@@ -78,6 +78,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	}
 }
 
+// hardening: I-4
 func TestTwoPackagesWithOneObject(t *testing.T) {
 	s := newShelf()
 	const a, b = "registry.example.com/test/holder:v1.0.0", "registry.example.com/test/comer:v1.0.0"

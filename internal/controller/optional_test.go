@@ -17,6 +17,8 @@ import (
 
 // A package that works with another one installs without it. When that comes, at
 // whatever version, it is looked at; nobody else is.
+//
+// hardening: F12
 func TestOptionalDependencies(t *testing.T) {
 	w := newTown(t, graph.None)
 	first := w.push(t, "Provider", "relay:v1.0.0")

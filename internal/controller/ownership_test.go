@@ -301,6 +301,8 @@ func untilLabels(t *testing.T, s *stand, o *metav1.PartialObjectMetadata, labels
 }
 
 // The labels and annotations of a package's metadata are those of its revision too.
+//
+// hardening: J12
 func TestMetadataReachesTheRevision(t *testing.T) {
 	s := together(t)
 	r := newRegistry(t)

@@ -19,6 +19,8 @@ import (
 
 // A new version that changes the scope of one of three CRDs is rolled back at once, and
 // none of the three is written.
+//
+// hardening: I-9
 func TestAnUpdateThatTheAPIServerRejectsWritesNothing(t *testing.T) {
 	s := alone(t)
 	s.options.ActivationDeadline = time.Hour
@@ -56,6 +58,8 @@ func TestAnUpdateThatTheAPIServerRejectsWritesNothing(t *testing.T) {
 
 // An update drops the stored version of kinds without custom resources by itself. With
 // custom resources it writes nothing, and the message has the way out.
+//
+// hardening: I-1
 func TestAnUpdateDropsStoredVersionsWithoutObjects(t *testing.T) {
 	s := alone(t)
 	s.options.ActivationDeadline = time.Hour

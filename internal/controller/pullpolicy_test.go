@@ -116,6 +116,8 @@ func cells() []*cell {
 // the manager, a tag that moves, a cache that is lost, a registry that is down, and
 // one that asks for fewer requests. Zeros are counted where packages are dialed and
 // at the registry.
+//
+// hardening: G10
 func TestPullPolicies(t *testing.T) {
 	s := alone(t)
 	all := cells()

@@ -113,6 +113,8 @@ func (w *town) witness(t *testing.T, name string) {
 // What nobody needs goes by itself where that is wanted: level by level, and only what
 // was installed for others, what is surely not needed, and what nobody would lose
 // anything with.
+//
+// hardening: F11
 func TestRemovesOrphans(t *testing.T) {
 	s := alone(t)
 	log := &lines{}
@@ -235,6 +237,8 @@ func (d dying) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // A manager that may not remove says so. One that ends between two removals leaves
 // nothing that the next one does not find.
+//
+// hardening: J8
 func TestRemovalGoesOn(t *testing.T) {
 	s := alone(t)
 	dead, bound, healthy := &atomic.Bool{}, &atomic.Bool{}, s.cfg

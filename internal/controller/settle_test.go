@@ -218,6 +218,8 @@ func TestInstallsWhatIsNeeded(t *testing.T) {
 
 // What does not go together is explained to those who ask for it. Nothing is installed
 // for them, and all others stay what they are.
+//
+// hardening: F2
 func TestExplainsConflicts(t *testing.T) {
 	w := newTown(t, "")
 	w.push(t, "Provider", "queue:v1.0.0")
@@ -361,6 +363,8 @@ func TestInstallsExactContent(t *testing.T) {
 
 // Installed packages move only where the policy lets them, only those that were
 // installed for others, and no further than they must.
+//
+// hardening: F4
 func TestDependencyUpgrades(t *testing.T) {
 	for policy, want := range map[graph.Policy]string{graph.None: "", graph.Upgrade: "v1.2.0", graph.UpgradeOrDowngrade: "v1.2.0"} {
 		t.Run(string(policy), func(t *testing.T) {

@@ -451,6 +451,8 @@ func TestWebhooksWaitForAService(t *testing.T) {
 
 // An upgrade to a version whose objects are converted does not wait for the program that
 // converts them, although there are objects of the former version and nobody answers.
+//
+// hardening: E10, I-7
 func TestUnreachableConversionHoldsNothingUp(t *testing.T) {
 	const name, group = "unreachable", "unreachable.test"
 	s := withPrograms(t)

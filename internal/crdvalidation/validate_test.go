@@ -9,6 +9,8 @@ const head = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefi
 
 // TestValidateCRD covers the code that this package adds to the API server's validation, which
 // the tests of its callers cover.
+//
+// hardening: D4
 func TestValidateCRD(t *testing.T) {
 	for name, c := range map[string]struct{ json, path, message string }{
 		"good":                {head + `"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object"}}}]}}`, "", ""},

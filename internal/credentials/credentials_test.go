@@ -70,7 +70,7 @@ func newKeychain(t testing.TB, secrets ...corev1.Secret) *Keychain {
 
 // Credentials match the exact host and port, or nothing.
 //
-// hardening: A9
+// hardening: A9, H4
 func TestResolve(t *testing.T) {
 	first := secretOf("first", map[string]string{
 		"reg.acme.test": "host", "reg.acme.test/team": "team", "reg.acme.test/team/deep": "deep",
@@ -147,6 +147,8 @@ func TestForms(t *testing.T) {
 }
 
 // A malformed secret is named, and its content is not disclosed.
+//
+// hardening: L7
 func TestMalformed(t *testing.T) {
 	for name, s := range map[string]corev1.Secret{
 		"Type":      typed("bad", corev1.SecretTypeOpaque, ".dockerconfigjson", `{"auths":{}}`),

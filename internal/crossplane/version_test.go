@@ -27,6 +27,7 @@ func core(label string, images ...string) *appsv1.Deployment {
 	return d
 }
 
+// hardening: E6
 func TestVersion(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := appsv1.AddToScheme(scheme); err != nil {

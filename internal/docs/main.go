@@ -40,7 +40,7 @@ func main() {
 // pages are the documents that are generated.
 func pages() map[string]func(io.Writer) error {
 	return map[string]func(io.Writer) error{
-		"errors.md": errorsPage, "cli.md": cli.Reference, "metrics.md": metricsPage, "manager-rights.md": managerRightsPage,
+		"errors.md": errorsPage, "hardening.md": hardeningPage, "cli.md": cli.Reference, "metrics.md": metricsPage, "manager-rights.md": managerRightsPage,
 	}
 }
 

@@ -28,7 +28,7 @@ func resolve(t *testing.T, s *fetch.Source, p fetch.Place) (oci.Digest, error) {
 // Credentials are sent only to the host and port that they are for: not to a mirror, not to
 // the target of a redirect, and not to the token server that either of them names.
 //
-// hardening: A8 A9
+// hardening: A8, A9
 func TestCredentialsGoToTheirHostAlone(t *testing.T) {
 	home := newRegistry(t)
 	ref := push(t, home.address)

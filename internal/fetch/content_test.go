@@ -88,6 +88,8 @@ func check(t *testing.T, pkg *xpkg.Package) {
 
 // The promise of IfNotPresent: what was read once is never asked for again, by
 // this process or by the next.
+//
+// hardening: G3
 func TestReadAsksOnce(t *testing.T) {
 	registry, dir := newRegistry(t), filepath.Join(t.TempDir(), "store")
 	ref := push(t, registry.address)
@@ -132,6 +134,7 @@ func TestReadChecksSchemas(t *testing.T) {
 	}
 }
 
+// hardening: L9
 func TestReadWithoutPullDialsNobody(t *testing.T) {
 	registry := newRegistry(t)
 	ref := push(t, registry.address)

@@ -48,6 +48,8 @@ func reopened(t *testing.T, dir string) *fetch.Source {
 
 // The zeros of the pull policies: content that is at hand, a digest, and Never cost
 // no dial and need no secret, in this process and in the next.
+//
+// hardening: L9
 func TestNothingIsDialed(t *testing.T) {
 	home := newRegistry(t)
 	ref, dir := push(t, home.address), filepath.Join(t.TempDir(), "store")
@@ -175,6 +177,8 @@ func TestEvictedContentComesBack(t *testing.T) {
 }
 
 // A blob that was damaged on the disk is put aside and pulled again.
+//
+// hardening: K2
 func TestDamagedBlobComesBack(t *testing.T) {
 	home := newRegistry(t)
 	ref, dir := push(t, home.address), filepath.Join(t.TempDir(), "store")

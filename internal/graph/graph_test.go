@@ -67,6 +67,7 @@ func TestComponent(t *testing.T) {
 	}
 }
 
+// hardening: F11
 func TestOrphans(t *testing.T) {
 	for text, want := range map[string]string{
 		"a needs b; *b needs c; *c":              "",
@@ -134,6 +135,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
+// hardening: F1
 func TestCheckCycle(t *testing.T) {
 	g := graph("a needs b", "b needs c, d", "c needs ?a", "d needs a", "e needs a", "self needs self", "-skips needs skips", "alone needs gone")
 	for of, want := range map[string]string{
@@ -175,6 +177,8 @@ func TestChanges(t *testing.T) {
 
 // Components divide the packages: each is in one, and nothing that anybody needs is in
 // another one. Without its orphans a graph has none.
+//
+// hardening: F13
 func TestGraphProperties(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		const many = 8

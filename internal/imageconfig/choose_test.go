@@ -198,6 +198,8 @@ func TestChooseRefuses(t *testing.T) {
 
 // What cannot be verified is refused: after a rewrite, it is the rewritten image that
 // counts.
+//
+// hardening: G1, G9
 func TestChooseRefusesToVerify(t *testing.T) {
 	signed := config("signed", "y.io", verify(&v1beta1.CosignVerification{}))
 	if _, err := Choose(image, nil, []v1beta1.ImageConfig{signed}); err != nil {

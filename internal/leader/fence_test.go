@@ -41,6 +41,7 @@ func call(t *testing.T, method string, body io.Reader) *http.Request {
 	return r
 }
 
+// hardening: J5
 func TestFence(t *testing.T) {
 	const limit = 7 * time.Second
 	cases := map[string]struct {
@@ -76,6 +77,8 @@ func TestFence(t *testing.T) {
 }
 
 // A process can be halted in the middle of a request.
+//
+// hardening: J5
 func TestFenceStopsWithinABody(t *testing.T) {
 	c, sent := &clock{time.Now()}, &calls{}
 	f := newFence(time.Second, c.now)
@@ -159,6 +162,8 @@ func TestTheLeaseMovesTheFence(t *testing.T) {
 }
 
 // Time advances while a machine is suspended, and when its clock is set back.
+//
+// hardening: J9
 func TestElapsedUsesTheFasterClock(t *testing.T) {
 	from := time.Now()
 	if got := elapsed(from, from.Add(time.Minute)); got != time.Minute {

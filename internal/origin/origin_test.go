@@ -141,6 +141,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// hardening: H4, L7
 func TestSecretsThatFail(t *testing.T) {
 	r := reader(t, pullSecret("bad", "hunter2"))
 	f := Finder{Reader: r, Namespace: namespace}

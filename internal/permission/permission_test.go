@@ -148,6 +148,8 @@ func TestApprovalIsForExactlyThesePermissions(t *testing.T) {
 
 // Permissions that amount to control of the cluster wait for approval under every policy
 // for increases, and only until they are approved.
+//
+// hardening: H3
 func TestEscalationNeedsApprovalUnderEveryPolicy(t *testing.T) {
 	get := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}}
 	exec := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods/exec"}, Verbs: []string{"create"}}

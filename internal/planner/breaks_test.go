@@ -23,6 +23,7 @@ func asking(name, ref string) v1.Package {
 	return p
 }
 
+// hardening: F13
 func TestBreaks(t *testing.T) {
 	for name, tc := range map[string]struct {
 		// live and to are the references of the leaf now and then; empty is none.

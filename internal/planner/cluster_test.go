@@ -67,6 +67,7 @@ func serve(t *testing.T, a answers) Cluster {
 	return c
 }
 
+// hardening: I-12
 func TestCount(t *testing.T) {
 	names := []string{"nones.a.test", "ones.a.test", "manys.a.test", "forbiddens.a.test", "unclears.a.test", "goings.a.test", "unserveds.a.test"}
 	c := serve(t, answers{
@@ -98,6 +99,7 @@ func TestCount(t *testing.T) {
 	}
 }
 
+// hardening: L10
 func TestIdentity(t *testing.T) {
 	const path = "/api/v1/namespaces/kube-system"
 	named := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: "u"}}

@@ -154,6 +154,7 @@ func TestDecodeOtherSpelling(t *testing.T) {
 	}
 }
 
+// hardening: L10
 func TestDecodeRefuses(t *testing.T) {
 	good := string(encode(t, whole(t)))
 	sealed := func(edit func(map[string]any)) string {

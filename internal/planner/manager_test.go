@@ -234,6 +234,8 @@ func TestPlanThatWaits(t *testing.T) {
 }
 
 // What an uninstall takes away is what its plan says, with the custom resources.
+//
+// hardening: I-12
 func TestPlanOfUninstall(t *testing.T) {
 	cfg := cluster.Start(t)
 	s := newShelf()

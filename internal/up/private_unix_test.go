@@ -48,6 +48,8 @@ func owned(t *testing.T, path string) string {
 
 // A data directory that another user can change or replace is refused, and nothing is
 // written to it.
+//
+// hardening: K4
 func TestUnsafeDataDirIsRefused(t *testing.T) {
 	withoutControlPlane(t)
 	for name, prepare := range map[string]func(t *testing.T, dir string) (dataDir string){

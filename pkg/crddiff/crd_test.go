@@ -54,6 +54,8 @@ func summary(changes []crddiff.Change) []string {
 // Each property check of crdify, in both directions, and further constraints. Deliberate differences: crdify reports
 // every change of a default as incompatible; here it needs care, because every object stays valid. crdify reports
 // changed descriptions; here they are safe.
+//
+// hardening: I-2
 func TestFieldChangesAreClassed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		from, to      string
@@ -113,6 +115,7 @@ func TestFieldChangesAreClassed(t *testing.T) {
 	}
 }
 
+// hardening: I-2
 func TestFieldsAndRequirementsAreClassed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		from, to string

@@ -133,6 +133,8 @@ func TestDefinitionsAreMissingUntilServed(t *testing.T) {
 
 // A conversion webhook is answered by the program of the package, wherever its
 // author thought that would be.
+//
+// hardening: E10
 func TestConversionWebhookIsTheProgramOfThePackage(t *testing.T) {
 	converted := strings.Replace(stream, "{strategy: None}",
 		"{strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: 'https://elsewhere.example.org'}}}", 1)
@@ -159,6 +161,7 @@ func TestConversionWebhookIsTheProgramOfThePackage(t *testing.T) {
 	}
 }
 
+// hardening: E7
 func TestWhatIsNotInstalled(t *testing.T) {
 	function := strings.Replace(stream, "kind: Provider", "kind: Function", 1)
 	if refs := of(t, function, Options{}).Refs(); len(refs) > 0 {

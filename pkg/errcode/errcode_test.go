@@ -41,6 +41,7 @@ func TestFromKeepsWrappingText(t *testing.T) {
 	}
 }
 
+// hardening: L8
 func TestExitCodesAreDistinct(t *testing.T) {
 	seen := map[int]string{0: "success", 2: "changes"}
 	for _, c := range errcode.Classes() {

@@ -43,6 +43,7 @@ func TestParseDigest(t *testing.T) {
 	}
 }
 
+// hardening: B6
 func TestDigestForms(t *testing.T) {
 	d := oci.DigestOf(nil)
 	if d.String() != ocitest.EmptyDigest || d.Short() != "e3b0c44298fc" || d.IsZero() {

@@ -16,6 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
+// hardening: B5
 func TestChoosePlatform(t *testing.T) {
 	entry := func(platform string) oci.Descriptor {
 		d := oci.Descriptor{MediaType: oci.MediaTypeOCIManifest, Digest: oci.DigestOf([]byte(platform)), Size: 1}
@@ -54,6 +55,8 @@ func TestParsePlatformRefuses(t *testing.T) {
 }
 
 // Equal input has an equal digest in every order of the images.
+//
+// hardening: B5
 func TestIndexOrderDoesNotMatter(t *testing.T) {
 	var images []*image.Image
 	for _, p := range []string{"linux/amd64", "linux/arm64", "linux/ppc64le"} {

@@ -9,6 +9,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
+// hardening: E3
 func TestToDNSLabel(t *testing.T) {
 	long := strings.Repeat("a", 62)
 	tests := map[string]struct{ in, want string }{

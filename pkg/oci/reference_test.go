@@ -13,6 +13,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest"
 )
 
+// hardening: A2
 func TestParseReference(t *testing.T) {
 	digest := oci.MustParseDigest(ocitest.EmptyDigest)
 	tests := map[string]struct {
@@ -159,6 +160,8 @@ func TestReferenceWithoutRegistryGetsSuggestion(t *testing.T) {
 }
 
 // go-containerregistry accepts each accepted reference and parses it to the same parts.
+//
+// hardening: A4
 func TestReferenceAgreesWithForeignReader(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := rapid.StringMatching(`(localhost|[a-z]{1,3}\.io)(:[1-9][0-9]{1,3})?(/[a-z0-9]{1,4}([._-][a-z0-9]{1,3})?){1,3}(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,9})?`).Draw(t, "in")
@@ -179,6 +182,7 @@ func TestReferenceAgreesWithForeignReader(t *testing.T) {
 	})
 }
 
+// hardening: A4
 func FuzzParseReference(f *testing.F) {
 	for _, s := range []string{
 		"r.io/a:b", "r.io/a@" + ocitest.EmptyDigest, "r.io/a:b@" + ocitest.EmptyDigest, "localhost:5000/a/b__c:v1", "[::1]:5000/x:y",

@@ -20,6 +20,8 @@ import (
 
 // Random bytes, and a valid layer truncated at every offset, fail without any other
 // effect.
+//
+// hardening: C9
 func TestTruncatedLayers(t *testing.T) {
 	plain := ocitest.Tar(t, image.File{Path: oci.PackageFile, Data: []byte(ocitest.HelloYAML)})
 	var zst bytes.Buffer
@@ -45,6 +47,7 @@ func TestTruncatedLayers(t *testing.T) {
 	}
 }
 
+// hardening: C1
 func TestOutputLimit(t *testing.T) {
 	tests := []struct{ size, want int64 }{
 		{1, oci.FreeOutput}, {oci.FreeOutput / 200, oci.FreeOutput}, {1 << 20, 200 << 20}, {64 << 20, 1 << 30}, {1 << 62, 1 << 30},

@@ -49,6 +49,8 @@ func TestDeactivateKeepsThePackage(t *testing.T) {
 
 // An object that a person made before there was any package is not given to a
 // revision that was never active: it would be removed with the package.
+//
+// hardening: I-13
 func TestDeactivateLeavesWhatAPersonMade(t *testing.T) {
 	ref := Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: "things.example.org"}
 	who := Requester{

@@ -190,6 +190,7 @@ func TestStages(t *testing.T) {
 	}
 }
 
+// hardening: I-5
 func TestEstablishRefusesWhatIsBeingDeleted(t *testing.T) {
 	l := live("d2", cur.Reference(true))
 	going := l[crd]
@@ -200,6 +201,7 @@ func TestEstablishRefusesWhatIsBeingDeleted(t *testing.T) {
 	}
 }
 
+// hardening: J12
 func TestEstablishMergesLabels(t *testing.T) {
 	l := live("d1", cur.Reference(true), pkg.Reference(false))
 	object := l[crd]
@@ -238,6 +240,7 @@ func TestDeactivate(t *testing.T) {
 	}
 }
 
+// hardening: I-4
 func TestNoPackageTakesACRDOfTheManagerOrOfCrossplane(t *testing.T) {
 	deployment := Owner{"apps/v1", "Deployment", "d", "uid-d"}
 	for name, tc := range map[string]struct {

@@ -18,6 +18,8 @@ func ruleFor(group, resource, verb string, names ...string) rbacv1.PolicyRule {
 
 // Each entry of the list is recognized in each of its spellings, and needs the approval of
 // a person or the policy.
+//
+// hardening: E12
 func TestEachEscalationNeedsConsent(t *testing.T) {
 	examples := map[string][]rbacv1.PolicyRule{
 		"escalate":                {ruleFor("rbac.authorization.k8s.io", "roles", "escalate"), ruleFor("rbac.authorization.k8s.io", "*", "*")},

@@ -24,6 +24,7 @@ var reservedGroups = []string{
 	"meta.pkg.xpkg.dev", "meta.xpkg.dev", "pkg.xpkg.dev", "xpkg.dev",
 }
 
+// hardening: E8
 func TestNoPackageDefinesAResourceInAReservedGroup(t *testing.T) {
 	for _, group := range reservedGroups {
 		t.Run(group, func(t *testing.T) {

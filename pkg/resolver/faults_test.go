@@ -21,6 +21,8 @@ import (
 )
 
 // A tag that somebody has moved is told, and what was locked stays.
+//
+// hardening: G10
 func TestMovedTag(t *testing.T) {
 	r := newRegistry(t, 0)
 	r.have(t, "top v1.0.0: base v1\nbase v1.0.0")
@@ -68,6 +70,8 @@ func TestMovedTag(t *testing.T) {
 
 // A version that is no package is set aside with a note. What cannot be read now ends
 // everything: otherwise whoever disturbs a network could bring an old version about.
+//
+// hardening: F3
 func TestVersionsThatCannotBeRead(t *testing.T) {
 	r := newRegistry(t, 0)
 	r.have(t, "top v1.0.0: base >=v1\nbase v1.0.0\nbase v1.1.0")
@@ -154,6 +158,8 @@ func digestOf(t *testing.T, r *registry, name, tag string) string {
 
 // A dependency that names no registry is found where somebody says that it is, and
 // nowhere else.
+//
+// hardening: F8
 func TestShortNames(t *testing.T) {
 	r := newRegistry(t, 0)
 	r.have(t, "top v1.0.0: short/base v1\nshort/base v1.0.0")
@@ -193,6 +199,8 @@ func TestLocate(t *testing.T) {
 }
 
 // A repository and the one to which it is rewritten are one package, and get one version.
+//
+// hardening: F5
 func TestRewrittenRepositoryIsOnePackage(t *testing.T) {
 	r := newRegistry(t, 0)
 	r.have(t, "top v1.0.0: example.test/base >=v1; other v1\nother v1.0.0: mirrored/base <v1.1\nmirrored/base v1.0.0\nmirrored/base v1.2.0")
@@ -291,6 +299,8 @@ func pushWithIndex(t *testing.T, r *registry, name, tag, stream, claimed string)
 }
 
 // A fork that nobody changed is told from a package of its own.
+//
+// hardening: F5
 func TestOnePackageUnderTwoNames(t *testing.T) {
 	r := newRegistry(t, 0)
 	r.have(t, "top v1.0.0: old/base v1; new/base v1\nold/base v1.0.0\nnew/base v1.0.0")

@@ -88,6 +88,7 @@ func TestExplanationsOfTheCorpus(t *testing.T) {
 	golden(t, "corpus.golden", b.String())
 }
 
+// hardening: F2
 func TestExplanations(t *testing.T) {
 	var b strings.Builder
 	for _, tc := range []struct {

@@ -153,6 +153,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// hardening: F1
 func TestCycles(t *testing.T) {
 	for name, tc := range map[string]struct{ table, roots, want string }{
 		"every version": {"a v1.0.0: b\na v1.1.0: b\nb v1.0.0: a", "a", "a v1.1.0 requires b v1.0.0 requires a v1.1.0"},

@@ -8,6 +8,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 )
 
+// hardening: E5
 func TestCheckConstraint(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("0123456789abcdef", 4)
 	for _, good := range []string{

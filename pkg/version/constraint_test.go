@@ -58,6 +58,7 @@ func TestConstraintsAreThoseOfTheLibrary(t *testing.T) {
 	})
 }
 
+// hardening: F7
 func TestVersionsAreOrderedAsByTheLibrary(t *testing.T) {
 	tags := []string{"v1.0.0", "1.0.0", "1.0.1", "v1.1.0", "v2.0.0-0", "v2.0.0-rc.1", "v2.0.0-rc.2", "v2.0.0-rc.10", "v2.0.0", "v10.0.0", "v2.0.0+meta"}
 	for _, a := range tags {
@@ -71,6 +72,7 @@ func TestVersionsAreOrderedAsByTheLibrary(t *testing.T) {
 	}
 }
 
+// hardening: F7
 func TestUnfitTags(t *testing.T) {
 	for tag, unfit := range map[string]bool{
 		"v1": true, "v1.2": true, "1": true, "latest": true, "": true, "v1.2.3.4": true, "v1-rc.1": true, "v1.2+x": true,

@@ -17,6 +17,7 @@ func object(apiVersion, kind string) string {
 	return "---\napiVersion: " + apiVersion + "\nkind: " + kind + "\nmetadata: {name: o}\n"
 }
 
+// hardening: E2
 func TestKindsOfObjects(t *testing.T) {
 	const ok, not, unknown = "", "ObjectNotAllowed", "UnknownKind"
 	for _, c := range []struct {
@@ -69,6 +70,7 @@ func TestLenientLeavesObjectsOut(t *testing.T) {
 	}
 }
 
+// hardening: E2
 func TestAllErrorsAreTold(t *testing.T) {
 	stream := meta(Provider) + object("v1", "Secret") + object("v1", "ConfigMap") + "---\na: b: c\n---\nx\n" + meta(Function)
 	_, err := Read([]byte(stream), ReadOptions{File: "p.yaml"})
@@ -90,6 +92,7 @@ p.yaml:16: error InvalidYAML: document 5: mapping values are not allowed in this
 	}
 }
 
+// hardening: D1
 func TestAliasOfTheSpecification(t *testing.T) {
 	in := meta(Provider) + object("admissionregistration.k8s.io/v1", "AdmissionWebhookConfiguration")
 	pkg, err := Read([]byte(in), ReadOptions{})
@@ -109,6 +112,7 @@ func TestAliasOfTheSpecification(t *testing.T) {
 	}
 }
 
+// hardening: E1
 func TestExpectedKind(t *testing.T) {
 	_, err := Read([]byte(meta(Configuration)), ReadOptions{Expect: Provider})
 	if !errors.Is(err, ErrWrongKind) || !strings.Contains(err.Error(), "the package is a Configuration, not a Provider") {
@@ -127,6 +131,7 @@ func TestMetaCanBeAnywhere(t *testing.T) {
 	}
 }
 
+// hardening: D2
 func TestObjectLimit(t *testing.T) {
 	stream := meta(Configuration) + object("apiextensions.crossplane.io/v1", "Composition") + "spec: {a: " + strings.Repeat("b", 100) + "}\n"
 	_, err := Read([]byte(stream), ReadOptions{Limits: Limits{ObjectBytes: 100}})

@@ -188,6 +188,7 @@ func (b broken) Open(name string) (fs.File, error) {
 	return b.MapFS.Open(name)
 }
 
+// hardening: L6
 func TestLinksAreNotFollowed(t *testing.T) {
 	root, outside := t.TempDir(), t.TempDir()
 	for name, text := range map[string]string{

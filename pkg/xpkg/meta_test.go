@@ -139,6 +139,7 @@ spec: {crossplane: }
 	}
 }
 
+// hardening: D11, E3
 func TestMetaFaults(t *testing.T) {
 	head := "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: p}\n"
 	for name, c := range map[string]struct {
@@ -182,6 +183,7 @@ func TestMetaFaults(t *testing.T) {
 	}
 }
 
+// hardening: E5
 func TestConstraintShowsTheFault(t *testing.T) {
 	_, findings := metaOf(t, providerMeta+"spec: {crossplane: '>=v1 <v2 ||'}\n")
 	if len(findings) != 1 || findings[0].Excerpt != "\">=v1 <v2 ||\"\n            ^" {
@@ -189,6 +191,7 @@ func TestConstraintShowsTheFault(t *testing.T) {
 	}
 }
 
+// hardening: E12
 func TestPermissionLimit(t *testing.T) {
 	text := providerMeta + "spec:\n  permissionRequests:\n" + strings.Repeat("  - {verbs: [get]}\n", 3)
 	if _, err := Read([]byte(text), ReadOptions{Limits: Limits{PermissionRules: 2}}); !errors.Is(err, ErrTooManyPermissions) {

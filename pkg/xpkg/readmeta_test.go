@@ -33,6 +33,7 @@ func TestReadMeta(t *testing.T) {
 	}
 }
 
+// hardening: E1
 func TestReadMetaRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ stream, code string }{
 		"none":        {"apiVersion: v1\nkind: Thing\n", "NoMeta"},

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
+// hardening: D8
 func TestSplit(t *testing.T) {
 	for name, c := range map[string]struct {
 		in    string
@@ -76,6 +77,7 @@ func TestSplitKeepsTheStreamUntouched(t *testing.T) {
 	}
 }
 
+// hardening: D8
 func TestSplitRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		in     string

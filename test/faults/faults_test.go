@@ -43,6 +43,8 @@ var fatalFaults = []fault.Fault{
 // The manager survives each fault at each call of each scenario. All packages of a scenario get
 // their faults at the same time, each at another call: for the API server, a package whose calls no
 // longer arrive is one whose manager is dead.
+//
+// hardening: J1, J4
 func TestFaultAtEveryCall(t *testing.T) {
 	s := newSuite(t, fault.SubjectsByName(tokens, "/locks"), 1)
 	s.installHolder(t)

@@ -42,6 +42,8 @@ const (
 
 // One of two managers works. When it is killed, halted, or stopped, the other one
 // works soon after, and a manager that was halted and goes on does no harm.
+//
+// hardening: J5
 func TestTakingTurns(t *testing.T) {
 	log.SetLogger(logr.Discard())
 	s := newStand(t)

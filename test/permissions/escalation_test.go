@@ -17,6 +17,8 @@ const execsInPods = `{apiGroups: [""], resources: [pods/exec], verbs: [create]}`
 
 // The first version of a package that requests control of the cluster waits, with nothing
 // written, until a person has approved exactly that. The plan shows it before.
+//
+// hardening: E12, H3
 func TestEscalationWaitsForApproval(t *testing.T) {
 	s := newStand(t)
 	s.run(t, s.config, controller.Permissions{})

@@ -27,6 +27,8 @@ func approve(t *testing.T, p *v1.Provider) string {
 // A version that asks for more waits, with nothing written and the one before it at
 // work, until somebody approves that. The approval is for these rights: the next
 // version that asks for others waits again, and one that asks for less does not.
+//
+// hardening: H1
 func TestMoreRightsWaitForApproval(t *testing.T) {
 	s := newStand(t)
 	s.run(t, s.config, controller.Permissions{Increase: controller.ApproveIncrease})

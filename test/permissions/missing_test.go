@@ -54,6 +54,8 @@ func toApply(t *testing.T, message string) string {
 // A manager with the rights of the manifests gives no more than it holds. Of a package
 // that needs more nothing is written, and what is printed makes it go on, without a
 // restart; nothing less does.
+//
+// hardening: H2
 func TestTheManagerGivesOnlyWhatItHolds(t *testing.T) {
 	s := newStand(t)
 	s.bootstrapped(t, bootstrap.Options{PackageGroups: []string{"held.example.org"}})

@@ -68,6 +68,8 @@ func TestPlanShowsRights(t *testing.T) {
 
 // Neither the plan nor the manager takes a CRD of Kubernetes, of Crossplane or of xpkg, of
 // which the cluster already has some.
+//
+// hardening: E8
 func TestReservedDefinitions(t *testing.T) {
 	s := newStand(t)
 	s.run(t, s.config, controller.Permissions{})

@@ -12,6 +12,8 @@ import (
 
 // On a terminal, a command shows what it is doing in a line that moves, and leaves
 // nothing but its result.
+//
+// hardening: L2
 func TestProgressOnTerminal(t *testing.T) {
 	p := shared(t)
 	const name = "terminal-with-a-name-that-is-long-enough-to-fill-a-line"

@@ -29,6 +29,8 @@ const (
 
 // A restored cluster has the same objects, owners and content as before, although all tags refer to
 // other content. Nothing is deleted, and a plan contains no changes.
+//
+// hardening: J10
 func TestRestore(t *testing.T) {
 	f := fixture{name: "restored", group: "restored.test"}
 	first := newCluster(t)

@@ -45,6 +45,8 @@ const (
 // Of 200 packages that are created at once, the valid ones are installed, and the others report the
 // reason. A package that is created later is installed while others are retried. When all packages are
 // deleted at once, no object remains.
+//
+// hardening: J11
 func TestManyPackages(t *testing.T) {
 	e := env.New(t)
 	registry, c := e.Registry, e.Client

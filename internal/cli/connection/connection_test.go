@@ -13,6 +13,8 @@ import (
 )
 
 // Somebody without any cluster is not sent after a variable that xpkg does not read.
+//
+// hardening: L5
 func TestNoCluster(t *testing.T) {
 	t.Setenv("KUBECONFIG", "")
 	home := clientcmd.RecommendedHomeFile
@@ -31,6 +33,8 @@ func TestNoCluster(t *testing.T) {
 }
 
 // A command never works on another cluster than the one that KUBECONFIG names.
+//
+// hardening: L5
 func TestKubeconfigOfAMissingFileIsAnError(t *testing.T) {
 	t.Setenv("XDG_DATA_HOME", t.TempDir())
 	dir := t.TempDir()

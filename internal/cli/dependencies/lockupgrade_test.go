@@ -16,6 +16,8 @@ func lockedAt(repository, version string, deps ...lockfile.Dependency) lockfile.
 }
 
 // An upgrade refuses to lock an older version, and names the reason.
+//
+// hardening: F4
 func TestUpgradeRefusesDowngrades(t *testing.T) {
 	before := lockfile.File{Packages: []lockfile.Package{lockedAt("registry.example.com/net", "v2.0.0")}}
 	after := resolver.Result{File: lockfile.File{Packages: []lockfile.Package{lockedAt("registry.example.com/net", "v1.9.0")}}}

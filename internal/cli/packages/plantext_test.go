@@ -139,6 +139,7 @@ func plans() map[string]*planner.Plan {
 	}
 }
 
+// hardening: L2
 func TestPlanText(t *testing.T) {
 	for name, p := range plans() {
 		for suffix, most := range map[string]int{"": 0, "-terminal": fewOnTerminal} {

@@ -21,6 +21,8 @@ func (unchanging) Get(context.Context, client.ObjectKey, client.Object, ...clien
 }
 
 // Ctrl-C during --wait is an interruption, and not a package that is not healthy in time.
+//
+// hardening: L3
 func TestCtrlCEndsAWaitAsInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

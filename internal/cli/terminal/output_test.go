@@ -11,6 +11,8 @@ import (
 
 // TestOutputIsSafe proves that objects reach a terminal without control characters, and that
 // they have the same value when they are read again.
+//
+// hardening: E4, L1
 func TestOutputIsSafe(t *testing.T) {
 	for name, text := range map[string]string{
 		"plain": "a > b: c\nd\te", "bell": "\a", "escape": "\x1b[31m", "DEL": "\u007f", "C1": "\u009b31m", "bidi": "\u202eabc\u2066", "backslash": `\\u0007`,

@@ -84,6 +84,8 @@ func (clusterWithResources) ClusterScoped(context.Context) (map[schema.GroupReso
 
 // Whether custom resources would be deleted with an orphan is decided from the API server: the cache may
 // not have seen yet which objects the orphan owns.
+//
+// hardening: J3
 func TestAnOrphanWithCustomResourcesIsRetainedWhileTheCacheIsBehind(t *testing.T) {
 	scheme, err := apis.NewScheme()
 	if err != nil {

@@ -151,6 +151,8 @@ func TestObsoleteMetadataIsRemoved(t *testing.T) {
 
 // Objects of other owners are never adopted because of their names, and no object of the
 // runtime is written in that case.
+//
+// hardening: H6
 func TestNameConflict(t *testing.T) {
 	foreign := metav1.OwnerReference{APIVersion: "example.org/v1", Kind: "Release", Name: "tools", UID: "helm", Controller: new(true)}
 	selector := map[string]string{"app": "x"}
@@ -206,6 +208,8 @@ func TestRestoredObjectsAreAdopted(t *testing.T) {
 }
 
 // Edge case 104: a selector is immutable, so the Deployment is recreated.
+//
+// hardening: I-10
 func TestChangedSelectorRecreatesDeployment(t *testing.T) {
 	s := newEnv(t)
 	_, who := s.pkg("Provider", "aws", "1")

@@ -82,6 +82,8 @@ func TestMessageReportsPodFailures(t *testing.T) {
 }
 
 // Pods that cannot be created are a failure of the cluster, not of the runtime.
+//
+// hardening: I-11
 func TestMessageReportsWhyPodsAreNotCreated(t *testing.T) {
 	s := newEnv(t)
 	_, who := s.pkg("Provider", "p", "1")

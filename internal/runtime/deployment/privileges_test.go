@@ -25,6 +25,8 @@ func (anyImage) Exists(context.Context, fetch.Origin, oci.Digest) error { return
 // A runtime whose configuration uses a privilege that the manager does not allow gets no
 // object, and neither does one with the ServiceAccount of another owner, such as the
 // manager itself.
+//
+// hardening: H5
 func TestPrivilegesAreRefusedBeforeTheFirstWrite(t *testing.T) {
 	s := newEnv(t)
 	_, who := s.pkg("Provider", "p", "1")

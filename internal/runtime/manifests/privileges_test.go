@@ -22,6 +22,8 @@ func securityConfig(s corev1.SecurityContext) *v1beta1.DeploymentRuntimeConfig {
 
 // A runtime configuration uses no privilege that the manager does not allow, wherever the
 // configuration has it.
+//
+// hardening: H5
 func TestPrivilegesNeedPermissionOfTheManager(t *testing.T) {
 	hostPath := corev1.Volume{Name: "node", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}}
 	unconfined := &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeUnconfined}

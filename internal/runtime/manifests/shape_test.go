@@ -15,6 +15,7 @@ import (
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 )
 
+// hardening: E11, G12
 func TestImageMustBePinned(t *testing.T) {
 	for _, in := range []Input{provider(), function()} {
 		if got := build(t, in).Deployment.Spec.Template.Spec.Containers[0].Image; got != in.Image {

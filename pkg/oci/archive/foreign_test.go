@@ -320,6 +320,8 @@ func TestOpenArchiveThatIsNotThere(t *testing.T) {
 }
 
 // A link in a layout must not lead out of it.
+//
+// hardening: C6
 func TestLayoutLinkLeadsOut(t *testing.T) {
 	img := ocitest.Hello(t)
 	dir := filepath.Join(t.TempDir(), "layout")
@@ -335,6 +337,8 @@ func TestLayoutLinkLeadsOut(t *testing.T) {
 }
 
 // Older archives of Docker store a layer that occurs twice as a link.
+//
+// hardening: C6
 func TestDockerArchiveWithLink(t *testing.T) {
 	var out bytes.Buffer
 	tw := tar.NewWriter(&out)

@@ -19,6 +19,8 @@ import (
 
 // Layers in random order, with replacements and removals, read as a foreign
 // library flattens them.
+//
+// hardening: B12
 func TestFlattenAgreesWithForeignReader(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		var layers []oci.Descriptor

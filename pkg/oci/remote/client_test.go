@@ -80,7 +80,7 @@ func TestTags(t *testing.T) {
 	}
 }
 
-// hardening: A20
+// hardening: A2, A20
 func TestDigestStaysReadableWithoutTag(t *testing.T) {
 	f := ocitest.NewRegistry(t)
 	ref := f.Publish(t, ocitest.Hello(t), "v1")
@@ -108,6 +108,7 @@ func TestRegistryThatIsNotThere(t *testing.T) {
 	ocitest.WantCode(t, err, ErrRegistryUnavailable)
 }
 
+// hardening: F3
 func TestTagNotFoundNamesNeighbors(t *testing.T) {
 	f := ocitest.NewRegistry(t)
 	for _, tag := range []string{"v1.0.0", "v1.1.0", "v2.0.0", "edge"} {
@@ -228,6 +229,7 @@ func TestDigestHeaderIsVerified(t *testing.T) {
 	ocitest.WantCode(t, err, oci.ErrDigestMismatch)
 }
 
+// hardening: A12
 func TestRetryAfter(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	s := &session{opts: &Options{Now: func() time.Time { return now }}}

@@ -10,7 +10,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest/storetest"
 )
 
-// hardening: K2
+// hardening: B1, K2
 func TestDamagedBlobIsFetchedAgain(t *testing.T) {
 	f := ocitest.NewRegistry(t)
 	img := ocitest.Hello(t)

@@ -77,6 +77,8 @@ func TestGuardHome(t *testing.T) {
 
 // A registry whose name resolves to this machine later cannot send its client there:
 // the connection has no certificate of the registry.
+//
+// hardening: A7
 func TestRebindingTeachesNothing(t *testing.T) {
 	f := ocitest.NewUnstartedRegistry(t)
 	f.Config.ErrorLog = ocitest.Quiet
@@ -130,6 +132,8 @@ func TestNetworkOnlyBecomesMorePublic(t *testing.T) {
 }
 
 // Behind a proxy on this machine a registry still counts as public.
+//
+// hardening: A18
 func TestProxyTeachesNothing(t *testing.T) {
 	registry := ocitest.NewRegistry(t)
 	registry.Fault = func(w http.ResponseWriter, _ *http.Request) bool {

@@ -70,7 +70,7 @@ func (p *publicRegistry) ref(tag string) oci.Reference {
 	return oci.MustParseReference(p.name + "/acme/pkg:" + tag)
 }
 
-// hardening: A6 A7
+// hardening: A6, A7
 func TestForbiddenRealm(t *testing.T) {
 	names := map[string][]string{
 		"metadata.acme.test": {"169.254.169.254"},
@@ -146,6 +146,7 @@ func TestLocalRegistryMayUseLocalTokenServer(t *testing.T) {
 	}
 }
 
+// hardening: A6
 func TestNetworkMayReach(t *testing.T) {
 	tests := []struct {
 		home, target string

@@ -243,7 +243,7 @@ func cut(w http.ResponseWriter, r *http.Request, data []byte, at int) {
 	panic(http.ErrAbortHandler)
 }
 
-// hardening: A15
+// hardening: A13, A15
 func TestDownloadWithoutProgressFails(t *testing.T) {
 	f := ocitest.NewRegistry(t)
 	f.Config.ErrorLog = ocitest.Quiet

@@ -11,6 +11,8 @@ import (
 )
 
 // No entries, in any order, write outside of the root.
+//
+// hardening: C5
 func TestUnpackIsConfined(t *testing.T) {
 	part := rapid.SampledFrom([]string{"a", "b", "c", "dev", ".wh.a", ".wh.b", ".wh..wh..opq"})
 	target := rapid.SampledFrom([]string{"a", "b", "..", "../..", "/", "/a/b", "a/../..", "b/../../c", "../neighbor", "/tmp", "./", "a/b/../../../neighbor"})

@@ -99,7 +99,7 @@ func TestUnpackPermissionsAndTimes(t *testing.T) {
 
 // Entries that lead out of the root, devices and oversized images are refused.
 //
-// hardening: C1 C3 C5 C6 C7
+// hardening: C1, C3, C5, C6, C7, C8
 func TestUnpackRefuses(t *testing.T) {
 	big := Limits{}
 	tests := map[string]struct {
@@ -147,6 +147,8 @@ func TestUnpackRefuses(t *testing.T) {
 }
 
 // What would lead out in a careless unpacker, and is harmless in this one.
+//
+// hardening: C8
 func TestUnpackStaysWithin(t *testing.T) {
 	link := func(name, to string) layerEntry { return layerEntry{name: name, link: to, kind: tar.TypeSymlink} }
 	tests := map[string][]layerEntry{

@@ -60,6 +60,7 @@ func findings(t *testing.T, stream string, policy xpkg.Policy) []string {
 	return out
 }
 
+// hardening: D4, E8
 func TestCheckDefinitions(t *testing.T) {
 	for name, c := range map[string]struct {
 		object string
@@ -113,6 +114,7 @@ spec: {group: example.org, names: {kind: Thing, plural: things}, version: v1}
 	}
 }
 
+// hardening: D11
 func TestCheckMeta(t *testing.T) {
 	for name, c := range map[string]struct {
 		from, to string

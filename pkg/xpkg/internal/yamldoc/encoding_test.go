@@ -2,6 +2,7 @@ package yamldoc
 
 import "testing"
 
+// hardening: D7
 func TestCheckEncoding(t *testing.T) {
 	for name, c := range map[string]struct{ in, want string }{
 		"plain":              {"a: b\n\tc\n", ""},

@@ -53,6 +53,8 @@ func TestFastAgreesOnPieces(t *testing.T) {
 
 // TestFastAgreesOnDamagedFiles is the property of FuzzFast on parts of what people
 // wrote, with a few lines damaged.
+//
+// hardening: D5
 func TestFastAgreesOnDamagedFiles(t *testing.T) {
 	lines := corpusLines(t)
 	rounds, claimed := 50_000, 0

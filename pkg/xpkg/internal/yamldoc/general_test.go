@@ -44,6 +44,7 @@ func TestToJSON(t *testing.T) {
 	}
 }
 
+// hardening: D3, D5
 func TestToJSONRefuses(t *testing.T) {
 	small := Limits{Depth: 3, Nodes: 20, AliasNodes: 5, ScalarBytes: 10, ComplexBytes: 200, DocumentBytes: 300}
 	for name, c := range map[string]struct {
@@ -83,6 +84,7 @@ func TestToJSONRefuses(t *testing.T) {
 	}
 }
 
+// hardening: D1
 func TestAliasesOfLongStringsAreBounded(t *testing.T) {
 	text := "a: &x " + strings.Repeat("x", 1000) + "\nb:\n" + strings.Repeat("- *x\n", 100)
 	_, code, _, what := read(text, Limits{DocumentBytes: 50_000})
@@ -93,6 +95,8 @@ func TestAliasesOfLongStringsAreBounded(t *testing.T) {
 
 // TestTruncatedAnywhere cuts a document at every byte: the reader must never
 // panic, and must agree with itself about what is left.
+//
+// hardening: D10
 func TestTruncatedAnywhere(t *testing.T) {
 	for _, seed := range fastSeeds {
 		for i := range len(seed) {

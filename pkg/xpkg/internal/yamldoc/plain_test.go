@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
+// hardening: D6
 func TestPlainScalars(t *testing.T) {
 	for in, want := range map[string]string{
 		"abc": `"abc"`, "~": "null", "null": "null", "Null": "null", "nULL": `"nULL"`,
@@ -33,6 +34,8 @@ func TestPlainScalars(t *testing.T) {
 
 // TestPlainScalarsAgree compares values and keys with sigs.k8s.io/yaml, on texts
 // that look like numbers.
+//
+// hardening: D6
 func TestPlainScalarsAgree(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		text := rapid.OneOf(
