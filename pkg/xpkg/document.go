@@ -4,6 +4,8 @@ import (
 	"errors"
 	"sync"
 
+	kjson "sigs.k8s.io/json"
+
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/internal/yamldoc"
 )
@@ -59,6 +61,19 @@ func (d Document) JSON() ([]byte, error) {
 		return nil, refuse([]Finding{d.faultFinding(err)}, "cannot read YAML")
 	}
 	return json, nil
+}
+
+// Decode decodes the document into a value with JSON tags, as an API server does: field names
+// are case-sensitive, and unknown fields are ignored.
+func (d Document) Decode(into any) error {
+	json, err := d.JSON()
+	if err != nil {
+		return err
+	}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(json, into); err != nil {
+		return refuse([]Finding{d.Finding(ErrNotAnObject, 0, yamldoc.Printable(err.Error()))}, "cannot decode a document")
+	}
+	return nil
 }
 
 // canonical is JSON with the error as a fault.
