@@ -89,7 +89,7 @@ func (p *Plan) IsApplied(live v1.Package) (bool, error) {
 	return err == nil && sameJSON(is, specIn(p.Package.Object)), err
 }
 
-// Holds reports whether the package is unchanged since the plan was made. Its status may have changed: it is not part
+// CheckPackage reports whether the package is unchanged since the plan was made. Its status may have changed: it is not part
 // of a plan.
 func (p *Plan) CheckPackage(live v1.Package) []Difference {
 	var d differences

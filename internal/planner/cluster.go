@@ -81,7 +81,7 @@ func (r *reader) Identity(ctx context.Context) (types.UID, error) {
 	return m.UID, nil
 }
 
-// Count counts custom resources without reading them: it lists one object of each kind, as metadata, and the API
+// CountCustomResources counts custom resources without reading them: it lists one object of each kind, as metadata, and the API
 // server returns the number of remaining ones.
 func (r *reader) CountCustomResources(ctx context.Context, definitions []string) ([]CustomResources, error) {
 	if len(definitions) == 0 {

@@ -24,7 +24,7 @@ type Difference struct {
 // absent stands for a thing that is not there.
 const absent = "absent"
 
-// Moved compares a plan with a new plan of the same operation, and returns all differences: in the preconditions and in
+// Compare compares a plan with a new plan of the same operation, and returns all differences: in the preconditions and in
 // the changes. Warnings and rewritten image names are not compared, because a digest identifies content.
 func Compare(planned, now *Plan) []Difference {
 	var d differences
