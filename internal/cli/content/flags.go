@@ -4,7 +4,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 )
 
-// ContentFlags say how packages are read through the package cache.
+// ContentFlags configure access to packages through the package cache.
 type ContentFlags struct {
 	flags.CacheFlags
 	Insecure []string `placeholder:"HOST" help:"Use plain HTTP for this registry. Loopback registries use HTTP unless a CA is given."`

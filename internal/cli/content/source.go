@@ -13,17 +13,14 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// planCacheLimit is what the package cache may have when a plan adds to it: as much
-// as a package manager allows that nobody tells otherwise.
+// planCacheLimit is the size of the package cache when a plan adds to it: the default of the manager.
 const planCacheLimit = 10 << 30
 
-// LazySource gives packages, and opens the package cache with the first question:
-// a plan that needs no content needs no cache either.
+// LazySource returns packages, and opens the package cache on first use: a plan without content needs no cache.
 type LazySource struct {
 	mu    sync.Mutex
 	Flags ContentFlags
-	// patience bounds how long a registry can make a request wait; what plans have
-	// when it is zero.
+	// patience bounds the delay that a registry can request; zero selects the default for plans.
 	Patience time.Duration
 	cache    *cache.Cache
 	source   *fetch.Source
@@ -87,7 +84,7 @@ func (s *LazySource) Prove(ctx context.Context, o fetch.Origin, d oci.Digest) (f
 	return withSource(s, func(c *fetch.Source) (fetch.Description, error) { return c.Prove(ctx, o, d) })
 }
 
-// Close closes what was opened.
+// Close closes the source if it was opened.
 func (s *LazySource) Close() error {
 	if s.source == nil {
 		return nil

@@ -63,8 +63,8 @@ func (c *LogsCmd) Run(env *terminal.Env) error {
 	return errors.Join(err, log.Close())
 }
 
-// open finds the log: that of a revision which ran here, also when it was replaced or
-// nothing runs at all, and otherwise that of the package's program.
+// open returns the log of a local revision, even if it was replaced or does not run, otherwise of the package's
+// runtime.
 func (c *LogsCmd) open(ctx context.Context) (io.ReadCloser, error) {
 	dir, err := c.Dir()
 	if err != nil {
@@ -88,9 +88,8 @@ func (c *LogsCmd) open(ctx context.Context) (io.ReadCloser, error) {
 	return log, err
 }
 
-// revision asks the cluster for the revision of the package whose program runs: the one
-// that was activated, which is not the newest after a rollback, or before a person has
-// activated that; and while that waits for rights, the one that was healthy last.
+// revision returns the revision whose runtime runs: the activated one, which is not the newest after a rollback or
+// before a manual activation; while it waits for permissions, the last healthy one.
 func (c *LogsCmd) revision(ctx context.Context) (string, error) {
 	_, all, err := inventory.Read(ctx, c.ClusterFlags, inventory.LoadPackages)
 	if err != nil {
@@ -114,8 +113,8 @@ func (c *LogsCmd) revision(ctx context.Context) (string, error) {
 	return revision, nil
 }
 
-// isLocal says whether the cluster is the control plane of the data directory. A
-// directory that holds none is that of no cluster.
+// isLocal reports whether the cluster is the control plane of the data directory. A directory without a control plane
+// belongs to no cluster.
 func (c *LogsCmd) isLocal(dir string) bool {
 	cfg, err := c.Config()
 	if err != nil {

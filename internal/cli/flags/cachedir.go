@@ -10,8 +10,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/up/datadir"
 )
 
-// PackagesDir is the package cache within a folder of things that can be fetched
-// again, such as that of the user or of a control plane.
+// PackagesDir returns the package cache within a cache folder, such as the cache folder of the user or of a control
+// plane.
 const PackagesDir = "packages"
 
 // CacheLimitFlag bounds the package cache, for this manager and for all commands
@@ -20,7 +20,7 @@ type CacheLimitFlag struct {
 	CacheLimit Amount `default:"10Gi" placeholder:"SIZE" env:"XPKG_CACHE_LIMIT" help:"Maximum size of the package cache. Least recently used packages are evicted first; packages in use never are. Default is 10Gi."`
 }
 
-// DefaultCacheDir is the package cache of a user who names none.
+// DefaultCacheDir returns the default package cache of the user.
 func DefaultCacheDir() (string, error) {
 	user, err := os.UserCacheDir()
 	if err != nil {

@@ -10,9 +10,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// LimitFlags raise or lower the limits of what is read. A message about a limit
-// names its flag; they are not shown in the help of each command but once, in the
-// reference.
+// LimitFlags set the limits of readers. A message about a limit names its flag; the flags are hidden in the help of
+// commands, and listed once in the reference.
 type LimitFlags struct {
 	MaxPackageSize      Amount `hidden:"" placeholder:"N" help:"Bytes of package.yaml in an image."`
 	MaxArchiveSize      Amount `hidden:"" placeholder:"N" help:"Bytes of an archive that is read from standard input or from the Docker daemon."`

@@ -33,14 +33,13 @@ func ParseReference(s string) (oci.Reference, error) {
 	return oci.ParseReference(s, oci.ParseOptions{DefaultRegistry: DefaultRegistry})
 }
 
-// RegistryFlags say how registries are spoken to. What is said without a host
-// holds for the registries that the command names.
+// RegistryFlags configure access to registries. Values without a host apply to the registries that the command names.
 type RegistryFlags struct {
 	Insecure              []string `placeholder:"HOST" help:"Use plain HTTP for this registry. Loopback registries use HTTP unless a CA is given."`
 	CAFile                []string `name:"ca-file" placeholder:"[HOST=]FILE" help:"Certificate authorities (PEM) to trust for a registry in place of the system's. Without HOST, they are for the registry of the command; if it has none or several, they are trusted beside the system's, and loopback registries still use plain HTTP."`
 	InsecureSkipTLSVerify bool     `name:"insecure-skip-tls-verify" help:"Skip TLS certificate verification for the registries of the command."`
 
-	// keychain returns the credentials for registries; nil means those of the user.
+	// keychain returns the credentials for registries; nil selects the credentials of the user.
 	Keychain authn.Keychain `kong:"-"`
 }
 
@@ -54,7 +53,7 @@ func (f RegistryFlags) Remote(limits oci.Limits, moving func(remote.Transfer), r
 	return remote.New(opts), nil
 }
 
-// Options are what such a client is made of.
+// Options returns the options of a registry client.
 func (f RegistryFlags) Options(limits oci.Limits, moving func(remote.Transfer), registries ...string) (remote.Options, error) {
 	hosts, roots, err := f.Hosts(registries)
 	if err != nil {
@@ -142,7 +141,7 @@ func readCAFile(entry string) (host string, raw []byte, err error) {
 	return host, raw, nil
 }
 
-// ParseHost gives the one spelling of a registry's host.
+// ParseHost returns the canonical form of a registry's host.
 func ParseHost(host string) (string, error) {
 	ref, err := oci.ParseReference(host+"/any", oci.ParseOptions{AllowUntagged: true})
 	if err != nil || ref.Repository != "any" {

@@ -11,21 +11,21 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// ErrNeedsUnknown is the failure of a cluster that does not say what its packages need.
+// ErrNeedsUnknown is the code of a cluster whose Lock contains no dependencies.
 var ErrNeedsUnknown = errcode.Code{
 	Name: "NeedsUnknown", Class: errcode.Unavailable,
 	Cause: "The Lock of the cluster does not contain the dependencies of a package, so unneeded dependencies are not known.",
 	Fix:   "Wait until the package is installed, or uninstall it. The manager updates the Lock.",
 }
 
-// Graph is all packages with what they need, as the Lock says.
+// Graph contains all packages with their dependencies in the Lock.
 func (i *Inventory) Graph() (*graph.Graph, error) {
 	var nodes []graph.Node
 	for _, p := range i.Packages {
 		needs, known := graph.LockedDependencies(p, i.Lock.Packages)
 		n, ok := graph.NodeFromPackage(p, needs)
 		if !ok {
-			continue // It is on its way out, or nobody can need it.
+			continue // It is being deleted, or no package can require it.
 		}
 		if !known {
 			return nil, ErrNeedsUnknown.New(nil, "the Lock has no entry for %s at %s", ShortName(p), p.PackageSpec().Package)
@@ -35,8 +35,7 @@ func (i *Inventory) Graph() (*graph.Graph, error) {
 	return graph.New(nodes, nil), nil
 }
 
-// Closure is what is installed, as a lock file would have it. Its roots are the
-// packages that people have installed.
+// Closure returns the installed packages in the form of a lock file. Its roots are the explicitly installed packages.
 func (i *Inventory) Closure() lockfile.File {
 	var f lockfile.File
 	needs := map[string][]lockfile.Dependency{}

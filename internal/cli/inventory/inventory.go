@@ -34,7 +34,7 @@ var (
 type Inventory struct {
 	Packages []v1.Package
 	Lock     *v1beta1.Lock
-	// place tells where a repository is really read.
+	// place returns the location from which a repository is read.
 	place func(repository string) string
 }
 
@@ -60,7 +60,7 @@ func Load(ctx context.Context, c client.Client) (*Inventory, error) {
 	return out, nil
 }
 
-// LoadPackages reads all packages, for those who need no more and may read no more.
+// LoadPackages reads only the packages, for callers without permission for more.
 func LoadPackages(ctx context.Context, c client.Client) (*Inventory, error) {
 	out := &Inventory{Lock: &v1beta1.Lock{}}
 	for _, kind := range v1.PackageKinds() {
@@ -76,7 +76,7 @@ func LoadPackages(ctx context.Context, c client.Client) (*Inventory, error) {
 	return out, nil
 }
 
-// Find gives the one package with a name, which can be written KIND/NAME.
+// Find returns the only package with a name, which can have the form KIND/NAME.
 func (i *Inventory) Find(name string) (v1.Package, error) {
 	kind := ""
 	if k, n, ok := strings.Cut(name, "/"); ok {
@@ -101,8 +101,7 @@ func (i *Inventory) Find(name string) (v1.Package, error) {
 	return nil, ErrAmbiguous.New(nil, "%d packages are named %s", len(found), name).WithDo("Use %s.", strings.Join(names, " or "))
 }
 
-// Absent says that nothing of a name is installed, and what may have been meant: names
-// that are spelled alike, or the whole of which it is a part.
+// Absent returns the error of a name that is not installed, with similar names as suggestions.
 func (i *Inventory) Absent(what, name string) error {
 	var alike, names []string
 	for _, p := range i.Packages {

@@ -6,8 +6,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// Locked gives the package that is installed from the repository of a locked one or,
-// under whatever name, with the same content.
+// Locked returns the package that is installed from the repository of a locked one or, under any name, with the same
+// content.
 func (i *Inventory) Locked(p lockfile.Package) v1.Package {
 	var same v1.Package
 	for _, x := range i.Packages {
@@ -24,7 +24,7 @@ func (i *Inventory) Locked(p lockfile.Package) v1.Package {
 	return same
 }
 
-// Named gives the package of the same kind and name.
+// Named returns the package of the same kind and name.
 func (i *Inventory) Named(p v1.Package) v1.Package {
 	for _, x := range i.Packages {
 		if x.PackageKind() == p.PackageKind() && x.GetName() == p.GetName() {

@@ -26,7 +26,7 @@ func ReasonOf(p v1.Package) InstallReason {
 	return Explicit
 }
 
-// ShortNames names those for whom a package was installed, as people call them.
+// ShortNames returns the short names of the dependents for which a package was installed.
 func ShortNames(repositories []string) string {
 	if len(repositories) == 0 {
 		return "others"

@@ -9,7 +9,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// FolderFlags say which files of a folder make a package.
+// FolderFlags select the files of a folder that are part of a package.
 type FolderFlags struct {
 	ExamplesRoot string   `short:"e" placeholder:"DIR" help:"Folder of the examples of the package. Default is examples in the folder of the package or beside it."`
 	Ignore       []string `placeholder:"GLOB" help:"Files to ignore, as patterns relative to the folder of the package."`
@@ -92,8 +92,7 @@ func relative(dir string) string {
 	return dir
 }
 
-// within gives the path of folder relative to root, with slashes, or nothing when
-// it lies elsewhere.
+// within returns the path of folder relative to root, with slashes, or "" if it is not below root.
 func within(root, folder string) (string, error) {
 	if folder == "" {
 		return "", nil

@@ -62,8 +62,8 @@ func openLayout(l Location, limits oci.Limits) (*archive.Archive, error) {
 	return nil, archive.ErrArchiveNotFound.New(nil, "%s selects %s", l, wording.Count(len(found), "image")).WithDo("%s", chooseEntry(l, found))
 }
 
-// selects reports whether a location selects an entry of its layout. A tag selects an entry of
-// that name, and one whose name is a reference with that tag.
+// selects reports whether a location selects an entry of its layout. A tag selects an entry with that name, and an entry
+// whose name is a reference with that tag.
 func (p Location) selects(e archive.Entry) bool {
 	switch {
 	case !p.Digest.IsZero():

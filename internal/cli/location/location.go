@@ -180,8 +180,7 @@ func OpenArchive(env *terminal.Env, path string, limit int64, limits oci.Limits)
 	return a, errors.Join(err, in.Close())
 }
 
-// Write brings an artifact to a place. Tag is what a layout calls it; it can be
-// empty.
+// Write writes an artifact to a location. Tag is its name in an OCI layout; it can be empty.
 func (m Transfer) Write(ctx context.Context, p Location, a oci.Artifact, tag string) (oci.Digest, error) {
 	a = ArtifactOnly{a}
 	switch p.Kind {
@@ -202,8 +201,8 @@ func (m Transfer) Write(ctx context.Context, p Location, a oci.Artifact, tag str
 	return m.env.WriteArchive(ctx, p.Path, a, m.Limits)
 }
 
-// ArtifactOnly is an artifact without the platform beside its root: registries do not tell
-// it, and a file must be the same however the package came to it.
+// ArtifactOnly is an artifact without the platform beside its root: registries do not return it, and a file must not
+// depend on the source of the package.
 type ArtifactOnly struct{ oci.Artifact }
 
 // Root implements oci.Artifact.
@@ -225,8 +224,7 @@ func (p Location) Messages(env *terminal.Env) io.Writer {
 	return env.Stdout
 }
 
-// At is a place with the digest of what is there now, for the line that a command
-// ends with.
+// At returns a location with the digest of its content, for the last line of a command.
 func (p Location) At(d oci.Digest) string {
 	if p.Kind == Registry {
 		return p.Ref.WithDigest(d).String()
@@ -234,7 +232,7 @@ func (p Location) At(d oci.Digest) string {
 	return p.String() + ": " + d.String()
 }
 
-// ParsePlatform reads a platform that was named, or gives none.
+// ParsePlatform parses a platform; it returns the zero value for an empty text.
 func ParsePlatform(s string) (oci.Platform, error) {
 	if s == "" {
 		return oci.Platform{}, nil

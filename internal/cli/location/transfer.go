@@ -27,7 +27,7 @@ func (f TransferFlags) NewTransfer(env *terminal.Env, t *terminal.Task, places .
 	return Transfer{env: env, Remote: remote.New(opts), Limits: f.ImageLimits(), archive: f.ArchiveLimit()}, nil
 }
 
-// reportEvent says how far content has moved.
+// reportEvent reports the progress of transfers.
 func (f TransferFlags) reportEvent(task *terminal.Task) func(remote.Transfer) {
 	return func(t remote.Transfer) {
 		if task.Tty {

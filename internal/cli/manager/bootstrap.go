@@ -30,7 +30,7 @@ type BootstrapCmd struct {
 	connection.ClusterFlags
 }
 
-// Run prints or applies what a cluster needs for the manager.
+// Run prints or applies the manifests of the manager.
 func (c *BootstrapCmd) Run(env *terminal.Env) error {
 	if c.Replicas < 1 {
 		return bootstrap.ErrOption.New(nil, "--replicas is %d; the minimum is 1", c.Replicas)

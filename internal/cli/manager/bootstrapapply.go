@@ -28,11 +28,10 @@ var ErrManagerNotReady = errcode.Code{
 	Fix:   "Run `kubectl describe pods` and `kubectl logs` in the namespace of the manager.",
 }
 
-// bootstrapper is in whose name the manifests are applied.
+// bootstrapper is the field manager of the manifests.
 const bootstrapper = "xpkg-bootstrap"
 
-// apply applies the manifests in their order. It is safe to do so again: what is
-// there already is brought to what it should be.
+// apply applies the manifests in order. It is idempotent: existing objects are updated.
 func (c *BootstrapCmd) apply(env *terminal.Env, objects []map[string]any) error {
 	cfg, err := c.Config()
 	if err != nil {
@@ -65,8 +64,7 @@ func (c *BootstrapCmd) apply(env *terminal.Env, objects []map[string]any) error 
 	return c.waitAvailable(env, cluster)
 }
 
-// refuseForeign leaves alone a cluster whose package API belongs to another package
-// manager, as the manager itself does.
+// refuseForeign refuses a cluster whose package API belongs to another package manager, as the manager does.
 func refuseForeign(ctx context.Context, cluster client.Client, objects []map[string]any) error {
 	for _, o := range objects {
 		u := unstructured.Unstructured{Object: o}
@@ -119,9 +117,8 @@ func (c *BootstrapCmd) waitAvailable(env *terminal.Env, cluster client.Client) e
 	}
 }
 
-// rolloutMissing returns what a Deployment lacks to be rolled out, by the rule of `kubectl
-// rollout status`, or nothing. It fails when the Deployment has exceeded its progress
-// deadline.
+// rolloutMissing returns the reason why a Deployment is not rolled out, by the rule of `kubectl rollout status`, or "".
+// It fails if the Deployment has exceeded its progress deadline.
 func rolloutMissing(d *appsv1.Deployment) (string, error) {
 	want := int32(1)
 	if d.Spec.Replicas != nil {
@@ -146,6 +143,6 @@ func rolloutMissing(d *appsv1.Deployment) (string, error) {
 	return "", nil
 }
 
-// progressDeadlineExceeded is the reason of the condition Progressing of a Deployment whose
-// last change has not come about in time.
+// progressDeadlineExceeded is the reason of the condition Progressing of a Deployment that exceeded its progress
+// deadline.
 const progressDeadlineExceeded = "ProgressDeadlineExceeded"

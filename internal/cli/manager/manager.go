@@ -34,7 +34,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// DependencyFlags say what is done about what packages need.
+// DependencyFlags configure the management of dependencies.
 type DependencyFlags struct {
 	DependencyUpgrades graph.Policy        `enum:"None,Upgrade,UpgradeOrDowngrade" default:"None" help:"Policy for changing the version of dependencies when a package requires another one: None, Upgrade or UpgradeOrDowngrade."`
 	DependencyRemoval  graph.RemovalPolicy `enum:"None,Orphans" default:"None" help:"Garbage-collect unneeded dependencies: None keeps them, Orphans removes them unless they have custom resources."`
@@ -115,7 +115,7 @@ func (c *ManagerCmd) Run(env *terminal.Env) error {
 	})
 }
 
-// ErrNamespaceNotFound is the failure of a manager whose namespace does not exist.
+// ErrNamespaceNotFound is the code of a manager whose namespace does not exist.
 var ErrNamespaceNotFound = errcode.Code{
 	Name: "NamespaceNotFound", Class: errcode.NotFound,
 	Cause: "The namespace of the manager, in which runtimes run and pull secrets are, does not exist.",
@@ -236,8 +236,8 @@ func newLog(w io.Writer, layout string, verbose bool) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, opts))
 }
 
-// setGCPercent trades some processor time for memory: a manager works rarely, and is
-// there for months. Whoever sets GOGC knows better.
+// setGCPercent trades processor time for memory: a manager is idle most of the time, for months. GOGC in the
+// environment takes precedence.
 func setGCPercent() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(50)

@@ -7,7 +7,7 @@ import (
 	programs "github.com/xpkg-dev/xpkg/internal/runtime"
 )
 
-// LocalRuntime is who runs programs on a control plane of this machine.
+// LocalRuntime runs package runtimes on the local control plane.
 func LocalRuntime() programs.Name {
 	if runtime.GOOS == "linux" {
 		return programs.Process
@@ -15,7 +15,7 @@ func LocalRuntime() programs.Name {
 	return programs.External
 }
 
-// ParseRuntimeChoice reads the flag --package-runtime. What it leaves open is as without the flag.
+// ParseRuntimeChoice parses the flag --package-runtime. Omitted parts have the default of the flag.
 func ParseRuntimeChoice(flag string, standard programs.Name) (programs.Choice, error) {
 	if flag == "" {
 		return programs.Everywhere(standard), nil

@@ -7,7 +7,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 )
 
-// PermissionFlags say how programs of packages get their rights.
+// PermissionFlags configure the permissions of package runtimes.
 type PermissionFlags struct {
 	PackagePermissions    string   `enum:"Manage,Ignore" default:"Manage" placeholder:"Manage|Ignore" help:"Whether the manager grants permissions to runtimes: Manage (the default) or Ignore."`
 	PermissionCeiling     string   `placeholder:"FILE|configmap/NAME" help:"Policy for requested permissions: a file, or a ConfigMap of the namespace."`
@@ -25,7 +25,7 @@ func (f PermissionFlags) Privileges() ([]manifests.Privilege, error) {
 	return out, nil
 }
 
-// Permissions are those of the manager, or nil when somebody else gives rights.
+// Permissions returns the settings of the manager, or nil if another program manages permissions.
 func (f PermissionFlags) Permissions() *controller.Permissions {
 	if f.PackagePermissions == "Ignore" {
 		return nil

@@ -12,8 +12,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// startSupervisor makes what runs programs as processes, in a folder of this machine.
-// All of them end when it is closed.
+// startSupervisor starts the supervisor of package processes in a local folder. Closing it ends all of them.
 func startSupervisor(dir string, source *fetch.Source, log *slog.Logger) (*processruntime.Host, *sandbox.Roots, io.Closer, error) {
 	roots, err := sandbox.NewRoots(sandbox.RootsOptions{Dir: filepath.Join(dir, "images"), Source: source})
 	if err != nil {
@@ -26,8 +25,7 @@ func startSupervisor(dir string, source *fetch.Source, log *slog.Logger) (*proce
 	return &processruntime.Host{Supervisor: supervisor, Images: roots, Address: processruntime.MachineAddress()}, roots, supervisor, nil
 }
 
-// pruneWith removes unpacked images that no package needs any more whenever it is told
-// what they need.
+// pruneWith deletes unpacked images that no package requires whenever the set of required contents changes.
 func pruneWith(use func(string, []oci.Digest) error, roots *sandbox.Roots) func(string, []oci.Digest) error {
 	return func(cluster string, contents []oci.Digest) error {
 		return errors.Join(use(cluster, contents), roots.Prune(contents))

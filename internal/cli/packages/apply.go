@@ -64,8 +64,7 @@ func (c *ApplyCmd) Run(env *terminal.Env) (err error) {
 	return c.finish(env, pl, p, done, plannedDeletion(p), p.Operation == planner.Install)
 }
 
-// compare refuses a plan that would not be made any more, and tells all the
-// reasons.
+// compare refuses a plan that no longer holds, with all reasons.
 func (c *ApplyCmd) compare(env *terminal.Env, pl *clusterPlanner, planned *planner.Plan) error {
 	now, err := planWith(env, "the plan again", func() (*planner.Plan, error) { return again(env.Context, pl, planned) })
 	if err != nil {
@@ -89,7 +88,7 @@ func again(ctx context.Context, pl *clusterPlanner, planned *planner.Plan) (*pla
 	return now, planError(err, fmt.Sprintf("%s %s again", planned.Operation, planned.Package.Name))
 }
 
-// plannedDeletion is what a plan takes away.
+// plannedDeletion returns the objects that a plan deletes.
 func plannedDeletion(p *planner.Plan) deletionSummary {
 	var l deletionSummary
 	for _, c := range p.Objects.Changes {
@@ -101,7 +100,7 @@ func plannedDeletion(p *planner.Plan) deletionSummary {
 	return l
 }
 
-// finish waits, if that was asked for, and says what has become of the package.
+// finish waits if requested, and prints the state of the package.
 func (c *ApplyCmd) finish(env *terminal.Env, pl *clusterPlanner, p *planner.Plan, live v1.Package, with deletionSummary, created bool) (err error) {
 	word := map[planner.Operation]string{planner.Install: "created", planner.Update: "updated", planner.Uninstall: "deleted"}[p.Operation]
 	switch {

@@ -41,8 +41,7 @@ type approval struct {
 	Webhooks    []string            `json:"webhooks,omitempty"`
 }
 
-// Run approves the permissions and the webhooks that a version of a package waits for:
-// exactly those that it shows.
+// Run approves the permissions and the webhooks for which a version of a package waits: exactly those that it shows.
 func (c *ApproveCmd) Run(env *terminal.Env) error {
 	cluster, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.Load)
 	if err != nil {
@@ -101,14 +100,13 @@ func (c *ApproveCmd) Run(env *terminal.Env) error {
 	})
 }
 
-// unallowedWebhooks returns the rules of webhooks that a revision waits for, without those
-// that the package allows by now.
+// unallowedWebhooks returns the webhook rules for which a revision waits, without those that the package allows now.
 func unallowedWebhooks(p v1.Package, rev v1.PackageRevision) []desired.WebhookRule {
 	return webhooks.Unallowed(p, desired.ParseWebhookRules(strings.Join(rev.RevisionStatus().UnallowedWebhooks, ";")))
 }
 
-// allowedMeanwhile reports whether a failure is the lack of a consent to webhooks that the
-// package has by now, so that the manager is about to continue.
+// allowedMeanwhile reports whether an error is a missing consent to webhooks that the package has now, so that the
+// manager is about to continue.
 func allowedMeanwhile(ctx context.Context, cluster client.Client, p v1.Package, failure error) bool {
 	if !errors.Is(failure, webhooks.ErrNotAllowed) {
 		return false

@@ -22,8 +22,7 @@ type AutoremoveCmd struct {
 	terminal.OutputFlag
 }
 
-// Run uninstalls what was installed because others needed it, and that nobody needs
-// any more. Whoever needs others goes before those.
+// Run uninstalls automatically installed packages that no package requires any more, dependents first.
 func (c *AutoremoveCmd) Run(env *terminal.Env) error {
 	_, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.LoadNamed)
 	if err != nil {
@@ -49,7 +48,7 @@ func (c *AutoremoveCmd) Run(env *terminal.Env) error {
 	return nil
 }
 
-// orphanView is a package that nobody needs.
+// orphanView is a package that no package requires.
 type orphanView struct {
 	Kind    string `json:"kind"`
 	Name    string `json:"name"`

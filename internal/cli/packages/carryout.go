@@ -91,8 +91,8 @@ func deletePlanned(ctx context.Context, cluster client.Client, live v1.Package) 
 	return client.IgnoreNotFound(err)
 }
 
-// propagation is how a package is deleted. What it brought goes after it: in the
-// foreground its program would lose its rights before its custom resources are gone.
+// propagation is the propagation policy of deletions. Objects are deleted after the package: with foreground deletion,
+// the runtime would lose its permissions before its custom resources are deleted.
 const propagation = metav1.DeletePropagationBackground
 
 // showPlan writes a plan to standard error, before the user is asked to confirm it.

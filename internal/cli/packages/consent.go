@@ -5,8 +5,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/planner"
 )
 
-// consentTo asks for consent to a plan. Where there is nobody to ask, it fails with
-// what the plan breaks, if it breaks anything.
+// consentTo asks for consent to a plan. Without a terminal, it fails if the plan breaks dependents.
 func consentTo(f terminal.ConsentFlag, env *terminal.Env, p *planner.Plan, what string) error {
 	if err := p.BreakageError(); err != nil && !f.Yes && !env.Interactive() {
 		return err

@@ -18,8 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// deletionSummary is what a package owns that is uninstalled: its objects, and its revisions,
-// which own them too.
+// deletionSummary lists what an uninstalled package owns: its objects and its revisions, which own them too.
 type deletionSummary struct {
 	objects   []plan.Ref
 	revisions []string
@@ -33,7 +32,7 @@ func (l deletionSummary) owned(p v1.Package, o plan.Live) bool {
 	})
 }
 
-// newDeletionSummary lists what the revisions of a package have established.
+// newDeletionSummary lists the objects of a package's revisions.
 func newDeletionSummary(ctx context.Context, cluster client.Client, p v1.Package) (deletionSummary, error) {
 	list := p.NewRevisionList()
 	if err := cluster.List(ctx, list, client.MatchingLabels{v1.LabelPackage: p.GetName()}); err != nil {
@@ -47,7 +46,7 @@ func newDeletionSummary(ctx context.Context, cluster client.Client, p v1.Package
 	return l, nil
 }
 
-// waitGone waits for the package and for what only it owned.
+// waitGone waits until the package and the objects that only it owned are deleted.
 func waitGone(env *terminal.Env, flags connection.ClusterFlags, cluster client.Client, p v1.Package, with deletionSummary, limit time.Duration) error {
 	cfg, err := flags.Config()
 	if err != nil {

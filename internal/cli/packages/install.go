@@ -175,8 +175,7 @@ func (c *InstallCmd) create(env *terminal.Env, cluster client.Client, p v1.Packa
 	return false, adopt(env, cluster, p)
 }
 
-// adopt makes a package that was installed because others need it one that a person
-// wants: it stays when nobody needs it any more.
+// adopt marks an automatically installed package as explicitly installed, so that it stays when no package requires it.
 func adopt(env *terminal.Env, cluster client.Client, p v1.Package) error {
 	if !graph.IsAutoInstalled(p) {
 		return nil

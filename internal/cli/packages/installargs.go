@@ -16,7 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// installArgs say what is installed, and how.
+// installArgs select the package to install and its settings.
 type installArgs struct {
 	Kind string `arg:"" optional:"" enum:",provider,configuration,function" default:"" help:"Kind of package: provider, configuration or function."`
 	Ref  string `arg:"" optional:"" help:"Package to install, for example xpkg.crossplane.io/crossplane-contrib/provider-nop:v0.4.0."`
@@ -32,8 +32,7 @@ type installArgs struct {
 	foreseenUpgradesFlag
 }
 
-// foreseenUpgradesFlag says what a plan can expect where the package manager does not
-// say so itself.
+// foreseenUpgradesFlag is the policy that a plan assumes if the manager announces none.
 type foreseenUpgradesFlag struct {
 	DependencyUpgrades graph.Policy `enum:",None,Upgrade,UpgradeOrDowngrade" default:"" placeholder:"POLICY" help:"Dependency upgrade policy to assume when planning: None, Upgrade or UpgradeOrDowngrade. Default is the policy of the package manager."`
 }
@@ -68,7 +67,7 @@ func (c *installArgs) image() (image, repository string, err error) {
 // reference never is.
 func isCacheName(image string) bool { return !strings.ContainsAny(image, "/:@") }
 
-// configure gives a package the settings of the arguments.
+// configure applies the settings of the arguments to a package.
 func (c *installArgs) configure(p v1.Package) {
 	spec := p.PackageSpec()
 	spec.PackagePullPolicy = corev1.PullPolicy(c.PackagePullPolicy)
@@ -91,9 +90,8 @@ func secretRefs(names []string) []corev1.LocalObjectReference {
 	return out
 }
 
-// planInstall plans what installing want would do. A package that is installed
-// from the same reference stays as it is, and one that is installed from another
-// reference is no install.
+// planInstall plans the installation of want. A package that is installed from the same reference is unchanged; one
+// that is installed from another reference is an error.
 func planInstall(ctx context.Context, pl *clusterPlanner, want v1.Package, allowWebhooks bool) (*planner.Plan, error) {
 	live, err := inventory.Get(ctx, pl.client, want.PackageKind(), want.GetName())
 	if err != nil {

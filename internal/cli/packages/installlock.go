@@ -16,8 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// runLock installs what a lock file has: each package after what it needs, so that
-// each can become healthy.
+// runLock installs the packages of a lock file in dependency order, so that each can become healthy.
 func (c *InstallCmd) runLock(env *terminal.Env) (err error) {
 	if c.Kind != "" {
 		return terminal.ErrUsage.New(nil, "a package and --lock cannot be used together").WithDo("Remove one of them.")
@@ -50,8 +49,8 @@ func (c *InstallCmd) runLock(env *terminal.Env) (err error) {
 	return c.carryOutSteps(env, pl.client, steps)
 }
 
-// planSteps plans every step as if those before it had been made, and fails when one
-// of them cannot be made or the file does not tell the truth.
+// planSteps plans every step on top of the previous ones. It fails if a step is not possible or the file contradicts
+// the content.
 func (c *InstallCmd) planSteps(env *terminal.Env, pl *clusterPlanner, steps []*step) error {
 	progress := terminal.NewProgress(env.Stderr)
 	defer progress.End()
@@ -89,10 +88,10 @@ func (c *InstallCmd) planSteps(env *terminal.Env, pl *clusterPlanner, steps []*s
 	return nil
 }
 
-// truthful compares the file with what the content needs, which the plan knows.
+// truthful compares the file with the dependencies of the content in the plan.
 func truthful(s *step, p *planner.Plan) error {
 	if s.want.PackageSpec().SkipDependencyResolution {
-		return nil // Then the plan does not tell.
+		return nil // The plan does not contain the dependencies.
 	}
 	var needs []xpkg.Dependency
 	for _, d := range p.Dependencies {
@@ -132,8 +131,8 @@ func writePlans(w io.Writer, plans []*planner.Plan) error {
 	return nil
 }
 
-// consentSteps shows the plans and asks, as an install of one package does. What is
-// installed already changes only when somebody says yes.
+// consentSteps shows the plans and asks for confirmation, as the installation of one package does. Installed packages
+// change only after consent.
 func (c *InstallCmd) consentSteps(env *terminal.Env, steps []*step) error {
 	changes, updates := 0, 0
 	var plans []*planner.Plan

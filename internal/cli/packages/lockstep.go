@@ -19,11 +19,10 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// step is what becomes of one package of a lock file.
+// step is the change of one package in a lock file.
 type step struct {
 	locked lockfile.Package
-	// live is what is installed of it, under whatever name, or nil; want is what is to
-	// be installed.
+	// live is the installed package, under any name, or nil; want is the package to install.
 	live, want v1.Package
 	// plan is nil when nothing changes, and when none could be made.
 	plan *planner.Plan
@@ -34,7 +33,7 @@ type step struct {
 	markDependency bool
 }
 
-// steps compares the file with what is installed.
+// steps compares the file with the installed packages.
 func (c *InstallCmd) steps(ctx context.Context, cluster client.Client, f lockfile.File) ([]*step, error) {
 	all, err := inventory.LoadNamed(ctx, cluster)
 	if err != nil {

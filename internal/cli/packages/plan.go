@@ -35,7 +35,7 @@ type PlanCmd struct {
 // changesPending is the exit code of a command that compares and finds changes.
 const changesPending = terminal.ExitCode(2)
 
-// planOutput says what becomes of a plan.
+// planOutput selects the output of a plan.
 type planOutput struct {
 	Out string `placeholder:"FILE" help:"Save the plan for xpkg apply in this file, in this folder under a generated name, or on standard output with -."`
 	connection.ClusterFlags
@@ -114,8 +114,7 @@ func (o planOutput) run(env *terminal.Env, what string, make func(*clusterPlanne
 	return o.show(env, p)
 }
 
-// planWith makes a plan and says meanwhile that it does: content may have to be
-// pulled.
+// planWith makes a plan and reports progress, because content may have to be pulled.
 func planWith(env *terminal.Env, what string, make func() (*planner.Plan, error)) (*planner.Plan, error) {
 	progress := terminal.NewProgress(env.Stderr)
 	defer progress.End()
@@ -128,7 +127,7 @@ type planInstallCmd struct {
 	planOutput
 }
 
-// Run shows what an install would do.
+// Run prints the plan of an install.
 func (c *planInstallCmd) Run(env *terminal.Env) error {
 	want, err := c.object()
 	if err != nil {
@@ -145,7 +144,7 @@ type planUpdateCmd struct {
 	planOutput
 }
 
-// Run shows what an update would do.
+// Run prints the plan of an update.
 func (c *planUpdateCmd) Run(env *terminal.Env) error {
 	return c.run(env, "to update "+c.Name, func(pl *clusterPlanner) (*planner.Plan, error) {
 		return c.plan(env.Context, pl)
@@ -157,7 +156,7 @@ type planUninstallCmd struct {
 	planOutput
 }
 
-// Run shows what an uninstall would take away.
+// Run prints the plan of an uninstall.
 func (c *planUninstallCmd) Run(env *terminal.Env) error {
 	return c.run(env, "to uninstall "+c.Kind+"/"+c.Name, func(pl *clusterPlanner) (*planner.Plan, error) {
 		return c.plan(env.Context, pl)

@@ -18,7 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// planFlags say how a plan reads content.
+// planFlags configure access to content for plans.
 type planFlags struct {
 	content.ContentFlags
 	Namespace         string `default:"crossplane-system" help:"Namespace of the manager, which contains the pull secrets."`
@@ -57,7 +57,7 @@ func (f planFlags) open(c connection.ClusterFlags) (*clusterPlanner, error) {
 
 func (p *clusterPlanner) close() error { return p.source.Close() }
 
-// planError turns what kept a plan from being made into a failure.
+// planError returns the error of a failed plan with its code.
 func planError(err error, what string) error {
 	var known *errcode.Error
 	if err == nil || errors.As(err, &known) {

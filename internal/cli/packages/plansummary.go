@@ -88,7 +88,7 @@ func sums(changes []plan.Change) []string {
 	return parts
 }
 
-// lost says how many custom resources go.
+// lost describes the number of custom resources that are deleted.
 func lost(resources int64, uncounted int) string {
 	text := wording.Count(int(resources), "custom resource") + " will be deleted"
 	if uncounted > 0 {
@@ -97,10 +97,10 @@ func lost(resources int64, uncounted int) string {
 	return text + "."
 }
 
-// newContent marks objects whose content changes, and not their owners alone.
+// newContent marks objects whose content changes, and not only their owners.
 const newContent = "new content"
 
-// rewrites reports whether a change gives an object that exists other content.
+// rewrites reports whether a change writes new content to an existing object.
 func rewrites(c plan.Change) bool {
 	switch c.Action {
 	case plan.Update, plan.Adopt, plan.TakeOver, plan.Correct:

@@ -18,8 +18,7 @@ import (
 // fewOnTerminal is how many objects of one action are named on a terminal.
 const fewOnTerminal = 10
 
-// planText writes a plan for people: what changes and its sum, with what stays as
-// it is counted and not named.
+// planText writes a plan as text: the changes and their totals; unchanged objects are counted, not listed.
 type planText struct {
 	w *tabwriter.Writer
 	// most is how many objects of one action are named; 0 names all.
@@ -66,7 +65,7 @@ func (t planText) line(format string, args ...any) {
 	_, _ = fmt.Fprintf(t.w, "%s\n", terminal.Safe(fmt.Sprintf(format, args...)))
 }
 
-// row is a line of cells that are aligned with those of the lines around it.
+// row is a line of cells, aligned with adjacent rows.
 func (t planText) row(cells ...string) {
 	clean := make([]string, len(cells))
 	for i, c := range cells {

@@ -25,7 +25,7 @@ var ErrStillGoing = errcode.Code{
 	Fix:   "The deletion continues. An object that remains has a finalizer: inspect it with kubectl.",
 }
 
-// uninstallArgs say what is uninstalled.
+// uninstallArgs select the package to uninstall.
 type uninstallArgs struct {
 	Kind string `arg:"" enum:"provider,configuration,function" help:"Kind of package: provider, configuration or function."`
 	Name string `arg:"" help:"Name of the package in the cluster."`
@@ -101,8 +101,7 @@ func (c *UninstallCmd) Run(env *terminal.Env) error {
 	})
 }
 
-// remove deletes the package: with --yes as it is, and otherwise as it was when
-// somebody agreed.
+// remove deletes the package: with --yes in its current state, otherwise in the state to which the user agreed.
 func (c *UninstallCmd) remove(env *terminal.Env, cluster client.Client, p v1.Package) error {
 	if !c.Yes {
 		agreed, err := c.ask(env)
@@ -117,9 +116,8 @@ func (c *UninstallCmd) remove(env *terminal.Env, cluster client.Client, p v1.Pac
 	return connection.Classify(client.IgnoreNotFound(err), "delete %s", inventory.ShortName(p))
 }
 
-// ask shows a person what goes and asks for consent to it. Where there is nobody to
-// ask, custom resources that would go are a reason to stop, and so are packages that
-// need this one.
+// ask lists the objects to delete and asks for consent. Without a terminal, it fails if custom resources would be
+// deleted or other packages require this one.
 func (c *UninstallCmd) ask(env *terminal.Env) (p *planner.Plan, err error) {
 	pl, err := c.open(c.ClusterFlags)
 	if err != nil {

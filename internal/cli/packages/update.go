@@ -21,7 +21,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// updateArgs say what is changed of a package that is installed.
+// updateArgs select the changes to an installed package.
 type updateArgs struct {
 	Name    string `arg:"" help:"Package to update, as NAME or KIND/NAME."`
 	Ref     string `arg:"" optional:"" help:"Target version: a tag such as v1.2.0, a digest, or a full reference."`
@@ -61,7 +61,7 @@ func (c *updateArgs) plan(ctx context.Context, pl *clusterPlanner) (*planner.Pla
 	return out, planError(err, "update "+inventory.ShortName(p))
 }
 
-// change brings a package to what the arguments say.
+// change applies the arguments to a package.
 func (c *updateArgs) change(p v1.Package) error {
 	if c.Ref != "" && c.Version != "" {
 		return terminal.ErrUsage.New(nil, "%s and --version %s cannot be used together", c.Ref, c.Version)

@@ -53,8 +53,7 @@ type ConsentFlag struct {
 	Yes bool `short:"y" help:"Apply the changes without asking."`
 }
 
-// Consent asks for it where there is somebody to ask. Without a terminal it fails
-// with NotConfirmed.
+// Consent asks for confirmation on a terminal. Without a terminal it fails with NotConfirmed.
 func (f ConsentFlag) Consent(env *Env, what string) error {
 	switch {
 	case f.Yes:

@@ -25,7 +25,7 @@ var ErrInterrupted = errcode.Code{
 	Fix:   "Run the same command again; it continues where it stopped.",
 }
 
-// Env is the world of a command: its streams and what it may ask the system.
+// Env is the environment of a command: its streams and the system.
 type Env struct {
 	Context context.Context
 	Stdin   io.Reader
@@ -37,10 +37,10 @@ type Env struct {
 	Args []string
 }
 
-// ExitCode ends a command with a code when there is nothing more to say.
+// ExitCode ends a command with an exit code and without a message.
 type ExitCode int
 
 func (e ExitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// Close joins the error of a Close to that of a command.
+// Close joins the error of a Close with the error of a command.
 func Close(err *error, c io.Closer) { *err = errors.Join(*err, c.Close()) }

@@ -45,7 +45,7 @@ func (e *Env) context() context.Context {
 	return e.Context
 }
 
-// contextReader is a reader whose reads end with the context.
+// contextReader is a reader whose reads end when the context is canceled.
 type contextReader struct {
 	ctx context.Context
 	r   io.Reader

@@ -16,8 +16,7 @@ type OutputFlag struct {
 	Output string `short:"o" enum:",json,yaml" default:"" placeholder:"json|yaml" help:"Print objects as JSON or YAML instead of a table."`
 }
 
-// Print writes value as JSON or YAML when that was asked for, and otherwise what
-// table writes.
+// Print writes value as JSON or YAML if selected, and otherwise the output of table.
 func (f OutputFlag) Print(w io.Writer, value any, table func(io.Writer) error) error {
 	switch f.Output {
 	case "json":

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/term"
 )
 
-// Progress tells what a command is doing. On a terminal one line moves; elsewhere
-// each new text is a line of its own.
+// Progress reports the progress of a command: on a terminal as one line that is updated, elsewhere as one line for each
+// text.
 type Progress struct {
 	w    io.Writer
 	Tty  bool
@@ -36,7 +36,7 @@ func IsTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
 }
 
-// Set sets the text of what is being done now.
+// Set sets the current text.
 func (p *Progress) Set(text string, args ...any) {
 	text = Safe(fmt.Sprintf(text, args...))
 	p.mu.Lock()
@@ -116,7 +116,7 @@ func (p *Progress) Write(b []byte) (int, error) {
 	return p.w.Write(b)
 }
 
-// End removes the moving line. More can be said afterwards.
+// End removes the updated line. More output can follow.
 func (p *Progress) End() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Task is one thing that a command does, and that may take long. It is told on a
-// terminal from the start, and elsewhere when it takes over a second.
+// Task is an operation that may take long. Its progress is reported on a terminal from the start, and elsewhere after
+// a second.
 type Task struct {
 	*Progress
 	What  string
 	timer *time.Timer
 }
 
-// StartTask starts to tell of a task.
+// StartTask starts to report a task.
 func StartTask(w io.Writer, what string, args ...any) *Task {
 	t := &Task{Progress: NewProgress(w), What: fmt.Sprintf(what, args...)}
 	if t.Tty {

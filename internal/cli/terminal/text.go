@@ -29,7 +29,7 @@ func unsafe(r rune) bool {
 	return r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == unicode.ReplacementChar)
 }
 
-// Age is how long ago, in the largest unit that says enough: 42s, 5m, 3h, 12d.
+// Age returns the time since an event in the largest suitable unit: 42s, 5m, 3h, 12d.
 func Age(since, now time.Time) string {
 	d := now.Sub(since)
 	switch {
