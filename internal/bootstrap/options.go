@@ -42,13 +42,13 @@ type Options struct {
 	Tolerations       []corev1.Toleration
 	Affinity          *corev1.Affinity
 	PriorityClassName string
-	// PackageGroups are the API groups whose resources runtimes may get permissions for
+	// PackageGroups are the API groups for whose resources runtimes may get permissions
 	// without approval: the manager holds these permissions itself. "*" lets it grant any
 	// permission in every group, and makes it equivalent to an administrator. For other
 	// packages an administrator grants the manager the missing permissions.
 	PackageGroups []string
-	// PermissionCeiling is the ConfigMap of the namespace with the ceiling over what
-	// packages request, or empty.
+	// PermissionCeiling is the ConfigMap of the namespace with the policy for requested
+	// permissions, or empty.
 	PermissionCeiling string
 	// Namespaced limits the manager and the runtimes to the namespace, for namespaced
 	// resources.
@@ -110,8 +110,8 @@ func (o Options) check() error {
 	return nil
 }
 
-// checkGroup refuses what no package can define types in. Everything of such a group can
-// be everything there is: who holds all of rbac.authorization.k8s.io can take any right.
+// checkGroup refuses groups in which no package can define types. All permissions in a group
+// such as rbac.authorization.k8s.io allow a subject to get every permission.
 func checkGroup(group string) error {
 	switch {
 	case group == rbacv1.APIGroupAll:

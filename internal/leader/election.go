@@ -125,7 +125,7 @@ func (c *candidate) term(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("leader election: %w", err)
 	}
-	// Who only stands by has nothing to end; who was deposed has nothing to hold.
+	// A standby has no work to stop; a deposed leader has no lease to release.
 	defer context.AfterFunc(ctx, func() {
 		if !f.led() {
 			release()

@@ -17,19 +17,18 @@ const (
 	Deployment Name = "Deployment"
 	// Process runs them as child processes, on Linux.
 	Process Name = "Process"
-	// External leaves them to somebody else, who reports how they do.
+	// External leaves runtimes to another system, which reports their health.
 	External Name = "External"
-	// None leaves them to nobody: a package is healthy without its program.
+	// None runs no runtimes: a package is healthy without its runtime.
 	None Name = "None"
 )
 
 // Names are all ways to run programs.
 func Names() []Name { return []Name{Deployment, Process, External, None} }
 
-// Choice says who runs the program of which package. The zero value is nobody, for
-// all packages.
+// Choice selects how the runtime of each package runs. The zero value runs none.
 type Choice struct {
-	// all is for packages that nothing else is said about.
+	// all is the choice for packages without one of their own.
 	all Name
 	// some are for all packages of a kind, "Provider", or for one, "Provider/NAME".
 	some map[string]Name
@@ -38,10 +37,10 @@ type Choice struct {
 // Everywhere chooses the same for all packages.
 func Everywhere(n Name) Choice { return Choice{all: n} }
 
-// ParseChoice reads a choice: a name for all packages, or pairs that are separated by
-// semicolons, as in "Provider=External;Function=Deployment". The left side of a pair is
-// a kind, or a kind and the name of a package, as in "Provider/hello=Process". What no
-// pair speaks of is left to the name otherwise.
+// ParseChoice parses a choice: a name for all packages, or pairs separated by semicolons,
+// as in "Provider=External;Function=Deployment". The left side of a pair is a kind, or a
+// kind and the name of a package, as in "Provider/hello=Process". The name otherwise
+// applies to packages that no pair matches.
 func ParseChoice(s string, otherwise Name) (Choice, error) {
 	out := Choice{all: otherwise}
 	if !strings.Contains(s, "=") {
@@ -81,8 +80,8 @@ func parseName(s string) (Name, error) {
 	return "", fmt.Errorf("%q is none of %v", s, Names())
 }
 
-// Of is who runs the program of a package. Nobody runs anything for a kind that has no
-// program.
+// Of returns how the runtime of a package runs. It returns None for a kind without a
+// runtime.
 func (c Choice) Of(kind, name string) Name {
 	if kind != v1.ProviderKind && kind != v1.FunctionKind {
 		return None

@@ -11,10 +11,10 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// ExternalRuntime leaves programs to somebody else, who reports how they do with the
-// condition RuntimeHealthy of their revision, with the generation of the revision as
-// its observedGeneration. A report about an older generation does not count: the
-// program of a revision that was inactive meanwhile was stopped.
+// ExternalRuntime leaves runtimes to another system, which reports their health in the
+// condition RuntimeHealthy of their revision, with the generation of the revision as its
+// observedGeneration. A report for an older generation is ignored: the runtime of a
+// revision that was inactive in between was stopped.
 type ExternalRuntime struct {
 	// Reader reads revisions; one that answers from a cache is best.
 	Reader client.Reader
@@ -22,13 +22,13 @@ type ExternalRuntime struct {
 
 var _ Runtime = ExternalRuntime{}
 
-// Obtain does nothing: whoever runs the program gets its image.
+// Obtain does nothing: the other system fetches the image.
 func (ExternalRuntime) Obtain(context.Context, Program) error { return nil }
 
 // ServiceAccount is the one that the program would run as in a Deployment.
 func (ExternalRuntime) ServiceAccount(p Program) (string, error) { return AccountName(p) }
 
-// Run reads what is reported.
+// Run returns the reported state.
 func (r ExternalRuntime) Run(ctx context.Context, p Program) (State, error) {
 	rev := v1.NewPackage(p.Owner.Package.Kind).NewRevision()
 	if err := r.Reader.Get(ctx, client.ObjectKey{Name: p.Owner.Revision.Name}, rev); err != nil {
@@ -52,8 +52,8 @@ func (r ExternalRuntime) Run(ctx context.Context, p Program) (State, error) {
 	return state, nil
 }
 
-// Others are none that anybody here could stop.
+// Others returns nothing: no runtime runs here.
 func (ExternalRuntime) Others(context.Context, plan.Requester) ([]plan.Owner, error) { return nil, nil }
 
-// Stop has nothing to stop: whoever runs a program follows spec.desiredState.
+// Stop does nothing: the other system follows spec.desiredState.
 func (ExternalRuntime) Stop(context.Context, plan.Owner) (bool, error) { return true, nil }

@@ -2,7 +2,7 @@ package runtime
 
 import "github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 
-// Shape is what the program looks like in a cluster.
+// Shape returns the objects of a runtime in a cluster.
 func Shape(p Program) (manifests.Objects, error) {
 	return manifests.Build(manifests.Input{
 		Owner: p.Owner, Namespace: p.Namespace, Image: p.Image(), PullPolicy: p.PullPolicy, PullSecrets: p.PullSecrets,

@@ -1,8 +1,8 @@
-// Package runtime says what it is to run the program of a package, and who does it:
-// Deployments of a cluster, processes of this machine, or somebody else.
+// Package runtime runs package runtimes: as Deployments of a cluster, as processes of this
+// machine, or in another system.
 //
-// The program of a revision is described once, by [Program]. Each way to run programs
-// is a [Runtime]; the manager is the same for all of them.
+// [Program] describes the runtime of a revision, and [Runtime] is a way to run it. The
+// manager treats all of them alike.
 package runtime
 
 import (
@@ -23,32 +23,32 @@ type Program struct {
 	Owner plan.Requester
 	// Namespace is where programs, their ServiceAccounts and their Services are.
 	Namespace string
-	// Origin is where its image is: that of the package, or the one that the metadata
-	// names in spec.controller.image.
+	// Origin is the origin of the image: the image of the package, or the image in
+	// spec.controller.image of its metadata.
 	Origin fetch.Origin
-	// Digest is the image. It was resolved before; a tag never decides what runs.
+	// Digest is the resolved digest of the image. A tag never selects the image that runs.
 	Digest oci.Digest
-	// OfPackage says that the image is that of the package, whose content was fetched
-	// from it and verified.
+	// OfPackage reports that the image is the image of the package, whose content was
+	// fetched and verified.
 	OfPackage bool
-	// PullPolicy is that of the package.
+	// PullPolicy is the pull policy of the package.
 	PullPolicy corev1.PullPolicy
 	// PullSecrets are names of secrets with credentials for the image.
 	PullSecrets []string
-	// ServerSecret and ClientSecret are names of secrets with certificates. What is
-	// empty the program does not get.
+	// ServerSecret and ClientSecret are the names of secrets with certificates. A secret
+	// without a name is not mounted.
 	ServerSecret, ClientSecret string
-	// Certificates stands for what is in the server's secret. Programs that read it
-	// once are started anew when it changes; empty, they never are for that.
+	// Certificates identifies the content of the server secret. Runtimes that read it once
+	// are restarted when it changes. It is empty for runtimes that reload certificates.
 	Certificates string
 	// Settle is how long the program has to run without a restart before it is available.
 	// Zero means the default of the runtime. The configuration overrides it with
 	// minReadySeconds.
 	Settle time.Duration
-	// Config is what the administrator wants to be different, or nil.
+	// Config is the administrator's configuration, or nil.
 	Config *v1beta1.DeploymentRuntimeConfig
-	// AwaitingActivation says that nothing needs the program yet: it is made ready,
-	// and does not run.
+	// AwaitingActivation reports that no resource needs the runtime yet: it is prepared and
+	// does not run.
 	AwaitingActivation bool
 }
 
@@ -60,26 +60,26 @@ type State struct {
 	// Available reports that the program answers, and has run for its settle time without
 	// a restart.
 	Available bool
-	// Reason is a CamelCase word for why it is not available, and Message says it to a
-	// person. Neither changes with every attempt.
+	// Reason is a CamelCase word for why the runtime is not available, and Message
+	// describes it for users. Neither changes with every attempt.
 	Reason, Message string
 	// Endpoint is the gRPC target of a function that is available.
 	Endpoint string
-	// HeldBy is the revision whose program has the place that this one needs, and has
-	// to be stopped first. It is empty when there is none.
+	// HeldBy is the revision whose runtime has the name that this one needs and must be
+	// stopped first, or empty.
 	HeldBy string
-	// Reported says that the condition RuntimeHealthy of the revision is somebody
-	// else's, and says the same.
+	// Reported reports that another system writes the condition RuntimeHealthy of the
+	// revision.
 	Reported bool
-	// Again is when to look again although nobody tells of a change; zero for never.
+	// Again is the time until the state must be read again without an event; zero for never.
 	Again time.Duration
 }
 
-// Reasons of programs that are not available, beside those of each runtime.
+// Reasons of runtimes that are not available, in addition to the reasons of each kind.
 const (
-	// ReasonNotReported is that of a program of which nobody has reported how it does.
+	// ReasonNotReported is the reason of a runtime whose health was not reported.
 	ReasonNotReported = "NotReported"
-	// ReasonWaiting is that of a program that waits for another one to end.
+	// ReasonWaiting is the reason of a runtime that waits for another one to stop.
 	ReasonWaiting = "WaitingForPredecessor"
 	// ReasonStarting is the reason of a program that has not run for its settle time.
 	ReasonStarting = "Starting"
@@ -117,14 +117,13 @@ type Runtime interface {
 	// Obtain gets the image, or proves that it can be had. Nothing runs because of
 	// it, and nothing is written to the cluster.
 	Obtain(ctx context.Context, p Program) error
-	// ServiceAccount is the name of what the program runs as, in its namespace.
+	// ServiceAccount returns the name of the ServiceAccount of the runtime, in its namespace.
 	ServiceAccount(p Program) (string, error)
-	// Run makes the program what it should be, and tells how it does. It does not
-	// wait for the program to become available.
+	// Run creates or updates the runtime, and returns its state. It does not wait until the
+	// runtime is available.
 	Run(ctx context.Context, p Program) (State, error)
-	// Others are revisions of the package, but for this one, whose programs run or may
-	// still run; also revisions that exist no more. A requester without a revision
-	// asks for all.
+	// Others returns the other revisions of the package whose runtimes run or may still run,
+	// including deleted revisions. A requester without a revision gets all.
 	Others(ctx context.Context, who plan.Requester) ([]plan.Owner, error)
 	// Stop ends the program of a revision, and reports whether nothing of it is left.
 	Stop(ctx context.Context, revision plan.Owner) (gone bool, err error)

@@ -78,7 +78,7 @@ func withLog(err error, log string) error {
 	return f.Code.New(said, "%s", f.What)
 }
 
-// failure says that the child ended and nobody stopped it.
+// failure returns the error of a child that ended without a request.
 func (c *controlPlane) failure() error {
 	err := c.Err()
 	if err == nil {

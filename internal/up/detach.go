@@ -17,8 +17,8 @@ import (
 
 const (
 	upLog = "up.log"
-	// reportVariable names the file in which a process in the background says why it
-	// could not start.
+	// reportVariable names the file in which a process in the background writes the error
+	// of its start.
 	reportVariable = "XPKG_UP_REPORT"
 	reportName     = "up.report"
 	// statePoll is the pause between two looks at a process in the background.
@@ -111,7 +111,7 @@ func (b *background) await(ctx context.Context, dir string) (State, error) {
 	}
 }
 
-// failure is the failure of the process itself, or else what it printed last.
+// failure returns the error of the process, or the end of its output.
 func (b *background) failure() error {
 	if f := readReport(b.report); f != nil {
 		return f
@@ -144,7 +144,7 @@ func tellStarter(err error) error {
 	return datadir.WriteJSON(path, report{Code: f.Code.Name, Class: f.Code.Class.Name, What: f.Error(), Do: f.Do})
 }
 
-// readReport gives the failure in a report; nil when there is none that can be read.
+// readReport returns the error in a report, or nil if there is no readable report.
 func readReport(path string) *errcode.Error {
 	content, err := os.ReadFile(path)
 	if err != nil {

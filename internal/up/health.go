@@ -19,9 +19,9 @@ type Check struct {
 	Name string `json:"name"`
 	// Address is where it was asked.
 	Address string `json:"address"`
-	// Healthy says that it answered as it should.
+	// Healthy reports whether the part responded as expected.
 	Healthy bool `json:"healthy"`
-	// Error says why not.
+	// Error is the reason if it did not.
 	Error string `json:"error,omitempty"`
 	// Took is how long the answer took, in nanoseconds.
 	Took time.Duration `json:"took"`

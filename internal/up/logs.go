@@ -36,8 +36,8 @@ func openLog(folder, name string) (*os.File, error) {
 	return f, nil
 }
 
-// lastLines gives the end of a file from an offset on, for a message. A file that
-// cannot be read has no lines.
+// lastLines returns the last lines of a file after an offset, for a message. An unreadable
+// file has no lines.
 func lastLines(path string, from int64) string {
 	f, err := os.Open(path)
 	if err != nil {

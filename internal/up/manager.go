@@ -14,7 +14,7 @@ import (
 // managerGrace is how long a stop waits for the manager.
 const managerGrace = 10 * time.Second
 
-// Env is what a manager works with.
+// Env is the environment of a manager.
 type Env struct {
 	// Kubeconfig is the path of the administrator's kubeconfig.
 	Kubeconfig string
@@ -22,10 +22,10 @@ type Env struct {
 	Config *rest.Config
 	// Registry is the host:port of the registry, which speaks plain HTTP.
 	Registry string
-	// CacheDir is a folder for what can be fetched again.
+	// CacheDir is a folder for content that can be fetched again.
 	CacheDir string
-	// Ready tells that the manager works. The control plane counts as ready only
-	// then. It may be called more than once.
+	// Ready reports that the manager works. The control plane is ready only then. It may
+	// be called more than once.
 	Ready func()
 }
 
@@ -80,7 +80,7 @@ func (b backoff) run(ctx context.Context, m Manager, env Env, now func() time.Ti
 	}
 }
 
-// startManager starts the manager and gives the function that stops it.
+// startManager starts the manager and returns the function that stops it.
 func startManager(ctx context.Context, o Options, env Env) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})

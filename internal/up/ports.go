@@ -15,7 +15,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// The ports that "xpkg up" uses unless it is told otherwise.
+// The default ports of "xpkg up".
 const (
 	DefaultPort         = 16443
 	DefaultRegistryPort = 15000
@@ -95,8 +95,8 @@ func openRegistryPort(d *datadir.Dir, port int) (net.Listener, error) {
 	return listener, nil
 }
 
-// listen opens a port of the loopback interface, or says who wanted it and which
-// flag takes another.
+// listen opens a port of the loopback interface. Its error names the part that needs the
+// port, and the flag that selects another one.
 func listen(port int, who, flag string) (net.Listener, error) {
 	address := net.JoinHostPort(loopback, strconv.Itoa(port))
 	if port == 0 {

@@ -33,7 +33,7 @@ type Event struct {
 	State *State
 }
 
-// stage reports the begin of a stage and gives the function that reports its end.
+// stage reports the start of a stage and returns the function that reports its end.
 func (o Options) stage(s Stage) (done func()) {
 	begin := o.Now()
 	o.Progress(Event{Stage: s})

@@ -121,8 +121,8 @@ func removeUploads(images string) error {
 	return err
 }
 
-// found leaves out of what went wrong that a repository is not there: the library looks
-// once more at each that somebody has asked for, also in vain.
+// found removes errors about missing repositories: at its end, the library reads each
+// repository again that a client asked for.
 func found(err error) error {
 	var several interface{ Unwrap() []error }
 	if errors.As(err, &several) {

@@ -9,8 +9,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/up/datadir"
 )
 
-// State says where the parts of a control plane are. It is written to state.json
-// when the control plane is ready and removed when it stops.
+// State contains the addresses of a control plane. It is written to state.json when the
+// control plane is ready, and removed when it stops.
 type State struct {
 	// DataDir is the data directory.
 	DataDir string `json:"dataDir"`

@@ -11,13 +11,13 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/up/datadir"
 )
 
-// Report is what can be said about a data directory.
+// Report is the status of a data directory.
 type Report struct {
 	// DataDir is its absolute path.
 	DataDir string `json:"dataDir"`
-	// Running says that a process holds the directory.
+	// Running reports whether a process holds the directory.
 	Running bool `json:"running"`
-	// Ready says that the start is finished, so that State is known.
+	// Ready reports whether the start is finished, so that State is known.
 	Ready bool `json:"ready"`
 	// PID is the process that holds the directory; 0 when it is not known.
 	PID int `json:"pid,omitempty"`
@@ -31,9 +31,9 @@ type Report struct {
 	Sizes map[string]int64 `json:"sizes,omitempty"`
 }
 
-// Status looks at a data directory. It asks nobody, so it takes no time. A
-// directory that does not exist has no control plane; one that is not ours is a
-// failure: ErrDataDirForeign, ErrDataDirUnsafe, ErrDataDirVersion or ErrDataDirUnusable.
+// Status returns the status of a data directory. It contacts no process, so it takes no
+// time. A missing directory has no control plane. Status fails with ErrDataDirForeign,
+// ErrDataDirUnsafe, ErrDataDirVersion or ErrDataDirUnusable.
 func Status(dataDir string) (Report, error) {
 	path, err := datadir.Absolute(dataDir)
 	if err != nil {
@@ -76,8 +76,8 @@ func Examine(ctx context.Context, dataDir string) (Report, error) {
 	return r, nil
 }
 
-// diskSize adds up the sizes of the files in a folder. Files that vanish meanwhile
-// count nothing; a sparse file counts as what it can become.
+// diskSize adds up the sizes of the files in a folder. Files that vanish meanwhile do not
+// count; a sparse file counts with its full size.
 func diskSize(folder string) int64 {
 	var total int64
 	_ = filepath.WalkDir(folder, func(_ string, entry fs.DirEntry, err error) error {

@@ -12,8 +12,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
-// stopGrace is how long Stop waits for each of the two processes: for the one that
-// it tells to stop before it kills that, and for the child after that.
+// stopGrace is how long Stop waits for each of the two processes: for the holder of the
+// directory before it is killed, and then for its child.
 const stopGrace = 20 * time.Second
 
 // Stop stops the control plane of a data directory, wherever it runs, and returns
@@ -55,10 +55,10 @@ func stopHolder(ctx context.Context, path string) error {
 	return waitFree(ctx, path, datadir.LockName, stopGrace)
 }
 
-// findHolder returns the process that holds the directory, as the kernel knows it. The
-// recorded process id is not used: another process may have that id by now, and other
-// users may have changed the record. The process is opened before its lock is read again,
-// so the handle never stands for a later process with the same id.
+// findHolder returns the process that holds the directory, as the kernel reports it. The
+// recorded process id is not used: another process may have that id, and other users may
+// have changed the record. The process is opened before its lock is read again, so the
+// handle never refers to a later process with the same id.
 func findHolder(path string) (*os.Process, error) {
 	pid, err := datadir.OwnerPID(path)
 	if err != nil {

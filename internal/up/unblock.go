@@ -16,13 +16,13 @@ const (
 	unblockPause = 200 * time.Millisecond
 )
 
-// Unblock removes from a cluster what may block its writes, such as webhooks that do not
-// serve. It fails while the API server does not respond.
+// Unblock removes objects that may block all writes of a cluster, such as webhooks that do
+// not serve. It fails while the API server does not respond.
 type Unblock func(ctx context.Context, kubeconfig string, log io.Writer) error
 
-// retryUnblock calls unblock until it succeeds or ctx ends. What blocks every write would
-// keep the control plane from becoming ready. The control plane may write the kubeconfig
-// again at any time, with another port.
+// retryUnblock calls unblock until it succeeds or ctx ends. Without it, an object that
+// blocks every write would keep the control plane from becoming ready. The control plane
+// may write the kubeconfig again at any time, with another port.
 func retryUnblock(ctx context.Context, dir *datadir.Dir, unblock Unblock, log io.Writer) {
 	if _, err := os.Stat(dir.File(kubeconfigName)); err != nil || unblock == nil {
 		return // A new data directory has nothing that blocks.

@@ -11,13 +11,13 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/up/datadir"
 )
 
-// Options say how to run a control plane.
+// Options configure a control plane.
 type Options struct {
 	// Dir is the data directory; see [datadir.Default].
 	Dir string
 	// Port and RegistryPort are ports of the loopback interface; see DefaultPort and
-	// DefaultRegistryPort. 0 takes the port of the last start, or a free one, and
-	// LastPort that of the last start, or the default.
+	// DefaultRegistryPort. 0 uses the port of the last start, or a free one, and LastPort
+	// uses the port of the last start, or the default.
 	Port, RegistryPort int
 	// CRDOpenAPI publishes the schemas of custom resources in OpenAPI, which costs
 	// memory; without it "kubectl explain" does not know custom resources.
@@ -163,7 +163,7 @@ func watch(ctx context.Context, plane *controlPlane, images *registryServer, unt
 	}
 }
 
-// announce writes the state for other commands, and tells that all is ready.
+// announce writes the state for other commands, and reports that everything is ready.
 func announce(o Options, dir *datadir.Dir, plane *controlPlane, images *registryServer, begin time.Time) error {
 	state := State{
 		DataDir:         dir.Path,

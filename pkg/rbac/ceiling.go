@@ -34,7 +34,7 @@ type Ceiling struct {
 // Rule matches requests. An empty list of groups, resources, verbs or names matches all
 // of them, and so does "*".
 type Rule struct {
-	// Name is what messages call the rule.
+	// Name identifies the rule in messages.
 	Name string `json:"name"`
 	// APIGroups are groups; "*.example.org" is every group that ends so.
 	APIGroups []string `json:"apiGroups,omitempty"`
@@ -53,7 +53,7 @@ type Denied struct {
 	Denials []Denial
 }
 
-// Denial is one request and what stops it.
+// Denial is one request with the reasons for its denial.
 type Denial struct {
 	Request rbacv1.PolicyRule
 	// Why lists the reasons: the deny rules by name, and the permissions that a rule has
@@ -61,7 +61,7 @@ type Denial struct {
 	Why []string
 }
 
-// Error names each request with what stops it.
+// Error names each request with the reasons for its denial.
 func (d *Denied) Error() string {
 	lines := make([]string, len(d.Denials))
 	for i, denial := range d.Denials {
@@ -135,7 +135,7 @@ func (c Ceiling) reasons(g grant) []string {
 	return why
 }
 
-// validate finds what cannot be meant.
+// validate refuses rules that have no effect or are ambiguous.
 func (r Rule) validate() error {
 	switch {
 	case r.Name == "":

@@ -11,7 +11,7 @@ import (
 )
 
 // ErrPermissionEscalation is the failure of a package that requests permissions with which
-// its runtime could take control of the cluster, and that nobody has approved.
+// its runtime could take control of the cluster, without approval.
 var ErrPermissionEscalation = errcode.Code{
 	Name: "PermissionEscalation", Class: errcode.Invalid, Approval: true,
 	Cause: "The package requests permissions that amount to control of the whole cluster, such as running commands in every pod. They need approval, also in the first version of a package.",

@@ -63,8 +63,8 @@ func grants(rule rbacv1.PolicyRule) []grant {
 	return out
 }
 
-// covers reports whether a rule allows a grant, by the rule that the API server has
-// for who may create roles.
+// covers reports whether a rule allows a grant, by the rule of the API server for creating
+// roles.
 func covers(rule rbacv1.PolicyRule, g grant) bool {
 	if !slices.Contains(rule.Verbs, g.verb) && !slices.Contains(rule.Verbs, star) {
 		return false

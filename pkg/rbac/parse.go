@@ -93,8 +93,8 @@ func parse(raw []byte) (Ceiling, error) {
 	return c, nil
 }
 
-// saysSomething refuses what looks like a list that allows nothing and is none:
-// "allow:" without a value.
+// saysSomething refuses an empty list that looks like one that allows nothing: "allow:"
+// without a value.
 func saysSomething(text []byte) error {
 	var lists map[string]any
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(text, &lists); err != nil {
@@ -111,7 +111,7 @@ func saysSomething(text []byte) error {
 	return nil
 }
 
-// oneDocument refuses what would be dropped without a word.
+// oneDocument refuses further documents, which would be ignored.
 func oneDocument(raw []byte) error {
 	for i, line := range bytes.Split(bytes.TrimSpace(raw), []byte("\n")) {
 		if i > 0 && bytes.HasPrefix(line, []byte("---")) {

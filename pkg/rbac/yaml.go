@@ -89,8 +89,8 @@ func grantedName(rules []rbacv1.PolicyRule) string {
 	return "xpkg:granted:" + digest(rules)[:nameDigits]
 }
 
-// bindingName differs for other subjects, so that two who lack the same can both be
-// given it.
+// bindingName differs for different subjects, so that two identities that lack the same
+// permissions each get a binding.
 func bindingName(role string, subjects []rbacv1.Subject) string {
 	h := sha256.New()
 	for _, s := range subjects {

@@ -73,7 +73,7 @@ func fileOf(o bootstrap.Object) string {
 
 const generated = "# Generated from internal/bootstrap by `make generate`. Do not edit.\n"
 
-// template replaces what stands out.
+// template replaces the markers.
 func template(name string, raw []byte) ([]byte, error) {
 	if path.Dir(name) == "crds" {
 		return append([]byte(generated), raw...), nil

@@ -25,7 +25,7 @@ var (
 	}
 )
 
-// classify turns what became of a call into a failure.
+// classify returns the error of a call as an error with a code.
 func classify(err error, what string, o client.Object) error {
 	var known *errcode.Error
 	if err == nil || errors.As(err, &known) || errors.Is(err, context.Canceled) {

@@ -12,8 +12,8 @@ import (
 // FromControllerConfig converts a ControllerConfig to a DeploymentRuntimeConfig (packages
 // guide, "spec.controllerConfigRef").
 //
-// The labels and annotations of the ControllerConfig become those on the ServiceAccount,
-// which is how a provider receives a cloud role. A ServiceAccount named by the
+// The labels and annotations of the ControllerConfig become labels and annotations of the
+// ServiceAccount, from which a provider receives a cloud role. A ServiceAccount named by the
 // ControllerConfig is used unchanged if it exists and has another owner. Otherwise it is
 // created.
 func FromControllerConfig(c *v1alpha1.ControllerConfig) *v1beta1.DeploymentRuntimeConfig {

@@ -8,14 +8,14 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// Hold returns the owner references of a shared object after who takes control of it. The
-// revision of who becomes the controller, and the package becomes an additional owner if
+// Hold returns the owner references of a shared object after the requester takes control of
+// it. The revision becomes the controller, and the package becomes an additional owner if
 // want contains it. Hold removes earlier revisions, since the package keeps the object
 // alive, and keeps all other owners.
 //
-// If something else controls the object, holder is that controller as "Kind/name", and
-// who must not take the object. Hold compares owners by group, kind and name, never by
-// UID, so that it also takes over an object that was restored from a backup.
+// If another object is the controller, holder is that controller as "Kind/name", and the
+// requester must not take the object. Hold compares owners by group, kind and name, never
+// by UID, so that it also takes over an object that was restored from a backup.
 func Hold(live []metav1.OwnerReference, who plan.Requester, want []metav1.OwnerReference) (owners []metav1.OwnerReference, holder string) {
 	if c := controller(live); c != nil && !belongs(live, *c, who) {
 		return nil, c.Kind + "/" + c.Name
@@ -29,15 +29,15 @@ func Hold(live []metav1.OwnerReference, who plan.Requester, want []metav1.OwnerR
 }
 
 // Join returns the owner references of an object that another package controls, with the
-// package of who added as an owner.
+// package of the requester as an additional owner.
 func Join(live []metav1.OwnerReference, who plan.Requester) []metav1.OwnerReference {
 	owners := slices.DeleteFunc(slices.Clone(live), func(r metav1.OwnerReference) bool { return who.Package.Is(r) })
 	return append(owners, who.Package.Reference(false))
 }
 
-// belongs reports whether the controller c is a revision of the package of who. A deleted
-// revision is no longer among the siblings. It counts as one if no other package owns a
-// share of the object.
+// belongs reports whether the controller c is a revision of the requester's package. A
+// deleted revision is no longer among the siblings. It counts as one if no other package
+// owns a share of the object.
 func belongs(live []metav1.OwnerReference, c metav1.OwnerReference, who plan.Requester) bool {
 	if who.IsFamily(c) {
 		return true

@@ -47,7 +47,7 @@ type Input struct {
 
 // Objects holds the Kubernetes objects of the runtime of a revision.
 type Objects struct {
-	// Owner is who the objects belong to.
+	// Owner is the owner of the objects.
 	Owner plan.Requester
 	// ServiceAccount is nil if the configuration names a ServiceAccount that is managed
 	// elsewhere.

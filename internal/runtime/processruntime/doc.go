@@ -1,16 +1,16 @@
-// Package processruntime runs the programs of packages as processes of this machine, as if they
-// were pods: with the environment, the arguments, the certificates and the identity
-// that the Deployment of the program would give them.
+// Package processruntime runs package runtimes as processes of this machine, as if they were
+// pods: with the environment, the arguments, the certificates and the identity of the
+// Deployment that the runtime would have.
 //
-// What a program is given is derived from that Deployment (package shape), so that the
-// same configuration means the same. What only a node could do is refused; what only
-// concerns nodes is ignored.
+// Everything follows from that Deployment (package manifests), so that a configuration has
+// the same meaning for both. Features of nodes are refused; settings that concern only
+// nodes are ignored.
 //
-// A program runs as its own ServiceAccount: its token is bound to that and renewed
-// before it expires, so that the rights of the program are those of a pod. It finds the
-// API server as in a pod, by the files and variables of its ServiceAccount, and by
-// KUBECONFIG.
+// A runtime uses its own ServiceAccount: its token is bound to the ServiceAccount and
+// renewed before it expires, so that the permissions of the runtime are the permissions of a
+// pod. It finds the API server as in a pod, by the files and variables of its
+// ServiceAccount, and by KUBECONFIG.
 //
-// The network is that of the machine, so that ports that would collide are moved, as
-// far as programs can be told.
+// Runtimes share the network of the machine. Ports that would collide are moved, as far as
+// a runtime can be configured.
 package processruntime

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// fields are what a pod knows of itself, as the paths of field references name it.
+// fields are the metadata of a pod, by the paths of field references.
 func (p *Programs) fields(pod corev1.PodTemplateSpec, name string, uid string) map[string]string {
 	out := map[string]string{
 		"metadata.name": name, "metadata.namespace": p.opts.Namespace, "metadata.uid": uid,
@@ -28,9 +28,8 @@ func (p *Programs) fields(pod corev1.PodTemplateSpec, name string, uid string) m
 	return out
 }
 
-// environment gives the variables of a container, as a node would: those that every
-// program has, then those of envFrom, and each value expanded with the variables
-// before it.
+// environment returns the variables of a container, as a node would: the variables of
+// every runtime, then envFrom, and each value expanded with the variables before it.
 func (p *Programs) environment(ctx context.Context, c corev1.Container, fields, every map[string]string) (map[string]string, error) {
 	out := maps.Clone(every)
 	for _, from := range c.EnvFrom {
@@ -143,8 +142,8 @@ func (p *Programs) get(ctx context.Context, name string, o client.Object) (found
 	return true, nil
 }
 
-// expand replaces references such as $(NAME) by variables, as Kubernetes does: what is
-// not known stays as it is, and $$ is a dollar sign.
+// expand replaces references such as $(NAME) by variables, as Kubernetes does: unknown
+// references stay, and $$ is a dollar sign.
 func expand(s string, variables map[string]string) string {
 	var out strings.Builder
 	for i := 0; i < len(s); i++ {

@@ -9,15 +9,15 @@ var ErrNotForProcesses = errcode.Code{
 	Fix:   "Leave out what the message names, or use the runtime Deployment on a cluster.",
 }
 
-// Reasons of programs that are not available, beside those that all runtimes share.
+// Reasons of runtimes that are not available, in addition to the common ones.
 const (
-	// ReasonMissing is that of a program that needs an object of the cluster which is not
-	// there yet: its certificates, or what its configuration names.
+	// ReasonMissing is the reason of a runtime that needs an object of the cluster that does
+	// not exist yet: its certificates, or an object that its configuration names.
 	ReasonMissing = "ObjectMissing"
 )
 
-// missing says what a program needs and is not there yet. It may come, as it may for a
-// pod that a node cannot start for want of it.
+// missing is the error of a runtime that needs an object that does not exist yet. It is
+// retried, as a node retries the start of a pod.
 type missing string
 
 // Error implements error.

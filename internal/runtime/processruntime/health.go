@@ -24,7 +24,7 @@ const (
 	probeLimit = 10 * time.Second
 )
 
-// state tells how a program does.
+// state returns the state of a runtime.
 func (p *Programs) state(ctx context.Context, program runtime.Program, l layout) runtime.State {
 	status, known := p.opts.Supervisor.Status(program.Owner.Revision.Name)
 	if !known || !status.Running {
@@ -56,7 +56,7 @@ func (p *Programs) state(ctx context.Context, program runtime.Program, l layout)
 	return s
 }
 
-// crash says why a program does not run.
+// crash describes why a runtime does not run.
 func crash(s sandbox.Status) string {
 	if s.LastExit == nil {
 		return "the program has not been started yet"
@@ -64,9 +64,8 @@ func crash(s sandbox.Status) string {
 	return "the program was started and ended: " + s.LastExit.Reason
 }
 
-// provides asks a provider whether it is ready, if it can be asked: its health port
-// has no name in the field. One that does not listen there may be one that cannot be
-// told to, and counts when it runs.
+// provides reports whether a provider is ready. The health port has no standard name. A
+// provider that does not listen there may not be configurable, and is ready when it runs.
 func (p *Programs) provides(ctx context.Context, _ runtime.Program, l layout, ran time.Duration) string {
 	if l.ports.health == 0 {
 		return ""

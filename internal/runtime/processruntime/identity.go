@@ -20,13 +20,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// accountFolder is where every pod finds what it is to the API server.
+// accountFolder is the folder of the ServiceAccount in every pod.
 const accountFolder = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 // tokenLife is how long a token is valid. It is renewed at four fifths of that.
 const tokenLife = time.Hour
 
-// tokens are those of the ServiceAccounts of programs.
+// tokens are the tokens of the ServiceAccounts of runtimes.
 type tokens struct {
 	client client.Client
 	now    func() time.Time
@@ -35,14 +35,14 @@ type tokens struct {
 	all map[string]token
 }
 
-// token is that of one program.
+// token is the token of one runtime.
 type token struct {
 	value   string
 	account types.UID
 	renew   time.Time
 }
 
-// of gives a token that is valid for some time, for the program of a revision.
+// of returns a token for the runtime of a revision that stays valid for some time.
 func (t *tokens) of(ctx context.Context, revision string, account types.NamespacedName) (token, error) {
 	sa := &corev1.ServiceAccount{}
 	err := t.client.Get(ctx, account, sa)
@@ -64,7 +64,7 @@ func (t *tokens) of(ctx context.Context, revision string, account types.Namespac
 	if err := t.client.SubResource("token").Create(ctx, sa, request); err != nil {
 		return token{}, fmt.Errorf("get a token of ServiceAccount %s: %w", account.Name, err)
 	}
-	// The server may give one for less or for more.
+	// The server may choose a shorter or a longer time.
 	life := request.Status.ExpirationTimestamp.Sub(asked)
 	fresh := token{value: request.Status.Token, account: sa.UID, renew: asked.Add(life * 4 / 5)}
 	t.mu.Lock()
@@ -82,8 +82,8 @@ func (t *tokens) forget(revision string) {
 	delete(t.all, revision)
 }
 
-// identity gives the files and the variables by which a program finds the API server
-// and is known to it.
+// identity returns the files and the variables with which a runtime finds the API server
+// and authenticates.
 func (p *Programs) identity(t token) (files map[string][]byte, variables map[string]string, err error) {
 	authority, err := authorityOf(p.opts.Config)
 	if err != nil {
@@ -127,7 +127,7 @@ func authorityOf(c *rest.Config) ([]byte, error) {
 	return os.ReadFile(c.CAFile)
 }
 
-// split gives the host and the port of an API server.
+// split returns the host and the port of an API server.
 func split(server string) (host, port string, err error) {
 	u, err := url.Parse(server)
 	if err != nil || u.Hostname() == "" {

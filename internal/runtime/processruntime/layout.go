@@ -28,8 +28,8 @@ type layout struct {
 	settle time.Duration
 }
 
-// layOut derives the process from the Deployment of a program. It fails with missing for
-// what is not there yet.
+// layOut derives the process from the Deployment of a runtime. It fails with missing if an
+// object does not exist yet.
 func (p *Programs) layOut(ctx context.Context, program runtime.Program, o manifests.Objects) (layout, error) {
 	pod := o.Deployment.Spec.Template
 	if err := refuse(pod.Spec); err != nil {
@@ -67,9 +67,9 @@ func (p *Programs) layOut(ctx context.Context, program runtime.Program, o manife
 	}}, nil
 }
 
-// follow tells a container its ports, and learns of those that its configuration has
-// chosen. It gives the arguments that tell a function its port: they come after those of
-// the image, and not in their place.
+// follow sets the ports of a container, except for ports that its configuration sets. It
+// returns the arguments that set the port of a function, which follow the arguments of the
+// image.
 func (a *assigned) follow(c *corev1.Container, kind string) (more []string) {
 	for _, e := range a.environment(kind) {
 		i := slices.IndexFunc(c.Env, func(have corev1.EnvVar) bool { return have.Name == e.Name })
@@ -85,7 +85,7 @@ func (a *assigned) follow(c *corev1.Container, kind string) (more []string) {
 	}
 	for _, port := range c.Ports {
 		if port.Name == named && port.ContainerPort != manifests.ServiceNumber {
-			// Whoever moves the port of a pod tells the program so.
+			// A configuration that moves a port also configures the runtime.
 			a.serving = int(port.ContainerPort)
 			return nil
 		}
@@ -96,7 +96,7 @@ func (a *assigned) follow(c *corev1.Container, kind string) (more []string) {
 	return nil
 }
 
-// learn takes over a port that the configuration gives a program.
+// learn uses a port of the configuration.
 func (a *assigned) learn(e corev1.EnvVar) {
 	number, err := strconv.Atoi(e.Value[strings.LastIndex(e.Value, ":")+1:])
 	if err != nil {

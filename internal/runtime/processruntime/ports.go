@@ -14,14 +14,14 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// Variables by which the programs of the field let themselves be told their ports:
-// those that upjet generates, and those of controller-runtime's scaffold.
+// Variables with which the ports of providers are configured: those that upjet generates,
+// and those of controller-runtime's scaffold.
 const (
 	metricsVariable = "METRICS_BIND_ADDRESS"
 	healthVariable  = "HEALTH_PROBE_BIND_ADDRESS"
 	webhookVariable = "WEBHOOK_PORT"
-	// addressFlag is that of every function that was made of a template of
-	// Crossplane. They read no variable for it.
+	// addressFlag is the flag of functions that were created from a template of Crossplane.
+	// They read no variable for the address.
 	addressFlag = "--address"
 )
 
@@ -32,15 +32,14 @@ type assigned struct {
 	serving int
 }
 
-// assignments give each program ports of its own, and the same again when it is started
-// anew.
+// assignments assigns ports to each runtime, and the same ports again when it restarts.
 type assignments struct {
 	mu  sync.Mutex
 	all map[string]assigned
 }
 
-// of gives the ports of a program. A function keeps the usual port where that is free,
-// since it can be told another only by a flag that it may not have.
+// of returns the ports of a runtime. A function keeps the default port if it is free,
+// because some functions have no flag for another one.
 func (p *assignments) of(who plan.Requester) (assigned, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -64,8 +63,7 @@ func (p *assignments) of(who plan.Requester) (assigned, error) {
 	return a, nil
 }
 
-// any finds a port that nobody has, and that nobody else is given while a program is
-// started anew.
+// any returns a free port that is not assigned to another runtime.
 func (p *assignments) any(among assigned) (int, error) {
 	for {
 		l, err := ports.Listen("")
@@ -82,7 +80,7 @@ func (p *assignments) any(among assigned) (int, error) {
 	}
 }
 
-// free fails when somebody listens on a port, or another program was given it.
+// free fails if another process listens on a port, or the port is assigned to a runtime.
 func (p *assignments) free(port int) error {
 	if p.given(port) {
 		return fmt.Errorf("port %d was given away", port)
@@ -114,7 +112,8 @@ func (p *assignments) release(revision string) {
 	delete(p.all, revision)
 }
 
-// environment tells a provider its ports. What the administrator has configured wins.
+// environment returns the variables that set the ports of a provider. Variables of the
+// configuration override them.
 func (a assigned) environment(kind string) []corev1.EnvVar {
 	out := []corev1.EnvVar{
 		{Name: metricsVariable, Value: loopback(a.metrics)},

@@ -29,8 +29,8 @@ type Supervisor interface {
 type Options struct {
 	Supervisor Supervisor
 	Images     sandbox.Images
-	// Client reads and writes what a program has in the cluster. It reads single
-	// objects from the API server itself.
+	// Client reads and writes the objects of a runtime in the cluster. It reads single
+	// objects from the API server.
 	Client client.Client
 	// Config is how programs reach the API server. Its credentials are not passed on.
 	Config *rest.Config
@@ -61,12 +61,12 @@ type Programs struct {
 	ports   assignments
 
 	mu sync.Mutex
-	// started are the revisions whose programs were started and not stopped since, with
-	// the packages of them.
+	// started are the revisions whose runtimes were started and not stopped since, with
+	// their packages.
 	started map[key]pkg
 }
 
-// key is the kind and the name of a revision, and pkg those of a package.
+// key is the kind and the name of a revision, and pkg of a package.
 type (
 	key struct{ kind, name string }
 	pkg struct{ kind, name string }

@@ -9,8 +9,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 )
 
-// refuse refuses what a process cannot have. What says where and how a pod runs, and
-// probes, means nothing here, and is passed over.
+// refuse refuses features that a process cannot have. Settings of scheduling and probes are
+// ignored.
 func refuse(pod corev1.PodSpec) error {
 	no := func(what string, args ...any) error {
 		return ErrNotForProcesses.New(nil, "cannot run the program as a process: "+what, args...)
@@ -40,8 +40,8 @@ func refuse(pod corev1.PodSpec) error {
 	return nil
 }
 
-// volumes gives the files that volumes bring, by their path. It fails with missing for
-// what is not there yet.
+// volumes returns the files of the volumes by their path. It fails with missing if an
+// object does not exist yet.
 func (p *Programs) volumes(ctx context.Context, pod corev1.PodSpec) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for _, v := range pod.Volumes {
@@ -66,7 +66,7 @@ func (p *Programs) volumes(ctx context.Context, pod corev1.PodSpec) (map[string]
 	return files, nil
 }
 
-// content gives the files of a volume by their name within it.
+// content returns the files of a volume by their name within it.
 func (p *Programs) content(ctx context.Context, v corev1.Volume) (map[string][]byte, error) {
 	var name string
 	var items []corev1.KeyToPath
@@ -104,8 +104,8 @@ func (p *Programs) content(ctx context.Context, v corev1.Volume) (map[string][]b
 	return files, nil
 }
 
-// isCertificate says of a key that it is filled by whoever issues certificates. The
-// Secret may be there before.
+// isCertificate reports whether a key is filled by an issuer of certificates. The Secret
+// may exist before.
 func isCertificate(key string) bool {
 	return key == corev1.TLSCertKey || key == corev1.TLSPrivateKeyKey || key == manifests.AuthorityKey
 }

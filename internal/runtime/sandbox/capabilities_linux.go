@@ -115,7 +115,7 @@ func (s *launcher) try(ctx context.Context, g *capabilities) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = filetree.Remove(dir) }() // The next supervisor removes what stays.
+	defer func() { _ = filetree.Remove(dir) }() // The next supervisor removes the rest.
 	what, attr := s.plan(g, dir)
 	what.Probe, what.Name = true, "probe"
 	lower := filepath.Join(dir, "lower")

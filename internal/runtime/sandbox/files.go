@@ -21,8 +21,8 @@ const (
 	newFiles = "..gen-"
 )
 
-// files are the files given to a runtime, in a folder on the host. They are replaced
-// together, atomically.
+// files are the files of a runtime, in a folder on the host. They are replaced together,
+// atomically.
 type files struct{ dir string }
 
 // write replaces all files. A process with an open file keeps the old content.

@@ -85,7 +85,7 @@ func (s sandboxSpec) become(control, reports *os.File) error {
 	return stage("execute "+s.Path, unix.Exec(s.Path, s.Args, s.Env))
 }
 
-// stage names what failed.
+// stage adds the name of a step to an error.
 func stage(name string, err error) error {
 	if err == nil {
 		return nil

@@ -132,7 +132,7 @@ func (s *launcher) furnish(what *sandboxSpec, g *capabilities, r *run, private s
 		return err
 	}
 	if g.kind == inChroot {
-		// There are no mounts: what would be mounted is copied.
+		// There are no mounts: the files are copied.
 		given := filepath.Join(what.Root, filesMount)
 		return errors.Join(copyMachineFiles(what.Root, machine), filetree.Remove(given), r.program.mirrorFiles(given))
 	}

@@ -119,7 +119,7 @@ func reap(program int) ended {
 	}
 }
 
-// killAll kills the children of this process, and what becomes one of them.
+// killAll kills the children of this process, and their orphans.
 func killAll() {
 	for _, child := range childrenOf(os.Getpid()) {
 		_ = syscall.Kill(child, syscall.SIGKILL)

@@ -73,8 +73,7 @@ type Roots struct {
 
 var _ Images = (*Roots)(nil)
 
-// NewRoots opens the folder, and removes what processes that were killed have left
-// behind.
+// NewRoots opens the folder, and removes the unfinished roots of killed processes.
 func NewRoots(o RootsOptions) (*Roots, error) {
 	if o.Platform.IsZero() {
 		o.Platform = oci.Platform{OS: runtime.GOOS, Architecture: runtime.GOARCH}

@@ -104,7 +104,7 @@ type Supervisor struct {
 	launcher *launcher
 	changes  *changes
 
-	// closing ends with Close, and with it what Ensure waits for.
+	// closing is done after Close, which ends every wait of Ensure.
 	closing context.Context // It ends with the supervisor.
 	close   context.CancelCauseFunc
 

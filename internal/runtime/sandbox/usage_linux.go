@@ -9,14 +9,14 @@ import (
 
 // usage is the resource usage of a runtime with its descendants.
 type usage struct {
-	// memory is in bytes: what belongs to the processes alone, with what of it was
-	// swapped out. Files that they have mapped can be dropped and do not count.
+	// memory is in bytes: the private and swapped memory of the processes. Files that they
+	// have mapped can be dropped and do not count.
 	memory  int64
 	threads int
 }
 
-// usageOf adds up a process and its descendants, or the descendants alone. What ends
-// meanwhile does not count.
+// usageOf adds up a process and its descendants, or the descendants alone. Processes that
+// end meanwhile do not count.
 func usageOf(pid int, itself bool) usage {
 	var u usage
 	waiting := []int{pid}

@@ -1,9 +1,9 @@
-// Package child runs xpkg-controlplane, the program that holds etcd and the API
-// server, as a child process.
+// Package child runs xpkg-controlplane, the program with etcd and the API server, as a
+// child process.
 //
-// The child lives as long as the pipe to its standard input is open, so it stops
-// when this process ends in any way, even killed. It says on its standard output in
-// one line of JSON that it is ready, or why it cannot start.
+// The child lives as long as the pipe to its standard input is open, so it stops when this
+// process ends, even if it is killed. It reports on its standard output, in one line of
+// JSON, that it is ready, or why it cannot start.
 package child
 
 import (
@@ -21,7 +21,7 @@ import (
 // StopGrace is how long Stop waits before it kills the child.
 const StopGrace = 10 * time.Second
 
-// Options say how to start a control plane.
+// Options configure the start of a control plane.
 type Options struct {
 	// Program is the path of xpkg-controlplane.
 	Program string
@@ -50,7 +50,7 @@ func (o Options) args() []string {
 	return args
 }
 
-// Ready is what a control plane says of itself when it answers requests.
+// Ready is the report of a control plane that accepts requests.
 type Ready struct {
 	// Server is the URL of the API server.
 	Server string `json:"server"`
@@ -148,16 +148,14 @@ func (p *Process) understand(content []byte) error {
 // Done is closed when the child has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err says how the child ended; it is nil for one that stopped in order. It waits
-// for the end.
+// Err returns how the child ended, or nil if it stopped in order. It waits for the end.
 func (p *Process) Err() error {
 	<-p.done
 	return p.err
 }
 
-// Stop tells the child to stop and waits for it. It kills the child after
-// StopGrace, which harms no write that the API server has acknowledged. It may be
-// called more than once.
+// Stop stops the child and waits for it. It kills the child after StopGrace, which loses no
+// write that the API server has acknowledged. It may be called more than once.
 func (p *Process) Stop() error {
 	// The pipe is closed already when the child has ended or Stop was called.
 	_ = p.input.Close()

@@ -20,9 +20,8 @@ func Name() string {
 	return "xpkg-controlplane"
 }
 
-// Find gives the path of the control plane: the one that the environment variable
-// names, or else the one in the first of the folders that has it. It fails with
-// ErrMissing.
+// Find returns the path of the control plane: the value of the environment variable, or the
+// file in the first of the folders that contains one. It fails with ErrMissing.
 func Find(environment func(string) string, folders ...string) (string, error) {
 	if path := environment(Variable); path != "" {
 		if err := executable(path); err != nil {

@@ -63,7 +63,7 @@ type access int
 
 const (
 	noCredentials access = iota
-	// readAccess is that of a client with the anonymous token.
+	// readAccess is the access of a client with the anonymous token.
 	readAccess
 	writeAccess
 	wrongCredentials

@@ -40,8 +40,8 @@ type change struct {
 	from, to string
 }
 
-// reportChanges passes requests on, and reports those that change the content that
-// an installed package refers to: in a Warning header, which clients show, and by
+// reportChanges forwards requests, and reports those that change the content of a
+// reference of an installed package: in a Warning header, which clients show, and with
 // o.Report.
 func reportChanges(o Options, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

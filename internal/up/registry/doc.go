@@ -17,7 +17,7 @@ type Options struct {
 	// Token is the secret that allows writes. Basic credentials carry it as the
 	// password, with any user name.
 	Token string
-	// Login is the command that gives other clients the token, for error messages.
+	// Login is the command that stores the token for other clients, for error messages.
 	Login string
 	// MaxUpload bounds the bytes of one blob.
 	MaxUpload int64

@@ -1,5 +1,5 @@
-// Command program is what the tests run as the program of a package. It does what it
-// is asked for over HTTP, and tells what it sees.
+// Command program is the package runtime of the tests. It acts on requests over HTTP, and
+// reports what it can see and do.
 package main
 
 import (
@@ -114,7 +114,7 @@ func answer(w http.ResponseWriter, text string, err error) {
 	fmt.Fprint(w, text)
 }
 
-// call tries what a program may not do.
+// call tries system calls that a runtime may not make.
 func call(name string) error {
 	var errno syscall.Errno
 	switch name {
@@ -154,7 +154,7 @@ func descriptors() string {
 	return strings.Join(all, " ")
 }
 
-// sight is what the program sees of itself and of the machine.
+// sight is the view of the runtime of itself and of the machine.
 type sight struct {
 	Args      []string
 	Env       []string
