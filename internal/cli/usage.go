@@ -9,10 +9,9 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 )
 
-// usageError says why a command line cannot be understood, and what the command takes.
+// usageError returns the error of an invalid command line, with the syntax of the command.
 func usageError(err error, program string, args []string) error {
-	// The parser names what is no answer among the answers, and the end of the line as
-	// it calls it itself.
+	// The parser lists the empty value among the valid ones, and calls the end of the line EOL.
 	why := strings.NewReplacer(`one of "",`, "one of ", `but got "EOL" (<EOL>)`, "and nothing is there").Replace(err.Error())
 	failed := terminal.ErrUsage.New(errors.New(why), "%s %s", program, strings.Join(args, " "))
 	var at *kong.ParseError

@@ -43,7 +43,7 @@ func (f ClusterFlags) Config() (*rest.Config, error) {
 	}
 	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.Context}).ClientConfig()
 	switch {
-	// What the library says of these asks for a variable that xpkg does not read.
+	// The messages of the library refer to a variable that xpkg does not read.
 	case clientcmd.IsEmptyConfig(err) && nowhere:
 		return nil, ErrKubeconfig.New(nil, "there is no kubeconfig, and no control plane runs on this machine")
 	case clientcmd.IsEmptyConfig(err):

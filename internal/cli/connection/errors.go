@@ -59,7 +59,8 @@ var ErrRefusedByServer = errcode.Code{
 	Fix:   "Correct the field in the message.",
 }
 
-// IsNotServed tells the 404 of an unknown path from that of an unknown object.
+// IsNotServed reports whether a 404 response is about an unknown path and not about an
+// unknown object.
 func IsNotServed(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && apierrors.IsNotFound(err) &&

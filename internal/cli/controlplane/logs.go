@@ -124,7 +124,7 @@ func (c *LogsCmd) isLocal(dir string) bool {
 	return err == nil && report.Ready && strings.TrimSuffix(cfg.Host, "/") == strings.TrimSuffix(report.State.Server, "/")
 }
 
-// elsewhere says what to type instead.
+// elsewhere returns an error with the kubectl command for the log.
 func (c *LogsCmd) elsewhere(revision string) error {
 	words := []string{"kubectl", "logs", "deployment/" + revision, "--namespace", wording.ShellWord(c.Namespace), "--container", "package-runtime"}
 	if c.Kubeconfig != "" {
@@ -143,8 +143,8 @@ func (c *LogsCmd) elsewhere(revision string) error {
 		WithDo("Run `%s`.", strings.Join(words, " "))
 }
 
-// CopyText copies lines to a terminal, and makes harmless what a program may have
-// put into them.
+// CopyText copies lines to a terminal, and escapes the control characters of a runtime's
+// output.
 func CopyText(w io.Writer, r io.Reader) error {
 	lines := bufio.NewReader(r)
 	for {

@@ -74,8 +74,8 @@ func portOrLast(flag *int) int {
 	return *flag
 }
 
-// localManager is the package manager of a control plane on this machine. What
-// it has to say goes above the progress, as lines of their own.
+// localManager returns the manager of a control plane on this machine. Its log lines are
+// written above the progress.
 func localManager(progress *terminal.Progress, c *UpCmd, programsDir string, choice programs.Choice, privileges []manifests.Privilege) up.Manager {
 	return func(ctx context.Context, e up.Env) error {
 		return manager.RunManager(ctx, manager.ManagerOptions{
@@ -128,7 +128,7 @@ func (c *UpCmd) reportEvent(env *terminal.Env, progress *terminal.Progress, e up
 	}
 }
 
-// printReady says what runs where, and what to type next.
+// printReady prints the addresses of the control plane and the next commands.
 func printReady(w io.Writer, s up.State, after string) {
 	fmt.Fprintf(w, `The control plane is ready%s.
 

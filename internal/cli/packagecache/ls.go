@@ -16,7 +16,7 @@ type cacheLsCmd struct {
 	terminal.OutputFlag
 }
 
-// cacheView is what a list of the package cache says.
+// cacheView is the output of the command.
 type cacheView struct {
 	Dir string `json:"dir"`
 	// Bytes is the size of all that xpkg keeps there.
@@ -51,8 +51,7 @@ func (c *cacheLsCmd) Run(env *terminal.Env) (err error) {
 	})
 }
 
-// writeCacheEntries writes a table of packages, and after it what is wrong with
-// some.
+// writeCacheEntries writes a table of packages, and the errors of unreadable ones after it.
 func writeCacheEntries(w io.Writer, entries []cache.Entry) error {
 	var rows [][]string
 	for _, e := range entries {

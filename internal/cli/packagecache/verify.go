@@ -63,7 +63,7 @@ func writeVerified(w io.Writer, dir string, r cache.Report) error {
 	return nil
 }
 
-// ownerNames says which packages have a fault.
+// ownerNames returns the names and users of a faulty package.
 func ownerNames(f cache.Fault) string {
 	var text string
 	for _, name := range f.Names {

@@ -99,7 +99,7 @@ func (c *InstallCmd) Run(env *terminal.Env) error {
 
 // review plans the install, and fails with the error of the plan if the package can never be
 // installed. On a terminal it shows the plan and asks for confirmation. It adds the consent to
-// webhooks to want if the user gives it. Without access to the content of the package, the
+// webhooks to want if the user consents. Without access to the content of the package, the
 // install continues without a plan: the manager may have that access.
 func (c *InstallCmd) review(env *terminal.Env, want v1.Package) (err error) {
 	pl, err := c.open(c.ClusterFlags)

@@ -123,8 +123,8 @@ func finalFailure(p v1.Package) error {
 	return code.New(errors.New(what), "%s %s", inventory.ShortName(p), outcome).WithDo("%s", do)
 }
 
-// failureOf parses the failure in the message of the condition Healthy, which is
-// "CODE: what failed. What to do." It returns false if the message contains no code.
+// failureOf parses the failure in the message of the condition Healthy: the code, the failure
+// and the fix. It returns false if the message contains no code.
 func failureOf(p v1.Package) (code errcode.Code, what, do string, failed bool) {
 	name, rest, _ := strings.Cut(p.GetCondition(v1.TypeHealthy).Message, ": ")
 	code, known := errcodes.Named(name)

@@ -34,8 +34,8 @@ func (e *Env) WriteOutput(file string, code errcode.Code, write func(io.Writer) 
 	return withOutputAdvice(file, err)
 }
 
-// Messages returns the stream for the messages of a command whose result goes to file:
-// standard output, or standard error if that is the file.
+// Messages returns the stream for the messages of a command whose result goes to file: standard
+// output, or standard error if file is standard output.
 func (e *Env) Messages(file string) io.Writer {
 	if fileutil.IsStdout(file) {
 		return e.Stderr
