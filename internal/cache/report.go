@@ -18,6 +18,9 @@ type Report struct {
 	Damaged []Fault `json:"damaged,omitempty"`
 	// Missing lists the missing content of packages that are in use or named.
 	Missing []Fault `json:"missing,omitempty"`
+	// Unreadable are packages and sideloaded files that cannot be read for another reason: List
+	// reports the same problems.
+	Unreadable []Entry `json:"unreadable,omitempty"`
 }
 
 // Fault is something that is wrong with a package in the cache.

@@ -38,7 +38,28 @@ func (c *Cache) Verify(ctx context.Context) (Report, error) {
 			}
 		}
 	}
-	return r, ctx.Err()
+	return r, c.verifyReadable(ctx, &r)
+}
+
+// verifyReadable adds the packages and files that List cannot read, except for those whose damaged or
+// missing content is reported already.
+func (c *Cache) verifyReadable(ctx context.Context, r *Report) error {
+	entries, err := c.List(ctx)
+	if err != nil {
+		return err
+	}
+	reported := func(e Entry) bool {
+		return slices.ContainsFunc(slices.Concat(r.Damaged, r.Missing), func(f Fault) bool {
+			shared := func(name string) bool { return slices.Contains(f.Names, name) || slices.Contains(f.InUse, name) }
+			return f.Digest == e.Digest && !e.Digest.IsZero() || slices.ContainsFunc(slices.Concat(e.Names, e.InUse), shared)
+		})
+	}
+	for _, e := range entries {
+		if e.Problem != "" && !reported(e) {
+			r.Unreadable = append(r.Unreadable, e)
+		}
+	}
+	return nil
 }
 
 // verifyEntries reads all entries and returns the damaged ones.

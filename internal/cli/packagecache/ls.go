@@ -1,8 +1,10 @@
 package packagecache
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -63,15 +65,17 @@ func writeCacheEntries(w io.Writer, entries []cache.Entry) error {
 	if err := terminal.WriteTable(w, []string{"NAME", "KIND", "PACKAGE", "DIGEST", "SIZE", "LAST USED", "IN USE BY"}, rows); err != nil {
 		return err
 	}
+	return writeProblems(w, entries)
+}
+
+// writeProblems writes the reasons why some of the entries cannot be read.
+func writeProblems(w io.Writer, entries []cache.Entry) error {
 	for _, e := range entries {
 		if e.Problem == "" {
 			continue
 		}
-		what := strings.Join(append(e.Names, e.Files...), ", ")
-		if what == "" {
-			what = e.Digest.String()
-		}
-		if _, err := fmt.Fprintf(w, "\n%s cannot be read: %s\n", terminal.Safe(what), terminal.Safe(e.Problem)); err != nil {
+		name := cmp.Or(strings.Join(slices.Concat(e.Names, e.Files), ", "), e.Digest.String())
+		if _, err := fmt.Fprintf(w, "\n%s cannot be read: %s\n", terminal.Safe(name), terminal.Safe(e.Problem)); err != nil {
 			return err
 		}
 	}

@@ -47,9 +47,9 @@ func (c *cachePruneCmd) Run(env *terminal.Env) (err error) {
 }
 
 func (c *cachePruneCmd) write(w io.Writer, dir string, r cache.Report) error {
-	verb := "freed"
+	verb, rest := "removed", "remain"
 	if c.DryRun {
-		verb = "would free"
+		verb, rest = "would remove", "would remain"
 	}
 	if len(r.Removed) > 0 {
 		if err := writeCacheEntries(w, r.Removed); err != nil {
@@ -57,6 +57,6 @@ func (c *cachePruneCmd) write(w io.Writer, dir string, r cache.Report) error {
 		}
 		fmt.Fprintln(w)
 	}
-	_, err := fmt.Fprintf(w, "%s: %s %s with %s; %s are left\n", dir, verb, terminal.Size(r.Freed), wording.Count(len(r.Removed), "package"), terminal.Size(max(0, r.Bytes-r.Freed)))
+	_, err := fmt.Fprintf(w, "%s: %s %s (%s); %s %s\n", dir, verb, wording.Count(len(r.Removed), "package"), terminal.Size(r.Freed), terminal.Size(max(0, r.Bytes-r.Freed)), rest)
 	return err
 }

@@ -38,14 +38,16 @@ func (c *cacheVerifyCmd) Run(env *terminal.Env) (err error) {
 		return terminal.ExitCode(errcode.Untrusted.Exit)
 	case len(report.Missing) > 0:
 		return terminal.ExitCode(errcode.NotFound.Exit)
+	case len(report.Unreadable) > 0:
+		return terminal.ExitCode(errcode.Invalid.Exit)
 	}
 	return nil
 }
 
 func writeVerified(w io.Writer, dir string, r cache.Report) error {
 	state := "OK"
-	if n := len(r.Damaged) + len(r.Missing); n > 0 {
-		state = fmt.Sprintf("%d damaged, %d missing", len(r.Damaged), len(r.Missing))
+	if len(r.Damaged)+len(r.Missing)+len(r.Unreadable) > 0 {
+		state = fmt.Sprintf("%d damaged, %d missing, %d unreadable", len(r.Damaged), len(r.Missing), len(r.Unreadable))
 	}
 	if _, err := fmt.Fprintf(w, "%s: %d files, %s, %s\n", dir, r.Entries, terminal.Size(r.Bytes), state); err != nil {
 		return err
@@ -60,7 +62,7 @@ func writeVerified(w io.Writer, dir string, r cache.Report) error {
 			return err
 		}
 	}
-	return nil
+	return writeProblems(w, r.Unreadable)
 }
 
 // ownerNames returns the names and users of a faulty package.

@@ -66,7 +66,7 @@ func (c *ApplyCmd) Run(env *terminal.Env) (err error) {
 
 // compare refuses a plan that no longer holds, with all reasons.
 func (c *ApplyCmd) compare(env *terminal.Env, pl *clusterPlanner, planned *planner.Plan) error {
-	now, err := planWith(env, "the plan again", func() (*planner.Plan, error) { return again(env.Context, pl, planned) })
+	now, err := planWith(env, "checking the plan again", func() (*planner.Plan, error) { return again(env.Context, pl, planned) })
 	if err != nil {
 		return err
 	}

@@ -114,7 +114,7 @@ func (c *InstallCmd) review(env *terminal.Env, want v1.Package) (err error) {
 	}
 	var p *planner.Plan
 	if err == nil {
-		p, err = planWith(env, "to install "+inventory.ShortName(want), func() (*planner.Plan, error) {
+		p, err = planWith(env, "planning to install "+inventory.ShortName(want), func() (*planner.Plan, error) {
 			pl.Upgrades = c.DependencyUpgrades
 			return planInstall(env.Context, pl, want, c.AllowWebhooks)
 		})

@@ -118,7 +118,7 @@ func (o planOutput) run(env *terminal.Env, what string, make func(*clusterPlanne
 func planWith(env *terminal.Env, what string, make func() (*planner.Plan, error)) (*planner.Plan, error) {
 	progress := terminal.NewProgress(env.Stderr)
 	defer progress.End()
-	progress.Set("planning %s", what)
+	progress.Set("%s", what)
 	return make()
 }
 
@@ -133,7 +133,7 @@ func (c *planInstallCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return err
 	}
-	return c.run(env, "to install "+inventory.ShortName(want), func(pl *clusterPlanner) (*planner.Plan, error) {
+	return c.run(env, "planning to install "+inventory.ShortName(want), func(pl *clusterPlanner) (*planner.Plan, error) {
 		pl.Upgrades = c.DependencyUpgrades
 		return planInstall(env.Context, pl, want, c.AllowWebhooks)
 	})
@@ -146,7 +146,7 @@ type planUpdateCmd struct {
 
 // Run prints the plan of an update.
 func (c *planUpdateCmd) Run(env *terminal.Env) error {
-	return c.run(env, "to update "+c.Name, func(pl *clusterPlanner) (*planner.Plan, error) {
+	return c.run(env, "planning to update "+c.Name, func(pl *clusterPlanner) (*planner.Plan, error) {
 		return c.plan(env.Context, pl)
 	})
 }
@@ -158,7 +158,7 @@ type planUninstallCmd struct {
 
 // Run prints the plan of an uninstall.
 func (c *planUninstallCmd) Run(env *terminal.Env) error {
-	return c.run(env, "to uninstall "+c.Kind+"/"+c.Name, func(pl *clusterPlanner) (*planner.Plan, error) {
+	return c.run(env, "planning to uninstall "+c.Kind+"/"+c.Name, func(pl *clusterPlanner) (*planner.Plan, error) {
 		return c.plan(env.Context, pl)
 	})
 }

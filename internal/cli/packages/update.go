@@ -152,7 +152,7 @@ func (c *UpdateCmd) Run(env *terminal.Env) (err error) {
 		return err
 	}
 	defer func() { err = cmp.Or(err, pl.close()) }()
-	p, err := planWith(env, "to update "+c.Name, func() (*planner.Plan, error) { return c.plan(env.Context, pl) })
+	p, err := planWith(env, "planning to update "+c.Name, func() (*planner.Plan, error) { return c.plan(env.Context, pl) })
 	if isPlanUnavailable(err, nil) {
 		return c.updateWithoutPlan(env, pl, err)
 	}
