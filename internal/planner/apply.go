@@ -34,7 +34,7 @@ func MovedError(p *Plan, moved []Difference) error {
 	for _, d := range moved {
 		reasons = append(reasons, d.String())
 	}
-	return ErrPlanMoved.New(few(reasons), "the plan to %s %s does not hold any more", p.Operation, p.Package.Short())
+	return ErrPlanMoved.New(few(reasons), "the plan to %s %s is stale", p.Operation, p.Package.Short())
 }
 
 // RefusalError returns the error of a plan whose objects cannot be established in the current cluster; nil if they can.
