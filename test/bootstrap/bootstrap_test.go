@@ -1,10 +1,9 @@
-// Package bootstrap_test runs what `xpkg bootstrap` makes: the program itself, as the
-// ServiceAccount of the manifests, with the arguments of their Deployment.
+// Package bootstrap_test runs the manager as `xpkg bootstrap` deploys it: with the ServiceAccount of the
+// manifests and the arguments of their Deployment.
 package bootstrap_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,7 +14,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -25,29 +23,23 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/xpkg-dev/xpkg/apis"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/program"
-	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-const (
-	// patience is for a machine that is busy.
-	patience  = 2 * time.Minute
-	namespace = "crossplane-system"
-)
+const namespace = "crossplane-system"
 
-// The manifests that the command applies are all that a manager needs to install a
-// provider and a function with everything that belongs to them, and give it nothing
-// beyond that.
-func TestTheManagerOfTheManifests(t *testing.T) {
+// The manifests grant the manager all permissions that it needs to install a provider and a function,
+// and no dangerous ones.
+func TestManagerRunsWithBootstrapManifests(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the program: skipped with -short")
 	}
-	s := newStand(t)
+	s := &suite{env.New(t)}
 	binary := program.Build(t)
 	s.bootstrap(t, binary, "--package-group", "hello.xpkg.dev")
 	deployment := &appsv1.Deployment{}
@@ -66,34 +58,16 @@ func TestTheManagerOfTheManifests(t *testing.T) {
 	}
 	s.mayDo(t, deployment.Spec.Template.Spec.ServiceAccountName)
 	if strings.Contains(m.Log(), "forbidden") {
-		t.Errorf("the manager was refused something:\n%s", m.Log())
+		t.Errorf("the manager was denied a request:\n%s", m.Log())
 	}
 	m.Stop(t)
 }
 
-// stand is a cluster without a package manager.
-type stand struct{ client client.Client }
+// suite is an environment without a package manager.
+type suite struct{ *env.Env }
 
-func newStand(t *testing.T) *stand {
-	t.Helper()
-	cfg := cluster.Start(t)
-	scheme, err := apis.NewScheme()
-	if err == nil {
-		err = errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), rbacv1.AddToScheme(scheme), authenticationv1.AddToScheme(scheme), authorizationv1.AddToScheme(scheme))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(cfg, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &stand{c}
-}
-
-// bootstrap applies the manifests as an administrator does. Nothing runs their
-// Deployment: its pods have no node.
-func (s *stand) bootstrap(t *testing.T, program string, args ...string) {
+// bootstrap applies the manifests as an administrator. Their Deployment has no node to run on.
+func (s *suite) bootstrap(t *testing.T, program string, args ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program, append([]string{"bootstrap", "--apply", "--kubeconfig", cluster.Kubeconfig(t)}, args...)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -101,21 +75,15 @@ func (s *stand) bootstrap(t *testing.T, program string, args ...string) {
 	}
 }
 
-// identity writes a kubeconfig with which somebody is the ServiceAccount of a pod, and
-// nobody else.
-func (s *stand) identity(t *testing.T, d *appsv1.Deployment) string {
+// identity writes a kubeconfig with the credentials of the ServiceAccount of a Pod, and no others.
+func (s *suite) identity(t *testing.T, d *appsv1.Deployment) string {
 	t.Helper()
-	request := &authenticationv1.TokenRequest{}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: d.Spec.Template.Spec.ServiceAccountName}}
-	if err := s.client.SubResource("token").Create(t.Context(), account, request); err != nil {
-		t.Fatal(err)
-	}
 	config, err := clientcmd.LoadFromFile(cluster.Kubeconfig(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name := range config.AuthInfos {
-		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: request.Status.Token}
+		config.AuthInfos[name] = &clientcmdapi.AuthInfo{Token: s.Token(t, namespace, d.Spec.Template.Spec.ServiceAccountName)}
 	}
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := clientcmd.WriteToFile(*config, path); err != nil {
@@ -124,8 +92,8 @@ func (s *stand) identity(t *testing.T, d *appsv1.Deployment) string {
 	return path
 }
 
-// arguments are those of the manager in its pod, but for the folder and the addresses
-// that only a pod has. The helper that starts it would run no programs.
+// arguments returns the arguments of the manager in its Pod, without the directory and the addresses
+// that exist only in a Pod. It enables runtimes, which program.Start disables by default.
 func arguments(t *testing.T, d *appsv1.Deployment) []string {
 	t.Helper()
 	all := d.Spec.Template.Spec.Containers[0].Args
@@ -141,8 +109,8 @@ func arguments(t *testing.T, d *appsv1.Deployment) []string {
 	return args
 }
 
-// installs installs an example of the repository.
-func (s *stand) installs(t *testing.T, kind, name string) v1.Package {
+// installs installs an example.
+func (s *suite) installs(t *testing.T, kind, name string) v1.Package {
 	t.Helper()
 	files, err := xpkg.ReadFolder(os.DirFS(filepath.Join("..", "..", "examples", name, "package")), xpkg.FolderOptions{})
 	if err != nil {
@@ -150,20 +118,20 @@ func (s *stand) installs(t *testing.T, kind, name string) v1.Package {
 	}
 	p := v1.NewPackage(kind)
 	p.SetName(name)
-	p.PackageSpec().Package = publish.Stream(t, cluster.Registry(t), "examples/"+name, "v0.1.0", files.Stream()).String()
-	// The manager makes its kinds served, and is ready before that only now and then.
-	wait.Until(t, patience, name+" is asked for", func() (string, bool) {
-		err := s.client.Create(t.Context(), p)
+	p.PackageSpec().Package = s.Push(t, "examples/"+name, "v0.1.0", string(files.Stream()))
+	// The manager can be ready before the package API is served.
+	wait.Until(t, env.Limit, name+" is created", func() (string, bool) {
+		err := s.Client.Create(t.Context(), p)
 		return fmt.Sprint(err), err == nil || apierrors.IsAlreadyExists(err)
 	})
 	return p
 }
 
-// untilHealthy waits for a package, and plays the nodes of the cluster meanwhile.
-func (s *stand) untilHealthy(t *testing.T, m *program.Manager, p v1.Package) {
+// untilHealthy waits for a package, and acts as the kubelet meanwhile.
+func (s *suite) untilHealthy(t *testing.T, m *program.Manager, p v1.Package) {
 	t.Helper()
-	wait.Until(t, patience, p.GetName()+" is healthy", func() (string, bool) {
-		if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
+	wait.Until(t, env.Limit, p.GetName()+" is healthy", func() (string, bool) {
+		if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
 			return err.Error(), false
 		}
 		s.runPods(t.Context())
@@ -172,30 +140,30 @@ func (s *stand) untilHealthy(t *testing.T, m *program.Manager, p v1.Package) {
 	})
 }
 
-// runPods says of all pods that they run. One that has changed meanwhile is looked at
-// again.
-func (s *stand) runPods(ctx context.Context) {
+// runPods sets the status of all Pods to running. A Pod that was changed meanwhile is updated in the
+// next round.
+func (s *suite) runPods(ctx context.Context) {
 	var pods corev1.PodList
-	if s.client.List(ctx, &pods, client.InNamespace(namespace)) != nil {
+	if s.Client.List(ctx, &pods, client.InNamespace(namespace)) != nil {
 		return
 	}
 	for i := range pods.Items {
 		pod := &pods.Items[i]
 		pod.Status.Phase = corev1.PodRunning
 		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Minute))}}
-		_ = s.client.Status().Update(ctx, pod)
+		_ = s.Client.Status().Update(ctx, pod)
 	}
 }
 
-func (s *stand) get(t *testing.T, name string, o client.Object) {
+func (s *suite) get(t *testing.T, name string, o client.Object) {
 	t.Helper()
-	if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, o); err != nil {
+	if err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, o); err != nil {
 		t.Errorf("%T %s: %v", o, name, err)
 	}
 }
 
-// mayDo asks the API server for samples of what the manager may do, and may not.
-func (s *stand) mayDo(t *testing.T, account string) {
+// mayDo compares samples of the manager's permissions with the API server.
+func (s *suite) mayDo(t *testing.T, account string) {
 	t.Helper()
 	for _, c := range []struct {
 		verb, group, resource, namespace string
@@ -216,7 +184,7 @@ func (s *stand) mayDo(t *testing.T, account string) {
 			User: "system:serviceaccount:" + namespace + ":" + account, Groups: []string{"system:serviceaccounts", "system:authenticated"},
 			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: c.verb, Group: c.group, Resource: c.resource, Namespace: c.namespace},
 		}}
-		if err := s.client.Create(t.Context(), review); err != nil {
+		if err := s.Client.Create(t.Context(), review); err != nil {
 			t.Fatal(err)
 		}
 		if review.Status.Allowed != c.allowed {

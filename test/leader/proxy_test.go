@@ -21,8 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// A recorder stands between one manager and the API server, and keeps what the API
-// server carried out.
+// A recorder forwards the requests of one manager to the API server, and records the accepted writes.
 type recorder struct {
 	kubeconfig string
 
@@ -30,15 +29,15 @@ type recorder struct {
 	writes []write
 }
 
-// write is one that the API server carried out. The revision is where it stands among
-// all writes of everybody: an API server counts them.
+// write is an accepted write. The resourceVersion gives its position among all writes to the API
+// server.
 type write struct {
 	revision int64
 	at       time.Time
 	what     string
 }
 
-// record starts a recorder and writes a kubeconfig that leads through it.
+// record starts a recorder and writes a kubeconfig with its address.
 func record(t *testing.T, cfg *rest.Config) *recorder {
 	t.Helper()
 	target, err := url.Parse(cfg.Host)
@@ -69,7 +68,7 @@ func record(t *testing.T, cfg *rest.Config) *recorder {
 	return r
 }
 
-// keep takes note of a write. The Lease is how managers agree, and no work.
+// keep records a write, except for writes of the Lease.
 func (r *recorder) keep(res *http.Response) error {
 	req := res.Request
 	if req.Method == http.MethodGet || res.StatusCode >= 300 || strings.Contains(req.URL.Path, "/leases") {
@@ -91,7 +90,7 @@ func (r *recorder) keep(res *http.Response) error {
 	}
 	revision, err := strconv.ParseInt(object.Metadata.ResourceVersion, 10, 64)
 	if err != nil {
-		// What was deleted at once has no place of its own.
+		// The response to an immediate deletion has no resourceVersion of its own.
 		return nil
 	}
 	r.mu.Lock()
@@ -100,7 +99,7 @@ func (r *recorder) keep(res *http.Response) error {
 	return nil
 }
 
-// all gives the writes so far.
+// all returns the writes so far.
 func (r *recorder) all() []write {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,22 +15,22 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
-func ceilingOf(t *testing.T, s *stand, name, text string) *corev1.ConfigMap {
+func ceilingOf(t *testing.T, s *suite, name, text string) *corev1.ConfigMap {
 	t.Helper()
 	c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: name}, Data: map[string]string{rbac.CeilingKey: text}}
-	s.put(t, c)
+	s.EnsureCreated(t, c)
 	return c
 }
 
 const readsPods = `{apiGroups: [""], resources: [pods], verbs: [get, list]}`
 
-// A request over the ceiling stops an install before anything of it is written. When
-// the ceiling rises, it goes on; when it falls, what was given is taken back; and
-// while it cannot be read, nobody is given anything.
+// A request above the maximum stops an install before its first write. When the maximum is raised,
+// the install continues. When it is lowered, granted permissions are removed. While it cannot be read,
+// nothing is granted.
 func TestCeiling(t *testing.T) {
-	s := newStand(t)
+	s := newSuite(t)
 	ceiling := ceilingOf(t, s, "ceiling", "allow: [{name: deployments-only, apiGroups: [apps]}]")
-	s.run(t, s.config, controller.Permissions{Ceiling: permission.CeilingSource{ConfigMap: "ceiling"}})
+	s.run(t, s.Config, controller.Permissions{Ceiling: permission.CeilingSource{ConfigMap: "ceiling"}})
 	p := s.install(t, "ceiling", provider("ceiling", "", requests(readsPods), crd("things.ceiling.example.org", "Namespaced")))
 	if message := s.waits(t, p, rbac.ErrPermissionDenied.Name); !strings.Contains(message, "get, list pods in the core group") {
 		t.Errorf("the refusal does not name the request: %s", message)
@@ -42,14 +42,14 @@ func TestCeiling(t *testing.T) {
 	change := func(data map[string]string) {
 		t.Helper()
 		ceiling.Data = data
-		if err := s.client.Update(t.Context(), ceiling); err != nil {
+		if err := s.Client.Update(t.Context(), ceiling); err != nil {
 			t.Fatal(err)
 		}
 	}
 	change(map[string]string{rbac.CeilingKey: "allow: [{name: pods, resources: [pods], verbs: [get, list]}]"})
 	s.healthy(t, p)
 	var role rbacv1.ClusterRole
-	if err := s.client.Get(t.Context(), client.ObjectKey{Name: system}, &role); err != nil {
+	if err := s.Client.Get(t.Context(), client.ObjectKey{Name: system}, &role); err != nil {
 		t.Fatal(err)
 	}
 	asked := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get", "list"}}}
@@ -61,7 +61,7 @@ func TestCeiling(t *testing.T) {
 	if message := s.waits(t, p, rbac.ErrPermissionDenied.Name); !strings.Contains(message, "no-pods") {
 		t.Errorf("the refusal does not name the rule: %s", message)
 	}
-	if err := s.client.Get(t.Context(), client.ObjectKey{Name: system}, &role); err != nil {
+	if err := s.Client.Get(t.Context(), client.ObjectKey{Name: system}, &role); err != nil {
 		t.Fatal(err)
 	}
 	if rbac.Missing(role.Rules, asked) == nil {
@@ -72,7 +72,7 @@ func TestCeiling(t *testing.T) {
 	if message := s.waits(t, p, rbac.ErrCeilingUnreadable.Name); !strings.Contains(message, rbac.CeilingKey) {
 		t.Errorf("the failure does not say what is wrong: %s", message)
 	}
-	if err := s.client.Delete(t.Context(), ceiling); err != nil {
+	if err := s.Client.Delete(t.Context(), ceiling); err != nil {
 		t.Fatal(err)
 	}
 	other := s.install(t, "ceiling-none", provider("ceiling-none", "", requests(readsPods), crd("others.ceiling.example.org", "Namespaced")))

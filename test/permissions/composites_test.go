@@ -12,6 +12,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
@@ -35,17 +36,17 @@ spec:
 // The roles of composite resources are there, belong to their definition, and go with
 // it.
 func TestRolesOfComposites(t *testing.T) {
-	s := newStand(t)
-	s.run(t, s.config, controller.Permissions{})
+	s := newSuite(t)
+	s.run(t, s.Config, controller.Permissions{})
 	p := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "composites"}}
-	p.Spec.Package = s.publish(t, "permissions/composites", "v1", xrds)
-	wait.Until(t, patience, "the package is created", func() (string, bool) {
-		err := s.client.Create(t.Context(), p)
+	p.Spec.Package = s.Push(t, "permissions/composites", "v1", xrds)
+	wait.Until(t, env.Limit, "the package is created", func() (string, bool) {
+		err := s.Client.Create(t.Context(), p)
 		return "not yet", err == nil || apierrors.IsAlreadyExists(err)
 	})
-	t.Cleanup(func() { _ = s.client.Delete(context.Background(), p) })
-	wait.Until(t, patience, "the package is healthy", func() (string, bool) {
-		if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
+	t.Cleanup(func() { _ = s.Client.Delete(context.Background(), p) })
+	wait.Until(t, env.Limit, "the package is healthy", func() (string, bool) {
+		if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
 			return err.Error(), false
 		}
 		ready := p.GetCondition(v1.TypeReady)
@@ -53,7 +54,7 @@ func TestRolesOfComposites(t *testing.T) {
 	})
 	const name = "crossplane:composite:xthings.composites.example.org:aggregate-to-"
 	var edit rbacv1.ClusterRole
-	if err := s.client.Get(t.Context(), client.ObjectKey{Name: name + "edit"}, &edit); err != nil {
+	if err := s.Client.Get(t.Context(), client.ObjectKey{Name: name + "edit"}, &edit); err != nil {
 		t.Fatal(err)
 	}
 	claims := []rbacv1.PolicyRule{{APIGroups: []string{"composites.example.org"}, Resources: []string{"xthings", "things"}, Verbs: []string{"*"}}}
@@ -61,19 +62,19 @@ func TestRolesOfComposites(t *testing.T) {
 		t.Errorf("the role lacks %v, and belongs to %v", missing, edit.OwnerReferences)
 	}
 	// A role that is deleted returns at once, and not with the next full resync.
-	if err := s.client.Delete(t.Context(), &edit); err != nil {
+	if err := s.Client.Delete(t.Context(), &edit); err != nil {
 		t.Fatal(err)
 	}
-	wait.Until(t, patience, "the deleted role exists again", func() (string, bool) {
-		err := s.client.Get(t.Context(), client.ObjectKey{Name: name + "edit"}, &rbacv1.ClusterRole{})
+	wait.Until(t, env.Limit, "the deleted role exists again", func() (string, bool) {
+		err := s.Client.Get(t.Context(), client.ObjectKey{Name: name + "edit"}, &rbacv1.ClusterRole{})
 		return "it does not", err == nil
 	})
-	if err := s.client.Delete(t.Context(), p); err != nil {
+	if err := s.Client.Delete(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
 	for _, to := range []string{"browse", "crossplane", "edit", "view"} {
-		wait.Until(t, patience, "the role is gone: "+to, func() (string, bool) {
-			err := s.client.Get(t.Context(), client.ObjectKey{Name: name + to}, &edit)
+		wait.Until(t, env.Limit, "the role is gone: "+to, func() (string, bool) {
+			err := s.Client.Get(t.Context(), client.ObjectKey{Name: name + to}, &edit)
 			return "it is there", apierrors.IsNotFound(err)
 		})
 	}

@@ -20,12 +20,12 @@ const execsInPods = `{apiGroups: [""], resources: [pods/exec], verbs: [create]}`
 //
 // hardening: E12, H3
 func TestEscalationWaitsForApproval(t *testing.T) {
-	s := newStand(t)
-	s.run(t, s.config, controller.Permissions{})
+	s := newSuite(t)
+	s.run(t, s.Config, controller.Permissions{})
 	of := func(rules ...string) string {
 		return provider("escalation", "", requests(rules...), crd("things.escalation.example.org", "Namespaced"))
 	}
-	ref := s.publish(t, "permissions/escalation", "planned", of(readsPods, execsInPods))
+	ref := s.Push(t, "permissions/escalation", "planned", of(readsPods, execsInPods))
 	code, text, stderr := xpkg(t, "plan", "install", "provider", ref, "escalation", "--cache-dir", t.TempDir())
 	if code != 2 || !strings.Contains(text, "approve  create pods/exec in the core group, to run commands in every pod") {
 		t.Errorf("exit code %d\n%s%s", code, text, stderr)

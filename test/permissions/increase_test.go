@@ -14,7 +14,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
-// approve approves what a package waits for, as a person does.
+// approve approves the permissions that a package waits for.
 func approve(t *testing.T, p *v1.Provider) string {
 	t.Helper()
 	code, stdout, stderr := xpkg(t, "approve", p.Name, "--yes")
@@ -24,14 +24,14 @@ func approve(t *testing.T, p *v1.Provider) string {
 	return stdout + stderr
 }
 
-// A version that asks for more waits, with nothing written and the one before it at
-// work, until somebody approves that. The approval is for these rights: the next
-// version that asks for others waits again, and one that asks for less does not.
+// A version that requests more permissions waits for approval, while the former version runs and
+// nothing is written. The approval covers these permissions: a version that requests others waits
+// again, and one that requests fewer does not.
 //
 // hardening: H1
 func TestMoreRightsWaitForApproval(t *testing.T) {
-	s := newStand(t)
-	s.run(t, s.config, controller.Permissions{Increase: controller.ApproveIncrease})
+	s := newSuite(t)
+	s.run(t, s.Config, controller.Permissions{Increase: controller.ApproveIncrease})
 	of := func(spec string, definitions ...string) string {
 		return provider("increase", "", spec, append(definitions, crd("things.increase.example.org", "Namespaced"))...)
 	}
@@ -69,7 +69,7 @@ func TestMoreRightsWaitForApproval(t *testing.T) {
 	if message := s.waits(t, p, rbac.ErrPermissionIncrease.Name); !strings.Contains(message, "list nodes") {
 		t.Errorf("the message does not name what is added: %s", message)
 	}
-	// That it was asked for once is no approval, and nor is what the package says itself.
+	// Neither a former request nor an annotation in the package is an approval.
 	fingerprint := permission.AnnotationApproved + ": " + rbac.Fingerprint([]rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list"}}})
 	s.upgrade(t, p, "v3-again", provider("increase", "  annotations: {\""+strings.Replace(fingerprint, ": ", "\": \"", 1)+"\"}\n",
 		requests(readsPods, `{apiGroups: [""], resources: [nodes], verbs: [get, list]}`), crd("mores.increase.example.org", "Namespaced"), crd("things.increase.example.org", "Namespaced")))
@@ -84,12 +84,12 @@ func TestMoreRightsWaitForApproval(t *testing.T) {
 
 // The owner of a package can ask for approval, and cannot do without it.
 func TestAPackageCanAskForApproval(t *testing.T) {
-	s := newStand(t)
-	s.run(t, s.config, controller.Permissions{})
+	s := newSuite(t)
+	s.run(t, s.Config, controller.Permissions{})
 	p := s.install(t, "cautious", provider("cautious", "", "", crd("things.cautious.example.org", "Namespaced")))
 	s.healthy(t, p)
 	p.Annotations = map[string]string{permission.AnnotationIncrease: string(controller.ApproveIncrease)}
-	if err := s.client.Update(t.Context(), p); err != nil {
+	if err := s.Client.Update(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
 	s.upgrade(t, p, "v2", provider("cautious", "", requests(readsPods), crd("things.cautious.example.org", "Namespaced")))

@@ -13,9 +13,9 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
-// bootstrapped gives the manager the rights that the manifests give it, and its
-// identity runs it until the test ends.
-func (s *stand) bootstrapped(t *testing.T, o bootstrap.Options) {
+// bootstrapped grants the manager the permissions of the manifests, and runs it with its own
+// identity.
+func (s *suite) bootstrapped(t *testing.T, o bootstrap.Options) {
 	t.Helper()
 	o.Version = "test"
 	all, err := bootstrap.Manifests(o)
@@ -25,13 +25,13 @@ func (s *stand) bootstrapped(t *testing.T, o bootstrap.Options) {
 	for _, object := range all {
 		switch object.(type) {
 		case *apiextensionsv1.CustomResourceDefinition:
-			s.put(t, object)
+			s.EnsureCreated(t, object)
 		case *rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding, *rbacv1.Role, *rbacv1.RoleBinding:
 			// Other tests have other rights.
-			if err := s.client.Delete(t.Context(), object.DeepCopyObject().(client.Object)); client.IgnoreNotFound(err) != nil {
+			if err := s.Client.Delete(t.Context(), object.DeepCopyObject().(client.Object)); client.IgnoreNotFound(err) != nil {
 				t.Fatal(err)
 			}
-			s.put(t, object)
+			s.EnsureCreated(t, object)
 		}
 	}
 	permissions := controller.Permissions{Namespaced: o.Namespaced}
@@ -51,13 +51,12 @@ func toApply(t *testing.T, message string) string {
 	return text
 }
 
-// A manager with the rights of the manifests gives no more than it holds. Of a package
-// that needs more nothing is written, and what is printed makes it go on, without a
-// restart; nothing less does.
+// A manager with the permissions of the manifests grants no others. A package that needs more is not
+// installed until the printed manifests are applied, without a restart; nothing less suffices.
 //
 // hardening: H2
 func TestTheManagerGivesOnlyWhatItHolds(t *testing.T) {
-	s := newStand(t)
+	s := newSuite(t)
 	s.bootstrapped(t, bootstrap.Options{PackageGroups: []string{"held.example.org"}})
 	held := s.install(t, "held", provider("held", "", "", crd("things.held.example.org", "Namespaced"), crd("configs.held.example.org", "Cluster")))
 	program := s.healthy(t, held)
@@ -77,9 +76,9 @@ func TestTheManagerGivesOnlyWhatItHolds(t *testing.T) {
 	s.denied(t, bootstrap.Name, "escalate rbac.authorization.k8s.io/clusterroles", "bind rbac.authorization.k8s.io/clusterroles", "get /nodes")
 }
 
-// With "*" the manager may give anything, by the verbs escalate and bind.
+// With "*" the manager may grant anything, with the verbs escalate and bind.
 func TestTheManagerGivesAnythingWhereItMay(t *testing.T) {
-	s := newStand(t)
+	s := newSuite(t)
 	s.bootstrapped(t, bootstrap.Options{PackageGroups: []string{"*"}})
 	p := s.install(t, "anything", provider("anything", "", requests(readsPods), crd("things.anything.example.org", "Namespaced")))
 	program := s.healthy(t, p)
@@ -87,10 +86,10 @@ func TestTheManagerGivesAnythingWhereItMay(t *testing.T) {
 	s.denied(t, bootstrap.Name, "get /secrets@"+elsewhere, "get anything.example.org/things@"+elsewhere)
 }
 
-// In namespaced mode neither the manager nor its programs have rights elsewhere, but
-// for what lies in no namespace.
+// In namespaced mode neither the manager nor its runtimes have permissions in other namespaces, except
+// for cluster-scoped resources.
 func TestNamespacedMode(t *testing.T) {
-	s := newStand(t)
+	s := newSuite(t)
 	s.bootstrapped(t, bootstrap.Options{Namespaced: true, PackageGroups: []string{"narrow.example.org"}})
 	p := s.install(t, "narrow", provider("narrow", "", requests(`{apiGroups: [narrow.example.org], resources: [others], verbs: [delete]}`),
 		crd("things.narrow.example.org", "Namespaced")))

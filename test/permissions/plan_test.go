@@ -18,6 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
@@ -32,11 +33,11 @@ func xpkg(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), failed.String()
 }
 
-// A plan shows how the rights of the program change, and is what the manager then
-// asks about; over the ceiling it is refused.
+// A plan shows the changes of the permissions of a runtime, and the manager then requests approval for
+// the same changes. A plan above the maximum is refused.
 func TestPlanShowsRights(t *testing.T) {
-	s := newStand(t)
-	s.run(t, s.config, controller.Permissions{Increase: controller.ApproveIncrease})
+	s := newSuite(t)
+	s.run(t, s.Config, controller.Permissions{Increase: controller.ApproveIncrease})
 	ceiling := filepath.Join(t.TempDir(), "ceiling.yaml")
 	if err := os.WriteFile(ceiling, []byte("deny: [{name: no-nodes, resources: [nodes]}]"), 0o600); err != nil {
 		t.Fatal(err)
@@ -44,7 +45,7 @@ func TestPlanShowsRights(t *testing.T) {
 	p := s.install(t, "planned", provider("planned", "", requests(readsPods), crd("things.planned.example.org", "Namespaced")))
 	s.healthy(t, p)
 
-	second := s.publish(t, "permissions/planned", "v2", provider("planned", "", requests(`{apiGroups: [""], resources: [pods], verbs: [get, watch]}`), crd("things.planned.example.org", "Namespaced")))
+	second := s.Push(t, "permissions/planned", "v2", provider("planned", "", requests(`{apiGroups: [""], resources: [pods], verbs: [get, watch]}`), crd("things.planned.example.org", "Namespaced")))
 	code, text, stderr := xpkg(t, "plan", "update", "planned", second, "--cache-dir", t.TempDir(), "--permission-ceiling", ceiling)
 	if code != 2 || !strings.Contains(text, "+  watch pods in the core group\n  -  list pods in the core group\n") {
 		t.Errorf("exit code %d\n%s%s", code, text, stderr)
@@ -59,7 +60,7 @@ func TestPlanShowsRights(t *testing.T) {
 		t.Errorf("the manager asks for something else than was planned: %s", message)
 	}
 
-	third := s.publish(t, "permissions/planned", "v3", provider("planned", "", requests(`{apiGroups: [""], resources: [nodes], verbs: [get]}`)))
+	third := s.Push(t, "permissions/planned", "v3", provider("planned", "", requests(`{apiGroups: [""], resources: [nodes], verbs: [get]}`)))
 	code, text, stderr = xpkg(t, "plan", "update", "planned", third, "--cache-dir", t.TempDir(), "--permission-ceiling", ceiling)
 	if code != errcode.Invalid.Exit || !strings.Contains(text, "no-nodes") || !strings.Contains(stderr, rbac.ErrPermissionDenied.Name) {
 		t.Errorf("over the ceiling: exit code %d\n%s%s", code, text, stderr)
@@ -71,23 +72,23 @@ func TestPlanShowsRights(t *testing.T) {
 //
 // hardening: E8
 func TestReservedDefinitions(t *testing.T) {
-	s := newStand(t)
-	s.run(t, s.config, controller.Permissions{})
+	s := newSuite(t)
+	s.run(t, s.Config, controller.Permissions{})
 	defined := []string{"compositions.apiextensions.crossplane.io", "providers.pkg.crossplane.io", "csidrivers.storage.k8s.io"}
 	for _, group := range rbac.ReservedGroups() {
 		if !strings.HasSuffix(group, ".k8s.io") {
 			defined = append(defined, "things."+group)
 		}
 	}
-	wait.Until(t, patience, "the manager has installed its CRDs", func() (string, bool) {
-		err := s.client.Get(t.Context(), client.ObjectKey{Name: "compositions.apiextensions.crossplane.io"}, &apiextensionsv1.CustomResourceDefinition{})
+	wait.Until(t, env.Limit, "the manager has installed its CRDs", func() (string, bool) {
+		err := s.Client.Get(t.Context(), client.ObjectKey{Name: "compositions.apiextensions.crossplane.io"}, &apiextensionsv1.CustomResourceDefinition{})
 		return fmt.Sprint(err), err == nil
 	})
 	for _, name := range defined {
 		t.Run(name, func(t *testing.T) {
 			ref := client.ObjectKey{Name: name}
 			var before, after apiextensionsv1.CustomResourceDefinition
-			err := s.client.Get(t.Context(), ref, &before)
+			err := s.Client.Get(t.Context(), ref, &before)
 			if client.IgnoreNotFound(err) != nil {
 				t.Fatal(err)
 			}
@@ -98,7 +99,7 @@ func TestReservedDefinitions(t *testing.T) {
 			s.waits(t, p, rbac.ErrReservedDefinition.Name)
 			if !existed {
 				s.absent(t, &apiextensionsv1.CustomResourceDefinition{}, name)
-			} else if err := s.client.Get(t.Context(), ref, &after); err != nil || after.Generation != before.Generation || len(after.OwnerReferences) > 0 {
+			} else if err := s.Client.Get(t.Context(), ref, &after); err != nil || after.Generation != before.Generation || len(after.OwnerReferences) > 0 {
 				t.Errorf("%s was written: %v %v", name, err, after.OwnerReferences)
 			}
 			code, _, stderr := xpkg(t, "plan", "install", "provider", p.Spec.Package, "reserved-2", "--cache-dir", t.TempDir())
@@ -111,8 +112,8 @@ func TestReservedDefinitions(t *testing.T) {
 
 // A Configuration cannot make Crossplane create a CRD in a reserved group either.
 func TestReservedCompositeResourceDefinitions(t *testing.T) {
-	s := newStand(t)
-	s.run(t, s.config, controller.Permissions{})
+	s := newSuite(t)
+	s.run(t, s.Config, controller.Permissions{})
 	stream := `apiVersion: meta.pkg.crossplane.io/v1
 kind: Configuration
 metadata:
@@ -128,15 +129,15 @@ spec:
   versions:
   - {name: v1, served: true, referenceable: true, schema: {openAPIV3Schema: {type: object}}}
 `
-	ref := s.publish(t, "permissions/reserved-xrd", "v1", stream)
+	ref := s.Push(t, "permissions/reserved-xrd", "v1", stream)
 	code, _, stderr := xpkg(t, "plan", "install", "configuration", ref, "reserved-xrd", "--cache-dir", t.TempDir())
 	if code != errcode.Invalid.Exit || !strings.Contains(stderr, rbac.ErrReservedDefinition.Name) {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 	p := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "reserved-xrd"}, Spec: v1.ConfigurationSpec{PackageSpec: v1.PackageSpec{Package: ref}}}
-	s.put(t, p)
-	wait.Until(t, patience, "the Configuration is refused", func() (string, bool) {
-		if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
+	s.EnsureCreated(t, p)
+	wait.Until(t, env.Limit, "the Configuration is refused", func() (string, bool) {
+		if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
 			return err.Error(), false
 		}
 		ready := p.GetCondition(v1.TypeReady)

@@ -9,11 +9,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
-// escapes are ways to take more rights than one was given, and what belongs to others.
+// escapes are ways to get more permissions, and accesses to objects of others.
 var escapes = []string{
 	"create rbac.authorization.k8s.io/clusterroles", "update rbac.authorization.k8s.io/clusterroles",
 	"escalate rbac.authorization.k8s.io/clusterroles", "bind rbac.authorization.k8s.io/clusterroles",
@@ -24,7 +25,7 @@ var escapes = []string{
 	"create admissionregistration.k8s.io/validatingwebhookconfigurations", "get /nodes",
 }
 
-// onTypes gives the questions whether a program may what it needs for a type.
+// onTypes returns the permissions that a runtime needs for a type.
 func onTypes(resource, at string) []string {
 	var out []string
 	for _, verb := range []string{"get", "list", "watch", "create", "update", "patch"} {
@@ -33,11 +34,10 @@ func onTypes(resource, at string) []string {
 	return append(out, "update "+resource+"/finalizers"+at)
 }
 
-// A program may do what it needs for its types, with what every provider gets, and
-// nothing else.
+// A runtime has the permissions for its types and those of every provider, and no others.
 func TestAProgramMayWhatItNeedsAndNothingElse(t *testing.T) {
-	s := newStand(t)
-	s.run(t, s.config, controller.Permissions{})
+	s := newSuite(t)
+	s.run(t, s.Config, controller.Permissions{})
 	other := s.install(t, "sar-other", provider("sar-other", "", "", crd("others.sar-other.example.org", "Namespaced")))
 	p := s.install(t, "sar", provider("sar", "", requests(readsPods), crd("things.sar.example.org", "Namespaced"), crd("configs.sar.example.org", "Cluster")))
 	minimal := s.install(t, "sar-minimal", provider("sar-minimal", "  annotations: {meta.xpkg.dev/permissions: \"minimal, secrets=namespace\"}\n", "", crd("leasts.sar-minimal.example.org", "Namespaced")))
@@ -57,9 +57,9 @@ func TestAProgramMayWhatItNeedsAndNothingElse(t *testing.T) {
 	s.denied(t, least, escapes...)
 	s.denied(t, least, "get /secrets@"+elsewhere, "list /secrets", "get /configmaps@"+home, "list /events", "get coordination.k8s.io/leases@"+elsewhere)
 
-	// Each rule of each role, as it is in the cluster, is allowed to whom it is bound.
+	// Each rule of each role in the cluster is granted to its subjects.
 	var role rbacv1.ClusterRole
-	if err := s.client.Get(t.Context(), client.ObjectKey{Name: "crossplane:provider:" + program + ":system"}, &role); err != nil {
+	if err := s.Client.Get(t.Context(), client.ObjectKey{Name: "crossplane:provider:" + program + ":system"}, &role); err != nil {
 		t.Fatal(err)
 	}
 	for _, rule := range role.Rules {
@@ -73,10 +73,10 @@ func TestAProgramMayWhatItNeedsAndNothingElse(t *testing.T) {
 	}
 }
 
-// The rights of a version go with it, and those of a package with the package.
+// The permissions of a revision are deleted with it, and those of a package with the package.
 func TestRightsGoWithTheirVersion(t *testing.T) {
-	s := newStand(t)
-	s.run(t, s.config, controller.Permissions{})
+	s := newSuite(t)
+	s.run(t, s.Config, controller.Permissions{})
 	p := s.install(t, "goes", provider("goes", "", requests(readsPods), crd("things.goes.example.org", "Namespaced")))
 	first := s.healthy(t, p)
 	s.allowed(t, first, "get /pods@"+elsewhere, "get goes.example.org/things@"+elsewhere)
@@ -85,13 +85,13 @@ func TestRightsGoWithTheirVersion(t *testing.T) {
 	s.allowed(t, second, "get goes.example.org/things@"+elsewhere)
 	s.denied(t, second, "get /pods@"+elsewhere)
 	s.denied(t, first, "get /pods@"+elsewhere, "get goes.example.org/things@"+elsewhere)
-	if err := s.client.Delete(t.Context(), p); err != nil {
+	if err := s.Client.Delete(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	wait.Until(t, patience, "the roles are gone", func() (string, bool) {
+	wait.Until(t, env.Limit, "the roles are gone", func() (string, bool) {
 		left := ""
 		for _, name := range []string{":system", ":aggregate-to-edit", ":aggregate-to-view"} {
-			err := s.client.Get(t.Context(), client.ObjectKey{Name: "crossplane:provider:" + second + name}, &rbacv1.ClusterRole{})
+			err := s.Client.Get(t.Context(), client.ObjectKey{Name: "crossplane:provider:" + second + name}, &rbacv1.ClusterRole{})
 			if !apierrors.IsNotFound(err) {
 				left += name
 			}
@@ -100,11 +100,11 @@ func TestRightsGoWithTheirVersion(t *testing.T) {
 	})
 }
 
-// The providers of one family and one publisher have rights on each other's types,
-// whichever is installed first, and nobody else has.
+// The providers of one family and one publisher have permissions on each other's types, independent of
+// the order of their installs. Other providers have none.
 func TestAFamilySharesItsTypes(t *testing.T) {
-	s := newStand(t)
-	s.run(t, s.config, controller.Permissions{})
+	s := newSuite(t)
+	s.run(t, s.Config, controller.Permissions{})
 	family := "  labels: {pkg.crossplane.io/provider-family: provider-family-x}\n"
 	a := s.install(t, "family-a", provider("family-a", family, "", crd("as.family.example.org", "Namespaced")))
 	programA := s.healthy(t, a)
@@ -115,34 +115,34 @@ func TestAFamilySharesItsTypes(t *testing.T) {
 	s.allowed(t, programA, "get family.example.org/bs@"+elsewhere)
 	s.denied(t, programC, "get family.example.org/as@"+elsewhere)
 	s.denied(t, programA, "get family.example.org/cs@"+elsewhere)
-	if err := s.client.Delete(t.Context(), b); err != nil {
+	if err := s.Client.Delete(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
 	s.denied(t, programA, "get family.example.org/bs@"+elsewhere)
 }
 
-// A role that somebody changes or deletes is brought back.
+// A role that another client changes or deletes is restored.
 func TestRolesAreBroughtBack(t *testing.T) {
-	s := newStand(t)
-	s.run(t, s.config, controller.Permissions{})
+	s := newSuite(t)
+	s.run(t, s.Config, controller.Permissions{})
 	p := s.install(t, "drift", provider("drift", "", "", crd("things.drift.example.org", "Namespaced")))
 	program := s.healthy(t, p)
 	name := "crossplane:provider:" + program + ":system"
 	var role rbacv1.ClusterRole
-	if err := s.client.Get(t.Context(), client.ObjectKey{Name: name}, &role); err != nil {
+	if err := s.Client.Get(t.Context(), client.ObjectKey{Name: name}, &role); err != nil {
 		t.Fatal(err)
 	}
 	was := role.Rules
 	role.Rules = append([]rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get"}}}, was...)
-	if err := s.client.Update(t.Context(), &role); err != nil {
+	if err := s.Client.Update(t.Context(), &role); err != nil {
 		t.Fatal(err)
 	}
 	s.denied(t, program, "get /nodes")
-	if err := s.client.Delete(t.Context(), &role); err != nil {
+	if err := s.Client.Delete(t.Context(), &role); err != nil {
 		t.Fatal(err)
 	}
 	s.allowed(t, program, "get drift.example.org/things@"+elsewhere)
-	if err := s.client.Get(t.Context(), client.ObjectKey{Name: name}, &role); err != nil || rbac.Missing(was, role.Rules) != nil {
+	if err := s.Client.Get(t.Context(), client.ObjectKey{Name: name}, &role); err != nil || rbac.Missing(was, role.Rules) != nil {
 		t.Errorf("%v: the role has %v, and had %v", err, role.Rules, was)
 	}
 }
