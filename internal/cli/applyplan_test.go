@@ -35,7 +35,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
-	"github.com/xpkg-dev/xpkg/internal/testing/plane"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -66,15 +66,17 @@ func benchWith(t *testing.T, how func(*controller.Options, *fetch.Source)) bench
 		t.Fatal(err)
 	}
 	source := fetch.NewSource(fetch.Options{Store: store})
-	stop := plane.Run(t, b.config, source, func(o *controller.Options) { how(o, source) })
+	o := controller.Options{Content: source}
+	how(&o, source)
+	manager := (&env.Env{Config: b.config}).RunManager(t, o)
 	t.Cleanup(func() {
-		stop()
+		manager.Stop()
 		source.Close()
 		if err := store.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	b.client = plane.Client(t, b.config)
+	b.client = env.NewClient(t, b.config)
 	return b
 }
 

@@ -14,16 +14,25 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
-	"github.com/xpkg-dev/xpkg/internal/testing/plane"
+	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
+
+// startManager starts a manager with the content, and returns a client.
+func startManager(t *testing.T, content controller.Content) client.Client {
+	t.Helper()
+	e := env.New(t)
+	e.RunManager(t, controller.Options{Content: content})
+	return e.Client
+}
 
 func TestInstallUpgradeUninstall(t *testing.T) {
 	s := newShelf()
 	const first, second = "registry.example.com/test/lifecycle:v1.0.0", "registry.example.com/test/lifecycle:v2.0.0"
 	s.put(first, provider("lifecycle", crd("lifecycle.test", "Kept", "one"), crd("lifecycle.test", "Dropped", "one")))
 	s.put(second, provider("lifecycle", crd("lifecycle.test", "Kept", "two"), crd("lifecycle.test", "Added", "two")))
-	c := plane.Start(t, s)
+	c := startManager(t, s)
 
 	p := newProvider("lifecycle", first)
 	create(t, c, p)
@@ -84,7 +93,7 @@ func TestTwoPackagesWithOneObject(t *testing.T) {
 	const a, b = "registry.example.com/test/holder:v1.0.0", "registry.example.com/test/comer:v1.0.0"
 	s.put(a, provider("holder", crd("conflict.test", "Shared", "a")))
 	s.put(b, provider("comer", crd("conflict.test", "Shared", "b"), crd("conflict.test", "Own", "b")))
-	c := plane.Start(t, s)
+	c := startManager(t, s)
 
 	holder := newProvider("holder", a)
 	create(t, c, holder)
@@ -108,7 +117,7 @@ func TestManualActivation(t *testing.T) {
 	const first, second = "registry.example.com/test/manual:v1.0.0", "registry.example.com/test/manual:v2.0.0"
 	s.put(first, provider("manual", crd("manual.test", "Thing", "one")))
 	s.put(second, provider("manual", crd("manual.test", "Thing", "two")))
-	c := plane.Start(t, s)
+	c := startManager(t, s)
 
 	p := newProvider("manual", first)
 	p.Spec.RevisionActivationPolicy = v1.ManualActivation
@@ -148,7 +157,7 @@ func TestDependencies(t *testing.T) {
 	const conf, needed = "registry.example.com/test/conf:v1.0.0", "registry.example.com/test/needed:v1.2.0"
 	s.put(conf, meta("Configuration", "conf", "spec:\n  dependsOn:\n  - provider: registry.example.com/test/needed\n    version: \">=v1.1.0\"\n"))
 	s.put(needed, provider("needed", crd("needed.test", "Thing", "one")))
-	c := plane.Start(t, s)
+	c := startManager(t, s)
 
 	configuration := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "conf"}, Spec: v1.ConfigurationSpec{PackageSpec: v1.PackageSpec{Package: conf}}}
 	create(t, c, configuration)
@@ -176,7 +185,7 @@ func TestFailuresAreReported(t *testing.T) {
 	s := newShelf()
 	const function = "registry.example.com/test/function:v1.0.0"
 	s.put(function, meta("Function", "function", ""))
-	c := plane.Start(t, s)
+	c := startManager(t, s)
 
 	wrong := newProvider("wrong-kind", function)
 	create(t, c, wrong)
@@ -194,7 +203,7 @@ func TestPause(t *testing.T) {
 	s := newShelf()
 	const ref = "registry.example.com/test/paused:v1.0.0"
 	s.put(ref, provider("paused", crd("paused.test", "Thing", "one")))
-	c := plane.Start(t, s)
+	c := startManager(t, s)
 
 	p := newProvider("paused", ref)
 	p.Annotations = map[string]string{v1.AnnotationPaused: "true"}

@@ -13,7 +13,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
-	"github.com/xpkg-dev/xpkg/internal/testing/plane"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
@@ -74,8 +74,8 @@ func TestForeseesWhatComesWithAPackage(t *testing.T) {
 	} {
 		s.put(at+ref, stream)
 	}
-	stop := plane.Run(t, cfg, s)
-	c, pl := plane.Client(t, cfg), newPlanner(t, cfg, s)
+	stop := runManager(t, cfg, s).Stop
+	c, pl := env.NewClient(t, cfg), newPlanner(t, cfg, s)
 	pl.Registry = s
 	holder := newProvider("foreseen-holder", at+"holder:v1")
 	create(t, c, holder)

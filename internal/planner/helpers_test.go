@@ -22,9 +22,10 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/planner"
-	"github.com/xpkg-dev/xpkg/internal/testing/plane"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -172,7 +173,7 @@ func newPlanner(t *testing.T, cfg *rest.Config, s *shelf) *planner.Planner {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &planner.Planner{Reader: plane.Client(t, cfg), Cluster: cluster, Source: s, Namespace: "crossplane-system"}
+	return &planner.Planner{Reader: env.NewClient(t, cfg), Cluster: cluster, Source: s, Namespace: "crossplane-system"}
 }
 
 type readOnly struct {
@@ -263,4 +264,10 @@ func untilLock(t *testing.T, c client.Client, what string, p *v1.Provider, holds
 		})
 	})
 	return lock
+}
+
+// runManager starts a manager with the content.
+func runManager(t *testing.T, cfg *rest.Config, content controller.Content) *env.Manager {
+	t.Helper()
+	return (&env.Env{Config: cfg}).RunManager(t, controller.Options{Content: content})
 }

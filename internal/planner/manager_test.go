@@ -18,7 +18,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
-	"github.com/xpkg-dev/xpkg/internal/testing/plane"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -103,8 +103,8 @@ func TestPlanIsWhatTheManagerDoes(t *testing.T) {
 	s.put(repository+":v2", provider("life", "", crd("life.preview.test", "Kept", "one"), crd("life.preview.test", "Changed", "two"), crd("life.preview.test", "Added", "two")))
 	s.put(repository+":v3", provider("life", "", crd("life.preview.test", "Kept", "one"), crd("life.preview.test", "Changed", "three"), crd("life.preview.test", "Added", "two")))
 	listened, seen := watched(cfg)
-	defer plane.Run(t, listened, s)()
-	c, pl := plane.Client(t, cfg), newPlanner(t, cfg, s)
+	defer runManager(t, listened, s).Stop()
+	c, pl := env.NewClient(t, cfg), newPlanner(t, cfg, s)
 
 	p := newProvider("life", repository+":v1")
 	first := install(t, pl, p)
@@ -192,8 +192,8 @@ func TestRefusedPlan(t *testing.T) {
 	s.put("registry.example.com/preview/holder:v1", provider("holder", "", crd("refused.preview.test", "Shared", "a")))
 	s.put("registry.example.com/preview/comer:v1", provider("comer", "", crd("refused.preview.test", "Shared", "b"), crd("refused.preview.test", "Own", "b")))
 	listened, seen := watched(cfg)
-	defer plane.Run(t, listened, s)()
-	c, pl := plane.Client(t, cfg), newPlanner(t, cfg, s)
+	defer runManager(t, listened, s).Stop()
+	c, pl := env.NewClient(t, cfg), newPlanner(t, cfg, s)
 
 	holder, comer := newProvider("holder", "registry.example.com/preview/holder:v1"), newProvider("comer", "registry.example.com/preview/comer:v1")
 	create(t, c, holder)
@@ -218,8 +218,8 @@ func TestPlanThatWaits(t *testing.T) {
 	needs := "spec:\n  dependsOn:\n  - provider: registry.example.com/preview/needed\n    version: \">=v1.1.0\"\n"
 	s.put("registry.example.com/preview/waits:v1", provider("waits", needs, crd("waits.preview.test", "Thing", "a")))
 	listened, seen := watched(cfg)
-	defer plane.Run(t, listened, s)()
-	c, pl := plane.Client(t, cfg), newPlanner(t, cfg, s)
+	defer runManager(t, listened, s).Stop()
+	c, pl := env.NewClient(t, cfg), newPlanner(t, cfg, s)
 
 	p := newProvider("waits", "registry.example.com/preview/waits:v1")
 	planned := install(t, pl, p)
@@ -241,8 +241,8 @@ func TestPlanOfUninstall(t *testing.T) {
 	s := newShelf()
 	const ref = "registry.example.com/preview/goes:v1"
 	s.put(ref, provider("goes", "", crd("goes.preview.test", "Thing", "a"), crd("goes.preview.test", "Empty", "a"), crd("goes.preview.test", "Held", "a")))
-	defer plane.Run(t, cfg, s)()
-	c, pl := plane.Client(t, cfg), newPlanner(t, cfg, s)
+	defer runManager(t, cfg, s).Stop()
+	c, pl := env.NewClient(t, cfg), newPlanner(t, cfg, s)
 	p := newProvider("goes", ref)
 	if _, err := pl.Uninstall(t.Context(), p); !errors.Is(err, planner.ErrNotInstalled) {
 		t.Errorf("nothing to uninstall: %v", err)

@@ -10,7 +10,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
-	"github.com/xpkg-dev/xpkg/internal/testing/plane"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 	"github.com/xpkg-dev/xpkg/pkg/solver"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
@@ -29,8 +29,8 @@ func TestPlansWithOptionalDependencies(t *testing.T) {
 	} {
 		s.put(at+ref, stream)
 	}
-	stop := plane.Run(t, cfg, s)
-	c, pl := plane.Client(t, cfg), newPlanner(t, cfg, s)
+	stop := runManager(t, cfg, s).Stop
+	c, pl := env.NewClient(t, cfg), newPlanner(t, cfg, s)
 	pl.Registry = s
 	installed := newProvider("optional-shop", at+"shop:v1")
 	p := install(t, pl, installed)
