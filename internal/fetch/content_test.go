@@ -134,6 +134,34 @@ func TestReadChecksSchemas(t *testing.T) {
 	}
 }
 
+// A package that only the lenient policy accepts is never returned to a reader with the strict
+// policy, wherever it was stored before.
+func TestLenientContentIsStoredApart(t *testing.T) {
+	registry := newRegistry(t)
+	ref := pushStream(t, registry.address, strings.Replace(stream, "scope: Cluster", "scope: Namespaced\n  scope: Cluster", 1))
+	source := open(t, filepath.Join(t.TempDir(), "store"))
+	strict, lenient := fetch.Plain(ref), fetch.Plain(ref)
+	lenient.Lenient = true
+	d, err := source.Resolve(t.Context(), strict, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := source.Read(t.Context(), strict, d, true); !errors.Is(err, xpkg.ErrDuplicateKey) {
+			t.Errorf("strict: %v", err)
+		}
+		pkg, err := source.Read(t.Context(), lenient, d, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range pkg.Objects {
+			if _, err := o.JSON(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
 // hardening: L9
 func TestReadWithoutPullDialsNobody(t *testing.T) {
 	registry := newRegistry(t)

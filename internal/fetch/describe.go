@@ -83,7 +83,7 @@ func (s *Source) described(ctx context.Context, o Origin, d oci.Digest) (Descrip
 	for _, kept := range []struct {
 		key     store.DerivedKey
 		claimed bool
-	}{{metaKey(d), false}, {indexKey(d), false}, {claimKey(d), true}} {
+	}{{metaKey(d), false}, {indexKey(d, false), false}, {claimKey(d), true}} {
 		raw, err := s.opts.Store.GetDerived(ctx, kept.key)
 		if err != nil {
 			continue
@@ -172,7 +172,7 @@ const cheapStream = 64 << 10
 
 // metaOf returns the metadata of a package.yaml. The result does not reference its memory.
 func (s *Source) metaOf(o Origin, m oci.Manifest, stream []byte) (Description, *index.Index, error) {
-	meta, err := xpkg.ReadMeta(stream, xpkg.ReadOptions{File: o.at(m.Root), Limits: s.opts.FormatLimits})
+	meta, err := xpkg.ReadMeta(stream, xpkg.ReadOptions{File: o.at(m.Root), Policy: o.policy(), Limits: s.opts.FormatLimits})
 	if err != nil {
 		return Description{}, nil, err
 	}

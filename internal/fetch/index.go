@@ -13,23 +13,30 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/index"
 )
 
-// The two entries stored beside a package: its index, and its objects as canonical JSON.
-func indexKey(d oci.Digest) store.DerivedKey {
+// The two entries stored beside a package: its index, and its objects as canonical JSON. A package
+// that was read with the lenient policy has entries of its own, which are never used for others.
+func indexKey(d oci.Digest, lenient bool) store.DerivedKey {
+	if lenient {
+		return store.DerivedKey{Digest: d, Name: "lenient-index", Version: index.Version}
+	}
 	return store.DerivedKey{Digest: d, Name: "index", Version: index.Version}
 }
 
-func objectsKey(d oci.Digest) store.DerivedKey {
+func objectsKey(d oci.Digest, lenient bool) store.DerivedKey {
+	if lenient {
+		return store.DerivedKey{Digest: d, Name: "lenient-objects", Version: index.Version}
+	}
 	return store.DerivedKey{Digest: d, Name: "objects", Version: index.Version}
 }
 
 // indexed returns a package from its stored index. With a damaged index, the YAML is read again.
 func (s *Source) indexed(ctx context.Context, o Origin, d oci.Digest) (*xpkg.Package, bool) {
-	raw, err := s.opts.Store.GetDerived(ctx, indexKey(d))
+	raw, err := s.opts.Store.GetDerived(ctx, indexKey(d, o.Lenient))
 	if err != nil {
 		return nil, false
 	}
 	// The objects may have been evicted before the index.
-	kept, err := s.opts.Store.OpenDerived(ctx, objectsKey(d))
+	kept, err := s.opts.Store.OpenDerived(ctx, objectsKey(d, o.Lenient))
 	if err != nil || kept.Close() != nil {
 		return nil, false
 	}
@@ -43,7 +50,7 @@ func (s *Source) indexed(ctx context.Context, o Origin, d oci.Digest) (*xpkg.Pac
 }
 
 // keep stores the index and the objects of a package.
-func (s *Source) keep(ctx context.Context, d oci.Digest, pkg *xpkg.Package) error {
+func (s *Source) keep(ctx context.Context, o Origin, d oci.Digest, pkg *xpkg.Package) error {
 	x, err := index.New(pkg)
 	if err != nil {
 		return err
@@ -52,11 +59,11 @@ func (s *Source) keep(ctx context.Context, d oci.Digest, pkg *xpkg.Package) erro
 	if err != nil {
 		return err
 	}
-	if err := s.opts.Store.PutDerived(ctx, objectsKey(d), texts...); err != nil {
+	if err := s.opts.Store.PutDerived(ctx, objectsKey(d, o.Lenient), texts...); err != nil {
 		return err
 	}
 	// The index comes last: where it is, the objects are.
-	return s.opts.Store.PutDerived(ctx, indexKey(d), index.Encode(x))
+	return s.opts.Store.PutDerived(ctx, indexKey(d, o.Lenient), index.Encode(x))
 }
 
 // objects reads the stored objects of a package on demand. It holds no open file and no memory between reads. It is
@@ -80,7 +87,7 @@ func (b *objects) ReadAt(p []byte, off int64) (int, error) {
 	if held != nil {
 		return bytes.NewReader(held).ReadAt(p, off)
 	}
-	kept, err := b.source.opts.Store.OpenDerived(b.ctx, objectsKey(b.digest))
+	kept, err := b.source.opts.Store.OpenDerived(b.ctx, objectsKey(b.digest, b.origin.Lenient))
 	if err != nil {
 		return 0, err
 	}
@@ -96,7 +103,7 @@ func (b *objects) Repair() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	store := b.source.opts.Store
-	if _, err := store.GetDerived(b.ctx, objectsKey(b.digest)); err == nil {
+	if _, err := store.GetDerived(b.ctx, objectsKey(b.digest, b.origin.Lenient)); err == nil {
 		return nil // Another process was faster.
 	}
 	room := &room{memory: b.source.memory, all: b.source.opts.ParseBytes}
@@ -105,7 +112,7 @@ func (b *objects) Repair() error {
 	if err != nil {
 		return err
 	}
-	if b.source.keep(b.ctx, b.digest, pkg) == nil {
+	if b.source.keep(b.ctx, b.origin, b.digest, pkg) == nil {
 		return nil
 	}
 	texts, err := index.Blob(pkg)

@@ -9,6 +9,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/credentials"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/store"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // Origin is the location of a package's content.
@@ -18,6 +19,8 @@ type Origin struct {
 	Ref oci.Reference
 	// Places are asked in this order: the mirrors, and Ref itself at the end.
 	Places []Place
+	// Lenient reads the package with the lenient policy; see xpkg.Policy.
+	Lenient bool
 }
 
 // Place is a repository, and how it is reached.
@@ -37,6 +40,14 @@ type Place struct {
 
 // Plain returns the origin of a reference without any configuration.
 func Plain(ref oci.Reference) Origin { return Origin{Ref: ref, Places: []Place{{Ref: ref}}} }
+
+// policy returns the policy for reading the package.
+func (o Origin) policy() xpkg.Policy {
+	if o.Lenient {
+		return xpkg.PolicyInstall().Lenient()
+	}
+	return xpkg.PolicyInstall()
+}
 
 // at names content of the origin in messages.
 func (o Origin) at(d oci.Digest) string {

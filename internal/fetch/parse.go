@@ -36,7 +36,7 @@ func (s *Source) parse(ctx context.Context, o Origin, d oci.Digest) (*xpkg.Packa
 	if err != nil {
 		return nil, err
 	}
-	if err := s.keep(ctx, d, pkg); err != nil {
+	if err := s.keep(ctx, o, d, pkg); err != nil {
 		return pkg, nil // A cache that cannot be written costs time and nothing else.
 	}
 	small, ok := s.indexed(ctx, o, d)
@@ -71,10 +71,10 @@ func (s *Source) parseWithin(ctx context.Context, o Origin, d oci.Digest, room *
 	if err != nil {
 		return nil, err
 	}
-	pkg, err := xpkg.Read(stream, xpkg.ReadOptions{File: o.at(d), Policy: xpkg.PolicyInstall(), Limits: s.opts.FormatLimits})
+	pkg, err := xpkg.Read(stream, xpkg.ReadOptions{File: o.at(d), Policy: o.policy(), Limits: s.opts.FormatLimits})
 	if err != nil {
 		return nil, err
 	}
-	findings := check.Package(pkg, check.Options{Policy: xpkg.PolicyInstall(), CRDs: crdvalidation.ValidateCRD})
+	findings := check.Package(pkg, check.Options{Policy: o.policy(), CRDs: crdvalidation.ValidateCRD})
 	return pkg, xpkg.Failed(findings)
 }

@@ -107,7 +107,27 @@ func mirror(p v1.Package, meta xpkg.Meta, digest string, rev v1.PackageRevision)
 	}
 	rev.SetLabels(desired.Overlay(rev.GetLabels(), meta.Labels, map[string]string{v1.LabelPackage: p.GetName()}))
 	rev.SetAnnotations(desired.Overlay(rev.GetAnnotations(), ofPackage(meta.Annotations)))
+	mirrorContentPolicy(p, rev)
 	Own(p, rev)
+}
+
+// AnnotationContentPolicy on a package with the value "Lenient" installs, with a warning, content that other package
+// managers accept: objects that the kind of package must not contain are left out, and of duplicate keys in YAML the last
+// one counts. The default is "Strict".
+const AnnotationContentPolicy = "xpkg.dev/content-policy"
+
+// LenientContent reports whether the content of a package or a revision is read with the lenient policy.
+func LenientContent(o metav1.Object) bool {
+	return o.GetAnnotations()[AnnotationContentPolicy] == "Lenient"
+}
+
+// mirrorContentPolicy copies the content policy of a package to a revision.
+func mirrorContentPolicy(p v1.Package, rev v1.PackageRevision) {
+	annotations := desired.Overlay(rev.GetAnnotations())
+	if delete(annotations, AnnotationContentPolicy); LenientContent(p) {
+		annotations = desired.Overlay(annotations, map[string]string{AnnotationContentPolicy: "Lenient"})
+	}
+	rev.SetAnnotations(annotations)
 }
 
 // mirrorSecrets sets the names of the Secrets with the runtime's certificates. A Function calls no other server, and

@@ -40,3 +40,17 @@ func TestNextDeactivatesTheCurrentRevisionForOneThatAUserActivates(t *testing.T)
 		t.Errorf("the current revision is %s and %s is active", got.Current.RevisionSpec().DesiredState, got.Active().GetName())
 	}
 }
+
+// A revision has the content policy of its package, and never one that the content itself claims.
+func TestRevisionsHaveTheContentPolicyOfTheirPackage(t *testing.T) {
+	digest := "sha256:" + strings.Repeat("a", 64)
+	meta := xpkg.Meta{Annotations: map[string]string{AnnotationContentPolicy: "Lenient", "other": "x"}}
+	for policy, lenient := range map[string]bool{"": false, "Strict": false, "Lenient": true} {
+		p := provider("uid", "registry.example.com/boats:v2")
+		p.Annotations = map[string]string{AnnotationContentPolicy: policy}
+		rev := Current(p, meta, digest, Name(p, digest), nil, Decision{})
+		if LenientContent(rev) != lenient || rev.GetAnnotations()["other"] != "x" {
+			t.Errorf("%q: annotations %v", policy, rev.GetAnnotations())
+		}
+	}
+}

@@ -67,6 +67,7 @@ func (p Packages) ReadRevision(ctx context.Context, rev v1.PackageRevision) (*xp
 	if err != nil {
 		return nil, Source{}, err
 	}
+	origin.Lenient = revision.LenientContent(rev)
 	source := Source{Origin: origin, Digest: origin.Ref.Digest, Route: route}
 	switch {
 	case spec.Digest != "":

@@ -46,6 +46,7 @@ func (p Packages) Resolve(ctx context.Context, pkg v1.Package, revisions []v1.Pa
 	if err != nil {
 		return Resolution{}, err
 	}
+	origin.Lenient = revision.LenientContent(pkg)
 	out := Resolution{Origin: origin, Route: route, Image: route.Image, Digest: origin.Ref.Digest}
 	if !out.Digest.IsZero() {
 		return out, nil

@@ -68,6 +68,9 @@ func (a *assembler) read(docs []Document) {
 			a.findings = append(a.findings, e.doc.faultFinding(e.err))
 			continue
 		}
+		if f := e.doc.warning(); f != nil {
+			a.add(e.doc, e.header, f)
+		}
 		kept = append(kept, e)
 	}
 	a.entries = kept

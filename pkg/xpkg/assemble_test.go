@@ -71,6 +71,23 @@ func TestLenientLeavesObjectsOut(t *testing.T) {
 }
 
 // hardening: E2
+func TestLenientReadsDuplicateKeysWithAWarning(t *testing.T) {
+	stream := meta(Configuration) + "---\napiVersion: apiextensions.crossplane.io/v1\nkind: Composition\nmetadata: {name: a}\nspec:\n  mode: A\n  mode: B\n"
+	if _, err := Read([]byte(stream), ReadOptions{}); !errors.Is(err, ErrDuplicateKey) {
+		t.Errorf("strict: %v", err)
+	}
+	pkg, err := Read([]byte(stream), ReadOptions{Policy: PolicyInstall().Lenient()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(pkg.Findings) != 1 || pkg.Findings[0].Severity != Warning || pkg.Findings[0].Line != 10 || pkg.Findings[0].Name != "a" {
+		t.Errorf("findings %v", pkg.Findings)
+	}
+	if text, err := pkg.Objects[0].JSON(); err != nil || !strings.Contains(string(text), `"mode":"B"`) {
+		t.Errorf("%s, %v", text, err)
+	}
+}
+
 func TestAllErrorsAreTold(t *testing.T) {
 	stream := meta(Provider) + object("v1", "Secret") + object("v1", "ConfigMap") + "---\na: b: c\n---\nx\n" + meta(Function)
 	_, err := Read([]byte(stream), ReadOptions{File: "p.yaml"})

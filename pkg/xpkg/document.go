@@ -31,10 +31,11 @@ type body struct {
 	// again means that the text is read for each use instead of being kept.
 	again bool
 
-	once sync.Once
-	read func() ([]byte, error)
-	json []byte
-	err  error
+	once    sync.Once
+	read    func() ([]byte, error)
+	json    []byte
+	warning *yamldoc.Fault // about a document that was read leniently
+	err     error
 }
 
 // NewDocument returns a document without source text, such as an object of an index. For
@@ -46,8 +47,12 @@ func NewDocument(file string, line, index int, read func() ([]byte, error)) Docu
 
 // newDocument returns a document whose JSON is computed from raw on first use.
 func newDocument(file string, line, index int, raw []byte, reader *yamldoc.Reader) Document {
-	read := func() ([]byte, error) { return reader.JSON(raw) }
-	return Document{File: file, Line: line, Index: index, Raw: raw, body: &body{read: read}}
+	b := &body{}
+	b.read = func() (json []byte, err error) {
+		json, b.warning, err = reader.JSON(raw)
+		return json, err
+	}
+	return Document{File: file, Line: line, Index: index, Raw: raw, body: b}
 }
 
 // JSON returns the document as canonical JSON: keys in byte order, no insignificant
@@ -89,6 +94,15 @@ func (d Document) canonical() ([]byte, error) {
 		d.body.read = nil
 	})
 	return d.body.json, d.body.err
+}
+
+// warning returns the problem that a lenient reader accepted, or nil. The document was read
+// before.
+func (d Document) warning() *yamldoc.Fault {
+	if d.body == nil {
+		return nil
+	}
+	return d.body.warning
 }
 
 // Finding returns a finding about the document, with the severity Error. Line is relative

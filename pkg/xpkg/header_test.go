@@ -41,7 +41,7 @@ func FuzzHeader(f *testing.F) {
 	f.Add([]byte(`{"apiVersion":"v1","kind":"K","metadata":{"labels":{"a":"{"},"name":"n"},"spec":[1,true,"\""]}`))
 	f.Add([]byte("{apiVersion: v1, kind: K, metadata: {name: 'n'}}"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		canonical, err := yamldoc.NewReader(yamldoc.Limits{Depth: 50, Nodes: 1000}).JSON(append(text, '\n'))
+		canonical, _, err := yamldoc.NewReader(yamldoc.Limits{Depth: 50, Nodes: 1000}).JSON(append(text, '\n'))
 		if err != nil {
 			return
 		}

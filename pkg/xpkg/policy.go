@@ -27,9 +27,9 @@ func (p Policy) Strict() Policy {
 	return p
 }
 
-// Lenient leaves objects out that the kind of package may not hold, with a
-// warning, as the field's package managers do. Objects that no package may hold
-// are refused all the same.
+// Lenient accepts, with a warning, packages that other package managers install: objects that
+// this kind of package must not contain are left out, and of duplicate keys the last one counts.
+// Objects that no package may contain are refused all the same.
 func (p Policy) Lenient() Policy {
 	p.lenient = true
 	return p
@@ -64,7 +64,7 @@ func (p Policy) base(code errcode.Code, defaults Severities) Severity {
 	if s, ok := p.changed[code.Name]; ok {
 		return s
 	}
-	if p.lenient && code.Name == ErrObjectNotAllowed.Name {
+	if p.lenient && (code.Name == ErrObjectNotAllowed.Name || code.Name == ErrDuplicateKey.Name) {
 		return Warning
 	}
 	if s, ok := defaults[code.Name]; ok {

@@ -1,5 +1,7 @@
 package xpkg
 
+import "github.com/xpkg-dev/xpkg/pkg/xpkg/internal/yamldoc"
+
 // ReadOptions configures Read. The zero value reads a published package with the default
 // limits.
 type ReadOptions struct {
@@ -42,7 +44,13 @@ func (o ReadOptions) split(stream []byte) ([]Document, error) {
 	if file == "" {
 		file = "package.yaml"
 	}
-	return Split(stream, file, o.Limits)
+	reader := yamldoc.NewReader(o.Limits.yaml())
+	reader.Lenient = o.Policy.lenient
+	docs, f := split(stream, file, reader)
+	if f != nil {
+		return nil, refuse([]Finding{placed(f, file)}, "cannot split YAML")
+	}
+	return docs, nil
 }
 
 // readPackage builds a package from its documents, or returns an error.

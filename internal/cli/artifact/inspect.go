@@ -11,6 +11,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/image"
 	"github.com/xpkg-dev/xpkg/pkg/oci/indexlayer"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/index"
 )
 
@@ -104,6 +105,13 @@ type claim struct{ index *index.Index }
 // fromYAML reads package.yaml and compares a claim with it.
 func (c *InspectCmd) fromYAML(ctx context.Context, a oci.Artifact, m oci.Manifest, claim *claim) (contentView, error) {
 	pkg, stream, err := location.ReadPackage(ctx, a, m, c.LimitFlags)
+	problems := xpkg.Findings(err)
+	if problems != nil {
+		// A refused package is shown as far as it can be read.
+		if partial := c.readPartially(stream); partial.Meta.Kind != "" {
+			pkg, err = partial, nil
+		}
+	}
 	if err != nil {
 		return contentView{}, err
 	}
@@ -119,8 +127,14 @@ func (c *InspectCmd) fromYAML(ctx context.Context, a oci.Artifact, m oci.Manifes
 		}
 	}
 	view := describeContent(pkg, index, fromYAML, state)
-	view.Size = int64(len(stream))
+	view.Size, view.Problems = int64(len(stream)), problems
 	return view, nil
+}
+
+// readPartially returns as much of a refused package as possible.
+func (c *InspectCmd) readPartially(stream []byte) *xpkg.Package {
+	pkg, _ := xpkg.Inspect(stream, xpkg.ReadOptions{Limits: c.StreamLimits(), Policy: xpkg.PolicyInstall().Lenient()})
+	return pkg
 }
 
 func trust(proven bool) indexState {

@@ -66,7 +66,9 @@ type contentView struct {
 	From       string     `json:"from"`
 	IndexLayer indexState `json:"indexLayer"`
 	// Size is the size of package.yaml in bytes; 0 if only the index was read.
-	Size               int64               `json:"size,omitempty"`
+	Size int64 `json:"size,omitempty"`
+	// Problems are the reasons for which the package is refused.
+	Problems           []xpkg.Finding      `json:"problems,omitempty"`
 	APIVersion         string              `json:"apiVersion"`
 	Kind               xpkg.Kind           `json:"kind"`
 	Name               string              `json:"name"`

@@ -51,6 +51,9 @@ func writeFacts(w io.Writer, r *inspection) error {
 		facts = append(facts, [2]string{"annotation", key + "=" + r.Manifest.Annotations[key]})
 	}
 	facts = append(facts, [2]string{"read from", readFrom(c)})
+	for _, f := range c.Problems {
+		facts = append(facts, [2]string{"problem", f.String()})
+	}
 	tw := tabwriter.NewWriter(w, 0, 4, 3, ' ', 0)
 	for _, f := range facts {
 		if f[1] == "" {

@@ -28,7 +28,7 @@ func agree(t failer, text []byte) (claimed bool) {
 	if want = canonical.Normalize(want); !bytes.Equal(got, want) {
 		t.Fatalf("fast reader gives\n%s for\n%s\n(%q)\nwhich sigs.k8s.io/yaml takes for\n%s", got, text, text, want)
 	}
-	if general, err := generalJSON(text, &limits); err != nil {
+	if general, _, err := generalJSON(text, &limits, false); err != nil {
 		t.Fatalf("fast reader gives %s for\n%s\nwhich the general reader refuses: %v", got, text, err)
 	} else if !bytes.Equal(got, general) {
 		t.Fatalf("fast reader gives\n%s\nand the general reader\n%s", got, general)

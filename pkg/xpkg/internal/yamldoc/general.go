@@ -26,7 +26,7 @@ var ErrInvalidYAML = errcode.Code{
 // generalJSON reads a document with two general libraries: one exposes the syntax, so
 // that unsupported features are rejected before they are expanded, and the other
 // interprets values like all Kubernetes tools.
-func generalJSON(raw []byte, limits *Limits) (out []byte, err error) {
+func generalJSON(raw []byte, limits *Limits, lenient bool) (out []byte, warning *Fault, err error) {
 	// A panic of the parser on hostile input must not end the process.
 	defer func() {
 		if p := recover(); p != nil {
@@ -34,20 +34,24 @@ func generalJSON(raw []byte, limits *Limits) (out []byte, err error) {
 		}
 	}()
 	if len(raw) > limits.ComplexBytes {
-		return nil, limits.exceeds(&limits.ComplexBytes, 0)
+		return nil, nil, limits.exceeds(&limits.ComplexBytes, 0)
 	}
 	root, err := parseNodes(raw)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if f := (&inspector{limits: limits, weights: map[*yaml3.Node]weight{}}).inspect(root); f != nil {
-		return nil, f
+	in := &inspector{limits: limits, lenient: lenient, weights: map[*yaml3.Node]weight{}}
+	if f := in.inspect(root); f != nil {
+		return nil, nil, f
 	}
-	out, err = yaml.YAMLToJSONStrict(raw)
-	if err != nil {
-		return nil, yamlFault(err)
+	convert := yaml.YAMLToJSONStrict
+	if lenient {
+		convert = yaml.YAMLToJSON
 	}
-	return canonical.Normalize(out), nil
+	if out, err = convert(raw); err != nil {
+		return nil, nil, yamlFault(err)
+	}
+	return canonical.Normalize(out), in.duplicate, nil
 }
 
 // parseNodes parses the one document in raw.

@@ -4,11 +4,13 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 )
 
 // read returns the JSON of a text, or the code, line and message of its fault.
 func read(text string, limits Limits) (json, code string, line int, what string) {
-	out, err := NewReader(limits).JSON([]byte(text))
+	out, _, err := NewReader(limits).JSON([]byte(text))
 	if f := (*Fault)(nil); errors.As(err, &f) {
 		return "", f.Code.Name, f.Line, f.What
 	}
@@ -85,6 +87,37 @@ func TestToJSONRefuses(t *testing.T) {
 }
 
 // hardening: D1
+// A lenient reader agrees with sigs.k8s.io/yaml about duplicate keys, and reports them.
+func TestLenientReaderKeepsTheLastOfDuplicateKeys(t *testing.T) {
+	r := NewReader(Limits{})
+	r.Lenient = true
+	for text, want := range map[string]struct {
+		json string
+		line int
+	}{
+		"a: 1\na: 2\n":                 {`{"a":2}`, 2},
+		"a:\n  b: 1\n  c: 2\n  b: 3\n": {`{"a":{"b":3,"c":2}}`, 4},
+		"1: a\n\"1\": b\n":             {`{"1":"b"}`, 2},
+		"a: 1\nb: 2\n":                 {`{"a":1,"b":2}`, 0},
+		"a: &x {b: 1, b: 2}\nc: *x\n":  {`{"a":{"b":2},"c":{"b":2}}`, 1},
+	} {
+		got, warning, err := r.JSON([]byte(text))
+		line := 0
+		if warning != nil {
+			line = warning.Line
+		}
+		if err != nil || string(got) != want.json || line != want.line {
+			t.Errorf("%q: got %s, warning %v, %v", text, got, warning, err)
+		}
+		if library, err := yaml.YAMLToJSON([]byte(text)); err != nil || string(library) != want.json {
+			t.Errorf("%q: the library reads %s, %v", text, library, err)
+		}
+	}
+	if _, _, err := r.JSON([]byte("<<: {a: b}\n")); err == nil {
+		t.Error("a lenient reader accepts a merge key")
+	}
+}
+
 func TestAliasesOfLongStringsAreBounded(t *testing.T) {
 	text := "a: &x " + strings.Repeat("x", 1000) + "\nb:\n" + strings.Repeat("- *x\n", 100)
 	_, code, _, what := read(text, Limits{DocumentBytes: 50_000})

@@ -18,9 +18,12 @@ var ErrDuplicateKey = errcode.Code{
 // inspector walks the nodes of a document and rejects unsupported features before
 // anything is expanded.
 type inspector struct {
-	limits  *Limits
-	nodes   int
-	aliased weight
+	limits *Limits
+	// lenient accepts duplicate keys; duplicate is the first of them.
+	lenient   bool
+	duplicate *Fault
+	nodes     int
+	aliased   weight
 	// weights holds the weights of nodes with anchors, with aliases expanded. A node that
 	// is still being measured has a negative weight.
 	weights map[*yaml3.Node]weight
@@ -117,7 +120,13 @@ func (in *inspector) keys(n *yaml3.Node) *Fault {
 			return f
 		}
 		if seen[name] {
-			return &Fault{Code: ErrDuplicateKey, Line: key.Line, What: fmt.Sprintf("key %.80q occurs twice", name)}
+			f := &Fault{Code: ErrDuplicateKey, Line: key.Line, What: fmt.Sprintf("key %.80q occurs twice", name)}
+			if !in.lenient {
+				return f
+			}
+			if in.duplicate == nil {
+				in.duplicate = f
+			}
 		}
 		seen[name] = true
 	}

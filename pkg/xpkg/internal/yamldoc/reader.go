@@ -8,6 +8,10 @@ import (
 // A Reader converts the documents of one stream or folder to JSON. It is safe for
 // concurrent use.
 type Reader struct {
+	// Lenient accepts duplicate keys, of which the last one counts, as for clients that read
+	// YAML with sigs.k8s.io/yaml.
+	Lenient bool
+
 	limits Limits
 	// general is held while the general libraries read a document, which takes many
 	// times the memory of the document, so that only one does.
@@ -19,11 +23,11 @@ func NewReader(limits Limits) *Reader {
 	return &Reader{limits: limits.withDefaults()}
 }
 
-// JSON returns one document as canonical JSON. The error is a *Fault. CRLF line ends are
-// converted to LF first.
-func (r *Reader) JSON(raw []byte) ([]byte, error) {
+// JSON returns one document as canonical JSON. The error is a *Fault. A lenient reader returns
+// the first problem that it accepted as a warning. CRLF line ends are converted to LF first.
+func (r *Reader) JSON(raw []byte) (json []byte, warning *Fault, err error) {
 	if f := checkEncoding(raw); f != nil {
-		return nil, f
+		return nil, nil, f
 	}
 	if bytes.IndexByte(raw, '\r') >= 0 {
 		raw = bytes.ReplaceAll(raw, []byte("\r\n"), []byte("\n"))
@@ -31,11 +35,11 @@ func (r *Reader) JSON(raw []byte) ([]byte, error) {
 	json, f, ok := fastJSON(raw, &r.limits)
 	switch {
 	case f != nil:
-		return nil, f
+		return nil, nil, f
 	case ok:
-		return json, nil
+		return json, nil, nil
 	}
 	r.general.Lock()
 	defer r.general.Unlock()
-	return generalJSON(raw, &r.limits)
+	return generalJSON(raw, &r.limits, r.Lenient)
 }
