@@ -81,11 +81,15 @@ var differences = []difference{
 	},
 	{
 		newest, "providerrevisions|functionrevisions", "added", "v1* .status.runtimeImage",
-		"the image that the program runs from, with the digest that was resolved once",
+		"the image of the runtime, with the digest that was resolved once",
 	},
 	{
 		newest, revisionKinds, "added", "v1* .status.unapprovedPermissions*",
 		"the permissions that a user has to approve before anything is installed",
+	},
+	{
+		newest, revisionKinds, "added", "v1* .status.objectsToAdopt*",
+		"the objects of users that a revision waits to adopt",
 	},
 	{
 		newest, revisionKinds, "added", "v1* .status.unallowedWebhooks*",

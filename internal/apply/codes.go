@@ -14,6 +14,7 @@ func Codes() []errcode.Code {
 		ErrKindUnknown,
 		ErrMoved,
 		ErrNameTaken,
+		ErrNeedsAdoption,
 		ErrRefused,
 		ErrRejected,
 		ErrServer,
@@ -25,7 +26,7 @@ func Codes() []errcode.Code {
 // RefusalCodes returns the names of the codes of plans that were refused, or that the API server rejected,
 // because of an object in the cluster.
 func RefusalCodes() []string {
-	out := []string{ErrRefused.Name, ErrDeleting.Name}
+	out := []string{ErrRefused.Name, ErrDeleting.Name, ErrNeedsAdoption.Name}
 	for _, c := range Codes() {
 		if c.Final {
 			out = append(out, c.Name)

@@ -22,6 +22,11 @@ var (
 		Cause: "An object that the package brings belongs to somebody else.",
 		Fix:   "Uninstall the package that holds the object, or remove the object, and try again. Nothing was written.",
 	}
+	ErrNeedsAdoption = errcode.Code{
+		Name: "NeedsAdoption", Class: errcode.Conflict, Approval: true,
+		Cause: "A user created an object that the package contains. The package would overwrite it.",
+		Fix:   "Review the objects. Adopt them with `xpkg install --adopt`, `xpkg update --adopt` or `xpkg approve`, or delete them. Nothing was written.",
+	}
 	ErrDeleting = errcode.Code{
 		Name: "ObjectDeleting", Class: errcode.Conflict,
 		Cause: "An object that the package brings is being deleted.",
@@ -167,7 +172,7 @@ func Refused(refusals []plan.Refusal, what string, args ...any) *errcode.Error {
 	var reasons, fixes []string
 	for _, r := range refusals {
 		reasons = append(reasons, r.Reason)
-		if r.Fix != "" {
+		if r.Fix != "" && !slices.Contains(fixes, r.Fix) {
 			fixes = append(fixes, r.Fix)
 		}
 	}
@@ -185,6 +190,7 @@ func refusalCode(refusals []plan.Refusal) errcode.Code {
 	}{
 		{plan.ForeignOwner, ErrRefused}, {plan.ImmutableField, ErrImmutable},
 		{plan.StoredVersionInUse, ErrStoredVersion}, {plan.NameTaken, ErrNameTaken},
+		{plan.NeedsAdoption, ErrNeedsAdoption},
 	} {
 		if slices.ContainsFunc(refusals, func(r plan.Refusal) bool { return r.Cause == c.cause }) {
 			return c.code

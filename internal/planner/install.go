@@ -49,6 +49,9 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 	if err != nil {
 		return nil, err
 	}
+	if err := pl.allowAdoption(ctx, p, pkg); err != nil {
+		return nil, err
+	}
 	pinned := pl.pin(s.live, p, res)
 	if err := s.setGeneration(p); err != nil {
 		return nil, err
@@ -77,6 +80,7 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 	if err := pl.preflight(ctx, s, p, pkg, changes, out); err != nil {
 		return nil, err
 	}
+	out.explainAdoption()
 	out.warn(notes(p, t, out)...)
 	pl.warnOfTags(ctx, p, res, pinned, out)
 	return out, nil
@@ -137,8 +141,10 @@ func (s *clusterState) updated(want v1.Package) (v1.Package, error) {
 	if s.adopts(want) {
 		graph.Adopt(p)
 	}
-	if allowed, ok := want.GetAnnotations()[webhooks.AnnotationAllowed]; ok {
-		p.SetAnnotations(desired.Overlay(p.GetAnnotations(), map[string]string{webhooks.AnnotationAllowed: allowed}))
+	for _, key := range []string{webhooks.AnnotationAllowed, revision.AnnotationAdopt} {
+		if consent, ok := want.GetAnnotations()[key]; ok {
+			p.SetAnnotations(desired.Overlay(p.GetAnnotations(), map[string]string{key: consent}))
+		}
 	}
 	return p, nil
 }

@@ -59,6 +59,8 @@ type Planner struct {
 	// AllowWebhooks makes the plan allow the webhooks of the package that cover resources
 	// outside of its own API groups.
 	AllowWebhooks bool
+	// AdoptObjects makes the plan let the package adopt the objects of users that it contains.
+	AdoptObjects bool
 	// ChangedTogether has the packages that the same operation changes beside the planned
 	// one, as [Package.Short]. Their current requirements do not count as broken.
 	ChangedTogether map[string]bool

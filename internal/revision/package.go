@@ -186,6 +186,7 @@ func Requester(p v1.Package, rev v1.PackageRevision, siblings []v1.PackageRevisi
 	for _, s := range siblings {
 		who.Siblings = append(who.Siblings, s.GetName())
 	}
+	who.Adopts = Adoptions(p)
 	return who
 }
 

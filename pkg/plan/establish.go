@@ -19,6 +19,9 @@ type Requester struct {
 	// Siblings are the names of all revisions of the same package. Control
 	// moves freely between them.
 	Siblings []string
+	// Adopts are the objects of users that the package may adopt, as [Ref.ObjectName]
+	// returns them.
+	Adopts []string
 }
 
 // Establish plans the objects of an active revision. Every object gets the revision as its controller and the
@@ -86,14 +89,19 @@ func (who Requester) refuse(l Live) (Refusal, bool) {
 	if l.Deleting {
 		return Refusal{Ref: l.Ref, Cause: Deleting, Reason: fmt.Sprintf("%s %s is being deleted", l.Ref.Kind, l.Ref.Name)}, true
 	}
-	c := controller(l.Owners)
-	if c == nil {
-		return who.refuseSystem(l)
-	}
-	if who.IsFamily(*c) {
+	if who.HasAdopted(l.Annotations) {
 		return Refusal{}, false
 	}
-	holder := c.Kind + "/" + c.Name
+	holder := holderOf(l)
+	if holder == "" {
+		if refusal, refused := who.refuseSystem(l); refused {
+			return refusal, true
+		}
+		return who.refuseAdoption(l)
+	}
+	if c := controller(l.Owners); c != nil && who.IsFamily(*c) {
+		return Refusal{}, false
+	}
 	return Refusal{Ref: l.Ref, Holder: holder, Reason: fmt.Sprintf("%s %s belongs to %s", l.Ref.Kind, l.Ref.Name, holder)}, true
 }
 
@@ -113,12 +121,6 @@ func (who Requester) refuseSystem(l Live) (Refusal, bool) {
 		return Refusal{}, false
 	}
 	return Refusal{Ref: l.Ref, Holder: holder, Reason: fmt.Sprintf("%s %s belongs to %s, which created it", l.Ref.Kind, l.Ref.Name, holder)}, true
-}
-
-// isUserObject reports whether a user created an object, and no package. A revision that was never active does not
-// become its owner, because the object would be deleted with the package.
-func (who Requester) isUserObject(l Live) bool {
-	return l.Annotations[ContentDigestAnnotation] == "" && controller(l.Owners) == nil && !slices.ContainsFunc(l.Owners, who.IsFamily)
 }
 
 // IsFamily reports whether a reference names a revision of the same package, or
@@ -150,6 +152,9 @@ func (who Requester) control(d Desired, l Live, drifted bool) (Change, bool) {
 		Owners: who.owners(l.Owners),
 	}
 	annotations := d.annotations()
+	if who.keepsOwners(l) {
+		c.Owners, annotations[AdoptedByAnnotation] = l.Owners, who.mark()
+	}
 	if drifted || !d.isWritten(l) {
 		c.Labels = Merge(l.Labels, l.ManagedLabels, d.Labels)
 		c.Annotations = Merge(l.Annotations, l.ManagedAnnotations, annotations)
@@ -220,7 +225,7 @@ func Deactivate(refs []Ref, live map[Ref]Live, who Requester) Plan {
 		if !exists || l.Deleting {
 			continue
 		}
-		if who.isUserObject(l) {
+		if who.isUserObject(l) || l.Annotations[AdoptedByAnnotation] != "" {
 			p.Unchanged++
 			continue
 		}
@@ -255,6 +260,10 @@ func Uninstall(live map[Ref]Live, who Requester) Plan {
 			if !who.IsFamily(o) {
 				others = append(others, o)
 			}
+		}
+		if who.HasAdopted(l.Annotations) {
+			p.Changes = append(p.Changes, release(l, others))
+			continue
 		}
 		if len(others) == len(l.Owners) {
 			p.Unchanged++

@@ -85,8 +85,9 @@ func equalOwners(a, b []metav1.OwnerReference) bool {
 	})
 }
 
-// Controls reports whether the revision is the controller of an object that exists.
+// Controls reports whether the revision is the controller of an object that exists, or its package has
+// adopted the object.
 func (who Requester) Controls(l Live) bool {
 	c := controller(l.Owners)
-	return c != nil && who.Revision.Is(*c)
+	return c != nil && who.Revision.Is(*c) || who.HasAdopted(l.Annotations)
 }

@@ -78,9 +78,16 @@ func TestEstablish(t *testing.T) {
 			live("d1", helm.Reference(false), cur.Reference(true), pkg.Reference(false)),
 			change(Update, false, "d2", helm.Reference(false), cur.Reference(true), pkg.Reference(false)),
 		},
-		"NobodyControlsIt": {
+		"AUserCreatedIt": {
 			live("", helm.Reference(false)),
-			change(Adopt, false, "d2", helm.Reference(false), pkg.Reference(false), cur.Reference(true)),
+			Plan{Refusals: []Refusal{{
+				Ref: crd, Cause: NeedsAdoption, Reason: "CustomResourceDefinition buckets.example.org exists and belongs to no package",
+				Fix: "review the objects, and run `xpkg approve provider/aws` to let the package adopt them, or delete them",
+			}}},
+		},
+		"AnUninstalledPackageLeftIt": {
+			live("d1", helm.Reference(false)),
+			change(Update, false, "d2", helm.Reference(false), pkg.Reference(false), cur.Reference(true)),
 		},
 		"AnotherPackageControlsIt": {
 			live("d2", foreign.Reference(true)),

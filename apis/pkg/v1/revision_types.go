@@ -133,6 +133,11 @@ type PackageRevisionStatus struct {
 	// of its own API groups, while the revision waits until a user allows them.
 	// +optional
 	UnallowedWebhooks []string `json:"unallowedWebhooks,omitempty"`
+
+	// ObjectsToAdopt are objects that users created and that the package contains, as
+	// Kind/name, while the revision waits until a user lets the package adopt them.
+	// +optional
+	ObjectsToAdopt []string `json:"objectsToAdopt,omitempty"`
 }
 
 // TypedReference names a cluster-scoped object.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -13,10 +14,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/permission"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
@@ -39,9 +42,11 @@ type approval struct {
 	Permissions []rbacv1.PolicyRule `json:"permissions"`
 	Fingerprint string              `json:"fingerprint"`
 	Webhooks    []string            `json:"webhooks,omitempty"`
+	Objects     []string            `json:"adoptedObjects,omitempty"`
 }
 
-// Run approves the permissions and the webhooks for which a version of a package waits: exactly those that it shows.
+// Run approves the permissions, the webhooks and the adoption of objects that a version of a
+// package waits for: exactly those that it shows.
 func (c *ApproveCmd) Run(env *terminal.Env) error {
 	cluster, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.Load)
 	if err != nil {
@@ -60,7 +65,8 @@ func (c *ApproveCmd) Run(env *terminal.Env) error {
 		added = nil
 	}
 	out := approval{Kind: p.PackageKind(), Package: p.GetName(), Revision: rev.GetName()}
-	if len(added)+len(hooks) == 0 {
+	adopt := unadoptedObjects(p, rev)
+	if len(added)+len(hooks)+len(adopt) == 0 {
 		return c.Print(env.Stdout, out, func(w io.Writer) error {
 			_, err := fmt.Fprintf(w, "%s has no pending approval\n", inventory.ShortName(p))
 			return err
@@ -80,7 +86,14 @@ func (c *ApproveCmd) Run(env *terminal.Env) error {
 			fmt.Fprintf(env.Stderr, "  + %s\n", terminal.Safe(rule))
 		}
 	}
-	if err := c.Consent(env, "approve these permissions and webhooks of "+inventory.ShortName(p)); err != nil {
+	if len(adopt) > 0 {
+		out.Objects = adopt
+		fmt.Fprintf(env.Stderr, "revision %s contains objects that exist and that belong to no package, and would adopt them:\n", terminal.Safe(rev.GetName()))
+		for _, name := range adopt {
+			fmt.Fprintf(env.Stderr, "  ~ %s\n", terminal.Safe(name))
+		}
+	}
+	if err := c.Consent(env, "approve these changes of "+inventory.ShortName(p)); err != nil {
 		return err
 	}
 	if len(added) > 0 {
@@ -90,7 +103,12 @@ func (c *ApproveCmd) Run(env *terminal.Env) error {
 	}
 	if len(hooks) > 0 {
 		hooks = append(desired.ParseWebhookRules(p.GetAnnotations()[webhooks.AnnotationAllowed]), hooks...)
-		if err := allowWebhooks(env, cluster, p, desired.FormatWebhookRules(hooks)); err != nil {
+		if err := annotate(env, cluster, p, webhooks.AnnotationAllowed, desired.FormatWebhookRules(hooks)); err != nil {
+			return err
+		}
+	}
+	if len(adopt) > 0 {
+		if err := annotate(env, cluster, p, revision.AnnotationAdopt, revision.FormatAdoptions(append(revision.Adoptions(p), adopt...))); err != nil {
 			return err
 		}
 	}
@@ -105,21 +123,29 @@ func unallowedWebhooks(p v1.Package, rev v1.PackageRevision) []desired.WebhookRu
 	return webhooks.Unallowed(p, desired.ParseWebhookRules(strings.Join(rev.RevisionStatus().UnallowedWebhooks, ";")))
 }
 
-// allowedMeanwhile reports whether an error is a missing consent to webhooks that the package has now, so that the
-// manager is about to continue.
+// unadoptedObjects returns the objects that a revision waits to adopt, without those that the package may
+// adopt now.
+func unadoptedObjects(p v1.Package, rev v1.PackageRevision) []string {
+	return slices.DeleteFunc(slices.Clone(rev.RevisionStatus().ObjectsToAdopt), func(name string) bool {
+		return slices.Contains(revision.Adoptions(p), name)
+	})
+}
+
+// allowedMeanwhile reports whether a failure is the lack of a consent to webhooks or to the adoption of
+// objects that the package has now, so that the manager is about to continue.
 func allowedMeanwhile(ctx context.Context, cluster client.Client, p v1.Package, failure error) bool {
-	if !errors.Is(failure, webhooks.ErrNotAllowed) {
+	if !errors.Is(failure, webhooks.ErrNotAllowed) && !errors.Is(failure, apply.ErrNeedsAdoption) {
 		return false
 	}
 	rev := p.NewRevision()
 	err := cluster.Get(ctx, client.ObjectKey{Name: p.PackageStatus().CurrentRevision}, rev)
-	return err == nil && len(unallowedWebhooks(p, rev)) == 0
+	return err == nil && len(unallowedWebhooks(p, rev)) == 0 && len(unadoptedObjects(p, rev)) == 0
 }
 
-// allowWebhooks writes the consent to webhooks to a package.
-func allowWebhooks(env *terminal.Env, cluster client.Client, p v1.Package, rules string) error {
+// annotate writes a consent of the user to a package.
+func annotate(env *terminal.Env, cluster client.Client, p v1.Package, key, value string) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": p.GetUID(), "annotations": map[string]string{webhooks.AnnotationAllowed: rules},
+		"uid": p.GetUID(), "annotations": map[string]string{key: value},
 	}})
 	if err != nil {
 		return err
@@ -127,7 +153,7 @@ func allowWebhooks(env *terminal.Env, cluster client.Client, p v1.Package, rules
 	kind := p.GetObjectKind().GroupVersionKind()
 	err = cluster.Patch(env.Context, p, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(plan.FieldManager))
 	p.GetObjectKind().SetGroupVersionKind(kind)
-	return connection.Classify(err, "allow the webhooks of %s", inventory.ShortName(p))
+	return connection.Classify(err, "annotate %s", inventory.ShortName(p))
 }
 
 // approve writes the approval down on the revision.

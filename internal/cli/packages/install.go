@@ -18,6 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -69,13 +70,16 @@ func (c *InstallCmd) Run(env *terminal.Env) error {
 	if err := c.review(env, p); err != nil {
 		return err
 	}
-	allowed := p.GetAnnotations()[webhooks.AnnotationAllowed]
+	allowed, adopted := p.GetAnnotations()[webhooks.AnnotationAllowed], p.GetAnnotations()[revision.AnnotationAdopt]
 	created, err := c.create(env, cluster, p)
 	if err != nil {
 		return err
 	}
-	if !created && allowed != "" {
-		if err := allowWebhooks(env, cluster, p, allowed); err != nil {
+	for key, consent := range map[string]string{webhooks.AnnotationAllowed: allowed, revision.AnnotationAdopt: adopted} {
+		if created || consent == "" {
+			continue
+		}
+		if err := annotate(env, cluster, p, key, consent); err != nil {
 			return err
 		}
 	}
@@ -98,8 +102,8 @@ func (c *InstallCmd) Run(env *terminal.Env) error {
 }
 
 // review plans the install, and fails with the error of the plan if the package can never be
-// installed. On a terminal it shows the plan and asks for confirmation. It adds the consent to
-// webhooks to want if the user consents. Without access to the content of the package, the
+// installed. On a terminal it shows the plan and asks for confirmation. It adds the user's consents
+// to webhooks and to the adoption of objects to want. Without access to the content of the package, the
 // install continues without a plan: the manager may have that access.
 func (c *InstallCmd) review(env *terminal.Env, want v1.Package) (err error) {
 	pl, err := c.open(c.ClusterFlags)
@@ -108,7 +112,7 @@ func (c *InstallCmd) review(env *terminal.Env, want v1.Package) (err error) {
 	}
 	defer func() { err = cmp.Or(err, pl.close()) }()
 	live, err := inventory.Get(env.Context, pl.client, want.PackageKind(), want.GetName())
-	if err == nil && live != nil && !c.AllowWebhooks {
+	if err == nil && live != nil && !c.given() {
 		// Nothing but the mark of a dependency is written.
 		return installedOtherwise(live, want.PackageSpec().Package)
 	}
@@ -116,12 +120,12 @@ func (c *InstallCmd) review(env *terminal.Env, want v1.Package) (err error) {
 	if err == nil {
 		p, err = planWith(env, "planning to install "+inventory.ShortName(want), func() (*planner.Plan, error) {
 			pl.Upgrades = c.DependencyUpgrades
-			return planInstall(env.Context, pl, want, c.AllowWebhooks)
+			return planInstall(env.Context, pl, want, c.consents)
 		})
 	}
 	ask := !c.Yes && env.Interactive()
 	switch {
-	case isPlanUnavailable(err, want) && !c.AllowWebhooks:
+	case isPlanUnavailable(err, want) && !c.given():
 		printPlanUnavailable(env, err)
 		if ask {
 			return env.Confirm()
@@ -142,10 +146,12 @@ func (c *InstallCmd) review(env *terminal.Env, want v1.Package) (err error) {
 	if err != nil {
 		return err
 	}
-	if allowed := planned.GetAnnotations()[webhooks.AnnotationAllowed]; allowed != "" {
-		want.SetAnnotations(desired.Overlay(want.GetAnnotations(), map[string]string{webhooks.AnnotationAllowed: allowed}))
+	for _, key := range []string{webhooks.AnnotationAllowed, revision.AnnotationAdopt} {
+		if consent := planned.GetAnnotations()[key]; consent != "" {
+			want.SetAnnotations(desired.Overlay(want.GetAnnotations(), map[string]string{key: consent}))
+		}
 	}
-	if ask || c.AllowWebhooks {
+	if ask || c.given() {
 		if err := showPlan(env, p); err != nil {
 			return err
 		}

@@ -28,7 +28,7 @@ type installArgs struct {
 	PackagePullPolicy        string   `enum:",IfNotPresent,Always,Never" default:"" placeholder:"POLICY" help:"When content is downloaded: IfNotPresent, Always or Never."`
 	RuntimeConfig            string   `placeholder:"NAME" help:"DeploymentRuntimeConfig of the package's runtime."`
 	SkipDependencyResolution bool     `help:"Install without dependencies."`
-	AllowWebhooks            bool     `help:"Allow webhooks of the package to cover resources outside of its own API groups: exactly those that the plan shows."`
+	consents
 	foreseenUpgradesFlag
 }
 
@@ -92,7 +92,7 @@ func secretRefs(names []string) []corev1.LocalObjectReference {
 
 // planInstall plans the installation of want. A package that is installed from the same reference is unchanged; one
 // that is installed from another reference is an error.
-func planInstall(ctx context.Context, pl *clusterPlanner, want v1.Package, allowWebhooks bool) (*planner.Plan, error) {
+func planInstall(ctx context.Context, pl *clusterPlanner, want v1.Package, allow consents) (*planner.Plan, error) {
 	live, err := inventory.Get(ctx, pl.client, want.PackageKind(), want.GetName())
 	if err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func planInstall(ctx context.Context, pl *clusterPlanner, want v1.Package, allow
 		want = live.DeepCopyObject().(v1.Package)
 		graph.Adopt(want)
 	}
-	pl.AllowWebhooks = allowWebhooks
+	pl.AllowWebhooks, pl.AdoptObjects = allow.AllowWebhooks, allow.Adopt
 	p, err := pl.Install(ctx, want)
 	return p, planError(err, "install "+inventory.ShortName(want))
 }

@@ -135,7 +135,7 @@ func (c *planInstallCmd) Run(env *terminal.Env) error {
 	}
 	return c.run(env, "planning to install "+inventory.ShortName(want), func(pl *clusterPlanner) (*planner.Plan, error) {
 		pl.Upgrades = c.DependencyUpgrades
-		return planInstall(env.Context, pl, want, c.AllowWebhooks)
+		return planInstall(env.Context, pl, want, c.consents)
 	})
 }
 

@@ -33,7 +33,7 @@ type updateArgs struct {
 	PackagePullPolicy        string   `enum:",IfNotPresent,Always,Never" default:"" placeholder:"POLICY" help:"When content is downloaded: IfNotPresent, Always or Never."`
 	RuntimeConfig            string   `placeholder:"NAME" help:"DeploymentRuntimeConfig of the package's runtime."`
 	SkipDependencyResolution *bool    `negatable:"" help:"Install without dependencies; --no-skip-dependency-resolution installs them again."`
-	AllowWebhooks            bool     `help:"Allow webhooks of the package to cover resources outside of its own API groups: exactly those that the plan shows."`
+	consents
 	foreseenUpgradesFlag
 }
 
@@ -56,7 +56,7 @@ func (c *updateArgs) plan(ctx context.Context, pl *clusterPlanner) (*planner.Pla
 	if err != nil {
 		return nil, err
 	}
-	pl.Upgrades, pl.AllowWebhooks = c.DependencyUpgrades, c.AllowWebhooks
+	pl.Upgrades, pl.AllowWebhooks, pl.AdoptObjects = c.DependencyUpgrades, c.AllowWebhooks, c.Adopt
 	out, err := pl.Install(ctx, p)
 	return out, planError(err, "update "+inventory.ShortName(p))
 }
@@ -101,7 +101,7 @@ func (c *updateArgs) change(p v1.Package) error {
 // named fails when the arguments name nothing to change.
 func (c *updateArgs) named() error {
 	if c.Ref == "" && c.Version == "" && c.ManualActivation == nil && c.RevisionHistoryLimit == nil && c.PackagePullSecrets == nil &&
-		c.PackagePullPolicy == "" && c.RuntimeConfig == "" && !c.AllowWebhooks && c.SkipDependencyResolution == nil {
+		c.PackagePullPolicy == "" && c.RuntimeConfig == "" && !c.given() && c.SkipDependencyResolution == nil {
 		return terminal.ErrUsage.New(nil, "no change of %s is given", c.Name).WithDo("Add a tag or a reference after the name, or a flag that changes the package.")
 	}
 	return nil

@@ -2,6 +2,7 @@ package packages
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/internal/wording"
@@ -22,10 +24,15 @@ import (
 // stored in an older version. So a finalizer keeps the package, and its runtime runs, until its CRDs are
 // deleted (crossplane/crossplane#4251).
 
-// needsFinalizer reports whether a package stays until its CRDs are deleted: if the manager runs its
-// runtime.
-func (r *Reconciler) needsFinalizer(p v1.Package) bool {
+// runsUntilDeleted reports whether the runtime of a package runs until its CRDs are deleted.
+func (r *Reconciler) runsUntilDeleted(p v1.Package) bool {
 	return p.PackageKind() == v1.ProviderKind && r.Runtimes.Of(v1.ProviderKind, p.GetName()) != nil
+}
+
+// needsFinalizer reports whether a package is deleted by the manager: because its runtime runs until its CRDs
+// are deleted, or because it has adopted objects of users, which have to be released.
+func (r *Reconciler) needsFinalizer(p v1.Package) bool {
+	return r.runsUntilDeleted(p) || len(revision.Adoptions(p)) > 0
 }
 
 // ensureFinalizer adds or removes the finalizer before any object of the package is written.
@@ -64,6 +71,9 @@ func (r *Reconciler) reconcileDelete(ctx context.Context, p v1.Package) (ctrl.Re
 	if err := r.deleteWebhooks(ctx, p, revisions); err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
 	}
+	if err := r.releaseAdopted(ctx, p, revisions); err != nil {
+		return ctrl.Result{}, revision.Summary{}, err
+	}
 	remaining, err := r.deleteDefinitions(ctx, p, revisions)
 	if err != nil {
 		return ctrl.Result{}, revision.Summary{}, err
@@ -89,7 +99,7 @@ func (r *Reconciler) deletionPoll(p v1.Package) time.Duration {
 // returns those that still exist. Without an active revision no runtime runs, and the CRDs are left to the
 // garbage collector.
 func (r *Reconciler) deleteDefinitions(ctx context.Context, p v1.Package, revisions []v1.PackageRevision) (remaining []string, err error) {
-	if !r.needsFinalizer(p) || !revision.AnyActive(revisions) {
+	if !r.runsUntilDeleted(p) || !revision.AnyActive(revisions) {
 		return nil, nil
 	}
 	live, err := r.API.Cluster.Metadata(ctx, definitionsOf(revisions))
@@ -109,6 +119,25 @@ func (r *Reconciler) deleteDefinitions(ctx context.Context, p v1.Package, revisi
 		}
 	}
 	return remaining, nil
+}
+
+// releaseAdopted returns the adopted objects of a package to their users.
+func (r *Reconciler) releaseAdopted(ctx context.Context, p v1.Package, revisions []v1.PackageRevision) error {
+	if len(revision.Adoptions(p)) == 0 {
+		return nil
+	}
+	var refs []plan.Ref
+	for _, rev := range revisions {
+		refs = append(refs, revision.Objects(rev)...)
+	}
+	slices.SortFunc(refs, plan.Ref.Compare)
+	live, err := r.API.Cluster.Metadata(ctx, slices.Compact(refs))
+	if err != nil && !errors.Is(err, apply.ErrKindNotServed) {
+		return err
+	}
+	released := plan.Uninstall(live, revision.Requester(p, p.NewRevision(), revisions)).Releases()
+	_, err = r.API.Cluster.Run(ctx, released, nil)
+	return err
 }
 
 // definitionsOf returns the CRDs that revisions have established, each once.

@@ -46,8 +46,15 @@ func (r *Reconciler) planObjects(ctx context.Context, in *install) error {
 		return err
 	}
 	in.changes, in.webhooks = p.Hold()
+	status := in.Revision.RevisionStatus()
+	status.ObjectsToAdopt = nil
+	for _, refusal := range p.Refusals {
+		if refusal.Cause == plan.NeedsAdoption {
+			status.ObjectsToAdopt = append(status.ObjectsToAdopt, refusal.Ref.ObjectName())
+		}
+	}
 	if len(p.Refusals) == 0 {
-		in.Revision.RevisionStatus().ObjectRefs = plannedRefs(refs, live, in.webhooks)
+		status.ObjectRefs = plannedRefs(refs, live, in.webhooks)
 	}
 	return nil
 }

@@ -18,7 +18,6 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
-	"github.com/xpkg-dev/xpkg/internal/controller/runtimes"
 	"github.com/xpkg-dev/xpkg/internal/controller/watch"
 	"github.com/xpkg-dev/xpkg/internal/imageconfig"
 	"github.com/xpkg-dev/xpkg/internal/revision"
@@ -38,9 +37,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, log
 		Watches(rev, enqueueInactiveSiblings(c, r.Kind), builder.WithPredicates(becameEstablished())).
 		Watches(&v1beta1.ImageConfig{}, enqueueForImageConfig(c, r.Packages.Origins, r.Kind)).
 		WithOptions(requeue.Options(log))
-	if runtimes.HasRuntime(r.Kind) {
-		b = b.Watches(v1.NewPackage(r.Kind), enqueueForConsent(c, r.Kind))
-	}
+	b = b.Watches(v1.NewPackage(r.Kind), enqueueForConsent(c, r.Kind))
 	r.watchDependencies(b)
 	r.watchObjects(b)
 	r.watchRoles(b)
@@ -84,10 +81,12 @@ func enqueueForImageConfig(c client.Reader, origins state.Origins, kind string) 
 	})
 }
 
-// enqueueForConsent enqueues the active revision of a package whose consent to webhooks changes.
+// enqueueForConsent enqueues the active revision of a package whose consent to webhooks or to the adoption of
+// objects changes.
 func enqueueForConsent(c client.Reader, kind string) handler.Funcs {
 	return handler.Funcs{UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q watch.Queue) {
-		if e.ObjectOld.GetAnnotations()[webhooks.AnnotationAllowed] == e.ObjectNew.GetAnnotations()[webhooks.AnnotationAllowed] {
+		old, now := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
+		if old[webhooks.AnnotationAllowed] == now[webhooks.AnnotationAllowed] && old[revision.AnnotationAdopt] == now[revision.AnnotationAdopt] {
 			return
 		}
 		for _, rev := range watch.Revisions(ctx, c, kind, client.MatchingLabels{v1.LabelPackage: e.ObjectNew.GetName()}) {

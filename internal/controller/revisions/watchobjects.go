@@ -113,16 +113,24 @@ func driftedFrom(rev v1.PackageRevision, kind string, o client.Object) bool {
 		}
 	}
 	spec := rev.RevisionSpec()
-	owner := metav1.GetControllerOf(o)
-	return owner == nil || owner.UID != rev.GetUID() || o.GetAnnotations()[plan.ContentDigestAnnotation] == "" ||
+	return !controls(rev, o) || o.GetAnnotations()[plan.ContentDigestAnnotation] == "" ||
 		!containsAll(o.GetLabels(), spec.CommonLabels) || !containsAll(o.GetAnnotations(), spec.CommonAnnotations)
+}
+
+// controls reports whether a revision is the controller of an object, or its package has adopted the object.
+func controls(rev v1.PackageRevision, o client.Object) bool {
+	if owner := metav1.GetControllerOf(o); owner != nil {
+		return owner.UID == rev.GetUID()
+	}
+	return o.GetAnnotations()[plan.AdoptedByAnnotation] == rev.PackageKind()+"/"+rev.GetLabels()[v1.LabelPackage]
 }
 
 // metadataChanged reports whether a label or an annotation was changed or removed, other than with a change
 // of the controller. The reconciliation finds out whether it belongs to the package.
 func metadataChanged(old, now client.Object) bool {
 	before, after := metav1.GetControllerOf(old), metav1.GetControllerOf(now)
-	return before != nil && after != nil && before.UID == after.UID &&
+	sameController := before != nil && after != nil && before.UID == after.UID
+	return (sameController || old.GetAnnotations()[plan.AdoptedByAnnotation] != "") &&
 		(!containsAll(now.GetLabels(), old.GetLabels()) || !containsAll(now.GetAnnotations(), old.GetAnnotations()))
 }
 

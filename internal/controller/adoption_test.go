@@ -1,0 +1,84 @@
+package controller_test
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// A CRD that a user created is adopted only with the consent of the user. It gets no owner that would delete
+// it, and is released when the package is uninstalled.
+func TestCRDsOfUsersAreAdoptedOnlyWithConsentAndNeverDeleted(t *testing.T) {
+	s := alone(t)
+	r := newRegistry(t)
+	kept, added := crd("adoption.test", "Kept", "user"), crd("adoption.test", "Added", "one")
+	users := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.Unmarshal([]byte(kept[len("---\n"):]), users); err != nil {
+		t.Fatal(err)
+	}
+	ref, _ := r.push(t, "acme/adoption:v1", provider("adoption", crd("adoption.test", "Kept", "one"), added))
+	s.start(t)
+	create(t, s.client, users)
+	name := "CustomResourceDefinition/" + users.Name
+
+	p := newProvider("adoption", ref)
+	create(t, s.client, p)
+	untilCondition(t, s.client, p, v1.TypeReady, corev1.ConditionFalse, "NeedsAdoption: ")
+	if c := p.GetCondition(v1.TypeStalled); c.Status == corev1.ConditionTrue {
+		t.Errorf("a package that waits for consent is stalled: %+v", c)
+	}
+	rev := revisionsOf(t, s.client, p)[0]
+	if got := rev.RevisionStatus().ObjectsToAdopt; !slices.Equal(got, []string{name}) {
+		t.Errorf("objects to adopt: %v, want %s", got, name)
+	}
+	if got := described(t, s, users.Name); got != "user" {
+		t.Errorf("the CRD of the user was overwritten: %s", got)
+	}
+	untilGone(t, s, "addeds.adoption.test")
+
+	change(t, s.client, p, func(p *v1.Provider) { revision.AllowAdoption(p, []string{name}) })
+	untilHealthy(t, s.client, p)
+	if got := owners(t, s.client, users.Name); len(got) != 0 {
+		t.Errorf("the adopted CRD has the owners %v", got)
+	}
+	if got := described(t, s, users.Name); got != "one" {
+		t.Errorf("the adopted CRD is of version %s", got)
+	}
+	// A change by another client is reverted as for any other object.
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"names":{"shortNames":["kpt"]}}}`))
+	if err := s.client.Patch(t.Context(), users, patch); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the change of the adopted CRD is reverted", func() bool {
+		d := definition()
+		return s.client.Get(t.Context(), client.ObjectKeyFromObject(users), d) == nil && len(d.Spec.Names.ShortNames) == 0
+	})
+
+	if err := s.client.Delete(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	wait.Until(t, limit, "the package is deleted", func() (string, bool) {
+		err := s.client.Get(t.Context(), client.ObjectKeyFromObject(p), &v1.Provider{})
+		return "", apierrors.IsNotFound(err)
+	})
+	untilGone(t, s, "addeds.adoption.test")
+	d := definition()
+	if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(users), d); err != nil || d.DeletionTimestamp != nil {
+		t.Fatalf("the adopted CRD was deleted (%v)", err)
+	}
+	for _, key := range []string{plan.AdoptedByAnnotation, plan.ContentDigestAnnotation} {
+		if _, ok := d.Annotations[key]; ok {
+			t.Errorf("the released CRD has the annotation %s", key)
+		}
+	}
+}

@@ -1,0 +1,34 @@
+package revision
+
+import (
+	"slices"
+	"strings"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+)
+
+// AnnotationAdopt on a package lists the objects of users that the package may adopt, separated by commas,
+// as plan.Ref.ObjectName returns them. A package cannot contain annotations of this domain.
+const AnnotationAdopt = "xpkg.dev/adopt"
+
+// Adoptions returns the objects of users that a package may adopt.
+func Adoptions(p v1.Package) []string {
+	return strings.FieldsFunc(p.GetAnnotations()[AnnotationAdopt], func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+// FormatAdoptions returns the value of AnnotationAdopt for objects, in order and each once.
+func FormatAdoptions(objects []string) string {
+	objects = slices.Clone(objects)
+	slices.Sort(objects)
+	return strings.Join(slices.Compact(objects), ",")
+}
+
+// AllowAdoption adds objects to those that a package may adopt.
+func AllowAdoption(p v1.Package, objects []string) {
+	annotations := p.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[AnnotationAdopt] = FormatAdoptions(append(Adoptions(p), objects...))
+	p.SetAnnotations(annotations)
+}
