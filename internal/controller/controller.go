@@ -219,6 +219,10 @@ func setup(ctx context.Context, o Options, mgr ctrl.Manager, cluster *apply.Clus
 			return fmt.Errorf("controller of %sRevision: %w", kind, err)
 		}
 	}
+	crds := &packageapi.Reconciler{Cluster: cluster, Events: reporter.Events}
+	if err := crds.SetupWithManager(mgr, o.Log); err != nil {
+		return err
+	}
 	if set.Changes != nil {
 		if err := mgr.Add(crmanager.RunnableFunc(set.RelayChanges)); err != nil {
 			return fmt.Errorf("watch processes: %w", err)

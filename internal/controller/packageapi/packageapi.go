@@ -51,21 +51,19 @@ func Install(ctx context.Context, cluster *apply.Cluster, takeOver bool) (permis
 	for i, d := range set.Desired() {
 		l, exists := live[d.Ref]
 		optional := i >= len(own)
+		written := l.Annotations[plan.ContentDigestAnnotation] != ""
 		switch {
 		case !exists:
-			p.Changes = append(p.Changes, plan.Change{Action: plan.Create, Ref: d.Ref, Labels: d.Labels, Annotations: ownAnnotations(nil, d)})
+			p.Changes = append(p.Changes, create(d))
 			if optional {
 				permissive = append(permissive, d.Ref.Name)
 			}
-		case l.Annotations[plan.ContentDigestAnnotation] == "" && optional:
-			// Crossplane installed it.
-		case l.Annotations[plan.ContentDigestAnnotation] == "" && !takeOver:
+		case optional && (!written || l.OthersWrote):
+			// Crossplane installed it, or has replaced the permissive one.
+		case !written && !takeOver:
 			return nil, ErrForeignControlPlane.New(nil, "CustomResourceDefinition %s was not installed by xpkg", d.Ref.Name)
-		case l.Annotations[plan.ContentDigestAnnotation] != d.Digest:
-			p.Changes = append(p.Changes, plan.Change{
-				Action: plan.Update, Ref: d.Ref, UID: l.UID, ResourceVersion: l.ResourceVersion, Owners: l.Owners,
-				Labels: desired.Overlay(l.Labels, d.Labels), Annotations: ownAnnotations(l.Annotations, d),
-			})
+		case l.OthersWrote, l.Annotations[plan.ContentDigestAnnotation] != d.Digest:
+			p.Changes = append(p.Changes, restore(d, l))
 		}
 	}
 	if _, err := cluster.Run(ctx, p, set.Content); err != nil {
@@ -77,6 +75,18 @@ func Install(ctx context.Context, cluster *apply.Cluster, takeOver bool) (permis
 // ownAnnotations returns the annotations of a CRD that the manager wrote.
 func ownAnnotations(live map[string]string, d plan.Desired) map[string]string {
 	return desired.Overlay(live, d.Annotations, map[string]string{plan.ManagerAnnotation: "true", plan.ContentDigestAnnotation: d.Digest})
+}
+
+func create(d plan.Desired) plan.Change {
+	return plan.Change{Action: plan.Create, Ref: d.Ref, Labels: d.Labels, Annotations: ownAnnotations(nil, d)}
+}
+
+// restore replaces the content of a live CRD. The API server ignores the write if nothing differs.
+func restore(d plan.Desired, l plan.Live) plan.Change {
+	return plan.Change{
+		Action: plan.Update, Ref: d.Ref, UID: l.UID, ResourceVersion: l.ResourceVersion, Owners: l.Owners,
+		Labels: desired.Overlay(l.Labels, d.Labels), Annotations: ownAnnotations(l.Annotations, d),
+	}
 }
 
 // servedPoll is the pause between two checks of whether the API server serves the CRDs.
