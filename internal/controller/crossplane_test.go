@@ -2,13 +2,16 @@ package controller_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
@@ -114,4 +117,29 @@ func deploy(t *testing.T, s *stand, d *appsv1.Deployment) {
 		}
 		t.Cleanup(func() { _ = s.client.Delete(context.Background(), o) })
 	}
+}
+
+// A Configuration is healthy without Crossplane, and its Ready condition states that its XRDs are not
+// established. It notices when they are.
+func TestXRDsThatNothingComposesAreReported(t *testing.T) {
+	s := together(t)
+	r := newRegistry(t)
+	ref, _ := r.push(t, "acme/composed:v1", configuration("composed", "composed.test", "one"))
+	p := newConfiguration("composed", ref)
+	create(t, s.client, p)
+	untilHealthy(t, s.client, p)
+	ready := p.GetCondition(v1.TypeReady)
+	if ready.Status != corev1.ConditionTrue || ready.Reason != v1.ReasonNotComposed || !strings.Contains(ready.Message, "1 XRD is not established: ") {
+		t.Errorf("Ready is %+v", ready)
+	}
+	// Crossplane establishes an XRD with a CRD of the same name.
+	composite := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.Unmarshal([]byte(strings.TrimPrefix(crd("composed.test", "XThing", "x"), "---\n")), composite); err != nil {
+		t.Fatal(err)
+	}
+	create(t, s.client, composite)
+	until(t, s.client, p, "is composed", func(p *v1.Configuration) bool {
+		c := p.GetCondition(v1.TypeReady)
+		return c.Status == corev1.ConditionTrue && c.Reason == v1.ReasonHealthy && c.Message == ""
+	})
 }

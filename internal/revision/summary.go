@@ -39,7 +39,7 @@ func Summarize(rev v1.PackageRevision) Summary {
 	case runtime.Status == corev1.ConditionFalse:
 		return Summary{Reason: v1.ReasonUnhealthy, Message: runtime.Message}
 	case ready.Status == corev1.ConditionTrue:
-		return Summary{Ready: true, Reason: v1.ReasonHealthy, Message: ready.Message}
+		return Summary{Ready: true, Reason: ready.Reason, Message: ready.Message}
 	}
 	return Progressing("")
 }

@@ -38,6 +38,10 @@ const (
 	ReasonUnhealthy     ConditionReason = "UnhealthyPackageRevision"
 	ReasonUnknownHealth ConditionReason = "UnknownPackageRevisionHealth"
 
+	// ReasonNotComposed is the reason of Ready for a package that is installed and whose XRDs
+	// are not established, because no Crossplane composes them.
+	ReasonNotComposed ConditionReason = "NotComposed"
+
 	// ReasonRolledBack: a revision did not become healthy in time, and the
 	// previous one was activated again.
 	ReasonRolledBack ConditionReason = "RolledBack"

@@ -95,6 +95,7 @@ func (r *Reconciler) reconcileActive(ctx context.Context, in *install) error {
 		r.planObjects,
 		r.applyObjects,
 		r.waitEstablished,
+		r.checkComposed,
 		r.reconcilePermissions,
 		r.ensureRuntime,
 		r.reconcileWebhooks,

@@ -142,7 +142,7 @@ func (r *Reconciler) recordRuntimeState(ctx context.Context, in *install, state 
 	}
 	if !state.Available {
 		in.summary = revision.Summary{Reason: v1.ConditionReason(state.Reason), Message: state.Message}
-		in.requeueAfter(cmp.Or(state.Again, r.backoff(in.Revision)))
+		in.requeueAfter(cmp.Or(state.Again, r.backoff(in.Revision.GetCondition(v1.TypeRuntimeHealthy))))
 		return
 	}
 	if before.Status != corev1.ConditionTrue {
@@ -168,10 +168,9 @@ func runtimeCondition(s runtime.State) (v1.Condition, bool) {
 	return v1.RuntimeUnhealthy(s.Message), true
 }
 
-// backoff returns when a runtime that is not available is checked again: the longer it is not available,
-// the less often. The conditions of Pods are not watched.
-func (r *Reconciler) backoff(rev v1.PackageRevision) time.Duration {
+// backoff returns when a state that is not watched, such as the conditions of Pods, is checked again: the
+// longer the condition has not changed, the less often.
+func (r *Reconciler) backoff(c v1.Condition) time.Duration {
 	const first, last = 2 * time.Second, time.Minute
-	since := rev.GetCondition(v1.TypeRuntimeHealthy).LastTransitionTime
-	return requeue.Jitter(min(last, max(first, r.API.Now().Sub(since.Time)/4)))
+	return requeue.Jitter(min(last, max(first, r.API.Now().Sub(c.LastTransitionTime.Time)/4)))
 }

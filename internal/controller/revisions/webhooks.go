@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/controller/logging"
 	"github.com/xpkg-dev/xpkg/internal/controller/status"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
@@ -65,7 +66,7 @@ func (r *Reconciler) installWebhooks(ctx context.Context, in *install) (retry ti
 		log.InfoContext(ctx, "webhook configurations wait: the runtime does not serve webhooks", "error", err.Error())
 		r.API.Status.Events.Eventf(in.Revision, nil, corev1.EventTypeWarning, "WebhooksNotInstalled", "Install",
 			"webhook configurations wait until the runtime serves them: %s", status.Clip(err.Error()))
-		return r.API.Now().Add(r.backoff(in.Revision)), nil
+		return r.API.Now().Add(r.backoff(in.Revision.GetCondition(v1.TypeRuntimeHealthy))), nil
 	}
 	if err != nil {
 		return time.Time{}, err

@@ -1,0 +1,42 @@
+package revisions
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+)
+
+// checkComposed reports in the Ready condition which XRDs of a package are not established. That is no
+// failure of the package: Crossplane establishes them, and it may be installed later.
+func (r *Reconciler) checkComposed(ctx context.Context, in *install) error {
+	composites, err := in.objects.Composites()
+	if err != nil || len(composites) == 0 {
+		return err
+	}
+	served, err := r.API.Cluster.Served(ctx)
+	if err != nil {
+		return err
+	}
+	var missing []string
+	for ref, c := range composites {
+		if !served[schema.GroupResource{Group: c.Group, Resource: c.Plural}] {
+			missing = append(missing, ref.Name)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	slices.Sort(missing)
+	const named = 3
+	in.summary.Reason = v1.ReasonNotComposed
+	in.summary.Message = fmt.Sprintf(
+		"Installed, but %s not established: %s. No Crossplane in this cluster composes them; their resources cannot be created until one runs.",
+		wording.Count(len(missing), "XRD")+map[bool]string{true: " is", false: " are"}[len(missing) == 1], wording.Few(missing, named, ", "))
+	in.requeueAfter(r.backoff(in.Revision.GetCondition(v1.TypeRevisionHealthy)))
+	return nil
+}
