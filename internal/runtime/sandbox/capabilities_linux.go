@@ -119,11 +119,11 @@ func (s *launcher) try(ctx context.Context, g *capabilities) error {
 	what, attr := s.plan(g, dir)
 	what.Probe, what.Name = true, "probe"
 	lower := filepath.Join(dir, "lower")
-	err = os.Mkdir(lower, 0o755)
+	err = filetree.Mkdir(lower, 0o755)
 	if err == nil && g.kind == inNamespaces && g.overlay == nil {
 		err = what.overlay(lower, dir)
 	} else if err == nil {
-		err = os.Mkdir(what.Root, 0o755)
+		err = filetree.Mkdir(what.Root, 0o755)
 	}
 	if err != nil {
 		return err

@@ -27,7 +27,8 @@ type files struct{ dir string }
 
 // write replaces all files. A process with an open file keeps the old content.
 func (f files) write(content map[string][]byte) error {
-	if err := os.MkdirAll(f.dir, 0o755); err != nil {
+	// The mode does not depend on the umask of this process.
+	if err := errors.Join(os.MkdirAll(f.dir, 0o755), os.Chmod(f.dir, 0o755)); err != nil {
 		return err
 	}
 	generation, err := os.MkdirTemp(f.dir, newFiles)

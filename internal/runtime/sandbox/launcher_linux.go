@@ -156,7 +156,7 @@ func countsByNamespace() bool {
 func (s *sandboxSpec) overlay(lower, private string) error {
 	s.Lower, s.Upper, s.Work = lower, filepath.Join(private, "upper"), filepath.Join(private, "work")
 	for _, dir := range []string{s.Root, s.Upper, s.Work} {
-		if err := os.Mkdir(dir, 0o755); err != nil {
+		if err := filetree.Mkdir(dir, 0o755); err != nil {
 			return err
 		}
 	}
@@ -226,15 +226,27 @@ func copyMachineFiles(root string, machine []bind) error {
 			return err
 		}
 		name := b.To[1:]
-		if err := inside.MkdirAll(path.Dir(name), 0o755); err != nil {
+		if err := mkdirAll(inside, path.Dir(name)); err != nil {
 			return err
 		}
 		if err := ignoreAbsent(inside.Remove(name)); err != nil {
 			return err
 		}
-		if err := inside.WriteFile(name, data, 0o444); err != nil {
+		if err := errors.Join(inside.WriteFile(name, data, 0o444), inside.Chmod(name, 0o444)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// mkdirAll creates a folder and its missing parents, which every user can read regardless of
+// the umask of this process.
+func mkdirAll(inside *os.Root, name string) error {
+	if _, err := inside.Stat(name); err == nil || name == "." {
+		return nil
+	}
+	if err := mkdirAll(inside, path.Dir(name)); err != nil {
+		return err
+	}
+	return errors.Join(inside.Mkdir(name, 0o755), inside.Chmod(name, 0o755))
 }

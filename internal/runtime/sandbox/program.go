@@ -3,7 +3,6 @@ package sandbox
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -266,5 +265,5 @@ func (r *run) private() (string, error) {
 	if err := filetree.Remove(dir); err != nil {
 		return "", err
 	}
-	return dir, os.Mkdir(dir, 0o755)
+	return dir, filetree.Mkdir(dir, 0o755)
 }

@@ -24,6 +24,14 @@ func Remove(dir string) error {
 	return os.RemoveAll(dir)
 }
 
+// Mkdir creates a folder with exactly this mode, regardless of the umask of the process.
+func Mkdir(path string, mode fs.FileMode) error {
+	if err := os.Mkdir(path, mode); err != nil {
+		return err
+	}
+	return os.Chmod(path, mode)
+}
+
 // Exists reports whether a path exists. It does not follow a symbolic link.
 func Exists(path string) bool {
 	_, err := os.Lstat(path)
