@@ -15,7 +15,7 @@ CONTROLPLANE := $(BIN)/xpkg-controlplane
 KUBECTL      := $(BIN)/kubectl
 
 .DEFAULT_GOAL := help
-.PHONY: help build build-xpkg build-controlplane build-kubectl image demo test test-short test-race lint generate check-generated bench clean fuzz
+.PHONY: help build build-xpkg build-controlplane build-kubectl image demo test test-short test-race lint generate check-generated bench clean fuzz hostile attack
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -47,7 +47,14 @@ demo: build build-kubectl ## Build, publish and install packages on a temporary 
 test: build build-kubectl ## Run all required checks
 	$(GOTEST) $(TEST_FLAGS) -timeout 40m ./...
 	@for module in $(MODULES); do (cd $$module && $(GO) test $(TEST_FLAGS) ./...) || exit 1; done
-	sh hack/demo.sh
+	sh hack/hostile.sh sh hack/demo.sh
+
+hostile: build build-kubectl ## Run the demo and tests of the commands without HOME, with a proxy that does not respond and open descriptors
+	sh hack/hostile.sh sh hack/demo.sh
+	sh hack/hostile.sh $(GO) test ./test/program ./internal/up ./internal/cli/... ./internal/runtime/sandbox
+
+attack: build ## Install hostile packages one after another, with a restart of the control plane after each
+	XPKG_ATTACK=full $(GO) test -count 1 -v -timeout 2h ./test/attack
 
 test-short: ## Run the tests that need no control plane and no corpus
 	$(GO) test -short $(TEST_FLAGS) ./...
