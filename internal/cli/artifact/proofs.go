@@ -16,10 +16,7 @@ type proofs struct{ cache *cache.Cache }
 
 func openProofs(dir string) proofs {
 	if dir == "" {
-		var err error
-		if dir, err = flags.DefaultCacheDir(); err != nil {
-			return proofs{}
-		}
+		dir = flags.DefaultCacheDir()
 	}
 	packages, err := cache.Open(dir, cache.Options{})
 	if err != nil {

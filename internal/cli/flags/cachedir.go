@@ -1,6 +1,7 @@
 package flags
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -20,13 +21,15 @@ type CacheLimitFlag struct {
 	CacheLimit Amount `default:"10Gi" placeholder:"SIZE" env:"XPKG_CACHE_LIMIT" help:"Maximum size of the package cache. Least recently used packages are evicted first; packages in use never are. Default is 10Gi."`
 }
 
-// DefaultCacheDir returns the default package cache of the user.
-func DefaultCacheDir() (string, error) {
+// DefaultCacheDir returns the default package cache of the user: xpkg/packages in the cache
+// folder, or a folder of the temporary files for a user without a home folder, such as a
+// service. The cache refuses a folder that another user owns or can change.
+func DefaultCacheDir() string {
 	user, err := os.UserCacheDir()
 	if err != nil {
-		return "", terminal.ErrUsage.New(err, "the folder of the package cache is unknown").WithDo("Set it with --cache-dir.")
+		return filepath.Join(os.TempDir(), fmt.Sprintf("xpkg-%s-%d", PackagesDir, os.Getuid()))
 	}
-	return filepath.Join(user, "xpkg", PackagesDir), nil
+	return filepath.Join(user, "xpkg", PackagesDir)
 }
 
 // CacheFlags name the package cache that a command works on.
@@ -46,7 +49,7 @@ func (f CacheFlags) dir() (string, error) {
 	if state, err := up.Status(datadir.Default()); err == nil && state.Running {
 		return planeCacheDir(state.DataDir)
 	}
-	return DefaultCacheDir()
+	return DefaultCacheDir(), nil
 }
 
 // planeCacheDir is the package cache of a control plane. Nothing is made where there

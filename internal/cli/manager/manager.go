@@ -93,9 +93,7 @@ func (c *ManagerCmd) Run(env *terminal.Env) error {
 	}
 	dir := c.CacheDir
 	if dir == "" {
-		if dir, err = flags.DefaultCacheDir(); err != nil {
-			return err
-		}
+		dir = flags.DefaultCacheDir()
 	}
 	if !choice.Uses(programs.Process) {
 		if err := checkNamespace(env.Context, cfg, c.Namespace); err != nil {
