@@ -57,11 +57,11 @@ func TestMoreRightsWaitForApproval(t *testing.T) {
 	}
 
 	if said := approve(t, p); !strings.Contains(said, "+ get nodes in the core group") || !strings.Contains(said, "provider/increase approved") {
-		t.Errorf("xpkg approve says:\n%s", said)
+		t.Errorf("xpkg approve:\n%s", said)
 	}
 	s.healthy(t, p)
-	if said := approve(t, p); !strings.Contains(said, "waits for no approval") {
-		t.Errorf("xpkg approve says of a package that waits for nothing:\n%s", said)
+	if said := approve(t, p); !strings.Contains(said, "no pending approval") {
+		t.Errorf("xpkg approve of a package without pending approval:\n%s", said)
 	}
 	s.allowed(t, second, "get /nodes", "get increase.example.org/mores@"+elsewhere)
 
