@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	freeport "github.com/xpkg-dev/xpkg/internal/testing/port"
 	"github.com/xpkg-dev/xpkg/internal/up"
 	"github.com/xpkg-dev/xpkg/internal/up/child"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -183,19 +184,26 @@ func TestPortsAreKept(t *testing.T) {
 	defer taken.Close()
 	port := taken.Addr().(*net.TCPAddr).Port
 	withoutControlPlane(t)
+	_, free, err := net.SplitHostPort(freeport.Free(t))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for file, who := range map[string]string{"registry.port": "installed packages", "apiserver.port": "kubeconfigs"} {
 		for _, asked := range []int{0, up.LastPort} {
 			dir := t.TempDir()
 			write(t, filepath.Join(dir, "version.json"), `{"kind":"xpkg control plane","layout":1}`)
+			for _, other := range []string{"registry.port", "apiserver.port"} {
+				write(t, filepath.Join(dir, other), free+"\n")
+			}
 			write(t, filepath.Join(dir, file), strconv.Itoa(port)+"\n")
 			err := up.Run(t.Context(), up.Options{Dir: dir, Port: asked, RegistryPort: asked})
 			if !errors.Is(err, up.ErrPortInUse) {
 				t.Fatalf("%s, %d: got %v, want PortInUse", file, asked, err)
 			}
-			said := errcode.Message(err)
+			message := errcode.Message(err)
 			for _, word := range []string{taken.Addr().String(), who + " name this address", "port"} {
-				if !strings.Contains(said, word) {
-					t.Errorf("%q does not name %s", said, word)
+				if !strings.Contains(message, word) {
+					t.Errorf("%q does not name %s", message, word)
 				}
 			}
 		}
