@@ -1,8 +1,7 @@
 #!/bin/sh
-# The main job, as a newcomer would type it: folders become healthy packages on a
-# control plane that xpkg starts itself, and their programs do their work as
-# processes. Everything lives in a temporary folder, and nothing is left running at
-# the end.
+# Build, publish and install the example packages on a temporary control plane of xpkg up,
+# with their runtimes as processes. All files are in a temporary folder, and no process is
+# left running.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -27,7 +26,7 @@ run() {
 	"$@"
 }
 
-# greet asks the provider for a greeting, and waits for it.
+# greet creates a Greeting and waits until the provider has made it ready.
 greet() {
 	run kubectl apply -f - <<-END
 		apiVersion: hello.xpkg.dev/v1alpha1
@@ -38,17 +37,17 @@ greet() {
 	run kubectl wait "greeting/$1" --for condition=Ready --timeout 1m
 }
 
-# program is the process of the provider that was started last.
+# program prints the process ID of the provider that was started last.
 program() {
 	sed -n 's/.*a program was started.* program=provider-hello-[^ ]* pid=\([0-9]*\).*/\1/p' "$work/data/logs/up.log" | tail -n 1
 }
 
-# pem reads a part of the certificate that a provider calls others with.
+# pem prints a part of the client certificate of the provider.
 pem() {
 	kubectl get secret provider-hello-tls-client --namespace crossplane-system -o "go-template={{index .data \"$1\" | base64decode}}"
 }
 
-# call calls the function, as a composition engine does.
+# call calls the function as a composition engine does.
 call() {
 	run "$work/call-function" --target "$endpoint" --tls-certs-dir "$work/tls" "$@" <<-END
 		{"input": {"resource": "greeting", "nameFrom": "spec.guest", "languageFrom": "spec.language"},
@@ -56,7 +55,7 @@ call() {
 	END
 }
 
-echo "compiling the programs of the provider and of the function, and making images of them"
+echo "building the runtime images of the provider and the function"
 for example in provider-hello function-greet; do
 	go run ./hack/programimage -o "$work/$example.tar" "./examples/$example/cmd/$example"
 done
@@ -86,7 +85,7 @@ first=$(program)
 run kill -9 "$first"
 greet again de
 if [ "$(program)" = "$first" ]; then
-	echo "the provider was not started again" >&2
+	echo "the provider was not restarted" >&2
 	exit 1
 fi
 run kubectl get greetings
@@ -98,7 +97,7 @@ for part in tls.crt tls.key ca.crt; do
 done
 call
 if call --anonymous; then
-	echo "the function serves somebody without a certificate" >&2
+	echo "the function serves a client without a certificate" >&2
 	exit 1
 fi
 
@@ -107,7 +106,7 @@ run xpkg status --data-dir "$work/data"
 run xpkg down --data-dir "$work/data"
 
 if xpkg status --data-dir "$work/data" >/dev/null 2>&1; then
-	echo "something is still running" >&2
+	echo "a process is still running" >&2
 	exit 1
 fi
-printf '\nEvery example is healthy, its provider came back when it was killed, its function\nanswers whom it knows and nobody else, and nothing is left running.\n'
+printf '\nAll examples are healthy. The provider restarted after it was killed, and the function\nrejected a client without a certificate. No process is left running.\n'

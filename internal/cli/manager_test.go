@@ -23,3 +23,18 @@ func TestManagerReportsAMissingNamespace(t *testing.T) {
 		says(t, errs.String(), "^error: NamespaceNotFound: the namespace missing does not exist\n  Run `kubectl create namespace missing`")
 	}
 }
+
+// TestManagerReportsAnAddressInUse proves that an address on which the manager cannot listen is not
+// reported as a problem of the cluster.
+func TestManagerReportsAnAddressInUse(t *testing.T) {
+	cluster.Start(t)
+	for _, address := range []string{"999", cluster.Registry(t)} {
+		var out, errs bytes.Buffer
+		env := &cli.Env{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs}
+		args := []string{"xpkg", "manager", "--namespace", "default", "--kubeconfig", cluster.Kubeconfig(t), "--cache-dir", t.TempDir(), "--metrics-address", address}
+		if code := cli.Main(t.Context(), args, env); code != 3 {
+			t.Errorf("%q: exit code %d", address, code)
+		}
+		says(t, errs.String(), "error: Usage: the manager cannot serve metrics or health checks: ")
+	}
+}

@@ -74,7 +74,7 @@ func (c *BuildCmd) check(w io.Writer, folder *xpkg.Folder) (*xpkg.Package, error
 	if err := xpkg.Failed(findings); err != nil {
 		f := errcode.From(err)
 		if len(findings) > 1 {
-			f = f.WithDo("%s See everything with `xpkg lint %s`.", f.Do, c.PackageRoot)
+			f = f.WithDo("%s See everything with `xpkg lint %s`.", f.Do, wording.ShellWord(c.PackageRoot))
 		}
 		return nil, f
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/archive"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
@@ -196,7 +197,7 @@ func (m Transfer) Write(ctx context.Context, p Location, a oci.Artifact, tag str
 	}
 	if info, err := os.Stat(p.Path); err == nil && info.IsDir() {
 		return oci.Digest{}, archive.ErrCannotWrite.New(nil, "%s is a folder", p.Path).
-			WithDo("Name a file, or write oci:%s for an OCI layout in that folder.", p.Path)
+			WithDo("Name a file, or use %s for an OCI layout in this folder.", wording.ShellWord(LayoutPrefix+p.Path))
 	}
 	return m.env.WriteArchive(ctx, p.Path, a, m.Limits)
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -214,6 +215,10 @@ func RunManager(ctx context.Context, o ManagerOptions) (err error) {
 	}
 	err = controller.Run(ctx, opts)
 	var known *errcode.Error
+	if listen := (*net.OpError)(nil); errors.As(err, &listen) && listen.Op == "listen" {
+		return terminal.ErrUsage.New(err, "the manager cannot serve metrics or health checks").
+			WithDo("Choose a free address HOST:PORT with --metrics-address and --health-address.")
+	}
 	if errors.Is(err, apply.ErrServer) {
 		return connection.ErrCluster.New(err, "the manager cannot use the cluster")
 	}

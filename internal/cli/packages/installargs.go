@@ -122,7 +122,7 @@ func installedOtherwise(live v1.Package, asked string) error {
 // needsPackage fails when no package is given.
 func (c *installArgs) needsPackage() error {
 	if c.Kind == "" || c.Ref == "" {
-		return terminal.ErrUsage.New(nil, "no package is given").WithDo("Write `KIND REFERENCE`, such as `%s xpkg.crossplane.io/crossplane-contrib/provider-nop:v0.4.0`.", strings.ToLower(v1.ProviderKind))
+		return terminal.ErrUsage.New(nil, "no package is given").WithDo("Add the kind and the reference, for example `provider xpkg.crossplane.io/crossplane-contrib/provider-nop:v0.4.0`.")
 	}
 	return nil
 }
