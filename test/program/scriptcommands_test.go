@@ -40,7 +40,7 @@ var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 }
 
 // told is what a command may say before it fails: what it is doing, and warnings.
-var told = regexp.MustCompile(`^(installing|planning|checking|the plan cannot be computed here|deleting|starting|pushing|changed since the plan: |provider/|configuration/|function/)|: warning [A-Z]`)
+var told = regexp.MustCompile(`^(installing|waiting for|planning|checking|the plan cannot be computed here|deleting|starting|pushing|changed since the plan: |provider/|configuration/|function/)|: warning [A-Z]`)
 
 // refuse CODE EXIT COMMAND… runs a command that must fail with a code and its exit
 // code. It prints nothing on standard output, and ends standard error with two

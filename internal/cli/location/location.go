@@ -161,8 +161,10 @@ func openPath(env *terminal.Env, l Location, limit int64, limits oci.Limits) (*a
 	if l.Tag != "" || !l.Digest.IsZero() {
 		return openLayout(l, limits)
 	}
-	if entries, err := archive.Entries(l.Path, limits); err == nil && isCollection(entries) {
-		return openLayout(l, limits)
+	if info, err := os.Stat(l.Path); err == nil && info.IsDir() {
+		if entries, err := archive.Entries(l.Path, limits); err == nil && isCollection(entries) {
+			return openLayout(l, limits)
+		}
 	}
 	return OpenArchive(env, l.Path, limit, limits)
 }
