@@ -71,11 +71,11 @@ func (c *Cluster) ClusterScoped(ctx context.Context) (map[schema.GroupResource]b
 func (c *Cluster) discover(ctx context.Context, path string) (*apidiscovery.APIGroupDiscoveryList, error) {
 	raw, err := c.get(ctx, discoveryDocument, nil, path)
 	if err != nil {
-		return nil, classify(err, "list what the API server serves")
+		return nil, classify(err, "list the served resources")
 	}
 	doc := &apidiscovery.APIGroupDiscoveryList{}
 	if err := json.Unmarshal(raw, doc); err != nil {
-		return nil, classify(err, "list what the API server serves")
+		return nil, classify(err, "list the served resources")
 	}
 	return doc, nil
 }

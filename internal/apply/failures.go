@@ -19,7 +19,7 @@ import (
 var (
 	ErrRefused = errcode.Code{
 		Name: "ForeignOwner", Class: errcode.Conflict,
-		Cause: "An object that the package brings belongs to somebody else.",
+		Cause: "An object of the package belongs to another owner.",
 		Fix:   "Uninstall the package that holds the object, or remove the object, and try again. Nothing was written.",
 	}
 	ErrNeedsAdoption = errcode.Code{
@@ -30,12 +30,12 @@ var (
 	ErrDeleting = errcode.Code{
 		Name: "ObjectDeleting", Class: errcode.Conflict,
 		Cause: "An object that the package brings is being deleted.",
-		Fix:   "Wait until the object is gone: the package manager goes on by itself. One that stays has a finalizer that somebody must remove: look at it with kubectl. Nothing was written.",
+		Fix:   "Wait until the object is deleted; the package manager continues automatically. If it is not deleted, it has a finalizer: inspect it with kubectl. Nothing was written.",
 	}
 	ErrImmutable = errcode.Code{
 		Name: "ImmutableField", Class: errcode.Conflict, Final: true,
 		Cause: "The package changes a field of a CRD or XRD in the cluster that can never change, such as its scope.",
-		Fix:   "Stay at the installed version, or ask the author of the package for one that gives the resource a new name. Nothing was written.",
+		Fix:   "Keep the installed version, or ask the author of the package for a version that renames the resource. Nothing was written.",
 	}
 	ErrStoredVersion = errcode.Code{
 		Name: "StoredVersionInUse", Class: errcode.Conflict, Final: true,
@@ -54,7 +54,7 @@ var (
 	}
 	ErrMoved = errcode.Code{
 		Name: "ObjectMoved", Class: errcode.Conflict,
-		Cause: "An object was changed by somebody else between the plan and its execution.",
+		Cause: "Another client changed an object between the plan and its execution.",
 		Fix:   "Nothing needs to be done: the manager makes a new plan and tries again.",
 	}
 	ErrRejected = errcode.Code{
@@ -90,7 +90,7 @@ var (
 	ErrStopped = errcode.Code{
 		Name: "PlanInterrupted", Class: errcode.Interrupted,
 		Cause: "The operation ended before everything was read or written.",
-		Fix:   "Start the operation again: it continues with what is left.",
+		Fix:   "Start the operation again: it continues with the remaining changes.",
 	}
 )
 

@@ -53,7 +53,7 @@ func (c *Cluster) Preflight(ctx context.Context, p plan.Plan, content Content) (
 		}
 	}
 	if err := group.Wait(); err != nil {
-		return p, classify(err, "check what the API server would reject")
+		return p, classify(err, "check for changes that the API server rejects")
 	}
 	if err := f.names(ctx, created); err != nil {
 		return p, err

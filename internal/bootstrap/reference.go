@@ -12,7 +12,7 @@ import (
 // Markdown.
 func Reference(w io.Writer) error {
 	_, err := fmt.Fprint(w, "# Rights of the manager\n\n",
-		"`xpkg bootstrap` and the Helm chart give the manager these rights and no others. Each is there because of a call\n",
+		"`xpkg bootstrap` and the Helm chart grant the manager exactly these permissions. Each is required by a call\n",
 		"that the manager makes; tests run the manager with exactly these, and without each of the groups. The groups\n",
 		"package-groups, orphans, ceiling and any-package are there with --package-group GROUP, --dependency-removal Orphans,\n",
 		"--permission-ceiling NAME and --package-group '*'; with --namespaced the first and the last hold in its namespace.\n")

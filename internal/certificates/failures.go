@@ -15,21 +15,21 @@ var (
 	ErrSecretTaken = errcode.Code{
 		Name: "CertificateSecretTaken", Class: errcode.Conflict,
 		Cause: "A Secret has the name that the certificate of a package needs, and holds something else.",
-		Fix:   "Remove or rename the Secret, or give the package another name.",
+		Fix:   "Remove or rename the Secret, or rename the package.",
 	}
 	ErrNotReady = errcode.Code{
 		Name: "CertificateNotReady", Class: errcode.Unavailable,
-		Cause: "A Secret that somebody else fills with a certificate, such as cert-manager, is not complete, or its certificate is not valid now.",
+		Cause: "A Secret whose certificate is issued by another program, such as cert-manager, is incomplete, or its certificate is not valid now.",
 		Fix:   "Look at the Certificate that the Secret belongs to; remove the Secret's annotations of cert-manager to have xpkg fill it.",
 	}
 	ErrAuthority = errcode.Code{
 		Name: "AuthorityUnusable", Class: errcode.Untrusted,
-		Cause: "The authority in the Secret crossplane-root-ca cannot sign certificates that anybody would accept, for example since it may not sign for these names.",
-		Fix:   "Put another authority there, or delete the Secret to have xpkg make one; what is in use stays trusted meanwhile.",
+		Cause: "The CA in the Secret crossplane-root-ca cannot sign valid certificates, for example because its constraints exclude these names.",
+		Fix:   "Replace the CA, or delete the Secret so that xpkg creates one; certificates in use stay trusted meanwhile.",
 	}
 	ErrContended = errcode.Code{
 		Name: "CertificatesContended", Class: errcode.Conflict,
-		Cause: "The Secrets of certificates were changed by somebody else again and again while xpkg worked on them.",
+		Cause: "Another client kept changing the Secrets of certificates while xpkg updated them.",
 		Fix:   "Nothing needs to be done: it is tried again. If it stays, look for another manager that writes the Secrets.",
 	}
 )

@@ -153,7 +153,7 @@ func (p *planner) announce() []Step {
 	due := renewAt(p.ca.Current.Certificate)
 	switch {
 	case p.ca.Rotate:
-		return p.root(Announce, "somebody asked for a new authority")
+		return p.root(Announce, "a rotation of the CA was requested")
 	case !p.now.Before(due):
 		return p.root(Announce, "two thirds of the authority's life are over")
 	}

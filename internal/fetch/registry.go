@@ -16,7 +16,7 @@ import (
 var ErrLookup = errcode.Code{
 	Name: "PackageLookup", Class: errcode.Unavailable,
 	Cause: "A package cannot be looked up, because something is missing that is needed to access its registry, such as a pull secret.",
-	Fix:   "See what the message names.",
+	Fix:   "Correct the cause in the message.",
 }
 
 // Lookup reads the versions and the metadata of packages. A Source implements it.

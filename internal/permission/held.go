@@ -117,7 +117,7 @@ func (h *Held) rules(ctx context.Context, namespace string) ([]rbacv1.PolicyRule
 	}
 	review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}
 	if err := h.Client.Create(ctx, review); err != nil {
-		return nil, fmt.Errorf("ask what the manager may do: %w", err)
+		return nil, fmt.Errorf("review the permissions of the manager: %w", err)
 	}
 	var out []rbacv1.PolicyRule
 	for _, r := range review.Status.ResourceRules {

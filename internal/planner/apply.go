@@ -43,7 +43,7 @@ func (p *Plan) RefusalError() error {
 		return xpkg.ErrIncompatible.New(errors.New(p.Incompatible), "%s cannot be established", p.Package.Short())
 	}
 	if why := p.denied(); why != "" {
-		return rbac.ErrPermissionDenied.New(errors.New(why), "%s may not have what it requests", p.Package.Short())
+		return rbac.ErrPermissionDenied.New(errors.New(why), "%s is denied the permissions that it requests", p.Package.Short())
 	}
 	if rules := p.unallowed(); len(rules) > 0 {
 		return webhooks.NotAllowed(p.Package.Short(), rules, p.commandToAllow())
@@ -53,7 +53,7 @@ func (p *Plan) RefusalError() error {
 	}
 	err := apply.Refused(p.Objects.Refusals, "%s cannot be established", p.Package.Short())
 	if errors.Is(err, apply.ErrDeleting) {
-		return err.WithDo("Wait until the object is gone, and try again. One that stays has a finalizer that somebody must remove: look at it with kubectl.")
+		return err.WithDo("Wait until the object is deleted, and try again. If it is not deleted, it has a finalizer: inspect it with kubectl.")
 	}
 	return err
 }

@@ -14,7 +14,7 @@ import (
 var ErrDependentsBroken = errcode.Code{
 	Name: "DependentsBroken", Class: errcode.Conflict,
 	Cause: "Another package needs this one, at a version that it would not be at any more.",
-	Fix:   "Move the packages that need it first, or to versions that go with it. To go ahead all the same, give --yes.",
+	Fix:   "Update the dependents first, to versions that accept it. To continue anyway, use --yes.",
 }
 
 // Broken is a package whose dependencies would no longer be satisfied.

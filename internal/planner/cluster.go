@@ -134,7 +134,7 @@ func (r *reader) count(ctx context.Context, definition, path string) (CustomReso
 	if page.RemainingItemCount != nil {
 		out.Count += *page.RemainingItemCount
 	} else if page.Continue != "" {
-		out.Unknown = "the API server does not say how many there are"
+		out.Unknown = "the API server does not return their number"
 	}
 	return out, nil
 }
@@ -143,7 +143,7 @@ func (r *reader) count(ctx context.Context, definition, path string) (CustomReso
 func (r *reader) served(ctx context.Context) (map[schema.GroupResource]string, error) {
 	var doc apidiscovery.APIGroupDiscoveryList
 	if err := r.get(ctx, &doc, discoveryDocument, "", "/apis"); err != nil {
-		return nil, fmt.Errorf("list what the API server serves: %w", err)
+		return nil, fmt.Errorf("list the served resources: %w", err)
 	}
 	out := map[schema.GroupResource]string{}
 	for _, group := range doc.Items {

@@ -85,7 +85,7 @@ func TestCount(t *testing.T) {
 	want := []CustomResources{
 		{Definition: "ones.a.test", Count: 1}, {Definition: "manys.a.test", Count: 412},
 		{Definition: "forbiddens.a.test", Unknown: "they may not be listed"},
-		{Definition: "unclears.a.test", Count: 1, Unknown: "the API server does not say how many there are"},
+		{Definition: "unclears.a.test", Count: 1, Unknown: "the API server does not return their number"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -23,7 +23,7 @@ var (
 	}
 	ErrPlanDamaged = errcode.Code{
 		Name: "PlanDamaged", Class: errcode.Untrusted,
-		Cause: "The content of a plan is not what its digest says: it was changed after it was made.",
+		Cause: "The content of a plan does not match its digest: it was changed after it was made.",
 		Fix:   "Take an undamaged copy of the file, or make a new plan.",
 	}
 )
@@ -135,10 +135,10 @@ func (p *Plan) check() error {
 		}
 	case Uninstall:
 		if p.Preconditions.UID == "" {
-			return fail("it does not say which package is uninstalled")
+			return fail("the package to uninstall is missing")
 		}
 	default:
-		return fail(fmt.Sprintf("nobody knows the operation %q", p.Operation))
+		return fail(fmt.Sprintf("the operation %q is unknown", p.Operation))
 	}
 	if v1.NewPackage(p.Package.Kind) == nil || p.Package.Name == "" {
 		return fail("it names no package")

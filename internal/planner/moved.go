@@ -55,7 +55,7 @@ func Compare(planned, now *Plan) []Difference {
 	})
 	each(&d, planned.AddedPackages, now.AddedPackages, func(b AddedPackage) (string, string) {
 		ref, _, _ := strings.Cut(b.Reference, "@")
-		return "what comes with it of " + ref, b.Digest
+		return "the packages that are added with it for " + ref, b.Digest
 	})
 	for _, was := range planned.AddedPackages {
 		for _, is := range now.AddedPackages {
@@ -65,9 +65,9 @@ func Compare(planned, now *Plan) []Difference {
 			}
 		}
 	}
-	d.text("what the package manager does about dependencies", string(planned.Upgrades), string(now.Upgrades))
+	d.text("the dependency upgrade policy", string(planned.Upgrades), string(now.Upgrades))
 	each(&d, planned.Orphans, now.Orphans, func(o Orphan) (string, string) {
-		return "what nobody needs of " + strings.ToLower(o.Kind) + "/" + o.Name, o.Reference
+		return "the unneeded dependencies of " + strings.ToLower(o.Kind) + "/" + o.Name, o.Reference
 	})
 	each(&d, planned.Breaks, now.Breaks, func(b Broken) (string, string) {
 		return "what breaks of " + strings.ToLower(b.Kind) + "/" + b.Name, b.String()
@@ -131,9 +131,9 @@ func (v *Version) String() string {
 func (d *differences) permissions(was, is *Permissions) {
 	var none Permissions
 	was, is = cmp.Or(was, &none), cmp.Or(is, &none)
-	d.text("why the program may not have what it requests", was.Denied, is.Denied)
-	d.text("what the program may do besides", describe(was.Added), describe(is.Added))
-	d.text("what the program may not do any more", describe(was.Removed), describe(is.Removed))
+	d.text("the reason for denied permissions", was.Denied, is.Denied)
+	d.text("the added permissions", describe(was.Added), describe(is.Added))
+	d.text("the removed permissions", describe(was.Removed), describe(is.Removed))
 	d.text("the permissions that need approval", describe(was.NeedsApproval), describe(is.NeedsApproval))
 }
 

@@ -32,7 +32,7 @@ func (ExternalRuntime) ServiceAccount(p Program) (string, error) { return Accoun
 func (r ExternalRuntime) Run(ctx context.Context, p Program) (State, error) {
 	rev := v1.NewPackage(p.Owner.Package.Kind).NewRevision()
 	if err := r.Reader.Get(ctx, client.ObjectKey{Name: p.Owner.Revision.Name}, rev); err != nil {
-		return State{}, fmt.Errorf("read what is reported of %s: %w", p.Owner.Revision.Name, err)
+		return State{}, fmt.Errorf("read the reported state of %s: %w", p.Owner.Revision.Name, err)
 	}
 	c := rev.GetCondition(v1.TypeRuntimeHealthy)
 	state := State{Reported: true, Reason: ReasonNotReported}
@@ -40,7 +40,7 @@ func (r ExternalRuntime) Run(ctx context.Context, p Program) (State, error) {
 	case p.AwaitingActivation:
 		state.Available = true
 	case c.Status == corev1.ConditionUnknown || c.ObservedGeneration != 0 && c.ObservedGeneration != rev.GetGeneration():
-		state.Message = "somebody else runs the program, and has not reported the condition RuntimeHealthy of this revision yet"
+		state.Message = "another program runs the runtime, and has not reported the condition RuntimeHealthy of this revision yet"
 	case c.Status == corev1.ConditionTrue:
 		state.Available = true
 	default:

@@ -32,7 +32,7 @@ type controlPlane struct {
 func findProgram() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return "", ErrControlPlaneMissing.New(err, "cannot tell where xpkg is")
+		return "", ErrControlPlaneMissing.New(err, "cannot find the xpkg executable")
 	}
 	// The program may be called through a symbolic link in another folder.
 	if real, err := filepath.EvalSymlinks(self); err == nil {
@@ -82,7 +82,7 @@ func withLog(err error, log string) error {
 func (c *controlPlane) failure() error {
 	err := c.Err()
 	if err == nil {
-		err = errors.New("it stopped as if it was told to")
+		err = errors.New("it stopped without a request")
 	}
 	return withLog(ErrControlPlaneFailed.New(err, "the control plane ended by itself"), c.log.Name())
 }

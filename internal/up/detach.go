@@ -36,7 +36,7 @@ func Detach(ctx context.Context, dataDir string, args []string) (State, error) {
 	}
 	path, folder := dir.Path, dir.Logs()
 	if err := dir.Close(); err != nil {
-		return State{}, ErrDataDirUnusable.New(err, "cannot give data directory %s to the background", path)
+		return State{}, ErrDataDirUnusable.New(err, "cannot pass data directory %s to the background process", path)
 	}
 	log, err := openLog(folder, upLog)
 	if err != nil {
@@ -64,7 +64,7 @@ type background struct {
 func startBackground(log *os.File, report string, args []string) (*background, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return nil, ErrNotReady.New(err, "cannot tell where xpkg is")
+		return nil, ErrNotReady.New(err, "cannot find the xpkg executable")
 	}
 	info, err := log.Stat()
 	if err != nil {
@@ -121,7 +121,7 @@ func (b *background) failure() error {
 		err = errors.New("it ended without an error")
 	}
 	if said := lastLines(b.log, b.logFrom); said != "" {
-		err = fmt.Errorf("%w; it said:\n%s", err, said)
+		err = fmt.Errorf("%w; its output:\n%s", err, said)
 	}
 	return ErrNotReady.New(err, "the control plane did not start in the background")
 }

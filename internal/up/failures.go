@@ -37,7 +37,7 @@ var (
 	}
 	ErrNotStopped = errcode.Code{
 		Name: "ControlPlaneNotStopped", Class: errcode.Timeout,
-		Cause: "The process of the control plane did not end when it was told to.",
+		Cause: "The process of the control plane did not stop when it was requested to.",
 		Fix:   "Read logs/up.log in the data directory, and end the process by its id.",
 	}
 	ErrNotReady = errcode.Code{

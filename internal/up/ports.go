@@ -80,7 +80,7 @@ func keptPort(err error, known int, who, flag string) error {
 	address := net.JoinHostPort(loopback, strconv.Itoa(known))
 	return f.Code.New(f.Why, "%s", f.What).WithDo(
 		"Stop the program that listens on %s and run the same command again: %s name this address since an earlier start. "+
-			"To give it up, choose another port with %s.", address, who, flag)
+			"To use another port, set %s.", address, who, flag)
 }
 
 func openRegistryPort(d *datadir.Dir, port int) (net.Listener, error) {

@@ -34,7 +34,7 @@ var (
 	ErrOutOfReach = errcode.Code{
 		Name: "WebhookOutOfReach", Class: errcode.Unavailable,
 		Cause: "The manager runs outside of the cluster and cannot connect to the endpoints of a webhook, so it cannot prove that they serve.",
-		Fix:   "Run the manager in the cluster with `xpkg bootstrap`, or give it a route to the network of the pods.",
+		Fix:   "Run the manager in the cluster with `xpkg bootstrap`, or add a route to the network of the pods.",
 	}
 )
 

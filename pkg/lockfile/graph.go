@@ -154,7 +154,7 @@ func (f *File) Problems() []string {
 	needed := f.reachable()
 	for _, p := range f.Packages {
 		if !needed[p.Repository] {
-			out = append(out, fmt.Sprintf("nobody needs %s", p.Repository))
+			out = append(out, fmt.Sprintf("no package requires %s", p.Repository))
 		}
 		for _, d := range p.Dependencies {
 			to, ok := f.Find(d.Package)

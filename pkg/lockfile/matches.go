@@ -13,7 +13,7 @@ import (
 // ErrContradicted is the code of a lock file that contradicts the metadata of a package.
 var ErrContradicted = errcode.Code{
 	Name: "LockContradicted", Class: errcode.Untrusted,
-	Cause: "The lock file says that a package needs something else, or is of another kind, than the package itself says. The file was changed by hand, or the package has lied when it was resolved.",
+	Cause: "The dependencies or the kind of a package in the lock file differ from its metadata. The file was edited, or the index of the package was wrong when it was resolved.",
 	Fix:   "Find out how this came about, and write the file again with xpkg resolve --lock FILE --upgrade.",
 }
 
@@ -39,7 +39,7 @@ func (p Package) Matches(kind xpkg.Kind, needs []xpkg.Dependency) error {
 		}
 		words := "it does not need %s %s"
 		if l.Optional {
-			words = "it does not say that it works with %s %s"
+			words = "it has no optional dependency on %s %s"
 		}
 		problems = append(problems, fmt.Sprintf(words, l.Package, l.Constraint))
 	}

@@ -42,7 +42,7 @@ func Parse(data []byte) (File, error) {
 	}
 	if line := conflictLine(data); line > 0 {
 		return File{}, ErrInvalid.New(nil, "line %d of the lock file begins a merge conflict", line).
-			WithDo("Take either side of the merge, and run xpkg resolve --lock again: it adds what is missing.")
+			WithDo("Keep either side of the merge, and run xpkg resolve --lock again: it adds missing packages.")
 	}
 	var head struct {
 		APIVersion string `json:"apiVersion"`

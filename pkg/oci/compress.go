@@ -79,7 +79,7 @@ func OpenLayer(r io.Reader, layer Descriptor, limits Limits) (io.ReadCloser, err
 		return nil, err
 	}
 	if got := DetectCompression(start); got != want {
-		return nil, ErrCompressionMismatch.New(nil, "layer %s is %s and its media type %s says %s", layer.Digest.Short(), got, layer.MediaType, want)
+		return nil, ErrCompressionMismatch.New(nil, "layer %s is %s, and its media type %s states %s", layer.Digest.Short(), got, layer.MediaType, want)
 	}
 	plain, err := decompress(buffered, want)
 	if err != nil {

@@ -31,7 +31,7 @@ var ErrNotAPackage = errcode.Code{
 var ErrUnexpectedMediaType = errcode.Code{
 	Name: "UnexpectedMediaType", Class: errcode.Invalid,
 	Cause: "A registry or an archive answered with content of another media type than was asked for.",
-	Fix:   "Check that the address is that of a registry, and that no login page or proxy stands before it.",
+	Fix:   "Check that the address belongs to a registry, and that no login page or proxy is in front of it.",
 }
 
 // Document is a manifest or an index as it was written. The content determines the kind:
@@ -113,7 +113,7 @@ func (d *Document) settleMediaType(declared MediaType) error {
 		return ErrInvalidManifest.New(nil, "the manifest is an index and an image at the same time")
 	}
 	if d.MediaType != "" && declared != "" && d.MediaType != declared {
-		return ErrUnexpectedMediaType.New(nil, "the manifest says that it is %q and was announced as %q", text.Clip(string(d.MediaType)), text.Clip(string(declared)))
+		return ErrUnexpectedMediaType.New(nil, "the manifest has the media type %q and was announced as %q", text.Clip(string(d.MediaType)), text.Clip(string(declared)))
 	}
 	if d.MediaType == "" {
 		d.MediaType = declared

@@ -35,7 +35,7 @@ var ErrDecompressionLimit = errcode.Code{
 var ErrArchiveLimit = errcode.Code{
 	Name: "ArchiveLimit", Class: errcode.Limit,
 	Cause: "A tar has more entries, or longer headers, than the limits allow.",
-	Fix:   "Check that the layer is that of a package; raise the limit that the message names if it is.",
+	Fix:   "Check that the layer belongs to a package; if it does, raise the limit in the message.",
 }
 
 // ErrPackageTooLarge is the failure of a package.yaml over the limit.

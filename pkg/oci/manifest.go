@@ -90,7 +90,7 @@ func (d *Document) checkConfig(anyType bool) error {
 	case types.DockerPluginConfig:
 		return ErrNotAPackage.New(nil, "the content is a Docker plugin")
 	default:
-		return ErrNotAPackage.New(nil, "the content has a configuration of type %q, which is not that of an image", text.Clip(string(config)))
+		return ErrNotAPackage.New(nil, "the content has a configuration of type %q, which is not an image configuration", text.Clip(string(config)))
 	}
 }
 

@@ -19,7 +19,7 @@ var ErrDigestMismatch = errcode.Code{
 // ErrSizeMismatch is the failure of content with another length than announced.
 var ErrSizeMismatch = errcode.Code{
 	Name: "SizeMismatch", Class: errcode.Untrusted,
-	Cause: "The content is longer or shorter than its descriptor says.",
+	Cause: "The size of the content differs from its descriptor.",
 	Fix:   "Nothing of it was used. Try again; if it stays, publish the package again.",
 }
 

@@ -70,7 +70,7 @@ var escalations = []Escalation{
 		verbs: []string{verbImpersonate}, policyOnly: true,
 	},
 	{
-		Name: "write role bindings", Reason: "give its permissions to other identities",
+		Name: "write role bindings", Reason: "grant its permissions to other identities",
 		targets: []target{{rbacv1.GroupName, []string{"rolebindings", "clusterrolebindings"}}}, verbs: verbsWrite,
 	},
 	{

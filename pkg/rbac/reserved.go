@@ -14,7 +14,7 @@ import (
 var ErrReservedDefinition = errcode.Code{
 	Name: "ReservedDefinition", Class: errcode.Invalid,
 	Cause: "The package defines a resource in a group that belongs to Kubernetes, to Crossplane or to the package manager.",
-	Fix:   "Give the resource a group of your own, such as example.crossplane.io or example.org, and publish the package again. Nothing was written.",
+	Fix:   "Use a group of your own for the resource, such as example.crossplane.io or example.org, and publish the package again. Nothing was written.",
 }
 
 // kubernetesGroups are the groups that API servers serve themselves, beside the groups

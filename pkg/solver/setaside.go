@@ -34,7 +34,7 @@ func (a *report) whyNot(n, i int) string {
 	known := a.store.cachedDependencies(v.name, v.candidates[i].Pin)
 	switch {
 	case known == nil && v.state.only() == v.installed:
-		return "what is installed still fits"
+		return "the installed version still fits"
 	case known == nil && a.problem.Nearest:
 		return "a version that is nearer to the installed one fits"
 	case known == nil:
@@ -58,7 +58,7 @@ func (a *report) whyNot(n, i int) string {
 			return fmt.Sprintf("it needs %s %s, and %s is chosen", d.Package, accepted(d.Constraint), other.candidates[at].name())
 		}
 	}
-	return "what it needs in turn does not go with the rest"
+	return "its dependencies conflict with the rest"
 }
 
 // refused returns a requirement that does not accept a candidate, or "".

@@ -66,7 +66,7 @@ func TestSolve(t *testing.T) {
 		{name: "a digest that nobody lists", table: "a v1.0.0\na " + digestA + ": b\nb v1.0.0", roots: "a " + digestA, want: "a " + digestA + "; b v1.0.0"},
 		{name: "a digest whose tag is known satisfies by the tag", table: "a v1.0.0@" + digestA + "\na v1.2.0", roots: "a " + digestA + "; a ^v1.0.0", want: "a v1.0.0@" + digestA},
 		{name: "a tag with a digest satisfies by the tag and holds by the digest", table: "a v1.0.0\na v1.2.0\na v1.0.0@" + digestA, roots: "a v1.0.0@" + digestA + "; a ~v1.0", want: "a v1.0.0@" + digestA},
-		{name: "what is installed still fits", table: "a v1.0.0\na v1.2.0", roots: "a v1", problem: Problem{Installed: map[string]string{"a": "v1.0.0"}}, want: "a v1.0.0"},
+		{name: "the installed version still fits", table: "a v1.0.0\na v1.2.0", roots: "a v1", problem: Problem{Installed: map[string]string{"a": "v1.0.0"}}, want: "a v1.0.0"},
 		{name: "what is installed does not fit", table: "a v1.0.0\na v1.2.0\na v2.0.0\na v2.1.0", roots: "a v2", problem: Problem{Installed: map[string]string{"a": "v1.0.0"}}, want: "a v2.1.0"},
 		{name: "the nearest to what is installed", table: "a v1.0.0\na v1.2.0\na v2.0.0\na v2.1.0", roots: "a v2", problem: Problem{Installed: map[string]string{"a": "v1.0.0"}, Nearest: true}, want: "a v2.0.0"},
 		{name: "nothing is near to a digest", table: "a v1.0.0\na v1.2.0\na v2.0.0", roots: "a v1", problem: Problem{Installed: map[string]string{"a": "sha256:" + strings.Repeat("0", 64)}, Nearest: true}, want: "a v1.2.0"},

@@ -23,7 +23,7 @@ var (
 	}
 	ErrObjectTooLarge = errcode.Code{
 		Name: "ObjectTooLarge", Class: errcode.Limit,
-		Cause: "An object is larger than what an API server stores.",
+		Cause: "An object is larger than the API server stores.",
 		Fix:   "Make the object smaller, for example by shorter descriptions, or raise the named limit if the server's was raised.",
 	}
 	ErrTextOnSeparator = errcode.Code{

@@ -14,7 +14,7 @@ import (
 var ErrNotAnObject = errcode.Code{
 	Name: "NotAnObject", Class: errcode.Invalid,
 	Cause: "A document is not a Kubernetes object: it is not a mapping, or has no apiVersion or kind.",
-	Fix:   "Give the document an apiVersion and a kind, or take it out of the package.",
+	Fix:   "Add an apiVersion and a kind to the document, or remove it from the package.",
 }
 
 // header holds the fields that identify a Kubernetes object.

@@ -47,7 +47,7 @@ var (
 	ErrInvalidPermissionRequest = errcode.Code{
 		Name: "InvalidPermissionRequest", Class: errcode.Invalid,
 		Cause: "A rule of permissionRequests is incomplete and requests nothing.",
-		Fix:   "Give the rule verbs, apiGroups and resources, or verbs and nonResourceURLs. The core group is written \"\".",
+		Fix:   "Set verbs, apiGroups and resources, or verbs and nonResourceURLs, in the rule. The core group is written \"\".",
 	}
 )
 

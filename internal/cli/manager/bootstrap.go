@@ -13,7 +13,7 @@ import (
 // BootstrapCmd implements `xpkg bootstrap`.
 type BootstrapCmd struct {
 	Namespace         string              `default:"crossplane-system" help:"Namespace of the manager and of runtimes."`
-	Image             string              `placeholder:"IMAGE" help:"Image of the manager. Default is that of this version."`
+	Image             string              `placeholder:"IMAGE" help:"Image of the manager. Default is the image of this version."`
 	ImagePullSecret   []string            `placeholder:"NAME" help:"Secret of the namespace with credentials for the image. Can be given more than once."`
 	Replicas          int32               `default:"2" help:"Number of replicas (leader-elected)."`
 	CacheClaim        string              `placeholder:"NAME" help:"PersistentVolumeClaim for the package cache. Default is an emptyDir volume."`

@@ -70,7 +70,7 @@ type ManagerCmd struct {
 func (c *ManagerCmd) Run(env *terminal.Env) error {
 	if c.InsecureSkipTLSVerify {
 		return terminal.ErrUsage.New(nil, "--insecure-skip-tls-verify cannot be used with the manager").
-			WithDo("Give the authority of a registry's certificate with --ca-file HOST=FILE.")
+			WithDo("Set the CA of a registry's certificate with --ca-file HOST=FILE.")
 	}
 	cfg, err := c.managerConfig()
 	if err != nil {
@@ -151,7 +151,7 @@ func (c *ManagerCmd) election() (*leader.Election, error) {
 		return nil, nil
 	}
 	if c.LeaseDuration < leastLease {
-		return nil, terminal.ErrUsage.New(nil, "a lease of %s is too short", c.LeaseDuration).WithDo("Give --lease-duration %s or more.", leastLease)
+		return nil, terminal.ErrUsage.New(nil, "a lease of %s is too short", c.LeaseDuration).WithDo("Set --lease-duration to %s or more.", leastLease)
 	}
 	host, err := os.Hostname()
 	if err != nil {

@@ -23,7 +23,7 @@ func ParseRuntimeChoice(flag string, standard programs.Name) (programs.Choice, e
 	choice, err := programs.ParseChoice(flag, standard)
 	if err != nil {
 		return programs.Choice{}, terminal.ErrUsage.New(err, "cannot use --package-runtime %q", flag).
-			WithDo("Give one of Deployment, Process, External and None, or pairs such as Provider=External;Function/greet=None.")
+			WithDo("Use Deployment, Process, External or None, or pairs such as Provider=External;Function/greet=None.")
 	}
 	return choice, nil
 }

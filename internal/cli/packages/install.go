@@ -29,7 +29,7 @@ var (
 	ErrInstalledOtherwise = errcode.Code{
 		Name: "AlreadyInstalled", Class: errcode.Conflict,
 		Cause: "A package of that kind and name is installed from another reference.",
-		Fix:   "To change its version, use `xpkg update`. To install both, give the new package another name.",
+		Fix:   "To change its version, use `xpkg update`. To install both, use another name for the new package.",
 	}
 	ErrWait = errcode.Code{
 		Name: "NotHealthyInTime", Class: errcode.Timeout,

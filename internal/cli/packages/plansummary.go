@@ -29,7 +29,7 @@ func summary(p *planner.Plan) string {
 	if len(parts) == 0 {
 		parts = []string{"no object of the package changes"}
 		if name := restarted(p); name != "" {
-			parts = []string{"the runtime is replaced by that of revision " + name + ", and no object of the package changes"}
+			parts = []string{"the runtime is replaced by the runtime of revision " + name + ", and no object of the package changes"}
 		}
 	}
 	text := strings.Join(parts, ", ") + "; " + unchanged + "."
@@ -92,7 +92,7 @@ func sums(changes []plan.Change) []string {
 func lost(resources int64, uncounted int) string {
 	text := wording.Count(int(resources), "custom resource") + " will be deleted"
 	if uncounted > 0 {
-		text += fmt.Sprintf(", and those of %s that cannot be counted", wording.Count(uncounted, "definition"))
+		text += fmt.Sprintf(", and custom resources of %s that cannot be counted", wording.Count(uncounted, "definition"))
 	}
 	return text + "."
 }

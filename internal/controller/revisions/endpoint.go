@@ -25,7 +25,7 @@ func (r *Reconciler) inheritEndpoint(ctx context.Context, in *install) error {
 			fn.Status.Endpoint = previous.Status.Endpoint
 			// It is written at once, because the steps before the runtime may take long.
 			if err := r.API.Client.Status().Update(ctx, fn); err != nil {
-				return fmt.Errorf("set the endpoint of %s to that of %s: %w", fn.Name, previous.Name, err)
+				return fmt.Errorf("set the endpoint of %s to the endpoint of %s: %w", fn.Name, previous.Name, err)
 			}
 			return nil
 		}

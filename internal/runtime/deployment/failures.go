@@ -15,8 +15,8 @@ import (
 var (
 	ErrNameConflict = errcode.Code{
 		Name: "NameConflict", Class: errcode.Conflict,
-		Cause: "An object that the program of a package needs has the name of one that belongs to somebody else.",
-		Fix:   "Remove or rename the object that the message names, or give ours another name with a DeploymentRuntimeConfig.",
+		Cause: "An object of a package runtime has the name of an object with another owner.",
+		Fix:   "Remove or rename the object in the message, or rename the runtime's object with a DeploymentRuntimeConfig.",
 	}
 	ErrRejected = errcode.Code{
 		Name: "RuntimeRejected", Class: errcode.Invalid,

@@ -48,5 +48,5 @@ func (r *Runtime) end(ctx context.Context, deployments []appsv1.Deployment) erro
 }
 
 func renamed(from, to *appsv1.Deployment) State {
-	return State{Reason: ReasonReplacing, Message: fmt.Sprintf("Deployment %s ends first: the configuration gives it the name %s now", from.Name, to.Name)}
+	return State{Reason: ReasonReplacing, Message: fmt.Sprintf("Deployment %s ends first: the configuration renames it to %s", from.Name, to.Name)}
 }

@@ -85,7 +85,7 @@ func conditionOf(d *appsv1.Deployment, t appsv1.DeploymentConditionType) *appsv1
 func heldBy(d *appsv1.Deployment, revision string) State {
 	return State{
 		HeldBy: revision, Reason: ReasonHeld,
-		Message: fmt.Sprintf("Deployment %s still belongs to %s, and the configuration gives both the same name", d.Name, revision),
+		Message: fmt.Sprintf("Deployment %s still belongs to %s, and the configuration sets the same name for both", d.Name, revision),
 	}
 }
 

@@ -6,7 +6,7 @@ import "github.com/xpkg-dev/xpkg/pkg/errcode"
 var ErrNotForProcesses = errcode.Code{
 	Name: "NotForProcesses", Class: errcode.Unsupported,
 	Cause: "The configuration of a program asks for something that a process of this machine cannot have, such as a second container or a volume of a cluster.",
-	Fix:   "Leave out what the message names, or use the runtime Deployment on a cluster.",
+	Fix:   "Remove the setting in the message, or use the runtime Deployment on a cluster.",
 }
 
 // Reasons of runtimes that are not available, in addition to the common ones.

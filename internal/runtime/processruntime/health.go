@@ -84,7 +84,7 @@ func (p *Programs) provides(ctx context.Context, _ runtime.Program, l layout, ra
 		return ""
 	}
 	if err := res.Body.Close(); err != nil || res.StatusCode >= http.StatusInternalServerError {
-		return fmt.Sprintf("the program says of itself that it is not ready: %s", res.Status)
+		return fmt.Sprintf("its readiness probe fails: %s", res.Status)
 	}
 	return ""
 }

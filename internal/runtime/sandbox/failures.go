@@ -12,7 +12,7 @@ var (
 	ErrProgramSpec = errcode.Code{
 		Name: "ProgramSpec", Class: errcode.Invalid,
 		Cause: "A program was described with a name, a file or a variable that it cannot have.",
-		Fix:   "Correct what the message names in the runtime configuration of the package.",
+		Fix:   "Correct the setting in the message in the runtime configuration of the package.",
 	}
 	ErrProgramsUnsupported = errcode.Code{
 		Name: "ProgramsUnsupported", Class: errcode.Unsupported,

@@ -38,7 +38,7 @@ func (i *instance) reap() {
 	if !i.withReaper {
 		state, err := i.child.wait()
 		if i.exit = exitOf(state); err != nil {
-			i.exit.Reason = "it cannot be told how it ended: " + err.Error()
+			i.exit.Reason = "its exit status is unknown: " + err.Error()
 		}
 		return
 	}

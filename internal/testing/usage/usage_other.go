@@ -16,5 +16,5 @@ func resetPeak(int) error { return unsupported() }
 func machine() (time.Duration, error) { return 0, unsupported() }
 
 func unsupported() error {
-	return fmt.Errorf("what a process uses is not known on %s: %w", runtime.GOOS, errors.ErrUnsupported)
+	return fmt.Errorf("the resource usage of processes is not available on %s: %w", runtime.GOOS, errors.ErrUnsupported)
 }

@@ -49,7 +49,7 @@ func authorize(o Options, next http.Handler) http.Handler {
 }
 
 func (o Options) wrongToken() string {
-	return fmt.Sprintf("the credentials are not those of this control plane; run `%s`", o.Login)
+	return fmt.Sprintf("the credentials do not belong to this control plane; run `%s`", o.Login)
 }
 
 func isRead(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }

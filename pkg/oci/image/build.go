@@ -20,7 +20,7 @@ import (
 var ErrInvalidImageInput = errcode.Code{
 	Name: "InvalidImageInput", Class: errcode.Invalid,
 	Cause: "The parts that an image is to be built of do not fit together.",
-	Fix:   "Change what the message names.",
+	Fix:   "Correct the setting in the message.",
 }
 
 // examplesPath is where tools of the field look for examples.

@@ -22,7 +22,7 @@ import (
 // package.yaml.
 var ErrMismatch = errcode.Code{
 	Name: "IndexMismatch", Class: errcode.Untrusted,
-	Cause: "The package has an index layer that does not say what its package.yaml says. What is installed, package.yaml says.",
+	Cause: "The index layer of the package does not match its package.yaml. Installation uses package.yaml.",
 	Fix:   "Build the package again with xpkg build; do not trust it before you know how this came about.",
 }
 

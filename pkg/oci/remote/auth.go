@@ -20,7 +20,7 @@ import (
 var ErrUnauthorized = errcode.Code{
 	Name: "Unauthorized", Class: errcode.Unauthorized,
 	Cause: "A registry wants credentials that it was not given, or refuses the ones it was given. Many registries answer the same for a repository that does not exist.",
-	Fix:   "Check the repository's name, and log in with `xpkg login`, or give the package a pull secret that may read it.",
+	Fix:   "Check the repository's name, and log in with `xpkg login`, or add a pull secret with read access to the package.",
 }
 
 // errNoChallenge reports a 401 without a supported challenge.

@@ -116,7 +116,7 @@ func isTLS(err error) bool {
 func (s *session) tlsReason(err error) error {
 	var invalid x509.CertificateInvalidError
 	if errors.As(err, &invalid) && invalid.Reason == x509.Expired && invalid.Cert != nil {
-		return fmt.Errorf("its certificate is valid from %s to %s, and the clock of this machine says %s",
+		return fmt.Errorf("its certificate is valid from %s to %s, and the time of this machine is %s",
 			invalid.Cert.NotBefore.UTC().Format(time.RFC3339), invalid.Cert.NotAfter.UTC().Format(time.RFC3339), s.opts.Now().UTC().Format(time.RFC3339))
 	}
 	var record tls.RecordHeaderError

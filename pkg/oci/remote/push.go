@@ -80,7 +80,7 @@ func (p *pusher) manifest(ctx context.Context, d oci.Descriptor, raw []byte) err
 	}
 	if got := resp.Header.Get("Docker-Content-Digest"); got != "" && got != d.Digest.String() {
 		return oci.ErrDigestMismatch.New(nil, "registry %s stored %s as %q", p.s.host, d.Digest, text.Clip(got)).
-			WithDo("Do not use what was pushed: the registry changes content.")
+			WithDo("Do not use the pushed package: the registry changes content.")
 	}
 	return nil
 }
@@ -115,7 +115,7 @@ func (p *pusher) upload(ctx context.Context, d oci.Descriptor, what string) erro
 	}
 	location, err := start.Parse(begun.Header.Get("Location"))
 	if err != nil || begun.Header.Get("Location") == "" {
-		return ErrRefused.New(nil, "cannot %s: registry %s does not say where to", what, p.s.host)
+		return ErrRefused.New(nil, "cannot %s: registry %s returned no upload location", what, p.s.host)
 	}
 	ctx, cancel := p.s.deadline(ctx, d.Size)
 	defer cancel()

@@ -15,7 +15,7 @@ import (
 // ErrWrongPlatform is the failure of an image for another platform.
 var ErrWrongPlatform = errcode.Code{
 	Name: "WrongPlatform", Class: errcode.Unsupported,
-	Cause: "The image of a program was built for another operating system or processor than that of this machine.",
+	Cause: "The runtime image was built for another operating system or processor.",
 	Fix:   "Publish the image for this platform too, or run the package on a machine of its platform.",
 }
 

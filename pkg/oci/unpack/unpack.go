@@ -28,7 +28,7 @@ var ErrUnsafeImage = errcode.Code{
 var ErrImageTooLarge = errcode.Code{
 	Name: "ImageTooLarge", Class: errcode.Limit,
 	Cause: "The image of a program has more bytes, files, or deeper folders than the limits allow, or is packed suspiciously well.",
-	Fix:   "Check that the image is that of the package's program, and build a smaller one.",
+	Fix:   "Check that the image is the runtime image of the package, and build a smaller one.",
 }
 
 // ErrImageWrite is the failure of writing an unpacked image.

@@ -185,7 +185,7 @@ func TestFindingsAsJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `[{"code":"NotAnObject","severity":"error","message":"the document has neither apiVersion nor kind","file":"x.yaml","line":1,"document":1,"fix":"Give the document an apiVersion and a kind, or take it out of the package."}]`
+	const want = `[{"code":"NotAnObject","severity":"error","message":"the document has neither apiVersion nor kind","file":"x.yaml","line":1,"document":1,"fix":"Add an apiVersion and a kind to the document, or remove it from the package."}]`
 	if string(got) != want {
 		t.Errorf("got %s", got)
 	}

@@ -73,7 +73,7 @@ func readInput(s *structpb.Struct) (input, error) {
 	}
 	in := input{text("resource"), text("nameFrom"), text("languageFrom"), text("messageTo")}
 	if in.resource == "" || in.nameFrom == "" {
-		return in, errors.New("the input has to say resource and nameFrom")
+		return in, errors.New("the input must set resource and nameFrom")
 	}
 	return in, nil
 }

@@ -31,7 +31,7 @@ func TestGreet(t *testing.T) {
 		},
 		"no input": {
 			`{"observed": {"composite": {"resource": {"spec": {"guest": "world"}}}}}`,
-			`{"meta": {"ttl": "60s"}, "desired": {}, "results": [{"severity": "SEVERITY_FATAL", "message": "the input has to say resource and nameFrom"}]}`,
+			`{"meta": {"ttl": "60s"}, "desired": {}, "results": [{"severity": "SEVERITY_FATAL", "message": "the input must set resource and nameFrom"}]}`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
