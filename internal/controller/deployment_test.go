@@ -261,7 +261,7 @@ func TestExternalPrograms(t *testing.T) {
 	next, _ := r.push(t, "program/external:v2", provider("external", crd("external.test", "Thing", "two")))
 	p := newProvider("external", ref)
 	create(t, s.client, p)
-	untilCondition(t, s.client, p, v1.TypeHealthy, corev1.ConditionUnknown, "somebody else runs the program")
+	untilCondition(t, s.client, p, v1.TypeHealthy, corev1.ConditionUnknown, "another program runs the runtime")
 	report := func(status corev1.ConditionStatus, message string) {
 		t.Helper()
 		eventually(t, "the report is written", func() bool {

@@ -214,7 +214,7 @@ func TestCheck(t *testing.T) {
 	}
 	f.Packages = append(f.Packages, Package{Repository: "xpkg.test/a/zero", Version: "v1.0.0", Digest: digest("zero"), Kind: xpkg.Provider})
 	f.Roots[1].Constraint = ">=v3"
-	want := []string{"you ask for xpkg.test/a/top >=v3, and v1.0.0 is locked", partial, "nobody needs xpkg.test/a/zero"}
+	want := []string{"you ask for xpkg.test/a/top >=v3, and v1.0.0 is locked", partial, "no package requires xpkg.test/a/zero"}
 	if diff := cmp.Diff(want, f.Problems()); diff != "" {
 		t.Error(diff)
 	}

@@ -118,7 +118,7 @@ func TestNoMirrorHasASolution(t *testing.T) {
 	if !strings.Contains(err.Error(), "(another place may list more versions, and could not be asked: ") {
 		t.Error(err)
 	}
-	if len(got.Notes) != 1 || !strings.Contains(got.Notes[0], "whether there are others is unknown: ") {
+	if len(got.Notes) != 1 || !strings.Contains(got.Notes[0], "may be incomplete: ") {
 		t.Errorf("%q", got.Notes)
 	}
 }

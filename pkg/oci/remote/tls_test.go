@@ -23,8 +23,8 @@ func TestTLS(t *testing.T) {
 		want   string
 	}{
 		"SelfSigned": {host: func(*httptest.Server) HostOptions { return HostOptions{} }, want: "unknown authority"},
-		"Expired":    {host: trusted, now: now.AddDate(100, 0, 0), want: "the clock of this machine says"},
-		"NotYet":     {host: trusted, now: now.AddDate(-100, 0, 0), want: "the clock of this machine says"},
+		"Expired":    {host: trusted, now: now.AddDate(100, 0, 0), want: "the time of this machine is"},
+		"NotYet":     {host: trusted, now: now.AddDate(-100, 0, 0), want: "the time of this machine is"},
 		"OldProtocol": {
 			server: func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS10 },
 			host:   trusted, want: "protocol version",
