@@ -401,6 +401,36 @@ func TestDependencyUpgrades(t *testing.T) {
 	}
 }
 
+// A version that would close a cycle with an installed dependency moves the dependency to a
+// version without the cycle, and is refused only if there is none.
+func TestAnUpgradeThatClosesACycleMovesTheDependency(t *testing.T) {
+	w := newTown(t, graph.UpgradeOrDowngrade)
+	w.push(t, "Provider", "mail:v1.0.0")
+	w.push(t, "Provider", "mail:v1.1.0", "configuration=app >=v1")
+	app := w.config(t, "app", w.push(t, "Configuration", "app:v1.0.0"))
+	untilHealthy(t, w.client, app)
+	first := w.config(t, "first", w.push(t, "Configuration", "first:v1.0.0", "mail >=v1"))
+	untilHealthy(t, w.client, first)
+	mail := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "town-mail"}}
+	w.made(t, mail, "v1.1.0")
+
+	move := func(ref string) {
+		change(t, w.client, app, func(p *v1.Configuration) { p.Spec.Package = ref })
+	}
+	move(w.push(t, "Configuration", "app:v2.0.0", "mail >=v1"))
+	wait.Until(t, limit, "the dependency moves", func() (string, bool) {
+		if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(mail), mail); err != nil {
+			return err.Error(), false
+		}
+		return mail.Spec.Package, strings.HasSuffix(mail.Spec.Package, ":v1.0.0")
+	})
+	untilHealthy(t, w.client, app)
+
+	move(w.push(t, "Configuration", "app:v3.0.0", "mail >=v1.1"))
+	untilCondition(t, w.client, app, v1.TypeHealthy, corev1.ConditionFalse, "DependencyCycle: ")
+	w.undisturbed(t)
+}
+
 // announced checks that the Lock says what the policy is, also where somebody says
 // otherwise.
 func (w *town) announced(t *testing.T, policy graph.Policy) {

@@ -29,15 +29,17 @@ func (pl *Planner) dependencies(ctx context.Context, s *clusterState, p v1.Packa
 		nodes = append(nodes, node)
 	}
 	g := graph.New(nodes, s.place)
+	var cycle error
 	if !s.wasHealthyWith(content) {
-		if err := g.CheckCycle(p.PackageKind(), p.GetName()); err != nil {
-			return nil, err
-		}
+		cycle = g.CheckCycle(p.PackageKind(), p.GetName())
 	}
 	if named {
 		out.Breaks = pl.breaks(s, g, &node)
 	}
 	if p.PackageSpec().SkipDependencyResolution {
+		if cycle != nil {
+			return nil, cycle
+		}
 		out.Orphans = s.orphans(nodes, &node, nil)
 		return nil, nil
 	}
@@ -48,7 +50,10 @@ func (pl *Planner) dependencies(ctx context.Context, s *clusterState, p v1.Packa
 		}
 		out.Dependencies = append(out.Dependencies, x)
 	}
-	changes, err := pl.resolveDependencies(ctx, s, p, current, g, out)
+	changes, err := pl.resolveDependencies(ctx, s, p, current, g, cycle, out)
+	if err == nil && cycle != nil && len(changes) == 0 {
+		return nil, cycle // No other versions of the dependencies avoid it, or none may be selected.
+	}
 	out.Orphans = s.orphans(nodes, &node, changes)
 	out.Preconditions.Installed = s.preconditions(out)
 	return changes, err
@@ -62,12 +67,14 @@ func (s *clusterState) wasHealthyWith(content oci.Digest) bool {
 // resolveDependencies returns the packages that the manager installs with a package or moves for it.
 // A conflict is a failure: the package could never become healthy. A registry that cannot be
 // reached from here is noted in the plan.
-func (pl *Planner) resolveDependencies(ctx context.Context, s *clusterState, p v1.Package, current v1.PackageRevision, g *graph.Graph, out *Plan) ([]graph.Change, error) {
+func (pl *Planner) resolveDependencies(ctx context.Context, s *clusterState, p v1.Package, current v1.PackageRevision, g *graph.Graph, cycle error, out *Plan) ([]graph.Change, error) {
 	out.Upgrades = pl.Upgrades
 	policy := graph.PolicyFor(pl.upgradePolicy(s), p, current)
 	unsatisfied := slices.ContainsFunc(out.Dependencies, func(d Dependency) bool {
 		return d.State == graph.Missing || d.State == graph.Incompatible && policy != graph.None
 	})
+	// Other versions of the dependencies may avoid a cycle.
+	unsatisfied = unsatisfied || cycle != nil && policy != graph.None
 	if pl.Registry == nil || !unsatisfied {
 		return nil, nil
 	}

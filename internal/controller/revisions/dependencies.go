@@ -83,14 +83,14 @@ func (r *Reconciler) resolveDependencies(ctx context.Context, in *install) error
 	}
 	unsatisfied := graph.Describe(g.Check(needs), func(n graph.Node) string { return r.messageOf(ctx, n) })
 	unsatisfied.Record(revisionStatus, len(meta.DependsOn))
+	var cycle error
 	if !graph.WasHealthy(in.Package, in.Revision.GetName()) {
-		if err := g.CheckCycle(r.Kind, in.Package.GetName()); err != nil {
-			return err
-		}
+		cycle = g.CheckCycle(r.Kind, in.Package.GetName())
 	}
 	missing := len(unsatisfied.Missing) > 0
-	if missing || len(unsatisfied.Incompatible) > 0 {
-		moved, err := r.solveDependencies(ctx, in, g, missing)
+	if missing || len(unsatisfied.Incompatible) > 0 || cycle != nil {
+		// Other versions of the dependencies may avoid a cycle.
+		moved, err := r.solveDependencies(ctx, in, g, missing && cycle == nil)
 		if err != nil {
 			return err
 		}
@@ -98,6 +98,9 @@ func (r *Reconciler) resolveDependencies(ctx context.Context, in *install) error
 			// The cache does not have the new versions yet.
 			return graph.Coming(moved)
 		}
+	}
+	if cycle != nil {
+		return cycle
 	}
 	return unsatisfied.Err(len(meta.DependsOn), r.Dependencies.Options != nil)
 }
