@@ -56,7 +56,7 @@ func newBench(t *testing.T) bench {
 	return benchWith(t, func(*controller.Options, *fetch.Source) {})
 }
 
-// benchWith is a bench whose package manager has other options.
+// benchWith returns a bench whose manager has other options.
 func benchWith(t *testing.T, how func(*controller.Options, *fetch.Source)) bench {
 	t.Helper()
 	dir := t.TempDir()
@@ -136,7 +136,7 @@ func (b bench) provider(t *testing.T, name string) *v1.Provider {
 	return p
 }
 
-// patch changes an object as somebody else would.
+// patch changes an object as another client does.
 func (b bench) patch(t *testing.T, o client.Object, patch string) {
 	t.Helper()
 	if err := b.client.Patch(t.Context(), o, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
@@ -157,8 +157,7 @@ func (b bench) gone(t *testing.T, name string) {
 	})
 }
 
-// Whatever moves between a plan and its application, apply refuses, says what it
-// was, and writes nothing.
+// apply refuses a plan whose inputs have changed, prints the differences, and writes nothing.
 func TestApplyRefusesWhatMoved(t *testing.T) {
 	b := newBench(t)
 	other := b.push(t, "other", "v1.0.0")
@@ -252,7 +251,7 @@ func TestApplyRefusesWhatMoved(t *testing.T) {
 	}
 }
 
-// What becomes of packages that have nothing to do with it is nothing to a plan.
+// Changes of unrelated packages do not make a plan stale.
 func TestApplyIgnoresStrangers(t *testing.T) {
 	b := newBench(t)
 	stranger, asked := b.push(t, "stranger", "v1", "Kept"), b.push(t, "asked", "v1", "Kept")
@@ -298,7 +297,7 @@ func TestApplyKeepsLabels(t *testing.T) {
 	b.must(t, 0, "uninstall", "provider", "labeled", "--yes", "--wait", "1m")
 }
 
-// versions says which package is there, in which generation.
+// versions returns the generation of each package.
 func (b bench) versions(t *testing.T, name string) string {
 	t.Helper()
 	p := &v1.Provider{}
@@ -402,19 +401,19 @@ func (g *guillotine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if pass {
 		g.proxy.ServeHTTP(httptest.NewRecorder(), r)
 	}
-	// Nobody can connect any more, and this connection ends without an answer.
+	// New connections fail, and this connection ends without a response.
 	_ = g.server.Listener.Close()
 	panic(http.ErrAbortHandler)
 }
 
-// saw says how many writes have arrived, and whether the way was cut.
+// saw returns the number of writes that have arrived, and whether the connection was cut.
 func (g *guillotine) saw() (writes int, dead bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.writes, g.dead
 }
 
-// serve gives the kubeconfig of a way that is cut at call n.
+// serve returns the kubeconfig of a proxy that cuts the connection at call n.
 func (b bench) serve(t *testing.T, n int, commits bool) (*guillotine, string) {
 	t.Helper()
 	target, err := url.Parse(b.config.Host)

@@ -76,8 +76,8 @@ func TestBootstrapRefuses(t *testing.T) {
 	}
 }
 
-// It can be applied again, it corrects what was changed, and it leaves a cluster of
-// somebody else alone.
+// bootstrap can be repeated, corrects changed objects, and leaves the cluster of another package
+// manager unchanged.
 func TestBootstrapApplies(t *testing.T) {
 	cfg, kubeconfig := cluster.Start(t), cluster.Kubeconfig(t)
 	c, err := client.New(cfg, client.Options{Scheme: bootstrapScheme(t)})

@@ -40,7 +40,7 @@ func TestExamplesAreUnderstood(t *testing.T) {
 	}
 }
 
-// Whoever gets a command wrong sees at once what it takes, in the name that they used.
+// The error of an invalid command contains the syntax under the name that was used.
 func TestMisused(t *testing.T) {
 	for line, want := range map[string]string{
 		"uninstall provider": "error: Usage: xpkg uninstall provider: expected \"<name>\"\n" +

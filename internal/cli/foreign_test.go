@@ -35,7 +35,7 @@ func runXpkg(t *testing.T, args ...string) string {
 	return out.String()
 }
 
-// foreignRegistry starts the registry that Debian ships, which nobody here wrote.
+// foreignRegistry starts the registry of Debian, an independent implementation.
 func foreignRegistry(t *testing.T) string {
 	t.Helper()
 	binary, err := exec.LookPath("docker-registry")
@@ -78,8 +78,8 @@ func foreignRegistry(t *testing.T) string {
 	}
 }
 
-// What is built here, pushed to a registry of others and pulled again gives back
-// every document byte for byte, and go-containerregistry alone can read it.
+// A package that is pushed to another registry and pulled again has every document byte for
+// byte, and go-containerregistry alone can read it.
 func TestForeignRegistry(t *testing.T) {
 	registry := foreignRegistry(t)
 	t.Setenv("HOME", t.TempDir())

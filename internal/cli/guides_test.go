@@ -10,8 +10,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 )
 
-// The same folder gives the same digest on every machine, so whoever follows the guide
-// with the example compares what is printed there.
+// The same folder has the same digest on every machine, so the digests in the guide are those of
+// the example.
 func TestGuideShowsWhatTheExampleGives(t *testing.T) {
 	guide, err := os.ReadFile("../../docs/guides/build-and-publish.md")
 	if err != nil {
@@ -34,7 +34,7 @@ func TestGuideShowsWhatTheExampleGives(t *testing.T) {
 	}
 }
 
-// printed runs a command and gives what it prints.
+// printed runs a command and returns its standard output.
 func printed(t *testing.T, args ...string) string {
 	t.Helper()
 	var out, errs bytes.Buffer

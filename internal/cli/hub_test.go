@@ -58,7 +58,7 @@ func newHub(tb testing.TB, dir string) hub {
 	return h
 }
 
-// tunnel connects whoever wants to reach a host to the registry.
+// tunnel connects a client of the proxy to the registry.
 func tunnel(w http.ResponseWriter, r *http.Request, address string) {
 	if r.Method != http.MethodConnect {
 		http.Error(w, "only CONNECT", http.StatusBadRequest)
@@ -107,8 +107,8 @@ func newCertificate(tb testing.TB, names ...string) (tls.Certificate, []byte) {
 	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})
 }
 
-// newAPIServer serves as much of an API server as an install without --wait needs, for a user who
-// may create packages and read nothing. It returns the text of a kubeconfig.
+// newAPIServer serves as much of an API server as an install without --wait needs, for a user
+// with permission to create packages only. It returns the text of a kubeconfig.
 func newAPIServer(tb testing.TB) string {
 	tb.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

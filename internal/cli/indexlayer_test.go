@@ -22,7 +22,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/index"
 )
 
-// watched is a registry that remembers what was asked of it.
+// watched is a registry that records its requests.
 type watched struct {
 	address string
 
@@ -49,7 +49,7 @@ func newWatched(t *testing.T) *watched {
 	return w
 }
 
-// reads says how often content was downloaded since the last call.
+// reads returns the number of downloads since the last call.
 func (w *watched) reads(d oci.Digest) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -79,7 +79,7 @@ spec:
 
 const manyThings = "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata: {name: hello}\n"
 
-// home gives commands a home folder of their own.
+// home sets a temporary home folder for commands.
 func home(t *testing.T) {
 	t.Helper()
 	t.Setenv("HOME", t.TempDir())
@@ -146,7 +146,7 @@ func baseLayer(t *testing.T, file string) oci.Digest {
 	return m.Base.Digest
 }
 
-// An index layer that lies is told, whatever it lies about, and never remembered.
+// A wrong index layer is reported, for every difference, and never recorded as verified.
 func TestLyingIndexLayer(t *testing.T) {
 	stream := []byte(manyThings + "---\n" + fmt.Sprintf(thing, 1))
 	honest := encodedIndex(t, stream)

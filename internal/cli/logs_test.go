@@ -131,7 +131,7 @@ func TestLogsOnATerminalAreHarmless(t *testing.T) {
 	}
 }
 
-// Nobody who asks for help is told of the step between.
+// The help does not contain the hidden command.
 func TestRuntimeInitIsHidden(t *testing.T) {
 	var out, said bytes.Buffer
 	if exit := Main(t.Context(), []string{"xpkg", "--help"}, &terminal.Env{Stdout: &out, Stderr: &said}); exit != 0 || strings.Contains(out.String(), "runtime-init") {

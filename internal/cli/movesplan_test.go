@@ -17,7 +17,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
-// says checks that what a command printed has lines of these forms.
+// says fails unless the output of a command has lines that match the patterns.
 func (e ended) says(t *testing.T, lines ...string) {
 	t.Helper()
 	for _, line := range lines {
@@ -27,8 +27,8 @@ func (e ended) says(t *testing.T, lines ...string) {
 	}
 }
 
-// What the package manager moves with a package is in the plan, and is what then
-// happens. What it would break is told, and stops until somebody wants it.
+// A plan contains the dependencies that the manager moves with a package, and the manager makes
+// these changes. A plan that breaks other packages is refused without consent.
 func TestPlanOfMoves(t *testing.T) {
 	b := benchWith(t, func(o *controller.Options, source *fetch.Source) {
 		o.Dependencies = &controller.Dependencies{Registry: source, Upgrades: graph.Upgrade}
@@ -75,7 +75,7 @@ func TestPlanOfMoves(t *testing.T) {
 		if is := b.provider(t, "moves-leaf").Spec.Package; is != leaf+":v2.0.0" {
 			t.Errorf("the leaf is %s", is)
 		}
-		// Somebody wants it. The package manager brings what is needed again.
+		// With consent, the manager installs the missing dependency again.
 		b.must(t, 0, "apply", file, "--yes")
 		b.comesBack(t, "moves-leaf", "")
 	})
@@ -108,8 +108,7 @@ func (b bench) locked(t *testing.T, names ...string) {
 	})
 }
 
-// comesBack waits until a package that others need is what they need, and another object
-// than that with a UID.
+// comesBack waits until a required package satisfies its dependents, as a new object.
 func (b bench) comesBack(t *testing.T, name, not string) {
 	t.Helper()
 	wait.Until(t, time.Minute, name+" is what others need", func() (string, bool) {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// builder is somebody who builds a package somewhere.
+// builder is an environment in which a package is built.
 type builder struct {
 	name  string
 	umask int
@@ -23,7 +23,7 @@ type builder struct {
 	zone string
 }
 
-// The same input gives one file, to the byte, whoever builds it, where and when.
+// The same input has the same output, byte for byte, for every user, time and place.
 func TestReproducible(t *testing.T) {
 	program := programCopy(t)
 	builders := []builder{

@@ -15,7 +15,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli"
 )
 
-// reader is a kubeconfig of somebody who may read packages and nothing else.
+// reader returns a kubeconfig of a user with permission to read packages only.
 func (b bench) reader(t *testing.T) string {
 	t.Helper()
 	roles := kubernetes.NewForConfigOrDie(b.config).RbacV1()
@@ -47,7 +47,7 @@ func (b bench) reader(t *testing.T) string {
 	return file
 }
 
-// Who may read packages and nothing else can list them.
+// A user with permission to read packages only can list them.
 func TestListWithFewRights(t *testing.T) {
 	b := newBench(t)
 	b.must(t, 0, "install", "provider", b.push(t, "listed", "v1", "Ferry"), "listed", "--wait", "1m")

@@ -47,8 +47,8 @@ func kubectl() {
 	os.Exit(1)
 }
 
-// TestScripts runs what users type. Each script has a home folder, a registry at
-// $REGISTRY and a stand-in for Docker Hub of its own.
+// TestScripts runs command lines. Each script has its own home folder, a registry at $REGISTRY
+// and a stand-in for Docker Hub.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
@@ -85,7 +85,7 @@ func setUp(env *testscript.Env) error {
 	env.Values[doorsKey{}] = doors
 	env.Setenv("REGISTRY", doors.registry(tb))
 	env.Setenv("OTHER", doors.registry(tb))
-	// Nobody listens on a port that needs root to be listened on.
+	// No process listens on this port, which requires root.
 	env.Setenv("NOBODY", "127.0.0.1:1")
 	h := newHub(tb, home)
 	env.Setenv("HTTPS_PROXY", h.proxy)
@@ -124,7 +124,7 @@ func condition(name string) (bool, error) {
 	return os.WriteFile(path, nil, 0) == nil, nil
 }
 
-// private is a registry that lets alice in, whose password is "secret".
+// private returns a registry that accepts alice with the password "secret".
 func private(tb testing.TB) string {
 	target, err := url.Parse("http://" + cluster.Registry(tb))
 	if err != nil {

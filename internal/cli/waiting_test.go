@@ -26,8 +26,8 @@ func says(t *testing.T, text, pattern string) {
 	}
 }
 
-// Where a person activates revisions, nobody says that the new version is healthy while
-// the old one runs.
+// With manual activation, a wait does not report the new version as healthy while the old one
+// runs.
 func TestWaitForAPerson(t *testing.T) {
 	b := newBench(t)
 	b.must(t, 0, "install", "provider", b.push(t, "ferries", "v1", "Ferry"), "ferries", "--wait", "1m")
@@ -43,7 +43,7 @@ func TestWaitForAPerson(t *testing.T) {
 	b.must(t, 0, "uninstall", "provider", "ferries", "--yes", "--wait", "1m")
 }
 
-// A package that is left alone on purpose says so, and not that nobody looks at it.
+// The message about a paused package is that it is paused.
 func TestWaitForAPausedPackage(t *testing.T) {
 	b := newBench(t)
 	b.must(t, 0, "install", "provider", b.push(t, "paused", "v1", "Ferry"), "paused", "--wait", "1m")
@@ -61,7 +61,7 @@ func TestWaitForWhatIsRolledBack(t *testing.T) {
 	b := benchWith(t, func(o *controller.Options, _ *fetch.Source) { o.ActivationDeadline = 2 * time.Second })
 	first := b.push(t, "needy", "v1", "Ferry")
 	b.must(t, 0, "install", "provider", first, "needy", "--wait", "1m")
-	// The command would foresee that v2 has no solution. Whoever changes the object does not.
+	// The command would refuse v2, which has no solution; a change of the object is not checked.
 	second := b.pushNeedy(t, "needy", "v2", b.registry+"/nowhere", "Ferry")
 	b.patch(t, b.provider(t, "needy"), `{"spec":{"package":"`+second+`"}}`)
 	got := b.must(t, 12, "install", "provider", second, "needy", "--wait", "1m")

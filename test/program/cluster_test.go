@@ -41,7 +41,7 @@ func newClient(t testing.TB, kubeconfig string) client.WithWatch {
 	return c
 }
 
-// until waits for a condition, and fails the test with what was last seen.
+// until waits for a condition, and fails the test with the last state.
 func until(t testing.TB, what string, condition func(context.Context) (seen string, ok bool)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -65,7 +65,7 @@ func until(t testing.TB, what string, condition func(context.Context) (seen stri
 	}
 }
 
-// untilHealthy waits until a provider is healthy, and gives it.
+// untilHealthy waits until a provider is healthy, and returns it.
 func untilHealthy(t testing.TB, c client.Client, name string) *v1.Provider {
 	t.Helper()
 	p := &v1.Provider{}

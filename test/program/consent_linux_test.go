@@ -12,8 +12,8 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
-// answer runs a command in a terminal, waits until it asks, and answers. It gives
-// the exit code and what is on the screen.
+// answer runs a command in a terminal, waits for its question, and answers. It returns the exit
+// code and the content of the screen.
 func (p plane) answer(t *testing.T, keys string, args ...string) (code int, lines []string) {
 	t.Helper()
 	term := startTerminal(t, 120, p, args...)
@@ -36,7 +36,7 @@ func (p plane) installed(t *testing.T, name string) bool {
 	return err == nil
 }
 
-// On a terminal, what changes is shown and asked about. Long lists are cut.
+// On a terminal, changes are shown and need confirmation. Long lists are shortened.
 func TestConsentOnTerminal(t *testing.T) {
 	p := shared(t)
 	const name, interrupt, end = "consent", "\x03", "\x04"
@@ -62,7 +62,7 @@ func TestConsentOnTerminal(t *testing.T) {
 	if code != 0 || t.Failed() {
 		t.Errorf("exit code %d, and on the screen:\n%s", code, strings.Join(lines, "\n"))
 	}
-	// What is there already is no question.
+	// An unchanged package needs no confirmation.
 	code, lines, _ = p.onTerminal(t, 120, "install", "provider", ref, name)
 	wantScreen(t, code, 0, lines, "provider/consent unchanged ("+ref+")")
 	if code, _ := p.answer(t, "n\n", "update", name, "--manual-activation"); code != 130 {

@@ -18,8 +18,8 @@ import (
 // firstKey is where a script keeps the registry $FIRST.
 type firstKey struct{}
 
-// openFirst starts a registry that is not that of the control plane, and that can
-// be closed: $FIRST, and $FIRST_NAME as part of a repository.
+// openFirst starts a registry other than the one of the control plane, which can be closed: $FIRST,
+// and $FIRST_NAME as part of a repository.
 func openFirst(t testing.TB, e *testscript.Env) error {
 	t.Helper()
 	target, err := url.Parse("http://" + cluster.Registry(t))

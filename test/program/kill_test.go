@@ -33,7 +33,7 @@ func TestKilledDuringInstall(t *testing.T) {
 		name string
 		// after is how many definitions exist when the processes are killed.
 		after int
-		// child says that etcd and the API server are killed at the same time.
+		// child reports whether etcd and the API server are killed at the same time.
 		child bool
 	}{
 		{"before-the-first", 0, false},
@@ -99,7 +99,7 @@ func wantWhole(t *testing.T, c client.Client, name, group string) {
 	}
 }
 
-// watchDefinitions gives a value for each definition of a group that is made.
+// watchDefinitions sends a value for each CRD of a group that is created.
 func watchDefinitions(t *testing.T, c client.WithWatch, group string) <-chan string {
 	t.Helper()
 	list := &metav1.PartialObjectMetadataList{}
@@ -172,8 +172,8 @@ func (f *foreground) stop(t *testing.T) {
 	}
 }
 
-// kill kills the processes without a warning: that of the program, and that of etcd
-// and the API server too if child says so.
+// kill kills the process of xpkg with SIGKILL, and if child is set the process of etcd and the API
+// server, too.
 func (f *foreground) kill(t *testing.T, child bool) {
 	t.Helper()
 	err := f.cmd.Process.Kill()

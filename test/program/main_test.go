@@ -1,11 +1,10 @@
 //go:build unix
 
-// Package program_test runs xpkg as a user does: the real program, a real control
-// plane, real processes. What reads like a session at a terminal is a script in
-// testdata; what a script cannot do is a test in Go.
+// Package program_test runs the xpkg binary with a control plane and processes. Terminal sessions
+// are scripts in testdata; other tests are in Go.
 //
-// One control plane serves all scripts of a test binary, so each of them uses names
-// of its own. Tests that kill or restart a control plane start one of their own.
+// One control plane serves all scripts of a test binary, so each of them uses its own names.
+// Tests that kill or restart a control plane start their own.
 package program_test
 
 import (
@@ -21,7 +20,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == asReaper {
 		os.Exit(reap(os.Stdin, os.Args[2]))
 	}
-	// The client of the tests has nothing to say that a failed test does not.
+	// The log of the client adds nothing to a failed test.
 	log.SetLogger(logr.Discard())
 	code := m.Run()
 	if err := finish(); err != nil {

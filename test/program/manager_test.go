@@ -22,9 +22,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/port"
 )
 
-// The manager does against any cluster what it does inside of "xpkg up": here
-// against an API server that nothing of xpkg has touched, except for a definition
-// that another package manager has left there.
+// The manager runs on any cluster as it does in "xpkg up": here on an API server without objects
+// of xpkg, except for a CRD that another package manager has left behind.
 func TestManagerOnAnyCluster(t *testing.T) {
 	w := newWorkshop(t)
 	kubeconfig := cluster.Kubeconfig(t)
@@ -35,7 +34,7 @@ func TestManagerOnAnyCluster(t *testing.T) {
 	leaveDefinition(t, c, theirs)
 	before := versions(t, c)
 
-	// What belongs to somebody else is left alone.
+	// A CRD of another package manager is not changed.
 	r := w.run(t.Context(), kubeconfig, "manager", "--cache-dir", filepath.Join(t.TempDir(), "cache"))
 	if problem := checkRefusal(r.stderr, "ForeignControlPlane"); problem != "" || r.code != 9 {
 		t.Fatalf("exit code %d, %s", r.code, problem)
@@ -62,7 +61,7 @@ func TestManagerOnAnyCluster(t *testing.T) {
 	}
 	m.stop(t)
 
-	// The next start finds everything, and has nothing to tell of definitions.
+	// The next start finds all CRDs and logs none of them.
 	m = w.manager(t, kubeconfig, "--cache-dir", cache)
 	if log := m.log.String(); strings.Contains(log, "permissive definitions") {
 		t.Errorf("the second start tells of permissive definitions again:\n%s", log)
@@ -98,8 +97,7 @@ func leaveDefinition(t *testing.T, c client.Client, name string) {
 	}
 }
 
-// configurationFolder writes a configuration with a composition, and gives its
-// folder.
+// configurationFolder writes a configuration with a composition, and returns its folder.
 func configurationFolder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -126,7 +124,7 @@ type manager struct {
 	log *buffer.Buffer
 }
 
-// manager starts a manager that runs no programs of packages, and waits until it says that it is ready.
+// manager starts a manager without package runtimes, and waits until it is ready.
 func (w workshop) manager(t *testing.T, kubeconfig string, args ...string) manager {
 	t.Helper()
 	address := port.Free(t)

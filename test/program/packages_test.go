@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// providerFolder writes a provider with a number of small definitions, all of one
-// API group, and gives its folder.
+// providerFolder writes a provider with a number of small CRDs of one API group, and returns its
+// folder.
 func providerFolder(t testing.TB, name, group string, definitions int) string {
 	t.Helper()
 	dir := t.TempDir()

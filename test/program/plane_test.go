@@ -60,7 +60,7 @@ func (w workshop) newData(t testing.TB, name string) string {
 	return dir
 }
 
-// upArgs start a control plane on free ports, or on those of its last start.
+// upArgs are the arguments to start a control plane on free ports, or on the ports of its last start.
 func upArgs(dir string) []string {
 	return []string{"up", "--data-dir", dir, "--port", "0", "--registry-port", "0", "--package-runtime", "None"}
 }
@@ -80,7 +80,7 @@ func (w workshop) detach(dir string) (up.State, error) {
 	return report.State, err
 }
 
-// result is what a command did.
+// result is the result of a command.
 type result struct {
 	stdout, stderr string
 	code           int
@@ -99,8 +99,8 @@ func (w workshop) run(ctx context.Context, kubeconfig string, args ...string) re
 	return result{stdout: stdout.String(), stderr: stderr.String(), code: cmd.ProcessState.ExitCode(), err: err}
 }
 
-// xpkg runs a command on the cluster of the control plane, which must succeed, and
-// gives what it printed.
+// xpkg runs a command on the cluster of the control plane, which must succeed, and returns its
+// output.
 func (p plane) xpkg(t testing.TB, args ...string) string {
 	t.Helper()
 	r := p.run(t.Context(), p.Kubeconfig, args...)
@@ -110,8 +110,8 @@ func (p plane) xpkg(t testing.TB, args ...string) string {
 	return r.stdout
 }
 
-// publish builds a package and pushes it to the registry of the control plane. It
-// gives the reference by tag.
+// publish builds a package and pushes it to the registry of the control plane. It returns the
+// reference with the tag.
 func (p plane) publish(t testing.TB, folder, repository string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "package.xpkg")

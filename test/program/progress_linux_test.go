@@ -10,8 +10,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/up"
 )
 
-// On a terminal, a command shows what it is doing in a line that moves, and leaves
-// nothing but its result.
+// On a terminal, a command shows its progress in one updated line, and leaves only its result.
 //
 // hardening: L2
 func TestProgressOnTerminal(t *testing.T) {
@@ -62,8 +61,7 @@ func wantMoving(t *testing.T, moving []string, text string) {
 	t.Errorf("%q was never shown in %q", text, moving)
 }
 
-// In a terminal, "xpkg up" says what it does, what runs where, and stops with
-// Ctrl-C.
+// On a terminal, "xpkg up" shows its progress and its addresses, and stops with Ctrl-C.
 func TestUpOnTerminal(t *testing.T) {
 	w := newWorkshop(t)
 	dir := w.newData(t, "terminal")
@@ -95,7 +93,7 @@ func TestUpOnTerminal(t *testing.T) {
 			t.Errorf("the screen lacks %q", line)
 		}
 	}
-	// All else is what the manager has to say of its first start: one line.
+	// The rest is one line: the log of the manager's first start.
 	if logged := strings.Count(text, "level="); logged > 1 || len(lines) > 19 {
 		t.Errorf("too much on the screen:\n%s", text)
 	}

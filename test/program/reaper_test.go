@@ -56,19 +56,19 @@ func finish() error {
 	return nil
 }
 
-// The reaper knows by these names what is in its folder.
+// The reaper identifies the files in its folder by these names.
 const (
 	// planePrefix starts the name of a data directory.
 	planePrefix = "plane-"
 	// homePrefix starts the name of a user's folder for data, in which the default
 	// data directory can be.
 	homePrefix = "home-"
-	// notePrefix starts the name of a file that tells of a process.
+	// notePrefix starts the name of a file that records a process.
 	notePrefix = "process-"
 )
 
-// note tells the reaper of a process that it must kill when the test binary cannot.
-// Who has ended the process removes the file.
+// note records a process that the reaper must kill if the test binary cannot. The file is removed
+// when the process has ended.
 func (w workshop) note(pid int) (file string, err error) {
 	file = filepath.Join(w.dir, notePrefix+strconv.Itoa(pid))
 	return file, os.WriteFile(file, nil, 0o600)
@@ -77,7 +77,7 @@ func (w workshop) note(pid int) (file string, err error) {
 // reap waits for the end of the input, stops the control planes in the folder, kills
 // the processes that are noted there, and removes it.
 func reap(input io.Reader, folder string) int {
-	// The test binary, which reads what is said here, may be gone.
+	// The test binary, which reads this output, may have ended.
 	signal.Ignore(syscall.SIGPIPE)
 	_, err := io.Copy(io.Discard, input)
 	for _, pattern := range []string{planePrefix + "*", filepath.Join(homePrefix+"*", "xpkg", "default")} {

@@ -90,7 +90,7 @@ func versions(t *testing.T, c client.Client) map[string]string {
 	return out
 }
 
-// listProviders gives every provider as it is, by its name.
+// listProviders returns every provider by its name.
 func listProviders(t *testing.T, c client.Client) map[string]v1.Provider {
 	t.Helper()
 	var list v1.ProviderList
@@ -125,7 +125,7 @@ func manifestDigest(t *testing.T, ref string) string {
 	return answer.Header.Get("Docker-Content-Digest")
 }
 
-// A witness is a registry that remembers what it was asked.
+// A witness is a registry that records its requests.
 type witness struct {
 	address string
 	mu      sync.Mutex
@@ -152,7 +152,7 @@ func newWitness(t *testing.T) *witness {
 	return w
 }
 
-// publish pushes a package to the witness, who forgets that.
+// publish pushes a package to the witness without recording the requests.
 func (w *witness) publish(t *testing.T, p plane, folder, repository string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "package.xpkg")
@@ -163,7 +163,7 @@ func (w *witness) publish(t *testing.T, p plane, folder, repository string) stri
 	return ref
 }
 
-// take gives what the witness was asked since the last time.
+// take returns the requests since the last call.
 func (w *witness) take() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

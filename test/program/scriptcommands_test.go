@@ -39,12 +39,11 @@ var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 	"closeregistry": closeFirst,
 }
 
-// told is what a command may say before it fails: what it is doing, and warnings.
+// told matches the lines that a command may print before it fails: progress and warnings.
 var told = regexp.MustCompile(`^(installing|waiting for|planning|checking|the plan cannot be computed here|deleting|starting|pushing|changed since the plan: |provider/|configuration/|function/)|: warning [A-Z]`)
 
-// refuse CODE EXIT COMMAND… runs a command that must fail with a code and its exit
-// code. It prints nothing on standard output, and ends standard error with two
-// lines: the failure and what to do.
+// refuse CODE EXIT COMMAND… runs a command that must fail with a code and its exit code. It prints
+// nothing on standard output, and standard error ends with two lines: the failure and the fix.
 func refuse(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {
 		ts.Fatalf("usage: refuse CODE EXIT COMMAND…")
@@ -69,8 +68,8 @@ func refuse(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// exits CODE COMMAND… runs a command that ends with an exit code that is no failure,
-// such as that of a comparison that found changes.
+// exits CODE COMMAND… runs a command that ends with an exit code that is no failure, such as the
+// exit code of a comparison with changes.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits CODE COMMAND…")
@@ -91,7 +90,8 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// checkRefusal says what is wrong with what a command said when it failed.
+// checkRefusal returns the difference between the output of a failed command and the form of
+// errors, or "".
 func checkRefusal(stderr, code string) string {
 	lines := strings.Split(strings.TrimSuffix(stderr, "\n"), "\n")
 	if len(lines) < 2 {
@@ -112,8 +112,8 @@ func checkRefusal(stderr, code string) string {
 	return ""
 }
 
-// objects KIND/NAME… checks that what was printed last, as JSON or YAML, is a List of
-// packages that have every field in its place, and that these are among them.
+// objects KIND/NAME… checks that the last output, as JSON or YAML, is a List of packages with all
+// fields, and that it contains these packages.
 func objects(ts *testscript.TestScript, neg bool, args []string) {
 	raw, err := yaml.YAMLToJSON([]byte(ts.ReadFile("stdout")))
 	ts.Check(err)
@@ -227,8 +227,7 @@ func change(ts *testscript.TestScript, file string, old, by []byte) {
 	ts.Check(os.WriteFile(file, slices.Concat(content[:at], by, content[at+len(old):]), 0o644))
 }
 
-// genuine FOLDER checks that every file below, whose name is a digest, has the
-// content of that digest.
+// genuine FOLDER checks that every file below the folder whose name is a digest has this digest.
 func genuine(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: genuine FOLDER")
@@ -255,7 +254,7 @@ func genuine(ts *testscript.TestScript, neg bool, args []string) {
 
 var digestName = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// datahome gives the user of the script a folder for data that the reaper knows.
+// datahome sets a data folder for the user of the script that the reaper knows.
 func dataHome(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 0 {
 		ts.Fatalf("usage: datahome")

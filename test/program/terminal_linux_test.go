@@ -16,7 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/buffer"
 )
 
-// A terminal is a pseudo terminal with a command in it, and what it shows.
+// A terminal is a pseudo terminal with a command, and its screen.
 type terminal struct {
 	cmd    *exec.Cmd
 	master *os.File
@@ -70,8 +70,7 @@ func openTerminal(columns uint16) (master, slave *os.File, err error) {
 	return master, slave, nil
 }
 
-// wait waits for the end of the command, and gives its exit code and the lines that
-// stay on the screen.
+// wait waits for the end of the command, and returns its exit code and the lines on the screen.
 func (term *terminal) wait(t *testing.T) (code int, lines []string) {
 	t.Helper()
 	timer := time.AfterFunc(limit, func() { _ = term.cmd.Process.Kill() })
@@ -87,7 +86,7 @@ func (term *terminal) wait(t *testing.T) (code int, lines []string) {
 	return term.cmd.ProcessState.ExitCode(), term.screen.lines()
 }
 
-// A screen is what one sees of an output: as much of a terminal as the program needs.
+// A screen is the visible content of a terminal, with the control sequences that xpkg uses.
 type screen struct {
 	columns int
 	rows    [][]rune
@@ -95,8 +94,8 @@ type screen struct {
 	moving []string
 }
 
-// show adds an output to the screen. It fails at what the program should not send,
-// and at a moving line that does not fit in its row or that other text runs into.
+// show adds an output to the screen. It fails for unknown control sequences, and for a progress
+// line that does not fit in its row or that other text overwrites.
 func (s *screen) show(output string) error {
 	const clear = "\r\x1b[K"
 	s.rows = append(s.rows, nil)
@@ -136,7 +135,7 @@ func (s *screen) draw(text string) error {
 	return nil
 }
 
-// isMoving tells the moving line by the sign that turns at its start.
+// isMoving reports whether a line is the progress line, which starts with a spinner.
 func isMoving(line string) bool {
 	r := []rune(line)
 	return len(r) > 0 && r[0] >= 0x2800 && r[0] <= 0x28ff

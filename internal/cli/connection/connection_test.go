@@ -12,7 +12,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// Somebody without any cluster is not sent after a variable that xpkg does not read.
+// The error without a cluster does not refer to a variable that xpkg does not read.
 //
 // hardening: L5
 func TestNoCluster(t *testing.T) {

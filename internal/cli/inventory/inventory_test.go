@@ -10,8 +10,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// Who names a package that is not there is told which one may have been meant: the
-// name in a cluster is not always that of the repository.
+// The error of a missing package suggests similar names: the name in a cluster can differ from
+// the name of the repository.
 func TestWhatMayHaveBeenMeant(t *testing.T) {
 	all := &Inventory{}
 	for _, name := range []string{"acme-network", "acme-networks", "other"} {

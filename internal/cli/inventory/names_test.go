@@ -12,7 +12,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/graph"
 )
 
-// What was installed for others under one name, and is needed under another, is needed.
+// A dependency that was installed under one name and is required under another is not an orphan.
 func TestAutoremoveKnowsWhatImageConfigsSay(t *testing.T) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{v1.AddToScheme, v1beta1.AddToScheme} {

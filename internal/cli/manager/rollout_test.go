@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// `bootstrap --apply --wait` waits for what `kubectl rollout status` waits for: a former
-// pod that still serves does not stand for a new one that cannot start.
+// `bootstrap --apply --wait` waits as `kubectl rollout status` does: a former pod that still
+// serves does not count as a new one that cannot start.
 func TestRolloutMissing(t *testing.T) {
 	available := appsv1.DeploymentCondition{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue}
 	exceeded := appsv1.DeploymentCondition{

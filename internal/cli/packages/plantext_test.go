@@ -191,7 +191,7 @@ func TestUpdateTo(t *testing.T) {
 	}
 }
 
-// What lies in the package cache is installed by its name where no registry may be asked.
+// A package in the package cache is installed by its name if no registry may be asked.
 func TestInstallFromTheCache(t *testing.T) {
 	for _, tc := range []struct{ ref, policy, image, name string }{
 		{"mycoolpkg", "Never", "mycoolpkg", "mycoolpkg"},

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// serve answers at a Unix socket, whose path must be short.
+// serve responds at a Unix socket with a short path.
 func serve(t *testing.T, handler http.HandlerFunc) Daemon {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "xpkg")
