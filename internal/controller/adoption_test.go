@@ -1,6 +1,7 @@
 package controller_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -59,9 +60,10 @@ func TestCRDsOfUsersAreAdoptedOnlyWithConsentAndNeverDeleted(t *testing.T) {
 	if err := s.client.Patch(t.Context(), users, patch); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the change of the adopted CRD is reverted", func() bool {
-		d := definition()
-		return s.client.Get(t.Context(), client.ObjectKeyFromObject(users), d) == nil && len(d.Spec.Names.ShortNames) == 0
+	wait.Until(t, limit, "the change of the adopted CRD is reverted", func() (string, bool) {
+		d, rev := definition(), revisionsOf(t, s.client, p)[0]
+		err := s.client.Get(t.Context(), client.ObjectKeyFromObject(users), d)
+		return fmt.Sprintf("%v %v %+v", d.ObjectMeta, err, rev.RevisionStatus()), err == nil && len(d.Spec.Names.ShortNames) == 0
 	})
 
 	if err := s.client.Delete(t.Context(), p); err != nil {

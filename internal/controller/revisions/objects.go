@@ -38,7 +38,8 @@ func (r *Reconciler) planObjects(ctx context.Context, in *install) error {
 	if err != nil {
 		return err
 	}
-	p := plan.Establish(in.objects.Desired(), live, r.Objects.knownWrites(in.Siblings), in.Requester())
+	known := r.Objects.knownWrites(in.Siblings)
+	p := plan.Establish(in.objects.Desired(), live, known, in.Requester())
 	if p, err = r.API.Cluster.Preflight(ctx, p, in.objects.Content); err != nil {
 		return err
 	}
@@ -54,7 +55,7 @@ func (r *Reconciler) planObjects(ctx context.Context, in *install) error {
 		}
 	}
 	if len(p.Refusals) == 0 {
-		status.ObjectRefs = plannedRefs(refs, live, in.webhooks)
+		status.ObjectRefs = plannedRefs(refs, live, known, p)
 	}
 	return nil
 }
@@ -83,15 +84,28 @@ func (r *Reconciler) apply(ctx context.Context, in *install, p plan.Plan) error 
 }
 
 // plannedRefs returns the objects that a revision may write: also objects whose write is not completed, but
-// no webhook configuration whose write has not begun.
-func plannedRefs(refs []plan.Ref, live map[plan.Ref]plan.Live, webhooks plan.Plan) []v1.TypedReference {
+// no webhook configuration whose write has not begun. An object with new content keeps the generation of its
+// last write until it is written: if the write fails, the next plan must still see that it differs.
+func plannedRefs(refs []plan.Ref, live map[plan.Ref]plan.Live, known map[plan.Ref]plan.Written, p plan.Plan) []v1.TypedReference {
+	changes := map[plan.Ref]plan.Change{}
+	for _, c := range p.Changes {
+		changes[c.Ref] = c
+	}
 	out := make([]v1.TypedReference, 0, len(refs))
 	for _, ref := range refs {
 		l, exists := live[ref]
-		if !exists && slices.ContainsFunc(webhooks.Changes, func(c plan.Change) bool { return c.Ref == ref }) {
+		c, changed := changes[ref]
+		if !exists && changed && plan.IsWebhookConfiguration(ref) {
 			continue
 		}
-		out = append(out, typedReference(ref, plan.Written{UID: l.UID, Generation: l.Generation}))
+		written := plan.Written{UID: l.UID, Generation: l.Generation}
+		if changed && !c.MetadataOnly {
+			written.Generation = 0
+			if w := known[ref]; w.UID == l.UID {
+				written.Generation = w.Generation
+			}
+		}
+		out = append(out, typedReference(ref, written))
 	}
 	return out
 }
