@@ -7,7 +7,10 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"sigs.k8s.io/yaml"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
@@ -81,6 +84,22 @@ func TestForeseesContestedObjects(t *testing.T) {
 		create(t, w.client, p)
 		untilCondition(t, w.client, p, v1.TypeHealthy, corev1.ConditionFalse, "anchors.foreseen.test, which "+w.repository("anchor")+" brings, belongs to provider/town-chain")
 		only(t, "provider/town-chain")
+		w.remove(t, p)
+	})
+	t.Run("with an object of a user", func(t *testing.T) {
+		users := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.Unmarshal([]byte(strings.TrimPrefix(crd("foreseen.test", "Rope", "user"), "---\n")), users); err != nil {
+			t.Fatal(err)
+		}
+		create(t, w.client, users)
+		w.bringing(t, "rope:v1.0.0", "Rope")
+		p := w.config(t, "rigging", w.push(t, "Configuration", "rigging:v1.0.0", "rope", "clean"))
+		untilCondition(t, w.client, p, v1.TypeHealthy, corev1.ConditionFalse, "NeedsAdoption: ")
+		want := "xpkg install provider " + w.repository("rope") + ":v1.0.0 town-rope --adopt"
+		if message := p.GetCondition(v1.TypeHealthy).Message; !strings.Contains(message, want) {
+			t.Errorf("the message does not contain %q:\n%s", want, message)
+		}
+		only(t, "configuration/town-rigging")
 		w.remove(t, p)
 	})
 	t.Run("what moves from a package to what it needs is no conflict", func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// A Metric is a metric of the manager, beside those of controller-runtime.
+// A Metric is a metric of the manager, in addition to the metrics of controller-runtime.
 type Metric struct {
 	Name, Type, Help string
 	Labels           []string

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"fmt"
 	"strings"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -36,6 +37,17 @@ func Conflicts(holders plan.Holders, owner string, own []plan.Ref, changes []Cha
 		refusals = append(refusals, holders.Take(c.To.Repository, added[i])...)
 	}
 	return refusals
+}
+
+// ExplainAdoption makes the refusals of a package that is installed as a dependency name the command that installs it
+// and adopts the objects of users.
+func (c Change) ExplainAdoption(refusals []plan.Refusal) {
+	for i := range refusals {
+		if refusals[i].Cause == plan.NeedsAdoption {
+			refusals[i].Fix = fmt.Sprintf("review the objects, and run `xpkg install %s %s %s --adopt` first to let the package adopt them, or delete them",
+				strings.ToLower(string(c.To.Kind)), c.Reference(), c.Names()[0])
+		}
+	}
 }
 
 // PolicyFor returns the policy for changes to other packages on behalf of a revision, if the manager is configured with

@@ -129,7 +129,7 @@ func (h *Held) rules(ctx context.Context, namespace string) ([]rbacv1.PolicyRule
 	return out, nil
 }
 
-// subject is who the manager is to the API server.
+// subject returns the identity of the manager at the API server.
 func (h *Held) subject(ctx context.Context) (rbacv1.Subject, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -77,10 +77,10 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 	if err := pl.objects(ctx, p, pkg, t, out); err != nil {
 		return nil, err
 	}
+	out.explainAdoption()
 	if err := pl.preflight(ctx, s, p, pkg, changes, out); err != nil {
 		return nil, err
 	}
-	out.explainAdoption()
 	out.warn(notes(p, t, out)...)
 	pl.warnOfTags(ctx, p, res, pinned, out)
 	return out, nil

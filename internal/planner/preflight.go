@@ -102,6 +102,7 @@ func (pl *Planner) addition(ctx context.Context, s *clusterState, parent v1.Pack
 	if err := pl.objects(ctx, p, pkg, t, &own); err != nil {
 		return err
 	}
+	c.ExplainAdoption(own.Objects.Refusals)
 	out.Objects, out.Permissions = own.Objects, own.Permissions
 	return nil
 }

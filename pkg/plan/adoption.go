@@ -82,3 +82,16 @@ func (p Plan) Releases() Plan {
 	}
 	return out
 }
+
+// Refuse returns the refusals of those objects that exist and that may not be written.
+func (who Requester) Refuse(refs []Ref, live map[Ref]Live) []Refusal {
+	var out []Refusal
+	for _, ref := range refs {
+		if l, exists := live[ref]; exists {
+			if refusal, refused := who.refuse(l); refused {
+				out = append(out, refusal)
+			}
+		}
+	}
+	return out
+}

@@ -35,7 +35,7 @@ const retainedPause = time.Minute
 type Config struct {
 	// Client reads from the cache, and deletes packages.
 	Client client.Client
-	// Live reads from the API server. What is deleted is never decided from the cache.
+	// Live reads from the API server. Deletions are never decided from the cache.
 	Live         client.Reader
 	Cluster      planner.Cluster
 	Packages     state.Packages

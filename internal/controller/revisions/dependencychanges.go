@@ -2,7 +2,9 @@ package revisions
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -47,10 +49,36 @@ func (r *Reconciler) preflightChanges(ctx context.Context, in *install, seen *gr
 	}
 	name := revision.ObjectName(in.Package)
 	refusals := graph.Conflicts(holders, name, own, changes, added)
+	for i, c := range changes {
+		refused, err := r.refuseObjects(ctx, in.Package, c, added[i])
+		if err != nil {
+			return err
+		}
+		refusals = append(refusals, refused...)
+	}
 	if len(refusals) == 0 {
 		return nil
 	}
 	return apply.Refused(refusals, "%s and its dependencies cannot be installed", name)
+}
+
+// refuseObjects returns the refusals of the objects of a package that would be installed and that users
+// created.
+func (r *Reconciler) refuseObjects(ctx context.Context, parent v1.Package, c graph.Change, objects []plan.Ref) ([]plan.Refusal, error) {
+	if c.Existing != nil {
+		return nil, nil
+	}
+	live, err := r.API.Cluster.Metadata(ctx, objects)
+	if err != nil && !errors.Is(err, apply.ErrKindNotServed) {
+		return nil, err
+	}
+	p := c.NewPackage(parent)
+	p.SetName(c.Names()[0])
+	refusals := revision.Requester(p, p.NewRevision(), nil).Refuse(objects, live)
+	// Other owners are compared by graph.Conflicts, which knows the packages that change.
+	refusals = slices.DeleteFunc(refusals, func(refusal plan.Refusal) bool { return refusal.Cause != plan.NeedsAdoption })
+	c.ExplainAdoption(refusals)
+	return refusals, nil
 }
 
 // holders returns the holders of the objects of all packages, except for the packages that change and the

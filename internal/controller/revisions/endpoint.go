@@ -9,7 +9,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
-// inheritEndpoint gives the active revision of a Function the endpoint of the revision before it, until
+// inheritEndpoint sets the endpoint of the active revision of a Function to that of the previous revision, until
 // its own runtime serves. Callers of functions read the endpoint of the active revision, and the previous
 // runtime runs for as long.
 func (r *Reconciler) inheritEndpoint(ctx context.Context, in *install) error {

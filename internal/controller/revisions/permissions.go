@@ -127,7 +127,7 @@ func (r *Reconciler) permissionInput(ctx context.Context, in *install) (rbac.Inp
 }
 
 // checkPolicy compares the requests of a revision with the policy, and returns the policy. If the policy has
-// become stricter, it revokes what was granted for them.
+// become stricter, it revokes the permissions that were granted for them.
 func (r *Reconciler) checkPolicy(ctx context.Context, set revision.Set, input rbac.Input) (rbac.Ceiling, error) {
 	if len(input.Requests) == 0 {
 		return rbac.Ceiling{}, nil

@@ -104,7 +104,7 @@ func (r *Reconciler) rollOver(ctx context.Context, in *install) (runtime.State, 
 	return state, nil
 }
 
-// stopInOtherRuntimes stops what another runtime runs of the package, as after the administrator has chosen
+// stopInOtherRuntimes stops the workloads of the package in other runtimes, as after the administrator has chosen
 // another runtime.
 func (r *Reconciler) stopInOtherRuntimes(ctx context.Context, w *workload) (remaining string, err error) {
 	all := plan.Requester{Package: w.program.Owner.Package}
