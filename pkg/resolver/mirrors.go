@@ -37,7 +37,7 @@ func (s *source) tryNextMirrors() (news bool) {
 	return true
 }
 
-// listedByMirrors returns the packages for whose tags there is another place to ask.
+// listedByMirrors returns the packages with tags that another place may list as well.
 func (s *source) listedByMirrors() []string {
 	var out []string
 	for _, pkg := range slices.Sorted(maps.Keys(s.lists)) {

@@ -120,7 +120,7 @@ func (a *assembler) meta() {
 	}
 }
 
-// noMeta describes the missing metadata object, and what may be meant to be it.
+// noMeta describes the missing metadata object, and a document or file that is likely meant to be it.
 func (a *assembler) noMeta() string {
 	text := "no metadata object " + among(a.entries)
 	for _, e := range a.entries {

@@ -12,8 +12,8 @@
 // stable code, and a Policy determines which findings are errors. Inspect returns as much
 // of a refused package as possible.
 //
-// Package check finds what an API server would reject, package index stores what a package
-// contains, and package crd converts CRDs of former versions.
+// Package check finds what an API server would reject, package index stores the content of
+// packages, and package crd converts CRDs of former versions.
 //
 // The package is pure: it maps bytes and fs.FS to values. It uses no registry, cluster,
 // clock or operating system.

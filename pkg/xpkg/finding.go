@@ -34,7 +34,7 @@ type Finding struct {
 	// Message describes the problem, in lower case and without a full stop. Text from the
 	// package is quoted in it, so that it is safe to print.
 	Message string
-	// File is the path within the folder, or the name that was given to the stream.
+	// File is the path within the folder, or the name of the stream.
 	File string
 	// Line counts from 1; 0 when the finding is about no particular line.
 	Line int

@@ -16,9 +16,9 @@ type Limits struct {
 	Documents int
 	// DocumentBytes is the size of one YAML document. Default 8 MiB.
 	DocumentBytes int
-	// ComplexBytes is the size of one document that uses YAML beyond what
-	// generators write, such as anchors: such a document costs far more memory
-	// than its size. Default 1 MiB.
+	// ComplexBytes is the size of one document with YAML that generators do not write,
+	// such as anchors: such a document costs far more memory than its size. Default
+	// 1 MiB.
 	ComplexBytes int
 	// ScalarBytes is the size of one string. Default 2 MiB.
 	ScalarBytes int
@@ -36,7 +36,7 @@ type Limits struct {
 	// 1,000.
 	PermissionRules int
 	// ObjectBytes is the size of one object as the API server receives it.
-	// Default 1.5 MiB, which is what etcd stores; a request may have 3 MiB.
+	// Default 1.5 MiB, the limit of etcd; a request may have 3 MiB.
 	ObjectBytes int
 }
 

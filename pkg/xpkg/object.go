@@ -23,8 +23,8 @@ type Object struct {
 	Known *Summary
 }
 
-// A Summary holds what is frequently needed of an object, so that it can be stored and used
-// without reading the object.
+// A Summary holds the properties of an object that are frequently needed, so that they can be
+// stored and used without reading the object.
 type Summary struct {
 	// SHA256 is the hash of the canonical JSON.
 	SHA256 [sha256.Size]byte

@@ -59,8 +59,8 @@ func keepUnknownFields(crd *crdv1.CustomResourceDefinition) {
 	}
 }
 
-// keepInRoot marks a schema and all in it but the metadata, whose fields are the
-// API server's own.
+// keepInRoot marks a schema and everything in it, except the metadata: the API server defines
+// its fields.
 func keepInRoot(s *crdv1.JSONSchemaProps) {
 	metadata, has := s.Properties["metadata"]
 	keepInSchema(s)

@@ -3,17 +3,19 @@ package canonical
 
 import "encoding/json"
 
-// Cursor walks over canonical JSON, which is known to be well-formed, without decoding
+// A Cursor walks over canonical JSON, which is known to be well-formed, without decoding
 // values that are not needed.
 type Cursor struct {
+	// Text is the JSON.
 	Text []byte
-	At   int
+	// At is the offset of the cursor.
+	At int
 }
 
-// Fields calls visit for each field of the object at the Cursor, with the Cursor on the
-// value. Visit keeps the Cursor there or moves it past the value; if it returns false,
-// reading stops and the Cursor position is undefined. fields returns false if there is no
-// object at the Cursor.
+// Fields calls visit for each field of the object at the cursor, with the cursor on the
+// value. Visit keeps the cursor there or moves it past the value; if it returns false,
+// reading stops and the cursor position is undefined. Fields returns false if there is no
+// object at the cursor.
 func (c *Cursor) Fields(visit func(key string) bool) bool {
 	if c.At >= len(c.Text) || c.Text[c.At] != '{' {
 		return false
@@ -37,7 +39,7 @@ func (c *Cursor) Fields(visit func(key string) bool) bool {
 	return true
 }
 
-// String reads the string at the Cursor; false when there is none.
+// String reads the string at the cursor; false when there is none.
 func (c *Cursor) String() (string, bool) {
 	if c.Text[c.At] != '"' {
 		return "", false
@@ -52,7 +54,7 @@ func (c *Cursor) String() (string, bool) {
 	return s, err == nil
 }
 
-// skipString moves past the string at the Cursor, and reports whether it has escapes.
+// skipString moves past the string at the cursor, and reports whether it has escapes.
 func (c *Cursor) skipString() (escaped bool) {
 	for c.At++; c.Text[c.At] != '"'; c.At++ {
 		if c.Text[c.At] == '\\' {
@@ -64,7 +66,7 @@ func (c *Cursor) skipString() (escaped bool) {
 	return escaped
 }
 
-// Skip moves past the value at the Cursor.
+// Skip moves past the value at the cursor.
 func (c *Cursor) Skip() {
 	for depth := 0; c.At < len(c.Text); {
 		switch c.Text[c.At] {
@@ -77,7 +79,7 @@ func (c *Cursor) Skip() {
 		case '{', '[':
 			depth++
 		case '}', ']':
-			if depth == 0 { // the end of what holds a number or a literal
+			if depth == 0 { // the end of the collection that contains a number or a literal
 				return
 			}
 			if depth--; depth == 0 {
@@ -93,8 +95,8 @@ func (c *Cursor) Skip() {
 	}
 }
 
-// Elements calls visit for each element of the array at the Cursor, with the Cursor on
-// the element. Visit keeps the Cursor there or moves it past the element.
+// Elements calls visit for each element of the array at the cursor, with the cursor on
+// the element. Visit keeps the cursor there or moves it past the element.
 func (c *Cursor) Elements(visit func()) {
 	for c.At++; c.Text[c.At] != ']'; {
 		element := c.At

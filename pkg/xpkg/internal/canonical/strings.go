@@ -1,3 +1,5 @@
+// Package canonical implements the one JSON form of the documents of packages: keys in byte
+// order, no insignificant space, and no escapes but the necessary ones.
 package canonical
 
 import (
@@ -44,8 +46,8 @@ func appendEscape(dst []byte, c byte) []byte {
 	return append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
 }
 
-// Normalize rewrites what encoding/json wrote into the canonical form: the
-// characters that it escapes for the sake of HTML and JavaScript become plain.
+// Normalize converts the output of encoding/json to the canonical form: characters that it
+// escapes for HTML and JavaScript become plain. It reuses the slice.
 func Normalize(json []byte) []byte {
 	out := json[:0]
 	for i := 0; i < len(json); i++ {

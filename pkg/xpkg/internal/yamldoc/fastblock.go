@@ -10,7 +10,7 @@ import (
 // counts characters from the start of the key to the colon.
 const maxKey = 1000
 
-// mapping reads a block mapping whose keys stand in the column.
+// mapping reads a block mapping whose keys are in the column.
 func (s *fast) mapping(col int) bool {
 	if !s.enter() {
 		return false
@@ -107,7 +107,7 @@ func (s *fast) null() bool {
 	return s.node()
 }
 
-// sequence reads a block sequence whose dashes stand in the column.
+// sequence reads a block sequence whose dashes are in the column.
 func (s *fast) sequence(col int) bool {
 	if !s.enter() {
 		return false
@@ -136,7 +136,7 @@ func (s *fast) element(col int) bool {
 		s.skipLine()
 		return s.next() && s.below(col)
 	}
-	// What stands behind the dash has the column that it would have alone.
+	// The element behind the dash has the column that it would have on a line of its own.
 	s.col = col + s.pos - dash
 	return s.below(col)
 }

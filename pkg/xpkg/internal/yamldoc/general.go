@@ -61,7 +61,7 @@ func parseNodes(raw []byte) (*yaml3.Node, error) {
 	if err := decoder.Decode(&root); err != nil {
 		return nil, yamlFault(err)
 	}
-	// The libraries stop at the end of the first value and ignore what follows.
+	// The libraries stop at the end of the first value and ignore the rest.
 	err := decoder.Decode(&extra)
 	if errors.Is(err, io.EOF) {
 		return &root, nil

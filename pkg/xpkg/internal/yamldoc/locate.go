@@ -65,8 +65,8 @@ func steps(path string) []string {
 	return out
 }
 
-// child finds a field of a mapping or an element of a sequence, and the node at
-// whose line it starts.
+// child returns a field of a mapping or an element of a sequence, and the node at the start
+// of it.
 func child(n *yaml3.Node, step string) (key, value *yaml3.Node) {
 	if n == nil {
 		return nil, nil

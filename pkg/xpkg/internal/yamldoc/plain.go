@@ -158,9 +158,9 @@ func appendPlain(dst, s []byte) ([]byte, bool) {
 	return canonical.AppendString(dst, s), true
 }
 
-// plainKey is a key without quotes as the string that it becomes in JSON. The
-// result is false for what sigs.k8s.io/yaml refuses as a key (null, and numbers
-// over the range of int64) and for infinities.
+// plainKey returns a key without quotes as the string that it becomes in JSON. It returns
+// false for keys that sigs.k8s.io/yaml rejects (null, and numbers outside of the range of
+// int64) and for infinities.
 func plainKey(s []byte) ([]byte, bool) {
 	switch p := resolvePlain(s); p.kind {
 	case plainLiteral:
