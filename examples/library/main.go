@@ -43,7 +43,7 @@ func run(ctx context.Context, out io.Writer, reference, objects string) (err err
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // A temporary directory.
+	defer os.RemoveAll(dir)
 	content, err := store.Open(dir, store.Options{})
 	if err != nil {
 		return err

@@ -22,8 +22,6 @@ var hardeningCases string
 // hardeningCase is one bad input or fault.
 type hardeningCase struct {
 	section, id, text, reason string
-	// tests are the tests with a mark of the case.
-	tests []string
 }
 
 func parseHardeningCases() []hardeningCase {

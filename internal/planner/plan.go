@@ -179,7 +179,7 @@ func (a AddedPackage) Short() string {
 	return Package{Kind: a.Kind, Name: name}.Short()
 }
 
-// Resources is the number of custom resources of a CRD in the cluster.
+// CustomResources is the number of custom resources of a CRD in the cluster.
 type CustomResources struct {
 	Definition string `json:"definition"`
 	Count      int64  `json:"count"`
