@@ -1,6 +1,7 @@
 package up
 
 import (
+	"os"
 	"testing"
 
 	"github.com/xpkg-dev/xpkg/internal/up/datadir"
@@ -40,6 +41,21 @@ func TestUsesOfPackages(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// Removing the file of the token rotates it at the next start.
+func TestRemovedTokenIsRotated(t *testing.T) {
+	d := &datadir.Dir{Path: t.TempDir()}
+	first, err := ensureToken(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(d.File(tokenName)); err != nil {
+		t.Fatal(err)
+	}
+	if next, err := ensureToken(d); err != nil || next == first || len(next) < leastToken {
+		t.Errorf("got the token %q after %q, %v", next, first, err)
 	}
 }
 
