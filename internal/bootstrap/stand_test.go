@@ -113,7 +113,7 @@ func (s *stand) clear(t *testing.T) {
 	}
 }
 
-// ceiling is the name of the ConfigMap with the ceiling over what packages request.
+// ceiling is the name of the ConfigMap with the policy for requested permissions.
 const ceiling = "ceiling"
 
 // options are the options of the manager of these tests: it may grant the permissions

@@ -92,7 +92,7 @@ func TestCrashAtEachWrite(t *testing.T) {
 	}
 }
 
-// Each write loses against somebody else's, or its answer is lost, now and then.
+// Some writes lose against the write of another client, and some responses are lost.
 //
 // hardening: J2
 func TestConflictsAndLostAnswers(t *testing.T) {
@@ -147,8 +147,8 @@ func TestAnotherManagerIsAlwaysFaster(t *testing.T) {
 	}
 }
 
-// Whatever happens in whatever order, everything is whole again after a turn, and
-// in the end one authority has signed everything.
+// After events in any order, every Secret is complete again, and in the end one CA has
+// signed all certificates.
 func TestRandomLives(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes many authorities: skipped with -short")
@@ -176,7 +176,7 @@ func TestRandomLives(t *testing.T) {
 	}
 }
 
-// happen does something to a Secret that nobody expects.
+// happen changes a Secret unexpectedly.
 func (w *world) happen(random *rand.Rand) {
 	names := []string{RootSecret}
 	for _, x := range wanted {

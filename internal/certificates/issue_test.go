@@ -19,8 +19,8 @@ func (w *world) issue(want ...Want) (map[string]Issued, time.Time) {
 	return issued, next
 }
 
-// What a package costs does not depend on how many others there are, also while
-// authorities change.
+// The number of calls for a package does not depend on the number of packages, not even
+// during a rotation.
 func TestIssueReadsNoOthers(t *testing.T) {
 	w := ourWorld(t)
 	check := func(when string) {
@@ -48,8 +48,8 @@ func TestIssueReadsNoOthers(t *testing.T) {
 	}
 }
 
-// Packages each look after themselves for years, and one for the authority; whoever
-// uses a certificate is trusted at each moment.
+// Packages maintain their own certificates for years, and one process the CA. Every
+// certificate is trusted at each moment.
 func TestYearsOfIssue(t *testing.T) {
 	w := newWorld(t)
 	want := wanted[:3]
@@ -75,7 +75,7 @@ func (w *world) keep() time.Time {
 	return next
 }
 
-// What is damaged is repaired without anybody else, and the authority is found again.
+// Damaged Secrets are repaired by each process alone, and the CA is found again.
 func TestIssueRepairs(t *testing.T) {
 	for name, damage := range map[string]func(*world){
 		"half a Secret": func(w *world) { w.edit(wanted[0].Secret, func(s *corev1.Secret) { delete(s.Data, KeyPrivate) }) },

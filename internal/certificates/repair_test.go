@@ -12,13 +12,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Whatever is missing from a Secret or damaged in it is repaired, and what is not
-// damaged stays.
+// Missing and damaged parts of a Secret are repaired, and all others stay.
 func TestHalfFilledSecrets(t *testing.T) {
 	other := newCrossplane(t, 1)
 	for name, damage := range map[string]struct {
 		do func(*corev1.Secret)
-		// keeps says that the certificate itself stays.
+		// keeps reports that the certificate itself stays.
 		keeps bool
 	}{
 		"no data":                 {do: func(s *corev1.Secret) { s.Data = nil }},
@@ -67,11 +66,11 @@ func use(s, other *corev1.Secret) {
 	}
 }
 
-// The authority's Secret is damaged in every way; what is in use stays trusted.
+// The CA Secret is damaged in every way; certificates in use stay trusted.
 func TestDamagedAuthority(t *testing.T) {
 	for name, damage := range map[string]struct {
 		do func(*corev1.Secret)
-		// same says that the authority stays the same.
+		// same reports that the CA stays the same.
 		same bool
 	}{
 		"no data":                {do: func(s *corev1.Secret) { s.Data = nil }},
@@ -118,7 +117,7 @@ func TestDamagedAuthority(t *testing.T) {
 	}
 }
 
-// An authority that cannot sign what is wanted is told, and not tried for ever.
+// A CA that cannot sign a certificate is reported, and not retried forever.
 func TestAuthorityThatMayNotSign(t *testing.T) {
 	key := rsaKeys()[0]
 	template := &x509.Certificate{
@@ -165,7 +164,7 @@ func TestParseMark(t *testing.T) {
 	}
 }
 
-// Whatever a Secret holds, it is read without harm.
+// Reading a Secret with any content does no harm.
 func FuzzReadSecrets(f *testing.F) {
 	w := ourWorld(f)
 	s := w.secret(wanted[0].Secret).Data

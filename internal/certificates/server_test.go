@@ -71,7 +71,7 @@ func TestManagersStartAtOnceOnTheAPIServer(t *testing.T) {
 	}
 }
 
-// Where there is no namespace there can be no certificate, and it is said so.
+// Without the namespace there are no certificates, and the error names it.
 func TestWithoutANamespace(t *testing.T) {
 	api, err := client.New(cluster.Start(t), client.Options{Scheme: scheme.Scheme})
 	if err != nil {
@@ -132,8 +132,7 @@ func (h *hook) answer(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(review)
 }
 
-// configure tells the API server where the program is and by which authorities it
-// can tell that it is genuine.
+// configure sets the address and the CA bundle of the webhook in the API server.
 func (h *hook) configure(ctx context.Context, name, path string, operation admissionregistrationv1.OperationType, bundle []byte) error {
 	url := fmt.Sprintf("https://localhost:%d%s", h.server.Listener.Addr().(*net.TCPAddr).Port, path)
 	fail, none := admissionregistrationv1.Fail, admissionregistrationv1.SideEffectClassNone

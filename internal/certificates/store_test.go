@@ -115,7 +115,7 @@ func TestOwnersHandOver(t *testing.T) {
 	if w.ensure(second); w.writes != 1 {
 		t.Error("owners are written again")
 	}
-	// What comes back from a backup has the UIDs of another cluster.
+	// Objects of a backup have the UIDs of another cluster.
 	second.Owners[0].UID = "restored"
 	w.ensure(second)
 	if got := w.secret(first.Secret).OwnerReferences; len(got) != 2 || got[1].UID != "restored" {
@@ -200,7 +200,7 @@ func TestEachPackageForItself(t *testing.T) {
 	}
 }
 
-// everybodyTalksSoFar leaves out who has no certificate yet.
+// everybodyTalksSoFar leaves out runtimes without a certificate.
 func (w *world) everybodyTalksSoFar() {
 	w.t.Helper()
 	var have []Want
@@ -231,8 +231,8 @@ func TestRotationThatSomebodyAsksFor(t *testing.T) {
 	}
 }
 
-// Nothing is signed by a new authority, and no old one is forgotten, while somebody
-// may still use what the Secrets held before.
+// A new CA signs nothing, and no former CA is removed, while a runtime may still use the
+// former content of the Secrets.
 func TestRotationWaitsForThoseWhoHaveNotSettled(t *testing.T) {
 	w := ourWorld(t)
 	w.edit(RootSecret, func(s *corev1.Secret) { metav1.SetMetaDataAnnotation(&s.ObjectMeta, AnnotationRotate, "") })
@@ -261,8 +261,8 @@ func TestRotationWaitsForThoseWhoHaveNotSettled(t *testing.T) {
 	}
 }
 
-// A certificate that nobody asks for now, as of Crossplane itself, goes along with
-// a change of authorities.
+// A certificate that no package requests, such as one of Crossplane, takes part in a
+// rotation.
 func TestOthersGoAlong(t *testing.T) {
 	w := ourWorld(t)
 	w.edit(RootSecret, func(s *corev1.Secret) { metav1.SetMetaDataAnnotation(&s.ObjectMeta, AnnotationRotate, "") })

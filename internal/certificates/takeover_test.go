@@ -47,8 +47,8 @@ func TestCrossplanesSecretsAreTakenOverUntouched(t *testing.T) {
 	w.everybodyTalks(wanted)
 }
 
-// When their time comes, Crossplane's certificates are replaced without a moment in
-// which somebody cannot talk.
+// Crossplane's certificates are replaced when they are due, and every connection works at
+// each moment.
 func TestCrossplanesSecretsAreReplacedInTime(t *testing.T) {
 	w := crossplaneWorld(t)
 	w.years(start.AddDate(7, 0, 0), wanted, func() (time.Time, error) {
@@ -75,16 +75,16 @@ func TestCrossplanesCertificateThatLacksAName(t *testing.T) {
 	w.everybodyTalks(wanted)
 }
 
-// The authority's Secret is replaced under our hands, as by an update of Crossplane's
-// chart (crossplane/crossplane#7480): what the former one signed is trusted until
-// everything is signed anew.
+// Another client replaces the CA Secret, as an update of Crossplane's chart does
+// (crossplane/crossplane#7480): the certificates of the former CA are trusted until all are
+// signed again.
 func TestAuthorityThatWasReplaced(t *testing.T) {
 	w := crossplaneWorld(t)
 	w.ensure(wanted...)
 	other := newCrossplane(t, 1)
 	w.edit(RootSecret, func(s *corev1.Secret) { s.Data = other.root().Data })
-	// Before anybody noticed, a caller of webhooks that reads the authority's Secret
-	// trusts nobody's certificate. That is over with the first turn.
+	// Until the next turn, a client of webhooks that reads the CA Secret trusts no
+	// certificate.
 	w.ensure(wanted...)
 	w.versions[RootSecret] = w.versions[RootSecret][len(w.versions[RootSecret])-1:]
 	w.years(start.Add(5*w.overlap), wanted, func() (time.Time, error) {

@@ -35,16 +35,15 @@ var wanted = []Want{
 	{Secret: v1.TLSClientSecretName("crossplane"), Usage: Client, DNSNames: []string{"crossplane"}},
 }
 
-// version is what a Secret held for a while.
+// version is the content of a Secret for some time.
 type version struct {
 	data map[string][]byte
-	// until is when it was replaced; zero while it is what the Secret holds.
+	// until is when it was replaced; zero for the current content.
 	until time.Time
 }
 
-// world is a cluster with programs in it. A program uses what its Secret holds, or
-// what it held at any moment of the last Overlap: so late do files and caches
-// follow.
+// world is a cluster with runtimes. A runtime uses the current content of its Secret, or any
+// content of the last Overlap, because files and caches follow late.
 type world struct {
 	t       testing.TB
 	client  client.WithWatch
@@ -94,8 +93,7 @@ func newWorld(t testing.TB, secrets ...client.Object) *world {
 	return w
 }
 
-// write makes a write, unless the process dies before it, and checks what is in use
-// after it.
+// write writes, unless the process ends before it, and then checks the versions in use.
 func (w *world) write(o client.Object, do func() error) error {
 	w.mu.Lock()
 	w.writes++
@@ -164,7 +162,7 @@ func (w *world) secret(name string) *corev1.Secret {
 	return s
 }
 
-// edit changes a Secret as somebody else would.
+// edit changes a Secret as another client would.
 func (w *world) edit(name string, change func(*corev1.Secret)) {
 	w.t.Helper()
 	s := w.secret(name)
@@ -174,7 +172,7 @@ func (w *world) edit(name string, change func(*corev1.Secret)) {
 	}
 }
 
-// inUse are the versions of a Secret that somebody may be using.
+// inUse returns the versions of a Secret that a runtime may use.
 func (w *world) inUse(name string) []version {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -183,9 +181,8 @@ func (w *world) inUse(name string) []version {
 	})
 }
 
-// everybodyTalks fails unless each server and each client can speak with each other
-// now, whichever versions of their Secrets they use, and whoever calls webhooks can
-// tell that each server is genuine.
+// everybodyTalks fails unless each server and each client can communicate, with any versions
+// of their Secrets in use, and each client of webhooks can verify each server.
 func (w *world) everybodyTalks(want []Want) {
 	w.t.Helper()
 	now := w.clock()
@@ -266,8 +263,8 @@ func secretOf(name string, data map[string][]byte) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}, Data: data}
 }
 
-// years lets time pass until an end, doing what is due when it is due and looking at
-// everybody at each moment.
+// years advances the clock to an end, does due work on time, and checks every connection at
+// each moment.
 func (w *world) years(end time.Time, want []Want, ensure func() (time.Time, error)) {
 	w.t.Helper()
 	for w.clock().Before(end) {
@@ -279,7 +276,7 @@ func (w *world) years(end time.Time, want []Want, ensure func() (time.Time, erro
 			w.t.Fatalf("asked to be called at %s, and it is %s", next, w.clock())
 		}
 		w.everybodyTalks(want)
-		// Just before what is due, everything has to hold still.
+		// Just before the next due time, nothing may change.
 		if before := next.Add(-time.Second); before.After(w.clock()) {
 			w.advance(before)
 			w.everybodyTalks(want)

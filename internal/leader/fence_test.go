@@ -19,7 +19,7 @@ type clock struct{ at time.Time }
 func (c *clock) now() time.Time          { return c.at }
 func (c *clock) advance(d time.Duration) { c.at = c.at.Add(d) }
 
-// calls counts what passes a fence.
+// calls counts the calls that a fence admits.
 type calls struct{ n int }
 
 func (c *calls) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -74,7 +74,7 @@ func put(t *testing.T, s up.State) v1.Hash {
 	return digest
 }
 
-// want proves that what put made is there.
+// want checks that the content of put exists.
 func want(t *testing.T, s up.State, digest v1.Hash) {
 	t.Helper()
 	object, err := client(t, s).CoreV1().ConfigMaps("default").Get(t.Context(), mapName, metav1.GetOptions{})
@@ -96,7 +96,7 @@ func want(t *testing.T, s up.State, digest v1.Hash) {
 	}
 }
 
-// wantNothing asks the registry for what it does not have. It is no worse for it.
+// wantNothing requests content that the registry does not have, which must do no harm.
 func wantNothing(t *testing.T, s up.State) {
 	t.Helper()
 	ref, err := name.NewTag(s.Registry + "/not/there:v1")

@@ -174,8 +174,8 @@ func TestStartHasADeadline(t *testing.T) {
 	wantNotRunning(t, dir)
 }
 
-// Installed packages name the port of the registry, so it stays the same once it was
-// chosen, whatever the next start asks for, unless that names another port.
+// Installed packages name the port of the registry, so a chosen port stays the same at the
+// next start, unless that names another port.
 func TestPortsAreKept(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -117,8 +117,8 @@ func TestPrivateDataDirIsAccepted(t *testing.T) {
 	}
 }
 
-// The recorded process id may be the id of any process by now. It is never signalled:
-// the kernel names the process that holds the lock.
+// The recorded process id may belong to another process. It is never signaled: the kernel
+// reports the process that holds the lock.
 func TestStopDoesNotSignalTheRecordedProcess(t *testing.T) {
 	bystander := exec.Command("sleep", "600")
 	if err := bystander.Start(); err != nil {

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// runProcess does what "xpkg up" does, and prints the state when it is ready.
+// runProcess does the same as "xpkg up", and prints the state when it is ready.
 func runProcess(dir, port, registryPort string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -144,5 +144,5 @@ func startProcess(t *testing.T, dir string) (*exec.Cmd, up.State) {
 	return cmd, state
 }
 
-// alive says whether a process exists.
+// alive reports whether a process exists.
 func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }

@@ -7,7 +7,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// A claim has the rules of its composite, but for who only browses.
+// A claim has the rules of its composite, except for users who only browse.
 func TestCompositesAndClaims(t *testing.T) {
 	rules := func(claim string) map[string][]rbacv1.PolicyRule {
 		out := map[string][]rbacv1.PolicyRule{}
@@ -44,7 +44,7 @@ func TestCompositesAndClaims(t *testing.T) {
 	}
 }
 
-// Who the roles are collected by is what tools of the field look for.
+// Tools select the roles by these labels.
 func TestLabelsOfComposites(t *testing.T) {
 	got := map[string]map[string]string{}
 	for _, role := range DeriveComposite(Composite{Name: "x", Group: "g", Plural: "p"}) {

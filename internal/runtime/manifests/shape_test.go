@@ -50,7 +50,7 @@ func TestRuntimeContainerIsFirst(t *testing.T) {
 	}
 }
 
-// Edge case 95, and what depends on the number.
+// The number of replicas, and the defaults that depend on it.
 func TestConfiguredPortsAreKept(t *testing.T) {
 	in := function()
 	in.Config = containers(corev1.Container{Name: Container, Ports: []corev1.ContainerPort{{Name: GRPCPort, ContainerPort: 7443}}})

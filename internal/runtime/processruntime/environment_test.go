@@ -12,8 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
-// What Kubernetes does with references to variables, by the examples of its own
-// documentation of containers.
+// References to variables are expanded as in the examples of the Kubernetes documentation.
 func TestExpand(t *testing.T) {
 	variables := map[string]string{"A": "a", "EMPTY": "", "NESTED": "$(A)"}
 	for in, want := range map[string]string{
@@ -137,7 +136,7 @@ func TestVolumes(t *testing.T) {
 	}
 }
 
-// What only a node can do is refused, before anything is written.
+// Features that only a node has are refused before the first write.
 func TestRefuse(t *testing.T) {
 	one := corev1.Container{Name: "package-runtime"}
 	mounted := one

@@ -35,7 +35,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// supervisor is one whose processes are what the test says.
+// supervisor is a fake supervisor whose processes have the states that a test sets.
 type supervisor struct {
 	specs  []sandbox.Spec
 	status sandbox.Status
@@ -52,7 +52,7 @@ func (s *supervisor) Status(string) (sandbox.Status, bool) { return s.status, tr
 
 func (s *supervisor) last() sandbox.Spec { return s.specs[len(s.specs)-1] }
 
-// stand is programs with a clock, whose tokens are numbered.
+// stand is a process runtime with a clock and numbered tokens.
 type stand struct {
 	*Programs
 	supervisor *supervisor
@@ -164,7 +164,7 @@ func TestStates(t *testing.T) {
 	if state := s.run(t, p); state.Available || state.Reason != runtime.ReasonNotAnswering {
 		t.Errorf("it does not answer on its health port: %+v", state)
 	}
-	// It cannot be told its health port.
+	// Its health port cannot be configured.
 	s.now = s.now.Add(probeLimit)
 	if state := s.run(t, p); !state.Available {
 		t.Errorf("it has run for long enough: %+v", state)
@@ -183,7 +183,7 @@ func TestSettleTimeOfAConfiguration(t *testing.T) {
 	}
 }
 
-// What a configuration names and does not exist is waited for, as in a cluster.
+// The runtime waits for missing objects that its configuration names, as in a cluster.
 func TestWhatIsMissingIsWaitedFor(t *testing.T) {
 	s := newStand()
 	p := program(v1.ProviderKind, "hello")
@@ -211,7 +211,7 @@ func TestWhatIsMissingIsWaitedFor(t *testing.T) {
 	}
 }
 
-// A provider that has a health port says itself when it is ready.
+// A provider with a health port reports its own readiness.
 func TestHealthOfAProvider(t *testing.T) {
 	s := newStand()
 	p := program(v1.ProviderKind, "hello")
@@ -232,7 +232,7 @@ func TestHealthOfAProvider(t *testing.T) {
 	}
 }
 
-// A function counts when it speaks TLS, and says where.
+// A function is available when it serves TLS, and has an endpoint.
 func TestHealthOfAFunction(t *testing.T) {
 	s := newStand()
 	plain, err := net.Listen("tcp", "127.0.0.1:0")
@@ -270,8 +270,8 @@ func TestHealthOfAFunction(t *testing.T) {
 	}
 }
 
-// Each program has ports of its own. Of functions the first one keeps the usual port,
-// and the others are told theirs by a flag.
+// Each runtime has its own ports. The first function keeps the default port, and the others
+// get theirs with a flag.
 func TestPortsOfPrograms(t *testing.T) {
 	s := newStand()
 	seen := map[string]bool{}

@@ -166,7 +166,7 @@ func TestWhatAProgramMayNotCall(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := ask(spec, "kill", "1"); err != nil {
-		t.Error(err) // Nobody can kill the first process of a namespace from within.
+		t.Error(err) // The first process of a namespace cannot be killed from within.
 	}
 	if _, err := ask(spec, "spawn", ""); err != nil {
 		t.Errorf("it cannot start processes of its own: %v", err)

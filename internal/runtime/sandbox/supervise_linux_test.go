@@ -321,7 +321,7 @@ func TestFilesAreReplacedInPlace(t *testing.T) {
 			if err := s.Ensure(t.Context(), spec); err != nil {
 				t.Fatal(err)
 			}
-			files["/tls/tls.crt"] = nil // What the caller does with his map is his.
+			files["/tls/tls.crt"] = nil // The caller may change its own map.
 			for name, want := range map[string]string{"tls.crt": content, "tls.key": content, "deep/ca.crt": "ca"} {
 				if got := mustAsk(t, spec, "read", at+"/"+name); got != want {
 					t.Errorf("%s holds %q, want %q", name, got, want)

@@ -15,7 +15,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// sayVariable makes this test binary a control plane that says that, and then waits
+// sayVariable makes this test binary a control plane that prints the value, and then waits
 // for the end of its input.
 const sayVariable = "XPKG_TEST_SAY"
 
