@@ -65,6 +65,9 @@ type State struct {
 	Reason, Message string
 	// Endpoint is the gRPC target of a function that is available.
 	Endpoint string
+	// RollingOut reports that pods of an earlier specification still run. Such a Deployment
+	// can be available while none of its new pods is.
+	RollingOut bool
 	// HeldBy is the revision whose runtime has the name that this one needs and must be
 	// stopped first, or empty.
 	HeldBy string

@@ -38,7 +38,7 @@ const mostPods = 20
 
 // explain adds the problem of the newest pod that has one to a state. A Deployment that
 // is available while it rolls out a change is not available when a new pod has a problem.
-func (r *Runtime) explain(ctx context.Context, o manifests.Objects, s State) (State, error) {
+func (r *Runtime) explain(ctx context.Context, o manifests.Objects, s runtime.State) (runtime.State, error) {
 	pods, err := r.podsOf(ctx, o.Owner.Revision.Name)
 	if err != nil {
 		return s, err

@@ -83,13 +83,11 @@ func (p Programs) Run(ctx context.Context, program runtime.Program) (runtime.Sta
 		return runtime.State{}, err
 	}
 	state, err := p.Ensure(ctx, objects)
-	out := runtime.State{
-		Available: state.Available, Reason: state.Reason, Message: state.Message, HeldBy: state.HeldBy, Endpoint: objects.Endpoint,
-	}
+	state.Endpoint = objects.Endpoint
 	if state.RollingOut {
-		out.Again = rolloutPoll
+		state.Again = rolloutPoll
 	}
-	return out, err
+	return state, err
 }
 
 // Others returns the revisions of the package that have a Deployment. If the requesting

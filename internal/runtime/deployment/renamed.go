@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -17,10 +18,10 @@ import (
 // keeps serving until its new Deployment does.
 //
 // If the API server rejects the new Deployment, the running one stays.
-func (r *Runtime) deleteRenamed(ctx context.Context, o manifests.Objects, live *appsv1.Deployment, former []appsv1.Deployment) (State, error) {
+func (r *Runtime) deleteRenamed(ctx context.Context, o manifests.Objects, live *appsv1.Deployment, former []appsv1.Deployment) (runtime.State, error) {
 	if live.UID == "" {
 		if err := r.Client.Create(ctx, o.Deployment.DeepCopy(), client.DryRunAll, client.FieldOwner(plan.FieldManager)); err != nil {
-			return State{}, classify(err, "write", o.Deployment)
+			return runtime.State{}, classify(err, "write", o.Deployment)
 		}
 	}
 	return renamed(&former[0], o.Deployment), r.end(ctx, former)
@@ -47,6 +48,6 @@ func (r *Runtime) end(ctx context.Context, deployments []appsv1.Deployment) erro
 	return nil
 }
 
-func renamed(from, to *appsv1.Deployment) State {
-	return State{Reason: ReasonReplacing, Message: fmt.Sprintf("Deployment %s ends first: the configuration renames it to %s", from.Name, to.Name)}
+func renamed(from, to *appsv1.Deployment) runtime.State {
+	return runtime.State{Reason: ReasonReplacing, Message: fmt.Sprintf("Deployment %s ends first: the configuration renames it to %s", from.Name, to.Name)}
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -48,10 +49,10 @@ type Runtime struct {
 // written. A Deployment of this revision under an earlier name is replaced. Ensure fails
 // with NameConflict if the Deployment or the Service belongs to another owner, and then
 // writes nothing.
-func (r *Runtime) Ensure(ctx context.Context, o manifests.Objects) (State, error) {
+func (r *Runtime) Ensure(ctx context.Context, o manifests.Objects) (runtime.State, error) {
 	service, err := r.readService(ctx, o)
 	if err != nil {
-		return State{}, err
+		return runtime.State{}, err
 	}
 	live, state, err := r.readDeployment(ctx, o)
 	if err != nil || state.Reason != "" {
@@ -59,22 +60,22 @@ func (r *Runtime) Ensure(ctx context.Context, o manifests.Objects) (State, error
 	}
 	former, err := r.former(ctx, o)
 	if err != nil {
-		return State{}, err
+		return runtime.State{}, err
 	}
 	if len(former) > 0 && o.Owner.Package.Kind != v1.FunctionKind {
 		return r.deleteRenamed(ctx, o, live, former)
 	}
 	if o.ServiceAccount != nil {
 		if err := r.ensureAccount(ctx, o); err != nil {
-			return State{}, err
+			return runtime.State{}, err
 		}
 	}
 	if live, err = r.ensureDeployment(ctx, o, live); err != nil {
-		return State{}, err
+		return runtime.State{}, err
 	}
 	state = stateOf(live)
 	if err := r.ensureService(ctx, o, service, state.Available); err != nil {
-		return State{}, err
+		return runtime.State{}, err
 	}
 	if state.Available && !state.RollingOut {
 		return state, r.end(ctx, former)
@@ -139,29 +140,29 @@ func (r *Runtime) readService(ctx context.Context, o manifests.Objects) (*corev1
 
 // readDeployment reads the Deployment of the revision. It returns a state with a reason
 // if the Deployment cannot be written now.
-func (r *Runtime) readDeployment(ctx context.Context, o manifests.Objects) (*appsv1.Deployment, State, error) {
+func (r *Runtime) readDeployment(ctx context.Context, o manifests.Objects) (*appsv1.Deployment, runtime.State, error) {
 	live := &appsv1.Deployment{}
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(o.Deployment), live)
 	if apierrors.IsNotFound(err) {
-		return &appsv1.Deployment{}, State{}, nil
+		return &appsv1.Deployment{}, runtime.State{}, nil
 	}
 	if err != nil {
-		return nil, State{}, classify(err, "read", o.Deployment)
+		return nil, runtime.State{}, classify(err, "read", o.Deployment)
 	}
 	switch c := holderOf(live); {
 	case c != nil && !o.Owner.Revision.Is(*c) && o.Owner.IsSibling(*c):
 		return nil, heldBy(live, c.Name), nil
 	case c != nil && !o.Owner.Revision.Is(*c):
-		return nil, State{}, belongs(o.Deployment, c.Kind+"/"+c.Name)
+		return nil, runtime.State{}, belongs(o.Deployment, c.Kind+"/"+c.Name)
 	case c == nil && !adoptable(live, o.Owner):
-		return nil, State{}, belongs(o.Deployment, "")
+		return nil, runtime.State{}, belongs(o.Deployment, "")
 	case live.DeletionTimestamp != nil:
 		return nil, terminating(live), nil
 	case !sameSelector(live, o.Deployment):
 		// The selector is immutable, so the Deployment is deleted and created again.
 		return nil, replacing(live), classify(r.delete(ctx, live), "delete", live)
 	}
-	return live, State{}, nil
+	return live, runtime.State{}, nil
 }
 
 // adoptable reports whether an object without a controller may be adopted: it carries the

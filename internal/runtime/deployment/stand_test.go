@@ -22,6 +22,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/controller/packageapi"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/deployment"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
@@ -188,7 +189,7 @@ func (s *env) objects(in manifests.Input) manifests.Objects {
 
 // ensure ensures a runtime. It retries on conflicts, which the controllers of the cluster
 // cause.
-func (s *env) ensure(in manifests.Input) deployment.State {
+func (s *env) ensure(in manifests.Input) runtime.State {
 	s.Helper()
 	for {
 		state, err := s.runtime.Ensure(s.Context(), s.objects(in))

@@ -5,29 +5,12 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-)
 
-// State is the state of the runtime of a revision.
-type State struct {
-	// Available reports whether the Deployment is up to date and available.
-	Available bool
-	// Reason is a CamelCase word for why it is not available.
-	Reason string
-	// Message describes the state for users, including the failures of the pods.
-	Message string
-	// RollingOut reports that pods of an earlier specification still run. Such a
-	// Deployment can be available while none of its new pods is.
-	RollingOut bool
-	// HeldBy is the name of the revision whose Deployment has the name that this one
-	// needs. That Deployment must be deleted first.
-	HeldBy string
-}
+	"github.com/xpkg-dev/xpkg/internal/runtime"
+)
 
 // Reasons of runtimes that are not available.
 const (
-	// ReasonNotReported is the reason for a Deployment whose status the cluster has not
-	// observed.
-	ReasonNotReported = "NotReported"
 	// ReasonUnavailable is the reason for a Deployment with too few ready pods.
 	ReasonUnavailable = "Unavailable"
 	// ReasonStuck is the reason for a Deployment whose rollout makes no progress.
@@ -42,29 +25,29 @@ const (
 
 // stateOf reads the conditions of a Deployment. One that is to have no pods is
 // available; one without the condition Available is not.
-func stateOf(d *appsv1.Deployment) State {
+func stateOf(d *appsv1.Deployment) runtime.State {
 	if d.Spec.Replicas != nil && *d.Spec.Replicas == 0 {
-		return State{Available: true}
+		return runtime.State{Available: true}
 	}
 	if d.Status.ObservedGeneration < d.Generation {
-		return State{Reason: ReasonNotReported, Message: fmt.Sprintf("Deployment %s has no status yet", d.Name)}
+		return runtime.State{Reason: runtime.ReasonNotReported, Message: fmt.Sprintf("Deployment %s has no status yet", d.Name)}
 	}
 	if c := conditionOf(d, appsv1.DeploymentProgressing); c != nil && c.Status == corev1.ConditionFalse {
-		return State{Reason: ReasonStuck, Message: fmt.Sprintf("Deployment %s: %s", d.Name, c.Message)}
+		return runtime.State{Reason: ReasonStuck, Message: fmt.Sprintf("Deployment %s: %s", d.Name, c.Message)}
 	}
 	c := conditionOf(d, appsv1.DeploymentAvailable)
 	switch {
 	case c == nil:
-		return State{Reason: ReasonNotReported, Message: fmt.Sprintf("Deployment %s has no condition Available yet", d.Name)}
+		return runtime.State{Reason: runtime.ReasonNotReported, Message: fmt.Sprintf("Deployment %s has no condition Available yet", d.Name)}
 	case c.Status == corev1.ConditionTrue:
-		return State{Available: true, RollingOut: rollingOut(d)}
+		return runtime.State{Available: true, RollingOut: rollingOut(d)}
 	}
 	if failed := conditionOf(d, appsv1.DeploymentReplicaFailure); failed != nil && failed.Status == corev1.ConditionTrue {
 		// The pods could not be created: because of a missing ServiceAccount, a quota or
 		// a policy.
 		c = failed
 	}
-	return State{Reason: ReasonUnavailable, Message: fmt.Sprintf("Deployment %s: %s", d.Name, c.Message)}
+	return runtime.State{Reason: ReasonUnavailable, Message: fmt.Sprintf("Deployment %s: %s", d.Name, c.Message)}
 }
 
 // rollingOut reports whether a Deployment has pods of an earlier specification, or not yet
@@ -82,17 +65,17 @@ func conditionOf(d *appsv1.Deployment, t appsv1.DeploymentConditionType) *appsv1
 	return nil
 }
 
-func heldBy(d *appsv1.Deployment, revision string) State {
-	return State{
+func heldBy(d *appsv1.Deployment, revision string) runtime.State {
+	return runtime.State{
 		HeldBy: revision, Reason: ReasonHeld,
 		Message: fmt.Sprintf("Deployment %s still belongs to %s, and the configuration sets the same name for both", d.Name, revision),
 	}
 }
 
-func terminating(d *appsv1.Deployment) State {
-	return State{Reason: ReasonTerminating, Message: fmt.Sprintf("Deployment %s is being deleted", d.Name)}
+func terminating(d *appsv1.Deployment) runtime.State {
+	return runtime.State{Reason: ReasonTerminating, Message: fmt.Sprintf("Deployment %s is being deleted", d.Name)}
 }
 
-func replacing(d *appsv1.Deployment) State {
-	return State{Reason: ReasonReplacing, Message: fmt.Sprintf("Deployment %s selects pods in another way and is made anew", d.Name)}
+func replacing(d *appsv1.Deployment) runtime.State {
+	return runtime.State{Reason: ReasonReplacing, Message: fmt.Sprintf("Deployment %s selects pods in another way and is made anew", d.Name)}
 }

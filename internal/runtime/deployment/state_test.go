@@ -26,8 +26,8 @@ func TestStateOf(t *testing.T) {
 		reason     string
 		message    string
 	}{
-		"NoConditions":  {1, 2, nil, false, ReasonNotReported, "no condition Available"},
-		"OldStatus":     {1, 1, []appsv1.DeploymentCondition{available}, false, ReasonNotReported, "no status"},
+		"NoConditions":  {1, 2, nil, false, runtime.ReasonNotReported, "no condition Available"},
+		"OldStatus":     {1, 1, []appsv1.DeploymentCondition{available}, false, runtime.ReasonNotReported, "no status"},
 		"Available":     {1, 2, []appsv1.DeploymentCondition{available}, true, "", ""},
 		"Unavailable":   {1, 2, []appsv1.DeploymentCondition{unavailable}, false, ReasonUnavailable, "too few"},
 		"NoPodsWanted":  {0, 0, nil, true, "", ""},
