@@ -24,6 +24,8 @@ export KUBECONFIG
 for proxy in HTTP_PROXY HTTPS_PROXY ALL_PROXY http_proxy https_proxy all_proxy; do
 	export "$proxy=http://127.0.0.1:9"
 done
+# kubectl would write its cache into the working directory.
+export KUBECACHEDIR="$work/kubectl"
 unset HOME NO_PROXY no_proxy XDG_CONFIG_HOME XDG_CACHE_HOME XDG_DATA_HOME XDG_RUNTIME_DIR DOCKER_CONFIG
 exec 5<"$work/secret" 6>>"$work/secret" 7<"$work"
 "$@"
