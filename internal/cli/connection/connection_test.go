@@ -46,8 +46,8 @@ func TestKubeconfigOfAMissingFileIsAnError(t *testing.T) {
 	}
 	list := string(filepath.ListSeparator)
 	for variable, want := range map[string]string{
-		missing:                  "KUBECONFIG names " + missing + ", which does not exist",
-		missing + list + other:   "KUBECONFIG names " + missing + " and " + other + ", and none of them exists",
+		missing:                  "KUBECONFIG is " + missing + ", which does not exist",
+		missing + list + other:   "KUBECONFIG is " + missing + " and " + other + "; none of these files exists",
 		missing + list + present: "",
 		list + present:           "",
 	} {

@@ -18,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/testing/port"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
@@ -47,6 +49,8 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 	}
+	// The test images have the modes of unpacked images, regardless of the umask.
+	unix.Umask(0o022)
 	code := m.Run()
 	if builtIn != "" {
 		_ = os.RemoveAll(builtIn)

@@ -25,6 +25,10 @@ func TestAsAnotherUser(t *testing.T) {
 	if err := filetree.CopyFile(os.Args[0], binary); err != nil {
 		t.Fatal(err)
 	}
+	// Go builds the test with the umask of the user.
+	if err := os.Chmod(binary, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(program, buildProgram(t), 0o755); err != nil {
 		t.Fatal(err)
 	}
