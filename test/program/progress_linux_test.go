@@ -87,6 +87,7 @@ func TestUpOnTerminal(t *testing.T) {
 		"\n  API server   " + report.State.Server + " (Kubernetes " + report.State.Kubernetes + ")\n",
 		"\n  registry     " + report.State.Registry + "\n",
 		"\n  export KUBECONFIG=" + report.State.Kubeconfig + "\n",
+		"\nXRDs of Configurations are installed but not established: ",
 		"\nPress Ctrl-C to stop it.",
 	} {
 		if !strings.Contains(text, line) {
@@ -94,7 +95,7 @@ func TestUpOnTerminal(t *testing.T) {
 		}
 	}
 	// The rest is one line: the log of the manager's first start.
-	if logged := strings.Count(text, "level="); logged > 1 || len(lines) > 19 {
+	if logged := strings.Count(text, "level="); logged > 1 || len(lines) > 21 {
 		t.Errorf("too much on the screen:\n%s", text)
 	}
 	wantMoving(t, term.screen.moving, "starting the control plane")

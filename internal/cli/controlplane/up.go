@@ -139,7 +139,7 @@ func printReady(w io.Writer, s up.State, after string) {
 
 Next:
   export KUBECONFIG=%s
-  xpkg build -f FOLDER --embed-runtime-image IMAGE -o my.xpkg
+  xpkg build -f package --embed-runtime-image-tarball runtime.tar -o my.xpkg
   xpkg push -f my.xpkg %s/my/package:v0.1.0
   xpkg install provider %s/my/package:v0.1.0 --wait 2m
 

@@ -65,7 +65,7 @@ type UninstallCmd struct {
 	terminal.OutputFlag
 }
 
-// Run deletes a package; everything that it alone brought goes with it.
+// Run deletes a package and the objects that only it owns.
 func (c *UninstallCmd) Run(env *terminal.Env) error {
 	if c.DryRun {
 		plan := planUninstallCmd{c.uninstallArgs, planOutput{ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, OutputFlag: c.OutputFlag}}
