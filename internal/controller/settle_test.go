@@ -450,19 +450,20 @@ func (w *town) announced(t *testing.T, policy graph.Policy) {
 	eventually(t, "the Lock has the policy again", func() bool { return says() == string(policy) })
 }
 
-// What the hardening catalogue fears of dependencies (F3, F4, F5, F8, F11 and F12), with a
-// stranger whom none of it may disturb.
-func TestDependencyCatalogue(t *testing.T) {
+// Unusual dependencies have their documented results, and do not affect an unrelated package.
+//
+// hardening: F3, F4, F5, F8, F11, F12
+func TestUnusualDependencies(t *testing.T) {
 	w := newTown(t, graph.UpgradeOrDowngrade)
 	w.push(t, "Provider", "relay:v1.0.0")
 	w.push(t, "Provider", "relay:v2.0.0")
 
-	t.Run("F3: a version that was taken back", func(t *testing.T) {
+	t.Run("a required version that does not exist", func(t *testing.T) {
 		p := w.config(t, "yanked", w.push(t, "Configuration", "yanked:v1.0.0", "relay >=v3"))
 		untilCondition(t, w.client, p, v1.TypeHealthy, corev1.ConditionFalse, "which does not exist (versions: v1.0.0, v2.0.0)")
 		w.remove(t, p)
 	})
-	t.Run("F4: an older version of what is there", func(t *testing.T) {
+	t.Run("an older version of an installed package", func(t *testing.T) {
 		high := w.config(t, "high", w.push(t, "Configuration", "high:v1.0.0", "relay"))
 		relay := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "town-relay"}}
 		untilHealthy(t, w.client, high)
@@ -473,11 +474,11 @@ func TestDependencyCatalogue(t *testing.T) {
 		untilHealthy(t, w.client, high)
 		w.remove(t, high)
 		w.remove(t, low)
-		// F11: what nobody needs any more stays until somebody wants it to go.
+		// A dependency without dependents stays until it is removed.
 		untilHealthy(t, w.client, relay)
 		w.remove(t, relay)
 	})
-	t.Run("F5: one package under two names", func(t *testing.T) {
+	t.Run("one package under two names", func(t *testing.T) {
 		ref, _ := w.registry.push(t, "town/twin:v1.0.0", provider("twin", crd("twin.test", "Thing", "one")))
 		first := newProvider("town-a-twin", ref)
 		create(t, w.client, first)
@@ -495,7 +496,7 @@ func TestDependencyCatalogue(t *testing.T) {
 			w.remove(t, p)
 		}
 	})
-	t.Run("F8: a name that could be anybody's", func(t *testing.T) {
+	t.Run("a name without a registry", func(t *testing.T) {
 		ref, _ := w.registry.push(t, "town/short:v1.0.0", meta("Configuration", "short", "spec:\n  dependsOn:\n  - {provider: acme/relay, version: '>=v1'}\n"))
 		p := w.config(t, "short", ref)
 		untilCondition(t, w.client, p, v1.TypeHealthy, corev1.ConditionFalse, "acme/relay")
@@ -503,7 +504,7 @@ func TestDependencyCatalogue(t *testing.T) {
 			t.Errorf("there is %v", got)
 		}
 	})
-	t.Run("F12: what need not be there", w.worksWithout)
+	t.Run("optional dependencies", w.worksWithout)
 	w.undisturbed(t)
 }
 
