@@ -200,7 +200,7 @@ func TestApplyRefusesWhatMoved(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = b.client.Delete(t.Context(), crd) })
-		}, "was to create and is to adopt"},
+		}, "exists and belongs to no package"},
 		"revision": {update, func(t *testing.T, name string) {
 			rev := &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: name + "-000000000000", Labels: map[string]string{v1.LabelPackage: name}}}
 			rev.Spec.DesiredState, rev.Spec.Image, rev.Spec.Revision = v1.RevisionInactive, other, 0
