@@ -260,7 +260,7 @@ func all(kind, text string, n int) []string {
 		case v1.FunctionKind:
 			continue
 		case v1.ProviderKind:
-			out = append(out, definition(name, text), object("apiextensions.crossplane.io/v1alpha1", "ManagedResourceDefinition", name+"m.bootstrap.example.org", text),
+			out = append(out, definition(name, text), managed(name, text),
 				webhook("ValidatingWebhookConfiguration", name, text), webhook("MutatingWebhookConfiguration", name, text))
 			continue
 		}
@@ -275,8 +275,35 @@ func all(kind, text string, n int) []string {
 	return out
 }
 
+// specs are valid specs of the kinds that a package can contain, with a text that makes a difference.
+var specs = map[string]string{
+	"Composition":                     "{compositeTypeRef: {apiVersion: composite.example.org/v1, kind: Any}, mode: Pipeline, pipeline: [{step: %s, functionRef: {name: any}}]}",
+	"ManagedResourceActivationPolicy": "{activate: [%s.example.org]}",
+	"Operation":                       "{mode: Pipeline, pipeline: [{step: %s, functionRef: {name: any}}]}",
+	"CronOperation":                   "{schedule: '@daily', operationTemplate: {spec: {mode: Pipeline, pipeline: [{step: %s, functionRef: {name: any}}]}}}",
+	"WatchOperation":                  "{watch: {apiVersion: v1, kind: ConfigMap}, operationTemplate: {spec: {mode: Pipeline, pipeline: [{step: %s, functionRef: {name: any}}]}}}",
+}
+
 func object(apiVersion, kind, name, text string) string {
-	return fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata:\n  name: %s\nspec:\n  text: %s\n", apiVersion, kind, name, text)
+	return fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata:\n  name: %s\nspec: "+specs[kind]+"\n", apiVersion, kind, name, text)
+}
+
+// managed returns the ManagedResourceDefinition of a kind.
+func managed(name, text string) string {
+	return fmt.Sprintf(`apiVersion: apiextensions.crossplane.io/v1alpha1
+kind: ManagedResourceDefinition
+metadata:
+  name: %[1]sm.bootstrap.example.org
+spec:
+  group: bootstrap.example.org
+  names: {kind: M%[2]s, plural: %[1]sm}
+  scope: Cluster
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, description: %[3]s}}
+`, name, strings.ReplaceAll(name, "-", ""), text)
 }
 
 // webhook matches no existing resource.
