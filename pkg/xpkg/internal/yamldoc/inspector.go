@@ -107,9 +107,10 @@ func (in *inspector) collection(n *yaml3.Node, depth int) (weight, *Fault) {
 	return total, nil
 }
 
-// keys rejects keys that JSON cannot represent, and keys that are equal as strings.
+// keys rejects keys that JSON cannot represent, and keys that are equal as strings. A lenient reader accepts equal keys
+// of the same type; for keys of different types, such as 1 and "1", the value that counts is not defined.
 func (in *inspector) keys(n *yaml3.Node) *Fault {
-	seen := make(map[string]bool, len(n.Content)/2)
+	seen := make(map[string]string, len(n.Content)/2) // The type of each key.
 	for i := 0; i < len(n.Content); i += 2 {
 		key := n.Content[i]
 		if key.Kind == yaml3.AliasNode {
@@ -119,16 +120,17 @@ func (in *inspector) keys(n *yaml3.Node) *Fault {
 		if f != nil {
 			return f
 		}
-		if seen[name] {
+		tag := key.ShortTag()
+		if former, exists := seen[name]; exists {
 			f := &Fault{Code: ErrDuplicateKey, Line: key.Line, What: fmt.Sprintf("key %.80q occurs twice", name)}
-			if !in.lenient {
+			if !in.lenient || former != tag {
 				return f
 			}
 			if in.duplicate == nil {
 				in.duplicate = f
 			}
 		}
-		seen[name] = true
+		seen[name] = tag
 	}
 	return nil
 }
