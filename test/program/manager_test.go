@@ -35,7 +35,7 @@ func TestManagerOnAnyCluster(t *testing.T) {
 	before := versions(t, c)
 
 	// A CRD of another package manager is not changed.
-	r := w.run(t.Context(), kubeconfig, "manager", "--cache-dir", filepath.Join(t.TempDir(), "cache"))
+	r := w.run(t.Context(), kubeconfig, "manager", "--package-runtime", "None", "--cache-dir", filepath.Join(t.TempDir(), "cache"))
 	if problem := checkRefusal(r.stderr, "ForeignControlPlane"); problem != "" || r.code != 9 {
 		t.Fatalf("exit code %d, %s", r.code, problem)
 	}
@@ -46,7 +46,7 @@ func TestManagerOnAnyCluster(t *testing.T) {
 	// With --take-over it is replaced, and the kinds of Crossplane are installed.
 	cache := filepath.Join(t.TempDir(), "cache")
 	m := w.manager(t, kubeconfig, "--take-over", "--cache-dir", cache)
-	if log := m.log.String(); !strings.Contains(log, "permissive definitions") || !strings.Contains(log, "compositions.apiextensions.crossplane.io") {
+	if log := m.log.String(); !strings.Contains(log, "permissive CRDs") || !strings.Contains(log, "compositions.apiextensions.crossplane.io") {
 		t.Errorf("the log does not tell of the permissive definitions:\n%s", log)
 	}
 	if after := versions(t, c); after[theirs] == before[theirs] || after["compositions.apiextensions.crossplane.io"] == "" {
@@ -63,7 +63,7 @@ func TestManagerOnAnyCluster(t *testing.T) {
 
 	// The next start finds all CRDs and logs none of them.
 	m = w.manager(t, kubeconfig, "--cache-dir", cache)
-	if log := m.log.String(); strings.Contains(log, "permissive definitions") {
+	if log := m.log.String(); strings.Contains(log, "permissive CRDs") {
 		t.Errorf("the second start tells of permissive definitions again:\n%s", log)
 	}
 	p.xpkg(t, "uninstall", "configuration", "composed", "--wait", "1m")

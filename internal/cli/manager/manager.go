@@ -96,7 +96,8 @@ func (c *ManagerCmd) Run(env *terminal.Env) error {
 	if dir == "" {
 		dir = flags.DefaultCacheDir()
 	}
-	if !choice.Uses(programs.Process) {
+	// Runtimes and the Lease are in the namespace; a manager without both needs none.
+	if choice.Uses(programs.Deployment) || c.LeaderElection {
 		if err := checkNamespace(env.Context, cfg, c.Namespace); err != nil {
 			return err
 		}

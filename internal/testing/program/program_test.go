@@ -16,7 +16,7 @@ func TestManager(t *testing.T) {
 	if u, err := usage.Of(m.PID()); err == nil && u.Resident == 0 {
 		t.Errorf("a manager that runs uses no memory: %+v", u)
 	}
-	if !strings.Contains(m.Log(), "permissive definitions") {
+	if !strings.Contains(m.Log(), "permissive CRDs") {
 		t.Errorf("the log is not the manager's:\n%s", m.Log())
 	}
 	m.Stop(t)
