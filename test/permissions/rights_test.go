@@ -1,6 +1,7 @@
 package permissions_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -141,8 +142,9 @@ func TestRolesAreBroughtBack(t *testing.T) {
 	if err := s.Client.Delete(t.Context(), &role); err != nil {
 		t.Fatal(err)
 	}
+	wait.Until(t, env.Limit, "the role is restored", func() (string, bool) {
+		err := s.Client.Get(t.Context(), client.ObjectKey{Name: name}, &role)
+		return fmt.Sprintf("%v: the role has %v, and had %v", err, role.Rules, was), err == nil && rbac.Missing(was, role.Rules) == nil
+	})
 	s.allowed(t, program, "get drift.example.org/things@"+elsewhere)
-	if err := s.Client.Get(t.Context(), client.ObjectKey{Name: name}, &role); err != nil || rbac.Missing(was, role.Rules) != nil {
-		t.Errorf("%v: the role has %v, and had %v", err, role.Rules, was)
-	}
 }
