@@ -46,7 +46,7 @@ demo: build build-kubectl ## Build, publish and install packages on a temporary 
 
 test: build build-kubectl ## Run all required checks
 	$(GOTEST) $(TEST_FLAGS) -timeout 40m ./...
-	@for module in $(MODULES); do (cd $$module && $(GO) test $(TEST_FLAGS) ./...) || exit 1; done
+	@for module in $(MODULES); do (cd $$module && $(GO) test $(TEST_FLAGS) -timeout 30m ./...) || exit 1; done
 	sh hack/hostile.sh sh hack/demo.sh
 
 hostile: build build-kubectl ## Run the demo and tests of the commands without HOME, with a proxy that does not respond and open descriptors
