@@ -1,6 +1,8 @@
 package firstgen
 
 import (
+	"cmp"
+
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/check"
 )
@@ -28,9 +30,6 @@ const (
 	AnnotationIcon                  = annotationPrefix + "icon-data-uri"
 )
 
-// maxAnnotationBytes is the limit of the API server for all annotations of an object.
-const maxAnnotationBytes = 256 << 10
-
 // annotate writes the metadata of a resource into the labels and annotations of its CRD. Metadata files take
 // precedence over annotations that the CRD already has; all other labels and annotations are kept.
 func annotate(r *Resource, title string) {
@@ -47,23 +46,15 @@ func annotate(r *Resource, title string) {
 			crd.Annotations[key] = value
 		}
 	}
-	first := func(values ...string) string {
-		for _, v := range values {
-			if v != "" {
-				return v
-			}
-		}
-		return ""
-	}
 	set(AnnotationPackageTitle, title)
 	set(AnnotationGroupTitle, r.Group.Title)
-	set(AnnotationGroupOverview, first(r.Group.Overview, r.Group.Description))
+	set(AnnotationGroupOverview, cmp.Or(r.Group.Overview, r.Group.Description))
 	set(AnnotationGroupOverviewShort, r.Group.OverviewShort)
 	set(AnnotationGroupReadme, r.Group.Readme)
-	set(AnnotationResourceCategory, first(r.Meta.Category, r.Group.Category))
+	set(AnnotationResourceCategory, cmp.Or(r.Meta.Category, r.Group.Category))
 	set(AnnotationResourceTitle, r.Meta.Title)
 	set(AnnotationResourceTitlePlural, r.Meta.TitlePlural)
-	set(AnnotationResourceOverview, first(r.Meta.Overview, r.Meta.Description))
+	set(AnnotationResourceOverview, cmp.Or(r.Meta.Overview, r.Meta.Description))
 	set(AnnotationResourceOverviewShort, r.Meta.OverviewShort)
 	set(AnnotationResourceReadme, r.Meta.Readme)
 	set(AnnotationUISchema, r.UISchema)
@@ -74,11 +65,7 @@ func annotate(r *Resource, title string) {
 
 // checkAnnotations reports annotations that the API server would reject.
 func (r *reader) checkAnnotations(res *Resource) {
-	n := 0
-	for k, v := range res.CRD.Annotations {
-		n += len(k) + len(v)
-	}
-	if n > maxAnnotationBytes {
-		r.report(xpkg.Error, check.ErrAnnotationsTooLarge, res.File, 0, "the metadata of CRD %s has %d bytes, at most %d fit into its annotations", res.CRD.Name, n, maxAnnotationBytes)
+	if problem := check.Annotations(res.CRD.Annotations); problem != "" {
+		r.report(xpkg.Error, check.ErrAnnotationsTooLarge, res.File, 0, "CRD %s with its metadata: %s", res.CRD.Name, problem)
 	}
 }

@@ -45,7 +45,7 @@ const (
 //
 // The error is a refusal with all findings (see [xpkg.Findings]), or the error of a file that cannot be read.
 func Read(fsys fs.FS, opts Options) (*Package, error) {
-	r := &reader{opts: opts, limits: withDefaults(opts.Limits)}
+	r := &reader{opts: opts, limits: opts.Limits.WithDefaults()}
 	files, err := r.readFiles(fsys, ".")
 	if err != nil {
 		return nil, err
@@ -67,16 +67,6 @@ func Read(fsys fs.FS, opts Options) (*Package, error) {
 	}
 	pkg.Findings = r.findings
 	return pkg, nil
-}
-
-// withDefaults returns the limits with the default in every field that is zero.
-func withDefaults(l xpkg.Limits) xpkg.Limits {
-	for _, f := range l.Fields() {
-		if *f.Value <= 0 {
-			*f.Value = f.Default
-		}
-	}
-	return l
 }
 
 // A file is a file of the package with a known role.
@@ -114,7 +104,7 @@ func (r *reader) readFiles(fsys fs.FS, root string) ([]file, error) {
 		case d.IsDir() || !d.Type().IsRegular() || !isRelevant(path.Base(p)):
 			return nil
 		case len(out) >= r.limits.Documents:
-			return xpkg.ErrStreamTooLarge.New(nil, "the package contains more than %d files (--limit-documents)", r.limits.Documents)
+			return xpkg.ErrStreamTooLarge.New(nil, "%s", r.limits.Exceeded(&r.limits.Documents))
 		}
 		data, err := r.readFile(fsys, p)
 		if err != nil {
@@ -145,7 +135,7 @@ func (r *reader) readFile(fsys fs.FS, name string) ([]byte, error) {
 		return nil, err
 	}
 	if r.bytes += len(data); len(data) > left {
-		return nil, xpkg.ErrStreamTooLarge.New(nil, "the package contains more than %d bytes (--limit-stream-bytes)", r.limits.StreamBytes)
+		return nil, xpkg.ErrStreamTooLarge.New(nil, "%s", r.limits.Exceeded(&r.limits.StreamBytes))
 	}
 	return data, nil
 }
@@ -177,10 +167,12 @@ func (r *reader) assemble(files, extra []file) *Package {
 		case f.path == uiSchemaSuffix:
 			pkg.UISchema = r.readUISchema(f)
 		case isIcon(base):
-			if icon := r.readIcon(f); icon == nil {
-			} else if f.dir() == "." {
+			icon := r.readIcon(f)
+			switch {
+			case icon == nil:
+			case f.dir() == ".":
 				pkg.Icons = append(pkg.Icons, *icon)
-			} else {
+			default:
 				meta.icons = append(meta.icons, attached[Icon]{f.path, "", *icon})
 			}
 		case inResources && base == groupFile:

@@ -62,8 +62,8 @@ func (c *checker) checkMetaAnnotations() {
 	if text := m.Annotations[xpkg.AnnotationSource]; text != "" && !isURL(text) {
 		c.metaFinding(ErrInvalidSource, annotationPath(xpkg.AnnotationSource), "%s is %.80q, which is not a URL", xpkg.AnnotationSource, text)
 	}
-	if size := annotationBytes(m.Annotations); size > maxAnnotationBytes {
-		c.metaFinding(ErrMetaAnnotationsTooLarge, "metadata.annotations", "%s", tooManyAnnotationBytes(size))
+	if problem := Annotations(m.Annotations); problem != "" {
+		c.metaFinding(ErrMetaAnnotationsTooLarge, "metadata.annotations", "%s", problem)
 	}
 }
 
@@ -79,14 +79,15 @@ func isURL(text string) bool {
 	return err == nil && strings.Contains(u.Host, ".") && !strings.ContainsAny(u.Host, " \t\n")
 }
 
-func annotationBytes(annotations map[string]string) int {
+// Annotations returns the message for annotations that an API server rejects because of their size, and "" for
+// others.
+func Annotations(annotations map[string]string) string {
 	size := 0
 	for key, value := range annotations {
 		size += len(key) + len(value)
 	}
-	return size
-}
-
-func tooManyAnnotationBytes(size int) string {
+	if size <= maxAnnotationBytes {
+		return ""
+	}
 	return fmt.Sprintf("the annotations hold %d bytes, %d are allowed", size, maxAnnotationBytes)
 }

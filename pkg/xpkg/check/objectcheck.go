@@ -57,8 +57,8 @@ func (c *objectChecker) check() {
 	// Fields of the wrong type are rejected by the API server; the fields that can be
 	// decoded are checked anyway.
 	_ = json.Unmarshal(c.text, &p)
-	if size := annotationBytes(p.Metadata.Annotations); size > maxAnnotationBytes {
-		c.finding(ErrAnnotationsTooLarge, "metadata.annotations", "%s", tooManyAnnotationBytes(size))
+	if problem := Annotations(p.Metadata.Annotations); problem != "" {
+		c.finding(ErrAnnotationsTooLarge, "metadata.annotations", "%s", problem)
 	}
 	c.checkSchema()
 	switch c.object.GVK.Group {
