@@ -100,16 +100,21 @@ func (c Change) String() string {
 	if place != "" {
 		place += ": "
 	}
-	values := ""
+	return fmt.Sprintf("%s: %s%s%s", c.Class, place, c.Reason, Values(c.From, c.To))
+}
+
+// Values returns a former and a new value in parentheses after a space, and "" if both are empty.
+func Values(from, to string) string {
 	switch {
-	case c.From != "" && c.To != "":
-		values = fmt.Sprintf(" (%s -> %s)", c.From, c.To)
-	case c.From != "":
-		values = fmt.Sprintf(" (was %s)", c.From)
-	case c.To != "":
-		values = fmt.Sprintf(" (now %s)", c.To)
+	case from != "" && to != "":
+		return fmt.Sprintf(" (%s -> %s)", from, to)
+	case from != "":
+		return fmt.Sprintf(" (was %s)", from)
+	case to != "":
+		return fmt.Sprintf(" (now %s)", to)
+	default:
+		return ""
 	}
-	return fmt.Sprintf("%s: %s%s%s", c.Class, place, c.Reason, values)
 }
 
 // Max returns the highest class of the changes, and Safe if there are none.

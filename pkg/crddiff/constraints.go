@@ -105,7 +105,7 @@ func (f field) compareFlags(a, b *schema) {
 	} {
 		switch {
 		case !l.from && l.to:
-			f.tighten(ConstraintTightened, l.name, "", "", "the value must be %s", strings.TrimPrefix(l.name, "must be "))
+			f.tighten(ConstraintTightened, l.name, "", "", "the value must be %s", l.name)
 		case l.from && !l.to:
 			f.add(Safe, ConstraintLoosened, l.name, "", "", "the value no longer has to be %s", l.name)
 		}

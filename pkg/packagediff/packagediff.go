@@ -55,6 +55,11 @@ type Change struct {
 	Reason string `json:"reason"`
 }
 
+// String returns the change in one line: class, subject, reason and values.
+func (c Change) String() string {
+	return fmt.Sprintf("%s: %s: %s%s", c.Class, c.Subject, c.Reason, crddiff.Values(c.From, c.To))
+}
+
 // Compare compares two versions of a package. It reports an error if an object cannot be read.
 func Compare(from, to *xpkg.Package) (Diff, error) {
 	a, err := contentOf(from)
@@ -188,8 +193,8 @@ func compareMetadata(a, b xpkg.Meta) []Change {
 		}
 		add(class, "crossplane", a.Crossplane, b.Crossplane, reason)
 	}
-	out = append(out, compareDependencies(a.DependsOn, b.DependsOn, "dependency", crddiff.Care)...)
-	out = append(out, compareDependencies(a.Optional, b.Optional, "optional dependency", crddiff.Care)...)
+	out = append(out, compareDependencies(a.DependsOn, b.DependsOn, "dependency")...)
+	out = append(out, compareDependencies(a.Optional, b.Optional, "optional dependency")...)
 	for _, c := range a.Capabilities {
 		if !b.HasCapability(c) {
 			add(crddiff.Care, "capability "+c, c, "", "the capability was removed")
@@ -207,8 +212,8 @@ func compareMetadata(a, b xpkg.Meta) []Change {
 	return out
 }
 
-// compareDependencies compares dependencies by package. Added ones have the given class.
-func compareDependencies(from, to []xpkg.Dependency, subject string, added crddiff.Class) []Change {
+// compareDependencies compares dependencies by package.
+func compareDependencies(from, to []xpkg.Dependency, subject string) []Change {
 	constraints := func(all []xpkg.Dependency) map[string]string {
 		out := map[string]string{}
 		for _, d := range all {
@@ -229,7 +234,7 @@ func compareDependencies(from, to []xpkg.Dependency, subject string, added crddi
 	}
 	for _, name := range slices.Sorted(maps.Keys(b)) {
 		if _, existed := a[name]; !existed {
-			out = append(out, Change{added, subject + " " + name, "", b[name], "the dependency was added"})
+			out = append(out, Change{crddiff.Care, subject + " " + name, "", b[name], "the dependency was added"})
 		}
 	}
 	return out

@@ -139,23 +139,9 @@ func (t *diffText) changes(title string, changes []packagediff.Change) {
 	}
 	t.heading(2, "%s", title)
 	for _, c := range changes {
-		t.line(0, "%s: %s: %s%s", c.Class, c.Subject, c.Reason, values(c.From, c.To))
+		t.line(0, "%s", c)
 	}
 	t.endList()
-}
-
-// values returns the former and the new value in parentheses.
-func values(from, to string) string {
-	switch {
-	case from != "" && to != "":
-		return fmt.Sprintf(" (%s -> %s)", from, to)
-	case from != "":
-		return fmt.Sprintf(" (was %s)", from)
-	case to != "":
-		return fmt.Sprintf(" (now %s)", to)
-	default:
-		return ""
-	}
 }
 
 func (t *diffText) kinds(title string, d crddiff.Diff) {
