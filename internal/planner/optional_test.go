@@ -16,7 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// A plan tells what is off, and knows with what installed packages work, by the Lock.
+// A plan reports incompatible packages, and reads optional dependencies from the Lock.
 func TestPlansWithOptionalDependencies(t *testing.T) {
 	cfg := cluster.Start(t)
 	s := newShelf()

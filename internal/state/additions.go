@@ -41,7 +41,7 @@ type AdditionReader struct {
 	CheckCrossplane func(context.Context, xpkg.Meta) error
 }
 
-// ReadAll reads the packages that changes install or move for the sake of a parent, in the order of
+// ReadAll reads the packages that changes install or update on behalf of a dependent, in the order of
 // the changes. Their contents were read by dependency resolution, so this is cheap.
 func (r AdditionReader) ReadAll(ctx context.Context, parent v1.Package, changes []graph.Change) []Addition {
 	out := make([]Addition, len(changes))

@@ -113,7 +113,7 @@ func (s *Store) Open(ctx context.Context, digest oci.Digest) (io.ReadSeekCloser,
 	if err != nil {
 		return nil, oci.ErrBlobNotFound.New(err, "%s cannot be read from the store", digest)
 	}
-	tryLock(f, false) // Held until it is closed: nobody evicts what is open.
+	tryLock(f, false) // The lock prevents eviction until the file is closed.
 	got, _, err := oci.DigestReader(ctxio.Reader(ctx, f))
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
