@@ -79,7 +79,7 @@ func (p *runner) injectIntoProcess(t *testing.T, f fault.Fault) (injected bool) 
 }
 
 // differencesWithLock describes the differences of the package and of the Lock. The packages of
-// former instances were deleted while no process ran, and must leave the Lock.
+// former instances of the suite were deleted while no process ran, and must leave the Lock.
 func (s *suite) differencesWithLock(ctx context.Context, r *instance) []string {
 	if wrong := s.differences([]*instance{r}, r.scenario.end(), s.observer.snapshot); len(wrong) > 0 {
 		return wrong
@@ -90,7 +90,7 @@ func (s *suite) differencesWithLock(ctx context.Context, r *instance) []string {
 	}
 	var locked []string
 	for _, entry := range lock.Packages {
-		if tokens.MatchString(entry.Name) {
+		if s.owns(entry.Name) {
 			locked = append(locked, entry.Source)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -25,21 +26,27 @@ type suite struct {
 	log      *logTail
 	observer *observer
 	process  *process
-	// next is the number of the next instance.
-	next int
+	// first is the number of the first instance, and next that of the next one.
+	first, next int
 }
 
 // newSuite starts a package manager. The suites of a test binary share an API server, so their
 // instances have different numbers, beginning with first.
 func newSuite(t testing.TB, subjects fault.Subjects, first int) *suite {
 	t.Helper()
-	s := &suite{Env: env.New(t), network: fault.New(subjects), store: t.TempDir() + "/store", log: &logTail{}, next: first}
+	s := &suite{Env: env.New(t), network: fault.New(subjects), store: t.TempDir() + "/store", log: &logTail{}, first: first, next: first}
 	// The first process installs the package API, which the observer watches.
 	s.start(t)
 	t.Cleanup(func() { s.process.stop() })
 	<-s.process.ready
 	s.observer = observe(t, s.Client)
 	return s
+}
+
+// owns reports whether an object belongs to an instance of this suite.
+func (s *suite) owns(name string) bool {
+	number, err := strconv.Atoi(strings.TrimPrefix(tokens.FindString(name), "r"))
+	return err == nil && number >= s.first && number < s.next
 }
 
 // start starts a package manager. The former one must have been stopped.
