@@ -124,7 +124,7 @@ type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// A server that throttles is asked again, when it says and not before.
+// A throttled call is repeated after the time in Retry-After and not earlier.
 func TestThrottledCallsAreMadeAgain(t *testing.T) {
 	served := map[string]reply{
 		"POST": holdsObject(metav1.ObjectMeta{UID: "u"}), "PUT": holdsObject(metav1.ObjectMeta{UID: "u"}), "PATCH": holdsObject(metav1.ObjectMeta{UID: "u"}),

@@ -85,8 +85,8 @@ func one(t *testing.T, c *apply.Cluster, ref plan.Ref) plan.Live {
 	return l
 }
 
-// settled is the metadata of a new definition once the API server has written its
-// status, after which nobody but the test changes it.
+// settled returns the metadata of a new CRD after the API server has written its
+// status. From then on only the test changes it.
 func settled(t *testing.T, c *apply.Cluster, ref plan.Ref) plan.Live {
 	t.Helper()
 	plural, group, _ := strings.Cut(ref.Name, ".")
@@ -97,7 +97,7 @@ func settled(t *testing.T, c *apply.Cluster, ref plan.Ref) plan.Live {
 	return one(t, c, ref)
 }
 
-// run carries one change out. What it may have created goes with the test.
+// run applies one change. Objects that it creates are deleted when the test ends.
 func run(t *testing.T, c *apply.Cluster, raw []byte, ch plan.Change) error {
 	t.Helper()
 	if ch.Action == plan.Create {
@@ -241,7 +241,7 @@ func TestRefusalsWriteNothing(t *testing.T) {
 	if !errors.Is(err, apply.ErrRefused) || !strings.Contains(err.Error(), "reason 0; reason 1; reason 2; and 2 more") {
 		t.Errorf("got %v", err)
 	}
-	// What nobody holds passes by itself.
+	// An object without an owner is not refused.
 	for i := range p.Refusals {
 		p.Refusals[i].Cause = plan.Deleting
 	}
@@ -254,7 +254,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// What the server answers decides the class, and so whether it is tried again.
+// The response of the server determines the class of an error, and with it whether
+// the call is retried.
 func TestAnswersAreClassified(t *testing.T) {
 	cases := map[string]struct {
 		answer func(http.RoundTripper, *http.Request) (*http.Response, error)

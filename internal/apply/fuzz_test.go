@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Whatever a server says about who manages what, reading it fails no plan.
+// No managed fields of a server make a plan fail.
 func FuzzFields(f *testing.F) {
 	for _, seed := range []string{
 		`{"f:metadata":{"f:labels":{".":{},"f:a":{}},"f:annotations":{"f:b":{}}},"f:spec":{}}`, `{"f:status":{}}`, `{"f:metadata":[]}`, `[]`, `null`, `1`,
@@ -28,8 +28,9 @@ func FuzzFields(f *testing.F) {
 	})
 }
 
-// Whatever a package and a server say of the state, what is written is valid, says
-// nothing else than the package, and is never less active than the live object.
+// For any state of a package and of a live object, the written state is valid,
+// contains only the fields of the package, and is never less active than the live
+// object.
 func FuzzState(f *testing.F) {
 	f.Add([]byte(`{"state":"Inactive","group":"a"}`), "Active")
 	f.Add([]byte(`{}`), "Inactive")
@@ -58,7 +59,7 @@ func FuzzState(f *testing.F) {
 	})
 }
 
-// Whatever a server says about when to come again, a pause keeps its bounds.
+// For any Retry-After header, the pause stays within its bounds.
 func FuzzRetryAfter(f *testing.F) {
 	for _, seed := range []string{"1", "-1", "99999999999", "Wed, 21 Oct 2015 07:28:00 GMT", "soon", ""} {
 		f.Add(seed)

@@ -10,8 +10,7 @@ import (
 
 // These tests run in a bubble in which time passes when everybody waits.
 
-// wants asks for a turn in the background, and gives a channel that tells when it
-// came.
+// wants requests a background ticket, and returns the channel that receives it.
 func wants(t *testing.T, l *limiter, s callSort) <-chan ticket {
 	t.Helper()
 	out := make(chan ticket, 1)

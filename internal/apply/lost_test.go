@@ -18,8 +18,9 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// A write whose answer is lost is made again. When the server then says that the
-// object exists or has changed, the object itself tells whether that was us.
+// A write whose response was lost is repeated. If the server then reports that the
+// object exists or has changed, the content digest of the object shows whether the
+// first write succeeded.
 //
 // hardening: J6
 func TestLostAnswers(t *testing.T) {
@@ -170,7 +171,7 @@ func TestStoppedPauses(t *testing.T) {
 	})
 }
 
-// A read that nobody wants any more ends at once.
+// A read ends at once when its context is canceled.
 func TestStoppedReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)

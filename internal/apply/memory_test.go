@@ -17,8 +17,8 @@ import (
 // memory.
 const installed = 2000
 
-// manyDefinitions are pages of a list as a cluster with that many definitions gives
-// them, with everything in the metadata that an API server has there.
+// manyDefinitions returns the pages of a list of many CRDs, with the complete
+// metadata that an API server sends.
 func manyDefinitions() (refs []plan.Ref, pages []string) {
 	fields := func(manager, subresource, raw string) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{
@@ -61,8 +61,8 @@ func serveDefinitions(t testing.TB, pages []string) (*apply.Cluster, *played) {
 	})
 }
 
-// What is kept of a large list is what a plan needs: who manages which field, most
-// of what the API server sends, is gone with its page.
+// A plan keeps only the metadata that it needs from a large list. The managed
+// fields, most of the response, are released with each page.
 func TestMemoryOfALargeList(t *testing.T) {
 	refs, pages := manyDefinitions()
 	c, server := serveDefinitions(t, pages)

@@ -24,7 +24,7 @@ func listed(next string, names ...string) reply {
 	return answers(200, "application/json", encode(list))
 }
 
-// page is the part of a request that says which page it asks for.
+// page returns the part of a request that selects the page.
 func page(r *http.Request) string {
 	return r.URL.Query().Get("limit") + "/" + r.URL.Query().Get("continue")
 }
@@ -75,7 +75,8 @@ func TestListsInPages(t *testing.T) {
 	}
 }
 
-// What the cluster does not know is named, and what exists of other kinds is told.
+// The error names kinds that the cluster does not serve, and objects of the other
+// kinds are returned.
 //
 // hardening: I-8, J13
 func TestKindsThatAreNotServed(t *testing.T) {

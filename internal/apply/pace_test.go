@@ -155,8 +155,8 @@ func times(n int, a answer) []answer {
 	return out
 }
 
-// Patches cost what the objects cost that they are for, however small they are
-// themselves: they are compared with each other alone.
+// A patch is compared with other patches only: it is small, but costs as much as
+// the object that it changes.
 func TestPaceComparesLikeWithLike(t *testing.T) {
 	p := newPace()
 	object := answer{sort: writeObject, crowded: true, size: 1 << 20, took: 40 * time.Millisecond}

@@ -18,9 +18,8 @@ import (
 // reply is how a played API server answers one call.
 type reply func(*http.Request) (*http.Response, error)
 
-// played is an API server that answers as it is told, in order, and the same to all
-// further calls as to the last. It needs no network, so that time can be played,
-// too.
+// played is an API server that sends the given responses in order, and repeats the
+// last one. It needs no network, so it can be used with a fake clock.
 type played struct {
 	mu      sync.Mutex
 	replies []reply
@@ -65,7 +64,7 @@ func answers(code int, contentType, body string, headers ...string) reply {
 	}
 }
 
-// says is a reply with a Status, as an API server refuses calls.
+// statusReply returns a reply with a Status, as an API server refuses calls.
 func says(code int, reason metav1.StatusReason, headers ...string) reply {
 	status := metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: int32(code), Reason: reason, Message: "played",

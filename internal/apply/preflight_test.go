@@ -51,8 +51,8 @@ func marshal(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) []byte
 	return raw
 }
 
-// For every change of a CRD the plan knows before the first write what the API server
-// answers.
+// Before the first write, the plan predicts the response of the API server to every
+// change of a CRD.
 //
 // hardening: E9, I-3
 func TestPreflightKnowsWhatTheAPIServerRejects(t *testing.T) {

@@ -19,10 +19,10 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// These tests show on the real API server what is played elsewhere.
+// These tests confirm the assumptions of the fake API servers with a real one.
 
-// A patch of metadata sets and removes what it names and nothing else, and counts
-// as no change of what the object says.
+// A patch of metadata sets and removes only the names that it contains, and does
+// not change the generation.
 func TestPatchOfMetadata(t *testing.T) {
 	c := newCluster(t, nil)
 	ref := definition("patches.apply.test")
@@ -60,8 +60,8 @@ func TestPatchOfMetadata(t *testing.T) {
 	}
 }
 
-// The generation that Run tells is that of the object, which counts changes of what
-// the object says; who else has changed that is told, too.
+// Run returns the generation of the written object, and reports changes by other
+// clients.
 func TestGenerations(t *testing.T) {
 	c := newCluster(t, nil)
 	ref := definition("generations.apply.test")
@@ -131,7 +131,8 @@ func TestLostAnswersOfTheServer(t *testing.T) {
 	}
 }
 
-// A kind that the API server does not serve is told as such, whatever is asked.
+// Every operation reports a kind that the API server does not serve with the same
+// error.
 //
 // hardening: J13
 func TestKindsThatTheServerDoesNotServe(t *testing.T) {
@@ -157,7 +158,7 @@ func namespaceUID(t *testing.T) types.UID {
 	return o.UID
 }
 
-// change patches an object in the name of somebody else.
+// change patches an object as another field manager.
 func change(t *testing.T, ref plan.Ref, patch string) {
 	t.Helper()
 	o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: ref.Name}}

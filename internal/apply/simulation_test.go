@@ -19,7 +19,7 @@ type simulation struct {
 	slowness float64
 	// refuseAbove is from how many calls on the server throttles; zero is never.
 	refuseAbove int
-	// uneven says that calls differ in size, and in what they cost for their size.
+	// uneven makes calls differ in size, and in their cost for that size.
 	uneven bool
 
 	inFlight  []*simulated
@@ -68,7 +68,7 @@ func (s *simulation) fill() {
 	}
 }
 
-// usual is what a definition of usual size costs.
+// usual is the cost of a CRD of usual size.
 const (
 	usualSize = 27 << 10
 	usualCost = 40 * time.Millisecond
@@ -106,7 +106,7 @@ func (s *simulation) finish() {
 	s.pace.answered(s.now, done.answer)
 }
 
-// mean is the mean limit over the next calls, and what they took in all.
+// mean returns the mean limit over the next calls, and their total duration.
 func (s *simulation) mean(calls int) (limit float64, took time.Duration) {
 	began, sum := s.now, 0
 	for range calls {

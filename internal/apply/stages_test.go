@@ -58,7 +58,8 @@ func TestStages(t *testing.T) {
 	})
 }
 
-// When a stage fails, what was written is told, and the next one does not begin.
+// After the failure of a stage, the writes that were made are returned, and the
+// next stage does not start.
 func TestStagesEndWithAFailure(t *testing.T) {
 	c, server := play(t, func(r *http.Request) (*http.Response, error) {
 		if strings.HasSuffix(r.URL.Path, "/compositions") {

@@ -27,8 +27,8 @@ func mrd(state string) string {
 	return encode(map[string]any{"apiVersion": "apiextensions.crossplane.io/v1alpha1", "kind": "ManagedResourceDefinition", "spec": spec})
 }
 
-// What a package says of the state of a managed resource definition is how it
-// begins. Later an activation policy has its say, unless the package says Active.
+// The state in a package is the initial state of a managed resource definition.
+// Later an activation policy can change it, unless the package sets Active.
 func TestStateOfManagedResourceDefinitions(t *testing.T) {
 	tests := []struct{ says, live, want string }{
 		{"", "", ""},

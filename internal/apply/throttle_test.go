@@ -48,8 +48,8 @@ func creates(plural string, n int) plan.Plan {
 	return p
 }
 
-// Several plans that are carried out at once share what the server takes: none of
-// them fails, and the server has to refuse but few of their writes.
+// Several plans that are applied at once share the capacity of the server: none
+// fails, and the server throttles only a few of their writes.
 func TestPlansShareWhatTheServerTakes(t *testing.T) {
 	for _, room := range []int{1, 3, 8, 20} {
 		t.Run(strconv.Itoa(room), func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestReadsDoNotWaitForWrites(t *testing.T) {
 	})
 }
 
-// A failure of one plan says nothing about another.
+// A failure of one plan does not affect another one.
 func TestOneFailureStopsOnePlan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := play(t, func(r *http.Request) (*http.Response, error) {

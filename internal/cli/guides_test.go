@@ -10,8 +10,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 )
 
-// The same folder has the same digest on every machine, so the digests in the guide are those of
-// the example.
+// The same folder has the same digest on every machine, so the digests in the guide are the
+// digests of the example.
 func TestGuideShowsWhatTheExampleGives(t *testing.T) {
 	guide, err := os.ReadFile("../../docs/guides/build-and-publish.md")
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
-// says fails unless the output of a command has lines that match the patterns.
+// prints fails unless the output of a command has lines that match the patterns.
 func (e ended) says(t *testing.T, lines ...string) {
 	t.Helper()
 	for _, line := range lines {

@@ -18,7 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 )
 
-// says fails unless a text matches.
+// checkMatches fails unless a text matches.
 func says(t *testing.T, text, pattern string) {
 	t.Helper()
 	if !regexp.MustCompile("(?m)" + pattern).MatchString(text) {

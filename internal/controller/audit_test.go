@@ -29,8 +29,8 @@ func (c apiCall) String() string {
 	return strings.TrimSuffix(c.method+" "+c.resource+"/"+c.name+" "+c.subresource, " ")
 }
 
-// writes gives the writes of objects whose name has a part; those of status, events
-// and the Lock are none.
+// writes returns the writes of objects whose name contains a string. Writes of
+// status, events and the Lock do not count.
 func (a *audit) writes(part string) []string {
 	var out []string
 	for _, c := range a.of(part) {
@@ -41,7 +41,7 @@ func (a *audit) writes(part string) []string {
 	return out
 }
 
-// of gives all calls for objects whose name has a part.
+// callsFor returns all calls for objects whose name contains a string.
 func (a *audit) of(part string) []apiCall {
 	a.mu.Lock()
 	defer a.mu.Unlock()

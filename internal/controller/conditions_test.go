@@ -33,8 +33,8 @@ func computed(t *testing.T, s *stand, kind, name string) (*status.Result, *unstr
 	return result, u
 }
 
-// The conditions Ready, Reconciling and Stalled mean to the library that defines them
-// what they mean to us, in every state of a package and of its revision.
+// The conditions Ready, Reconciling and Stalled have the same meaning in kstatus as
+// in xpkg, in every state of a package and of its revision.
 //
 // hardening: F10
 func TestKstatus(t *testing.T) {
@@ -89,8 +89,8 @@ func TestKstatus(t *testing.T) {
 	}
 }
 
-// checkStatus checks what kstatus says of an object, and that each condition of it
-// tells for which generation it speaks.
+// checkStatus checks the result of kstatus for an object, and that each of its
+// conditions has an observed generation.
 func checkStatus(t *testing.T, s *stand, kind, name string, want status.Status) {
 	t.Helper()
 	got, u := computed(t, s, kind, name)
@@ -108,7 +108,8 @@ func checkStatus(t *testing.T, s *stand, kind, name string, want status.Status) 
 	}
 }
 
-// What the program of a package reports of itself counts for the package.
+// The health that the runtime of a package reports determines the health of the
+// package.
 func TestRuntimeHealth(t *testing.T) {
 	s := together(t)
 	r := newRegistry(t)
@@ -173,7 +174,7 @@ func untilEvents(t *testing.T, s *stand, p v1.Package, want string) {
 	})
 }
 
-// events tells the events of a package, those that were counted up with their number.
+// events returns the events of a package, with their count if it is greater than one.
 func events(t *testing.T, s *stand, p v1.Package) []string {
 	t.Helper()
 	var list eventsv1.EventList
@@ -195,7 +196,8 @@ func events(t *testing.T, s *stand, p v1.Package) []string {
 	return out
 }
 
-// While a package is paused nothing happens to it, and afterwards what it missed.
+// A paused package is not reconciled. After the pause the missed changes are
+// applied.
 func TestPauseAndUnpause(t *testing.T) {
 	s := together(t)
 	r := newRegistry(t)
@@ -214,7 +216,8 @@ func TestPauseAndUnpause(t *testing.T) {
 	if got := p.GetCondition(v1.TypeSynced).Reason; got != v1.ReasonPaused {
 		t.Errorf("the reason is %s", got)
 	}
-	// What it says of what runs stays true, and it does not say that it has looked.
+	// Health and content still describe the running revision, and the observed
+	// generation does not change.
 	if p.GetCondition(v1.TypeHealthy).Status != corev1.ConditionTrue || p.Status.CurrentIdentifier != first {
 		t.Errorf("status of the paused package: %+v", p.Status)
 	}

@@ -28,9 +28,9 @@ func (c *contest) own(p *v1.Provider) string {
 	return p.Name[strings.LastIndex(p.Name, "-")+1:] + "s." + c.group
 }
 
-// Two packages that bring the same object, made at the same moment: one wins, nothing
-// of the other one is ever installed, it says who holds the object, and it takes over
-// when the holder goes.
+// Of two packages with the same object that are created at the same time, one gets
+// the object. Nothing of the other one is installed, its condition names the holder,
+// and it takes over when the holder is deleted.
 func TestTwoPackagesAtTheSameMoment(t *testing.T) {
 	const rounds = 20
 	s := together(t)
@@ -90,7 +90,8 @@ func createAtOnce(t *testing.T, s *stand, contests []*contest) {
 	group.Wait()
 }
 
-// settle waits until one package has won and the other one says so.
+// waitDecided waits until one package is installed and the other one reports the
+// conflict.
 func (c *contest) settle(t *testing.T, s *stand) {
 	t.Helper()
 	wait.Until(t, limit, "one package of "+c.group+" wins", func() (string, bool) {
@@ -117,7 +118,7 @@ func (c *contest) settle(t *testing.T, s *stand) {
 	}
 }
 
-// creations are the definitions that were made while somebody watched.
+// creations are the CRDs that were created during a watch.
 type creations struct {
 	mu    sync.Mutex
 	names map[string]bool

@@ -80,8 +80,8 @@ func TestProgramsOfAProvider(t *testing.T) {
 	eventually(t, "nothing of the program is left", func() bool { return len(deployments(t, s, p)) == 0 })
 }
 
-// The objects of an install are those that the shapes say, whose golden files are those
-// of the field; and a revision that a person makes inactive has no program.
+// An install creates the objects of internal/runtime/manifests, whose golden files come
+// from Crossplane. A revision that a user makes inactive has no runtime.
 func TestShapesOfAnInstall(t *testing.T) {
 	s, _, r := deploying(t)
 	ref, digest := r.push(t, "program/shape:v1", provider("shape", crd("shape.test", "Thing", "one")))
@@ -194,7 +194,7 @@ func TestRuntimeConfigs(t *testing.T) {
 		t.Fatal(err)
 	}
 	untilAccount(account)
-	// What somebody deletes comes back.
+	// A deleted object is created again.
 	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: controller.DefaultNamespace, Name: account}}
 	if err := s.client.Delete(t.Context(), sa); err != nil && !apierrors.IsNotFound(err) {
 		t.Fatal(err)
@@ -249,8 +249,8 @@ spec: {group: awaits.test, names: {kind: Thing, plural: things}, scope: Cluster,
 	remove(t, s, p)
 }
 
-// A program that somebody else runs counts as he reports it, and about the revision
-// as it is now.
+// The runtime of a package with external runtime has the reported health, and only
+// a report on the current revision counts.
 func TestExternalPrograms(t *testing.T) {
 	s := alone(t)
 	s.options.Runtimes, s.options.MakeNamespace = runtime.Everywhere(runtime.External), true
@@ -297,8 +297,8 @@ func TestExternalPrograms(t *testing.T) {
 	report(corev1.ConditionTrue, "")
 	untilSettled(t, s, p)
 
-	// Nobody reports on the new version, so the old one is brought back; its report is
-	// about another time.
+	// There is no report on the new version, so the package is rolled back. The
+	// existing report concerns another revision.
 	change(t, s.client, p, func(p *v1.Provider) { p.Spec.Package = next })
 	untilRolledBack(t, s, p)
 	if !strings.Contains(p.Status.Rollback.Message, "has not reported") {

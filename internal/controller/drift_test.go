@@ -29,7 +29,7 @@ func drifting(t *testing.T, s *stand, name string) *v1.Provider {
 	return p
 }
 
-// What somebody else does to an object is undone at once, with one write.
+// A change of an object by another client is reverted at once, with one write.
 //
 // hardening: I-6
 func TestDrift(t *testing.T) {
@@ -74,8 +74,8 @@ func TestDrift(t *testing.T) {
 	untilSettled(t, s, p)
 }
 
-// While an object is being deleted its package is not ready, and waits. It makes the object
-// again as soon as that is gone, and nobody else gets it meanwhile.
+// While an object is being deleted its package is not ready and waits. It creates the
+// object again as soon as that is deleted, and no other package can take it meanwhile.
 //
 // hardening: I-5
 func TestObjectThatIsBeingDeleted(t *testing.T) {
@@ -140,7 +140,8 @@ func untilRestored(t *testing.T, s *stand, name, verb string) {
 	})
 }
 
-// untilSame waits until a definition says what it said, whoever it is now.
+// untilSame waits until a CRD has its former content, in the same object or in a
+// new one.
 func untilSame(t *testing.T, s *stand, want *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
 	wait.Until(t, limit, want.Name+" is as it was", func() (string, bool) {
@@ -153,8 +154,8 @@ func untilSame(t *testing.T, s *stand, want *apiextensionsv1.CustomResourceDefin
 	})
 }
 
-// What is none of the package's business costs no call; where that cannot be told
-// without a look, no write.
+// A change outside of the package's fields causes no call, or no write if only a
+// read can show that.
 func TestNoDrift(t *testing.T) {
 	s := together(t)
 	drifting(t, s, "nodrift")

@@ -28,9 +28,9 @@ func (w *town) bringing(t testing.TB, name string, kinds ...string) string {
 	return ref
 }
 
-// A dependency that brings an object which is not to be had is a conflict of the whole
-// closure: nothing of it is made, the package says who holds the object, and all goes on
-// by itself when that is gone.
+// A dependency with an object that another package holds is a conflict of the whole
+// dependency tree: nothing of the tree is created, the condition names the holder, and
+// the install continues when the object is deleted.
 func TestForeseesContestedObjects(t *testing.T) {
 	w := newTown(t, "")
 	w.push(t, "Provider", "clean:v1.0.0")

@@ -10,9 +10,9 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
-// A new version that the API server refuses in part comes back by itself: what was
-// written of it is as it was before, both reasons are told, and nothing is tried
-// again until somebody changes something.
+// A new version that the API server partly rejects is rolled back: objects that
+// were written are restored, the condition contains both reasons, and the version
+// is retried only after a change of the package.
 //
 // hardening: H7
 func TestRollback(t *testing.T) {

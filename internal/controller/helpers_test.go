@@ -82,7 +82,7 @@ func activate(t *testing.T, c client.Client, name string) {
 	}
 }
 
-// change changes a package, however often somebody else does meanwhile.
+// change changes a package, and repeats that on conflicts with other clients.
 func change[P v1.Package](t *testing.T, c client.Client, p P, how func(P)) {
 	t.Helper()
 	wait.Until(t, limit, p.GetName()+" is changed", func() (string, bool) {
@@ -129,7 +129,7 @@ func until[P v1.Package](t testing.TB, c client.Client, p P, what string, holds 
 	})
 }
 
-// revisionsOf gives the revisions of a package, the oldest number first.
+// revisionsOf returns the revisions of a package, by ascending number.
 func revisionsOf(t testing.TB, c client.Client, p v1.Package) []v1.PackageRevision {
 	t.Helper()
 	list := p.NewRevisionList()
@@ -153,8 +153,8 @@ func definition() *apiextensionsv1.CustomResourceDefinition {
 	return &apiextensionsv1.CustomResourceDefinition{}
 }
 
-// described gives the description of the schema of a definition, by which tests tell
-// versions.
+// schemaDescription returns the description of the schema of a CRD, which identifies
+// its version in tests.
 func described(t *testing.T, s *stand, name string) string {
 	t.Helper()
 	d := definition()

@@ -71,8 +71,8 @@ func pullSecret(t *testing.T, s *stand, name, host, user string) *corev1.Secret 
 	}
 }
 
-// An image is pulled from where it is rewritten to, and the status says so; a change
-// of the rewriting takes effect at once, and so does its end.
+// An image is pulled from the location to which it is rewritten, and the status
+// contains that location. A change and the removal of the rule take effect at once.
 func TestRewrite(t *testing.T) {
 	s := together(t)
 	first, second := newRegistry(t), newRegistry(t)
@@ -85,7 +85,7 @@ func TestRewrite(t *testing.T) {
 
 	config := rewriting("rewrite-acme", "packages.rewrite.invalid/acme/", first.address+"/inner/")
 	create(t, s.client, config)
-	// A shorter prefix has nothing to say beside a longer one.
+	// A longer prefix takes precedence over a shorter one.
 	create(t, s.client, rewriting("rewrite-all", "packages.rewrite.invalid/", "nowhere.invalid/"))
 	untilSettled(t, s, p)
 	checkResolved(t, p, first.address+"/inner/rewritten:v1", one.String())
@@ -111,7 +111,7 @@ func TestRewrite(t *testing.T) {
 	untilSettled(t, s, p)
 	checkResolved(t, p, second.address+"/inner/rewritten:v1", two.String())
 
-	// A place that does not have the image changes nothing of what runs.
+	// A registry without the image does not affect the running revision.
 	config.Spec.RewriteImage.Prefix = newRegistry(t).address + "/inner/"
 	if err := s.client.Update(t.Context(), config); err != nil {
 		t.Fatal(err)
@@ -137,8 +137,9 @@ func checkResolved(t *testing.T, p *v1.Configuration, image, digest string) {
 	}
 }
 
-// Credentials come from the secrets that a package names, or from that of an
-// ImageConfig. What is missing is named, and what is mended takes effect at once.
+// Credentials come from the secrets of a package, or from the secret of an
+// ImageConfig. The condition names a missing secret, and a repaired one takes
+// effect at once.
 func TestPullSecrets(t *testing.T) {
 	s := together(t)
 	t.Run("OfThePackage", func(t *testing.T) {
@@ -180,7 +181,7 @@ func TestPullSecrets(t *testing.T) {
 	})
 }
 
-// A registry with an authority of its own is trusted when an ImageConfig says so.
+// A registry with a private CA is trusted if an ImageConfig contains that CA.
 func TestCABundle(t *testing.T) {
 	s := together(t)
 	r := unstarted(cluster.Registry(t))
@@ -206,8 +207,8 @@ func TestCABundle(t *testing.T) {
 	}
 }
 
-// Mirrors are asked first, those that cannot help are passed over, and none gets the
-// credentials of the registry that it stands in for.
+// Mirrors are tried first, failing ones are skipped, and none receives the
+// credentials of the registry that it mirrors.
 func TestMirrors(t *testing.T) {
 	s := together(t)
 	home, mirror := newRegistry(t), newRegistry(t)
@@ -280,7 +281,7 @@ func digestOf(t *testing.T, r *registry, name string) string {
 	return d.String()
 }
 
-// resourceVersions are those of a package and of its revisions.
+// resourceVersions returns the resource versions of a package and of its revisions.
 func resourceVersions(t *testing.T, s *stand, p v1.Package) []string {
 	t.Helper()
 	if err := s.client.Get(context.Background(), client.ObjectKeyFromObject(p), p); err != nil {

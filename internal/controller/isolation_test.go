@@ -14,15 +14,15 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// One bad package stops nobody else: beside registries that refuse, hang up or say
-// nothing, and content that is damaged, malformed or far too large, good packages are
-// installed and upgraded. Each bad one says what is wrong with it.
+// Bad packages do not affect others: beside registries that refuse, hang up or never
+// respond, and content that is damaged, malformed or far too large, good packages are
+// installed and upgraded. The condition of each bad package contains the reason.
 func TestBadPackagesStopNobody(t *testing.T) {
 	s := alone(t)
 	s.start(t)
 	hole, good := newRegistry(t), newRegistry(t)
 	hole.does(silent)
-	// More packages of a registry that says nothing than the manager has workers.
+	// More packages of a registry that never responds than the manager has workers.
 	for i := range 80 {
 		create(t, s.client, newConfiguration(fmt.Sprintf("bad-hole-%d", i), fmt.Sprintf("%s/acme/hole-%d:v1", hole.address, i)))
 	}
@@ -79,7 +79,7 @@ func huge(w http.ResponseWriter, r *http.Request) bool {
 	return serve(w, r, manifestOf(1<<40), false)
 }
 
-// damaged is a registry whose manifests are not what their digests say.
+// damaged is a registry whose manifests do not match their digests.
 func damaged(w http.ResponseWriter, r *http.Request) bool {
 	return serve(w, r, manifestOf(1), true)
 }

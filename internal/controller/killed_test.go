@@ -17,15 +17,16 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
-// counted are the calls at which a manager is killed: writes of packages, of revisions
-// and of their objects. What only tells of a state comes of the next look.
+// counted reports whether a manager is killed at a call: writes of packages, revisions
+// and their objects. Writes of status only are excluded, because the next
+// reconciliation repeats them.
 func counted(c fault.Call) bool {
 	return c.Method != http.MethodGet && c.Method != "WATCH" && !strings.HasSuffix(c.Path, "/status") && !strings.Contains(c.Path, "/events") && !strings.Contains(c.Path, "/locks")
 }
 
-// Wherever the manager is killed while a package and what it needs move, up or down, the
-// next one brings the step to its end, and at no moment is the parent there without what
-// it needs.
+// If the manager is killed during the upgrade or downgrade of a package with its
+// dependencies, the next manager completes it, and the dependent is never established
+// without its dependencies.
 func TestKilledInAMove(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a manager for each write")

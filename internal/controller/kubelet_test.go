@@ -17,9 +17,9 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller"
 )
 
-// kubelet plays the part of nodes, of which tests have none: it says of pods what the
-// test says of their images. It also notes when pods of two revisions of a package
-// exist at once.
+// kubelet simulates the nodes that tests do not have: it reports on pods as the test
+// specifies for their images. It also records whether pods of two revisions of a
+// package exist at once.
 type kubelet struct {
 	mu sync.Mutex
 	// fails are images, by their digest, whose programs end at once.
@@ -149,7 +149,8 @@ func setPodStatus(t *testing.T, s *stand, revision string, status func(*corev1.P
 	})
 }
 
-// deployments are those of a package: the image of each revision that has one.
+// deployments returns the Deployments of a package: the image of each revision that
+// has one.
 func deployments(t *testing.T, s *stand, pkg v1.Package) map[string]string {
 	t.Helper()
 	var all appsv1.DeploymentList

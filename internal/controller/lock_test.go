@@ -39,8 +39,8 @@ func (w *town) untilLocked(t *testing.T, want ...string) {
 	})
 }
 
-// The Lock follows from the packages, whatever becomes of it: nothing is decided from
-// what it says, so nobody is disturbed either.
+// The Lock is derived from the packages. No decision uses its content, so a changed
+// or deleted Lock affects no package.
 //
 // hardening: F6
 func TestLockIsDerived(t *testing.T) {

@@ -42,7 +42,7 @@ func TestOneLookUpForManyPackages(t *testing.T) {
 	}
 }
 
-// A registry that is throttled is asked again when it says so, and not before.
+// A throttled registry is requested again after Retry-After and not before.
 func TestRetryAfterOfAnInstall(t *testing.T) {
 	s := together(t)
 	r := newRegistry(t)
@@ -88,7 +88,7 @@ func TestPackageOfAFile(t *testing.T) {
 		t.Errorf("%d connections were made", n)
 	}
 
-	// What lies there is used as it was found, until the package says otherwise.
+	// The digest stays in use until the spec of the package changes.
 	was := p.Status.ResolvedDigest
 	file(t, filepath.Join(s.folder, "mycoolpkg.xpkg"), meta("Configuration", "mycoolpkg", "spec:\n  crossplane: {version: '>=v1'}\n"))
 	looked(t, s.client, p)

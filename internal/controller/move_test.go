@@ -24,7 +24,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
-// release publishes a version of a provider with one definition that tells its version.
+// release publishes a version of a provider with one CRD that contains the version.
 func (w *town) release(t testing.TB, name, tag string, needs ...string) string {
 	t.Helper()
 	return w.pushWith(t, "Provider", name+":"+tag, crd(name+".town.test", "Thing", tag), needs...)
@@ -61,7 +61,7 @@ func (w *town) child(t *testing.T, name, tag string) *v1.Provider {
 	return p
 }
 
-// has checks the version of what is established of a provider.
+// has checks the version of the established CRD of a provider.
 func (w *town) has(t *testing.T, name, tag string) {
 	t.Helper()
 	wait.Until(t, limit, name+" is established at "+tag, func() (string, bool) {
@@ -81,16 +81,16 @@ func (w *town) ask(t *testing.T, p *v1.Provider, tag string) {
 	})
 }
 
-// moment is what was established after one change in the cluster: the versions of
-// definitions, and the versions of the providers that were ready.
+// moment is the state after one change in the cluster: the versions of CRDs, and
+// the versions of the providers that were ready.
 type moment struct {
 	version           int64
 	what              string
 	established, able map[string]string
 }
 
-// diary follows the definitions and revisions of providers of a town. The versions of a
-// cluster give all changes one order.
+// diary records the CRDs and revisions of the providers of a town, ordered by resource
+// version.
 type diary struct {
 	mu      sync.Mutex
 	entries []entry
@@ -159,7 +159,7 @@ func (d *diary) note(e watch.Event) {
 	d.entries = append(d.entries, n)
 }
 
-// moments are what was established after each change, in their order.
+// moments returns the state after each change, in order.
 func (d *diary) moments() []moment {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -204,9 +204,10 @@ func (d *diary) never(t *testing.T, name, tag, without, at string) {
 	}
 }
 
-// Parents and what they need move in one step, whatever its form: what is needed comes
-// first, and nothing of a parent is there before that works. What waits is woken: by itself
-// it would look again after longer than a test waits.
+// A package and its dependencies are upgraded together, in every form of the change:
+// dependencies first, and nothing of the dependent is written before they are healthy.
+// Waiting packages are reconciled by events: the retry interval is longer than the time of
+// the test.
 func TestMovesWithItsParent(t *testing.T) {
 	for name, tc := range map[string]struct {
 		policy graph.Policy
@@ -268,13 +269,14 @@ func TestMovesWithItsParent(t *testing.T) {
 	}
 }
 
-// What cannot be had, or cannot be established, is found out before anything moves. The
-// parent says so, and is brought back when its time is over.
+// An unavailable dependency, or one that cannot be established, is detected before
+// anything changes. The condition of the dependent contains the reason, and the
+// dependent is rolled back after the activation deadline.
 func TestNothingMovesByHalf(t *testing.T) {
 	for name, tc := range map[string]struct {
 		// next publishes version 2 of the leaf and of the root, and spoils something.
 		next func(t *testing.T, w *town)
-		// why is what the parent says.
+		// why are parts of the dependent's condition message.
 		why []string
 	}{
 		"no content": {func(t *testing.T, w *town) {
@@ -340,8 +342,8 @@ func TestNothingMovesByHalf(t *testing.T) {
 	}
 }
 
-// What only shows itself while it is carried out is taken back: what was moved for a
-// version that is brought back goes back with it.
+// A problem that appears only during an upgrade reverts it: dependencies that were
+// upgraded for a version are rolled back together with that version.
 func TestMovesAreTakenBack(t *testing.T) {
 	for name, tc := range map[string]struct{ leaf, root string }{
 		"the leaf does not become healthy": {crd("leaf.town.test", "Thing", denied), crd("root.town.test", "Thing", "v2.0.0")},
@@ -377,7 +379,8 @@ func TestMovesAreTakenBack(t *testing.T) {
 				}
 				return false
 			})
-			// What others need later does not bring about what was given up.
+			// A later requirement of another package does not start the abandoned upgrade
+			// again.
 			w.push(t, "Provider", "other:v1.0.0")
 			third := w.config(t, "third", w.push(t, "Configuration", "third:v1.0.0", "other", "leaf"))
 			untilHealthy(t, w.client, third)
@@ -401,8 +404,9 @@ func activeAt(t *testing.T, w *town, p v1.Package, tag string) string {
 	return "none"
 }
 
-// With the policy None nothing is moved for anybody: the parent says what to do, and
-// goes on when a person has done it. Its needs count from then on, too.
+// With the upgrade policy None dependencies do not change: the condition of the
+// dependent contains the command to run, and the install continues after a user has
+// run it. Its constraints count from then on.
 func TestAPersonMoves(t *testing.T) {
 	w := newTown(t, graph.None)
 	w.release(t, "leaf", "v1.0.0")

@@ -15,8 +15,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/graph"
 )
 
-// A package that works with another one installs without it. When that comes, at
-// whatever version, it is looked at; nobody else is.
+// A package installs without its optional dependency. When that is installed, at
+// any version, the package is reconciled, and no other one is.
 //
 // hardening: F12
 func TestOptionalDependencies(t *testing.T) {
@@ -53,8 +53,8 @@ func TestOptionalDependencies(t *testing.T) {
 	w.undisturbed(t)
 }
 
-// worksWithout lets others need what a package works with: it comes at a version with
-// which that works, or not at all.
+// worksWithout installs optional dependencies of a package as dependencies of others:
+// at a compatible version, or not at all.
 func (w *town) worksWithout(t *testing.T) {
 	club := w.config(t, "club", w.push(t, "Configuration", "club:v1.0.0", "?relay <v2"))
 	w.lacks(t, club, "relay <v2")
@@ -72,7 +72,8 @@ func (w *town) worksWithout(t *testing.T) {
 	w.remove(t, club)
 }
 
-// lacks waits until a package is healthy and says that these optional ones are absent.
+// lacks waits until a package is healthy and reports these optional dependencies as
+// absent.
 func (w *town) lacks(t *testing.T, p v1.Package, want ...string) {
 	t.Helper()
 	for i := range want {
@@ -85,7 +86,7 @@ func (w *town) lacks(t *testing.T, p v1.Package, want ...string) {
 	})
 }
 
-// entry is what the Lock says of a repository.
+// entry returns the entry of a repository in the Lock.
 func (w *town) entry(t *testing.T, repository string) v1beta1.LockPackage {
 	t.Helper()
 	var out v1beta1.LockPackage

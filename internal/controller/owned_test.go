@@ -23,8 +23,8 @@ func (w *town) lockWrites() (n int) {
 	return n
 }
 
-// owned is what the Lock says of the objects of a package's active revision: the number
-// of names of each kind.
+// owned returns the objects of a package's active revision according to the Lock: the
+// number of names of each kind.
 func (w *town) owned(t *testing.T, p v1.Package) string {
 	t.Helper()
 	lock := &v1beta1.Lock{}
@@ -55,8 +55,8 @@ func (w *town) untilOwned(t *testing.T, p v1.Package, want string) {
 	})
 }
 
-// The Lock says who holds which objects, and is written no more than once for that: not
-// with every object of an install.
+// The Lock lists the owners of objects, and an install writes it once for that, not for
+// each object.
 func TestLockSaysWhoOwns(t *testing.T) {
 	w := newTown(t, "")
 	const many = 50

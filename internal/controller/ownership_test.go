@@ -214,8 +214,8 @@ func untilSettled(t *testing.T, s *stand, p v1.Package) {
 	})
 }
 
-// What a version has dropped lives until its package goes, also when the revision
-// that brought it is collected.
+// An object that a new version no longer contains stays until its package is
+// deleted, even after the revision that created it was deleted.
 func TestDroppedObjectsLiveOn(t *testing.T) {
 	s := together(t)
 	r := newRegistry(t)
@@ -241,8 +241,9 @@ func TestDroppedObjectsLiveOn(t *testing.T) {
 	})
 }
 
-// Common labels and annotations are on every object of a package, win over those of
-// the package, and are gone when the package does not ask for them any more.
+// Common labels and annotations are set on every object of a package, take
+// precedence over the labels and annotations in the package, and are removed when
+// the package no longer requests them.
 func TestCommonLabelsAndAnnotations(t *testing.T) {
 	s := together(t)
 	r := newRegistry(t)
@@ -283,7 +284,7 @@ func TestCommonLabelsAndAnnotations(t *testing.T) {
 }
 
 // untilLabels waits until an object has these labels, and these annotations beside
-// that which tells its content.
+// the content digest.
 func untilLabels(t *testing.T, s *stand, o *metav1.PartialObjectMetadata, labels, annotations map[string]string) {
 	t.Helper()
 	wait.Until(t, limit, fmt.Sprintf("the labels of %s are %v", o.Name, labels), func() (string, bool) {
@@ -300,7 +301,8 @@ func untilLabels(t *testing.T, s *stand, o *metav1.PartialObjectMetadata, labels
 	})
 }
 
-// The labels and annotations of a package's metadata are those of its revision too.
+// The labels and annotations in the metadata of a package are also set on its
+// revision.
 //
 // hardening: J12
 func TestMetadataReachesTheRevision(t *testing.T) {

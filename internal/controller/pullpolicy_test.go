@@ -20,8 +20,8 @@ import (
 type cell struct {
 	name   string
 	policy corev1.PullPolicy
-	// tag is empty for a package that is named by its digest alone, and digest
-	// says that the digest is part of the name.
+	// tag is empty for a package with a digest only, and digest is set if the reference
+	// contains a digest.
 	tag    string
 	digest bool
 
@@ -30,7 +30,7 @@ type cell struct {
 	p             *v1.Provider
 }
 
-// follows says that the package asks again what its tag stands for.
+// follows reports whether the package resolves its tag repeatedly.
 func (c *cell) follows() bool { return c.policy == corev1.PullAlways && !c.digest }
 
 func (c *cell) stream(version string) string {
@@ -230,7 +230,7 @@ func TestPullPolicies(t *testing.T) {
 		untilCondition(t, s.client, c.p, v1.TypeSynced, corev1.ConditionFalse, "")
 		untilHealthy(t, s.client, c.p)
 	}
-	// What is gone cannot be brought back now, and is not called healthy.
+	// Deleted content cannot be restored now, and the package is not healthy.
 	lost := all[0]
 	if err := s.client.Delete(t.Context(), &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "things." + lost.name + ".test"}}); err != nil {
 		t.Fatal(err)
@@ -250,8 +250,8 @@ func TestPullPolicies(t *testing.T) {
 	stop()
 }
 
-// checkUnreachable checks that no package suffers from a registry that cannot be
-// asked, and that those that follow a tag say why they do not.
+// checkUnreachable checks that no package is affected by an unreachable registry,
+// and that packages that follow a tag report the failure.
 func checkUnreachable(t *testing.T, s *stand, all []*cell, why string) {
 	t.Helper()
 	for _, c := range all {

@@ -71,7 +71,7 @@ func (r *registry) does(fault func(w http.ResponseWriter, r *http.Request) bool)
 	r.fault = fault
 }
 
-// asked gives the requests whose method or path has a part.
+// requests returns the requests whose method or path contains a string.
 func (r *registry) asked(part string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -93,7 +93,7 @@ func (r *registry) reset() {
 // down is a registry that hangs up.
 func down(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) }
 
-// answer is a registry that gives nothing but a status.
+// answer returns a registry that responds with a status only.
 func answer(status int, header ...string) func(http.ResponseWriter, *http.Request) bool {
 	return func(w http.ResponseWriter, _ *http.Request) bool {
 		for i := 0; i+1 < len(header); i += 2 {
@@ -122,8 +122,8 @@ func forUser(user string) func(http.ResponseWriter, *http.Request) bool {
 	}
 }
 
-// push puts a package under a repository and tag, such as "acme/x:v1", and gives the
-// reference by which the manager finds it, without a digest, and its digest.
+// push pushes a package to a repository and tag, such as "acme/x:v1", and returns
+// its reference for the manager, without a digest, and its digest.
 func (r *registry) push(t testing.TB, name, stream string) (ref string, d oci.Digest) {
 	t.Helper()
 	to, err := oci.ParseReference(r.backend+"/"+name, oci.ParseOptions{})

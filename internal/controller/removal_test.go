@@ -28,7 +28,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
-// lines keeps what a manager logs.
+// lines records the log of a manager.
 type lines struct {
 	slog.Handler
 	mu     sync.Mutex
@@ -110,9 +110,9 @@ func (w *town) witness(t *testing.T, name string) {
 	w.untilGone(t, newProvider("town-"+name+"-leaf", ""))
 }
 
-// What nobody needs goes by itself where that is wanted: level by level, and only what
-// was installed for others, what is surely not needed, and what nobody would lose
-// anything with.
+// Orphaned dependencies are removed if that is enabled, dependents first, and only
+// auto-installed packages that are certainly not needed and whose custom resources
+// would not be lost.
 //
 // hardening: F11
 func TestRemovesOrphans(t *testing.T) {
@@ -235,8 +235,8 @@ func (d dying) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// A manager that may not remove says so. One that ends between two removals leaves
-// nothing that the next one does not find.
+// A manager without the permission to remove packages reports that. One that is
+// stopped between two removals leaves nothing that the next one does not find.
 //
 // hardening: J8
 func TestRemovalGoesOn(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
-// versions pushes versions of a package, each with other content, and gives their
+// versions pushes versions of a package with different content, and returns their
 // references.
 func versions(t *testing.T, r *registry, name string, n int) []string {
 	t.Helper()
@@ -35,8 +35,8 @@ func upgradeTo(t *testing.T, s *stand, p *v1.Provider, ref string) {
 	untilSettled(t, s, p)
 }
 
-// states tells the revisions of a package as "version:number", with a star for the
-// active one, the lowest number first.
+// states returns the revisions of a package as "version:number", with a star for
+// the active one, by ascending number.
 func states(t *testing.T, s *stand, p v1.Package) []string {
 	t.Helper()
 	out := []string{}
@@ -60,8 +60,8 @@ func untilStates(t *testing.T, s *stand, p v1.Package, want ...string) {
 	})
 }
 
-// Equal content and equal choices make one revision; a change of what changes
-// nothing in the cluster makes none.
+// Equal content and equal choices have one revision, and a change without effect on
+// the cluster creates none.
 func TestNamesOfRevisions(t *testing.T) {
 	s := together(t)
 	r := newRegistry(t)
@@ -163,7 +163,8 @@ func TestHistoryOfThree(t *testing.T) {
 	upgradeTo(t, s, p, refs[4])
 	untilStates(t, s, p, "v2:2", "v3:3", "v4:4", "v5:5*")
 
-	// Going back takes the next number, and what was least recently active is oldest.
+	// A rollback takes the next number, and the least recently active revision is the
+	// oldest.
 	upgradeTo(t, s, p, refs[1])
 	untilStates(t, s, p, "v3:3", "v4:4", "v5:5", "v2:6*")
 	// A smaller limit is reached at once, and not by one revision at a time.
@@ -216,7 +217,7 @@ func TestManualLife(t *testing.T) {
 	untilSettled(t, s, p)
 	untilStates(t, s, p, "v1:1*")
 
-	// The running revision outlives all that nobody activates.
+	// The active revision is kept, however many others were never activated.
 	for _, ref := range refs[1:] {
 		change(t, s.client, p, func(p *v1.Provider) { p.Spec.Package = ref })
 		untilWaits(t, s, p)
@@ -250,8 +251,7 @@ func TestManualLife(t *testing.T) {
 	})
 }
 
-// A person may take the running revision out of service, and nobody activates another
-// one.
+// A user can deactivate the active revision, and no other revision is activated.
 func TestManualDeactivation(t *testing.T) {
 	s := together(t)
 	r := newRegistry(t)

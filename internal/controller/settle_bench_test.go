@@ -25,9 +25,9 @@ func far(delay time.Duration) func(http.ResponseWriter, *http.Request) bool {
 // The tree that is installed: so many groups, with so many packages each.
 const groups, each = 4, 9
 
-// grow publishes a package that needs 40 others, on two levels, one of which brings so
-// many definitions, and a single one that brings as many. Their names begin with what is
-// given.
+// grow publishes a package with 40 dependencies on two levels, one of which has the
+// given number of CRDs, and a single package with as many CRDs. Their names start with
+// prefix.
 func (w *town) grow(b *testing.B, prefix string, definitions int) (root, single string) {
 	b.Helper()
 	defines := func(name string) string {

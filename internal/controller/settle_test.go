@@ -29,7 +29,7 @@ type town struct {
 	registry *registry
 	// stop ends the manager.
 	stop func()
-	// stranger has nothing to do with anybody, and nothing may happen to it.
+	// unrelated has no relation to other packages, and must not change.
 	stranger *v1.Configuration
 	before   string
 }
@@ -55,7 +55,7 @@ func settle(t testing.TB, s *stand, d controller.Dependencies) *town {
 	return w
 }
 
-// raze removes all packages, also those that no test has made.
+// raze removes all packages, including auto-installed ones.
 func (w *town) raze(t testing.TB) {
 	ctx := context.Background()
 	wait.Until(t, limit, "no package is left", func() (string, bool) {
@@ -76,7 +76,7 @@ func (w *town) raze(t testing.TB) {
 	})
 }
 
-// strangers is what the stranger and its revisions are, in full.
+// strangers returns the complete state of the unrelated package and its revisions.
 func (w *town) strangers(t testing.TB) string {
 	t.Helper()
 	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(w.stranger), w.stranger); err != nil {
@@ -142,7 +142,7 @@ func (w *town) config(t testing.TB, name, ref string) *v1.Configuration {
 	return p
 }
 
-// made waits for a package that was installed for others, and checks what it is.
+// made waits for an auto-installed package, and checks its version.
 func (w *town) made(t testing.TB, p v1.Package, version string) {
 	t.Helper()
 	untilHealthy(t, w.client, p)
@@ -216,8 +216,8 @@ func TestInstallsWhatIsNeeded(t *testing.T) {
 	})
 }
 
-// What does not go together is explained to those who ask for it. Nothing is installed
-// for them, and all others stay what they are.
+// A version conflict is explained in the condition of the package that causes it. None
+// of its dependencies is installed, and no other package changes.
 //
 // hardening: F2
 func TestExplainsConflicts(t *testing.T) {
@@ -265,7 +265,7 @@ func TestExplainsConflicts(t *testing.T) {
 
 	t.Run("and mended by another version", func(t *testing.T) {
 		w.push(t, "Configuration", "old:v1.1.0", "queue")
-		// It is tried again after a pause, or when somebody touches the revision.
+		// It is retried after a pause, or when the revision changes.
 		rev := revisionsOf(t, w.client, both)[0]
 		rev.SetAnnotations(map[string]string{"touched": "by a person"})
 		if err := w.client.Update(t.Context(), rev); err != nil {
@@ -279,9 +279,9 @@ func TestExplainsConflicts(t *testing.T) {
 	})
 }
 
-// A package that is there under another name, or from the place to which its own name
-// is rewritten, is not installed a second time. A name that somebody else's package has
-// is no obstacle.
+// A dependency that is installed under another name, or from the repository to which
+// its own name is rewritten, is not installed again. If another package has the name of
+// a dependency, the dependency gets a different name.
 func TestOnePackageForEachRepository(t *testing.T) {
 	w := newTown(t, "")
 	w.push(t, "Provider", "storage:v1.0.0")
@@ -291,7 +291,7 @@ func TestOnePackageForEachRepository(t *testing.T) {
 	root := w.config(t, "named", w.push(t, "Configuration", "named:v1.0.0", "storage >=v1"))
 	untilHealthy(t, w.client, root)
 
-	// Nobody who is there needs storage when this one comes.
+	// No installed package requires storage when this one is installed.
 	w.remove(t, root)
 	w.push(t, "Configuration", "middle:v1.0.0", "storage <v2")
 	w.push(t, "Provider", "storage:v1.5.0")
@@ -312,7 +312,8 @@ func TestOnePackageForEachRepository(t *testing.T) {
 		t.Errorf("what is rewritten was installed as %s", got)
 	}
 
-	// It comes back when it goes, also for somebody who needs it under another name.
+	// It is installed again after it was deleted, also for a package that requires it
+	// under another name.
 	waits := w.config(t, "waits", w.push(t, "Configuration", "waits:v1.0.0", "pump >=v1"))
 	untilHealthy(t, w.client, waits)
 	w.remove(t, public)
@@ -337,8 +338,8 @@ func TestOnePackageForEachRepository(t *testing.T) {
 	w.undisturbed(t)
 }
 
-// Where a package names the content that it needs, that is what is installed, also when
-// its tag stands for something else by now.
+// A dependency with a digest is installed with that digest, even if its tag refers to
+// different content now.
 func TestInstallsExactContent(t *testing.T) {
 	w := newTown(t, graph.Upgrade)
 	_, first := w.registry.push(t, "town/dial:v1.0.0", meta("Provider", "dial", ""))
@@ -351,7 +352,7 @@ func TestInstallsExactContent(t *testing.T) {
 	w.remove(t, root)
 	w.remove(t, dial)
 
-	// It is there with what the tag stands for now, and moves.
+	// It is installed with the current content of the tag, and then changes.
 	other := w.config(t, "any", w.push(t, "Configuration", "any:v1.0.0", "dial"))
 	untilHealthy(t, w.client, other)
 	w.made(t, dial, "v1.0.0")
@@ -361,8 +362,8 @@ func TestInstallsExactContent(t *testing.T) {
 	w.undisturbed(t)
 }
 
-// Installed packages move only where the policy lets them, only those that were
-// installed for others, and no further than they must.
+// Installed packages change versions only as the policy allows, only if they were
+// auto-installed, and no further than necessary.
 //
 // hardening: F4
 func TestDependencyUpgrades(t *testing.T) {
@@ -431,8 +432,8 @@ func TestAnUpgradeThatClosesACycleMovesTheDependency(t *testing.T) {
 	w.undisturbed(t)
 }
 
-// announced checks that the Lock says what the policy is, also where somebody says
-// otherwise.
+// announced checks that the Lock contains the policy, and contains it again after
+// another client has changed it.
 func (w *town) announced(t *testing.T, policy graph.Policy) {
 	t.Helper()
 	lock := &v1beta1.Lock{}

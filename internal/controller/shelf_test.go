@@ -11,8 +11,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// shelf is a place of packages for tests: what is put on it can be resolved and
-// read by its reference, and every look-up is counted.
+// shelf is an in-memory source of packages for tests: packages are resolved and
+// read by reference, and lookups are counted.
 type shelf struct {
 	mu       sync.Mutex
 	tags     map[string]oci.Digest

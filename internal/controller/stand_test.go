@@ -40,11 +40,11 @@ import (
 type stand struct {
 	cfg    *rest.Config
 	client client.WithWatch
-	// folder is that of the package cache.
+	// folder is the folder of the package cache.
 	folder string
 	audit  *audit
 	dials  *dials
-	// options are what the next manager is started with.
+	// options are the options of the next manager.
 	options controller.Options
 	// log, when it is set, gets what managers log.
 	log slog.Handler
@@ -70,8 +70,8 @@ func newStand(cfg *rest.Config, folder string) (*stand, error) {
 	}, nil
 }
 
-// alone gives a test a stand of its own, whose managers it starts itself. No other
-// test runs meanwhile.
+// alone returns an environment of the test's own, without a manager. No other test
+// runs meanwhile.
 func alone(t testing.TB) *stand {
 	t.Helper()
 	s, err := newStand(cluster.Start(t), filepath.Join(t.TempDir(), "cache"))
@@ -140,7 +140,7 @@ func (s *stand) remote() remote.Options {
 	return remote.Options{Dial: s.dials.dial, Lookup: nobody, Patience: time.Second, Attempts: 2, MinRate: 64 << 20}
 }
 
-// nobody is a resolver that knows no name, so that none leaves this machine.
+// unresolvable is a resolver without names, so that no request leaves this machine.
 func nobody(_ context.Context, host string) ([]netip.Addr, error) {
 	return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
 }
@@ -162,9 +162,8 @@ type commonStand struct {
 	dir   string
 }
 
-// together gives a test the stand that it shares with others. They run at the same
-// time, after those that need a manager of their own, and have packages and
-// registries of their own.
+// together returns the environment that tests share. They run in parallel, after
+// the tests with their own managers, and each has its own packages and registries.
 func together(t *testing.T) *stand {
 	t.Helper()
 	cfg := cluster.Start(t)
@@ -211,7 +210,8 @@ func (d *dials) dial(ctx context.Context, network, address string) (net.Conn, er
 	return new(net.Dialer).DialContext(ctx, network, address)
 }
 
-// to gives how often an address was dialed; with none, how often any was.
+// to returns the number of connections to an address, or to all addresses if it is
+// empty.
 func (d *dials) to(address string) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()

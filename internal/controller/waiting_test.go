@@ -15,7 +15,8 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
-// A revision that waits to be activated owns what is there and creates nothing.
+// A revision that is not activated yet is an owner of existing objects and creates
+// none.
 func TestWaitingRevision(t *testing.T) {
 	s := together(t)
 	r := newRegistry(t)
@@ -63,7 +64,7 @@ func TestInactiveRevisionPullsNothing(t *testing.T) {
 	}
 }
 
-// The definitions of a Function tell the schema of its input, and are not installed
+// The CRDs of a Function describe the schema of its input, and are not installed
 // (xpkg specification, "Function Package Requirements").
 func TestFunctionInstallsNothing(t *testing.T) {
 	s := together(t)
@@ -80,9 +81,9 @@ func TestFunctionInstallsNothing(t *testing.T) {
 	}
 }
 
-// A definition that converts by webhook is told where the program of its package
-// answers. Webhook configurations wait for that program: without it they would refuse
-// every write.
+// A CRD with a conversion webhook gets the address of the runtime. Webhook
+// configurations are installed after the runtime serves: before that they would
+// reject every write.
 func TestWebhooks(t *testing.T) {
 	s := together(t)
 	r := newRegistry(t)
@@ -127,7 +128,7 @@ webhooks:
 	}
 }
 
-// An ImageConfig for what an image was rewritten to counts, too.
+// An ImageConfig for the rewritten image applies, too.
 func TestSecretForARewrittenImage(t *testing.T) {
 	s := together(t)
 	r := newRegistry(t)

@@ -36,7 +36,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
-// withPrograms gives a test a stand on which somebody else runs the programs.
+// withExternalRuntimes returns an environment in which the test reports the health
+// of runtimes.
 func withPrograms(t *testing.T) *stand {
 	t.Helper()
 	s := alone(t)
@@ -54,8 +55,8 @@ func namespaced(t *testing.T, s *stand) {
 	}
 }
 
-// reports says of the current revision of a package how its program does, as whoever
-// runs it.
+// reports sets the runtime health of the current revision of a package, as its
+// operator would.
 func reports(t *testing.T, s *stand, p v1.Package, healthy v1.Condition) {
 	t.Helper()
 	wait.Until(t, limit, "it is reported how the program of "+p.GetName()+" does", func() (string, bool) {
@@ -104,8 +105,8 @@ func untilConfigured(t *testing.T, s *stand, name string, want bool) {
 	})
 }
 
-// The life of a package whose program answers webhooks: conversion is told at once
-// where and whom to trust, admission only while the program answers.
+// The webhooks of a runtime from install to uninstall: conversion has its address
+// and CA at once, and admission configurations exist only while the runtime serves.
 func TestWebhooksOfAProgram(t *testing.T) {
 	const name, group = "hooked", "hooked.test"
 	s := withPrograms(t)
@@ -171,7 +172,7 @@ func TestWebhooksOfAProgram(t *testing.T) {
 
 	untilNothingPlanned(t, s, p)
 
-	// Somebody takes one away by mistake: it comes back.
+	// A deleted configuration is installed again.
 	if err := s.client.Delete(t.Context(), v[0]); err != nil {
 		t.Fatal(err)
 	}
@@ -201,8 +202,8 @@ func untilRefused(t *testing.T, s *stand, group string) {
 	})
 }
 
-// untilNothingPlanned waits until a plan of what is installed has nothing to do: who
-// plans does not know the authorities, and takes those that objects name for right.
+// untilNothingPlanned waits until a plan of the installed version contains no
+// change. A planner has no CA bundles, and accepts the ones of live objects.
 func untilNothingPlanned(t *testing.T, s *stand, p v1.Package) {
 	t.Helper()
 	packages, err := cache.Open(filepath.Join(t.TempDir(), "planned"), cache.Options{})
@@ -230,7 +231,7 @@ func untilNothingPlanned(t *testing.T, s *stand, p v1.Package) {
 	})
 }
 
-// checkCertificates looks at the Secrets of a program, and what is said of them.
+// checkCertificates checks the Secrets of a runtime, and the conditions about them.
 func checkCertificates(t *testing.T, s *stand, rev v1.PackageRevision) {
 	t.Helper()
 	spec, status := rev.RuntimeSpec(), rev.RuntimeStatus()
@@ -320,8 +321,8 @@ func TestFunctionsAreReplacedWithTheirCertificate(t *testing.T) {
 	}
 }
 
-// A program whose certificates cannot be had is not a program that can run; what the
-// package had installed before stays.
+// A runtime without certificates does not run, and the objects that the package had
+// installed before stay.
 func TestSecretIsTaken(t *testing.T) {
 	const name = "taken"
 	s := withPrograms(t)
@@ -341,10 +342,10 @@ func TestSecretIsTaken(t *testing.T) {
 	}
 }
 
-// The authority is replaced twice while objects are written, checked, changed and
-// converted all the time, each time over a new connection, and no call fails. A package
-// that calls no program is not written for it, and one whose certificate somebody else
-// issues holds nothing up.
+// The CA is rotated twice while objects are written, validated, mutated and converted
+// continuously, each time over a new connection, and no call fails. A package without
+// webhooks is not written, and a package whose certificate has another issuer does not
+// block the rotation.
 func TestRotationFailsNoCall(t *testing.T) {
 	const name, group = "rotated", "rotated.test"
 	s := withPrograms(t)
@@ -430,8 +431,8 @@ func rotate(t *testing.T, s *stand) {
 	})
 }
 
-// Where nothing leads to a program its webhooks are not called, also when it is said to
-// run: they would refuse every write.
+// The webhooks of a runtime without a Service are not installed, even if the runtime is
+// reported as healthy: they would reject every write.
 func TestWebhooksWaitForAService(t *testing.T) {
 	const name, group = "unled", "unled.test"
 	s := withPrograms(t)
@@ -449,8 +450,8 @@ func TestWebhooksWaitForAService(t *testing.T) {
 	untilConfigured(t, s, name, true)
 }
 
-// An upgrade to a version whose objects are converted does not wait for the program that
-// converts them, although there are objects of the former version and nobody answers.
+// An upgrade to a version with a conversion webhook does not wait for its runtime,
+// although objects of the former version exist and the webhook does not serve.
 //
 // hardening: E10, I-7
 func TestUnreachableConversionHoldsNothingUp(t *testing.T) {

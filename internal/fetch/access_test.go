@@ -80,7 +80,8 @@ func TestCredentialsGoToTheirHostAlone(t *testing.T) {
 	}
 }
 
-// registryOfTokens gives everybody a token and counts who brings credentials.
+// registryOfTokens issues a token for every request, and counts requests with
+// credentials.
 type registryOfTokens struct {
 	*httptest.Server
 	asked, credentials atomic.Int64
@@ -138,7 +139,7 @@ func TestClientsAreShared(t *testing.T) {
 	}
 }
 
-// A place without credentials of its own has those of the machine.
+// A registry without credentials of its own gets the credentials of the machine.
 func TestCredentialsOfTheMachine(t *testing.T) {
 	home := newRegistry(t)
 	ref := push(t, home.address)
@@ -203,7 +204,7 @@ func TestCABundle(t *testing.T) {
 	}
 }
 
-// Plain HTTP is spoken to the place that says so, and nowhere else.
+// Plain HTTP is used for the endpoint that requires it, and for no other one.
 func TestPlainHTTP(t *testing.T) {
 	home := newRegistry(t)
 	push(t, home.address)

@@ -73,7 +73,8 @@ func TestRequestUnderWayIsShared(t *testing.T) {
 	}
 }
 
-// Whoever asked first can leave, and the others get their answer.
+// If the first caller of a shared request cancels it, the others still get the
+// result.
 func TestFirstAskerLeaves(t *testing.T) {
 	a, asker := newAnswers(time.Now), newAsker()
 	ctx, leave := context.WithCancel(t.Context())
@@ -128,7 +129,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 }
 
-// No two are in the room for more than there is, and what is larger is alone.
+// The semaphore is never exceeded, and a larger request runs alone.
 func TestRoom(t *testing.T) {
 	s := NewSource(Options{ParseBytes: 100})
 	t.Cleanup(s.Close)

@@ -133,7 +133,8 @@ func resetPeak(b *testing.B) {
 	}
 }
 
-// resident is a figure of this process's memory in MiB, where the system tells.
+// resident returns a memory figure of this process in MiB, if the system provides
+// it.
 func resident(figure string) float64 {
 	status, _ := os.ReadFile("/proc/self/status")
 	_, rest, _ := strings.Cut(string(status), figure+":")

@@ -86,8 +86,8 @@ func check(t *testing.T, pkg *xpkg.Package) {
 	}
 }
 
-// The promise of IfNotPresent: what was read once is never asked for again, by
-// this process or by the next.
+// With IfNotPresent, content that was read once is never requested again, by this
+// process or the next one.
 //
 // hardening: G3
 func TestReadAsksOnce(t *testing.T) {
@@ -177,8 +177,8 @@ func TestReadWithoutPullDialsNobody(t *testing.T) {
 	}
 }
 
-// What is kept beside a package is derived: damage to it costs time and nothing
-// else.
+// The index beside a package is derived: damage to it costs time and has no other
+// effect.
 func TestDamagedIndexIsMadeAgain(t *testing.T) {
 	registry, dir := newRegistry(t), filepath.Join(t.TempDir(), "store")
 	ref := push(t, registry.address)

@@ -16,8 +16,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 )
 
-// A tag is resolved by the request for its manifest. What was described once is
-// described again, by another process too, without a connection.
+// A tag is resolved by the request for its manifest. A package that was described
+// once is described again without a connection, also by another process.
 func TestDescribe(t *testing.T) {
 	for name, text := range map[string]string{
 		"small": stream,
@@ -63,7 +63,8 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// What a mirror does not have is asked of the origin, as for everything else.
+// A manifest that a mirror does not have is requested from the origin, like all
+// other content.
 func TestDescribeByMirrors(t *testing.T) {
 	home := newRegistry(t)
 	ref := push(t, home.address)
@@ -88,8 +89,8 @@ func TestDescribeByMirrors(t *testing.T) {
 	}
 }
 
-// A mirror without tags says nothing: neither that there are none, nor when the origin
-// cannot be asked.
+// A mirror without tags is not evidence that there are none, even if the origin is
+// unreachable.
 func TestTagsOfAnEmptyMirror(t *testing.T) {
 	home := newRegistry(t)
 	ref := push(t, home.address)

@@ -98,7 +98,8 @@ func TestMirrorIsEnough(t *testing.T) {
 	}
 }
 
-// When nobody has it, the failure is the origin's, and tells what the mirrors said.
+// If no endpoint has the content, the error is the origin's error, and contains the
+// errors of the mirrors.
 func TestFailureNamesMirrors(t *testing.T) {
 	home := newRegistry(t)
 	ref := push(t, home.address).WithTag("v9.9.9")
@@ -116,7 +117,7 @@ func TestFailureNamesMirrors(t *testing.T) {
 	}
 }
 
-// Whoever gives up gives up at every place.
+// A canceled read is canceled at every endpoint.
 func TestCancelledRead(t *testing.T) {
 	home := newRegistry(t)
 	ref := push(t, home.address)

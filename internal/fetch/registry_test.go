@@ -25,10 +25,10 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// registry is a registry that remembers what was asked of it.
+// registry is a registry that records the requests to it.
 type registry struct {
 	*httptest.Server
-	// address is its host and port, and backend that of what it stands before.
+	// address is its host and port, and backend the address of the registry behind it.
 	address, backend string
 
 	mu       sync.Mutex
@@ -77,7 +77,8 @@ func (r *registry) does(fault func(w http.ResponseWriter, r *http.Request) bool)
 	r.fault = fault
 }
 
-// asked gives the requests whose path has a part, since the last call of reset.
+// requests returns the requests whose path contains a string, since the last call
+// of reset.
 func (r *registry) asked(part string) []*http.Request {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -85,7 +85,7 @@ func TestNothingIsDialed(t *testing.T) {
 	}
 }
 
-// names are those of a package cache.
+// names are the names in a package cache.
 type names map[string]oci.Digest
 
 func (n names) Named(_ context.Context, name string) (oci.Digest, error) { return n[name], nil }
@@ -120,7 +120,8 @@ func TestNamed(t *testing.T) {
 	}
 }
 
-// A file that was replaced is not what was installed from it, and that is said.
+// A file that was replaced differs from the installed content, and the error
+// reports that.
 func TestNamedIsOtherContent(t *testing.T) {
 	source := newSource(t, func(o *fetch.Options) { o.Names = names{"mycoolpkg": oci.DigestOf([]byte("new"))} })
 	o := fetch.Origin{Ref: oci.Reference{Repository: "mycoolpkg"}}
@@ -216,8 +217,7 @@ func many(n, size int) string {
 	return all.String()
 }
 
-// A package that was read holds what it says about its objects, and not the
-// objects.
+// A package in memory contains metadata about its objects, and not the objects.
 func TestPackagesAreSmallInMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("parses 20 MB: skipped with -short")
@@ -255,7 +255,7 @@ func TestPackagesAreSmallInMemory(t *testing.T) {
 	runtime.KeepAlive(kept)
 }
 
-// heap is what is in use after all that is garbage has gone.
+// heap returns the memory in use after a garbage collection.
 func heap() uint64 {
 	runtime.GC()
 	runtime.GC()

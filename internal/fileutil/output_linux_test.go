@@ -17,8 +17,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
 )
 
-// device creates a device node like that of the given minor number of /dev/mem's major
-// number: 3 is null and 7 is full.
+// device creates a device node with the given minor number of /dev/mem's major number:
+// 3 is null and 7 is full.
 func device(t *testing.T, minor uint32) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "device")

@@ -97,7 +97,7 @@ func depths(packages []lockfile.Package) map[string]int {
 }
 
 // Orphans returns the packages that were installed as dependencies and that no package requires any more, including
-// those that only orphans require. Dependents precede their dependencies.
+// packages that only orphans require. Dependents precede their dependencies.
 func (g *Graph) Orphans() []Node {
 	needed := map[string]bool{}
 	var reach func(n Node)

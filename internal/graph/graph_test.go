@@ -88,7 +88,8 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
-// A package is known by where it is really read, under whatever name somebody needs it.
+// A package is identified by the repository that it is read from, whatever name its
+// dependents use.
 func TestNames(t *testing.T) {
 	from := func(repository string) string {
 		return strings.Replace(repository, "public.example.com", "mirror.example.com", 1)
@@ -175,8 +176,8 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// Components divide the packages: each is in one, and nothing that anybody needs is in
-// another one. Without its orphans a graph has none.
+// Components divide the packages: each package is in one, and all its dependencies are
+// in the same one. A graph without its orphans has no orphans.
 //
 // hardening: F13
 func TestGraphProperties(t *testing.T) {
@@ -214,8 +215,8 @@ func TestGraphProperties(t *testing.T) {
 	})
 }
 
-// Who works with a package that is not there has a say in what comes, and nothing else
-// to do with it.
+// An optional dependency that is absent constrains the version that may be installed,
+// and has no other effect.
 func TestConditions(t *testing.T) {
 	g := graph("a needs absent, ?other", "b needs ?absent, ?a", "c needs ?absent", "-d needs ?absent", "e needs ?c")
 	q := g.Component("Configuration", "a").Request(None)

@@ -71,7 +71,8 @@ func entry(name string, counts ...int) v1beta1.LockPackage {
 	return out
 }
 
-// said writes how many names each entry has of each kind, and how many there are.
+// ownersText returns the number of names of each kind for each entry, and their
+// total.
 func said(packages []v1beta1.LockPackage) (out string) {
 	for _, p := range packages {
 		out += p.Name

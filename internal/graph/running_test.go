@@ -50,8 +50,8 @@ func revisions(text string) []v1.PackageRevision {
 	return out
 }
 
-// What may be in the cluster of a package, and what that means for somebody who needs
-// it: what runs counts.
+// The states of an installed package, and whether each satisfies a dependency: the
+// running version counts.
 func TestStates(t *testing.T) {
 	for name, tc := range map[string]struct {
 		asks, revisions, healthy, back string

@@ -27,8 +27,8 @@ func Approved(rev v1.PackageRevision, rules []rbacv1.PolicyRule) bool {
 // CheckApproval returns the permissions of a revision that wait for approval, with the
 // error PermissionIncrease or PermissionEscalation. Everywhere and within are the rules
 // that the package has, cluster-wide and in the namespace of its runtime. With increase,
-// every permission beyond them needs approval, and otherwise only those that amount to
-// control of the cluster and that the allow list of the policy does not name.
+// every permission beyond them needs approval, and otherwise only permissions that
+// amount to control of the cluster and are not in the allow list of the policy.
 func CheckApproval(rev v1.PackageRevision, in rbac.Input, everywhere, within []rbacv1.PolicyRule, allow []rbac.Rule, increase bool) ([]rbacv1.PolicyRule, error) {
 	needed := rbac.Escalating(allow, everywhere, within, in)
 	explain := rbac.EscalationError

@@ -16,7 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// What is carried out already is known by the package alone.
+// A package shows whether a plan has been applied.
 func TestApplied(t *testing.T) {
 	live := func(change func(v1.Package)) v1.Package {
 		p, err := whole(t).Wanted()
@@ -24,7 +24,7 @@ func TestApplied(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.SetUID(whole(t).Preconditions.UID)
-		// The API server leaves out what is false.
+		// The API server omits false values.
 		p.PackageSpec().SkipDependencyResolution = false
 		if change != nil {
 			change(p)
@@ -60,8 +60,8 @@ func TestApplied(t *testing.T) {
 	}
 }
 
-// A plan that makes a package somebody's is carried out when nothing says any more that
-// it was installed for others.
+// A plan that turns a dependency into a user's package has been applied once the
+// auto-installed annotation is gone.
 func TestAppliedAdoption(t *testing.T) {
 	p := whole(t)
 	p.Operation, p.Adopts = Update, true

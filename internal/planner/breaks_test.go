@@ -30,7 +30,8 @@ func TestBreaks(t *testing.T) {
 		live, to string
 		// back is the version of the leaf that was brought back.
 		back string
-		// need is what the root needs of the leaf; one with a question mark is optional.
+		// need is the constraint of the root on the leaf; a question mark makes it
+		// optional.
 		need           string
 		skip, together bool
 		want           string

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// answers are those of an API server, by path.
+// answers are the responses of an API server, by path.
 type answers map[string]struct {
 	code int
 	body any

@@ -32,7 +32,7 @@ func (d *differences) fields(path, of string, was, is map[string]any) {
 	keys := slices.Concat(slices.Collect(maps.Keys(was)), slices.Collect(maps.Keys(is)))
 	slices.Sort(keys)
 	for _, key := range slices.Compact(keys) {
-		if reflect.DeepEqual(was[key], is[key]) && said(was, key) == said(is, key) {
+		if reflect.DeepEqual(was[key], is[key]) && stringField(was, key) == stringField(is, key) {
 			continue
 		}
 		before, object := was[key].(map[string]any)
@@ -41,12 +41,12 @@ func (d *differences) fields(path, of string, was, is map[string]any) {
 			d.fields(path+key+".", of, before, after)
 			continue
 		}
-		*d = append(*d, Difference{path + key + " in " + of, cmp.Or(said(was, key), absent), cmp.Or(said(is, key), absent)})
+		*d = append(*d, Difference{path + key + " in " + of, cmp.Or(stringField(was, key), absent), cmp.Or(stringField(is, key), absent)})
 	}
 }
 
-// said returns the value of a field; "" if the field is missing.
-func said(object map[string]any, key string) string {
+// stringField returns the value of a string field; "" if the field is missing.
+func stringField(object map[string]any, key string) string {
 	value, there := object[key]
 	if text, ok := value.(string); ok && text != "" || !there {
 		return text

@@ -28,7 +28,7 @@ const (
 	digestB = "sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 )
 
-// whole is a plan in which every field says something.
+// whole returns a plan with a value in every field.
 func whole(t testing.TB) *Plan {
 	t.Helper()
 	p := v1.NewPackage(v1.ProviderKind)
@@ -223,7 +223,8 @@ func FuzzDecode(f *testing.F) {
 			if !errors.Is(err, ErrPlanInvalid) && !errors.Is(err, ErrPlanDamaged) {
 				t.Fatalf("an unclassified failure: %v", err)
 			}
-			// The digest keeps the fuzzer out: take what is behind it too.
+			// The fuzzer cannot produce a valid digest, so the plan behind it is parsed as
+			// well.
 			p = &Plan{}
 			if json.Unmarshal(raw, p) != nil || p.check() != nil {
 				return

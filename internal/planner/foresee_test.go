@@ -18,7 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// Tags lists those of a repository of the shelf.
+// Tags returns the tags of a repository of the shelf.
 func (s *shelf) Tags(_ context.Context, o fetch.Origin) (fetch.TagList, error) {
 	list := fetch.TagList{From: o.Ref}
 	s.mu.Lock()
@@ -60,8 +60,9 @@ func needing(name string, needs ...string) string {
 	return provider(name, spec)
 }
 
-// What comes with a package is looked at before anything is written: an object that
-// another package holds, or that two bring, is a refusal that names both.
+// The objects of all packages in a dependency tree are checked before the first
+// write: an object that another package holds, or that two packages contain, is a
+// refusal with the names of both.
 func TestForeseesWhatComesWithAPackage(t *testing.T) {
 	cfg := cluster.Start(t)
 	s := newShelf()

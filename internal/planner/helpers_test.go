@@ -118,8 +118,8 @@ func (a *audit) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// write says what a call writes, or nothing. What is said of a state, in status,
-// events and the Lock, is no change that a plan speaks of.
+// write returns a text for the write of a call, or "". Writes of status, events and
+// the Lock are not part of a plan.
 func write(r *http.Request) string {
 	base := path.Base(path.Dir(r.URL.Path))
 	switch {
@@ -155,7 +155,7 @@ func (a *audit) seen() []string {
 	return out
 }
 
-// watched gives a configuration whose writes are kept.
+// audited returns a configuration whose writes are recorded.
 func watched(cfg *rest.Config) (*rest.Config, *audit) {
 	a := &audit{}
 	out := rest.CopyConfig(cfg)
@@ -200,7 +200,7 @@ func create(t *testing.T, c client.Client, o client.Object) {
 	})
 }
 
-// change changes a package, however often somebody else does meanwhile.
+// change changes a package, and repeats that on conflicts with other clients.
 func change(t *testing.T, c client.Client, p v1.Package, how func(v1.Package)) {
 	t.Helper()
 	wait.Until(t, limit, "the package is changed", func() (string, bool) {
@@ -213,8 +213,8 @@ func change(t *testing.T, c client.Client, p v1.Package, how func(v1.Package)) {
 	})
 }
 
-// settled waits until a package is as its spec says, and every revision has done
-// its part.
+// settled waits until a package matches its spec, and all its revisions are
+// reconciled.
 func settled(t *testing.T, c client.Client, p v1.Package) {
 	t.Helper()
 	wait.Until(t, limit, p.GetName()+" has settled", func() (string, bool) {
@@ -252,8 +252,8 @@ func until(t *testing.T, c client.Client, p v1.Package, ct v1.ConditionType, sta
 	})
 }
 
-// untilLock waits until the entry of a package in the Lock is as it should be, and gives
-// the Lock.
+// untilLock waits until the entry of a package in the Lock satisfies a condition, and
+// returns the Lock.
 func untilLock(t *testing.T, c client.Client, what string, p *v1.Provider, holds func(v1beta1.LockPackage) bool) *v1beta1.Lock {
 	t.Helper()
 	lock := &v1beta1.Lock{}

@@ -23,7 +23,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// expected are the writes that a plan announces, as the audit tells writes.
+// expected returns the writes that a plan announces, in the form of the audit.
 func expected(p *planner.Plan) []string {
 	out := []string{}
 	for _, r := range p.Revisions {
@@ -80,8 +80,8 @@ func wantWrites(t *testing.T, a *audit, p *planner.Plan) {
 		got := slices.Compact(a.seen())
 		return cmp.Diff(want, got), len(got) >= len(want)
 	})
-	// The garbage collector takes part when a revision is collected, so that the
-	// manager may have to try again; what it writes twice is written all the same.
+	// The garbage collector also acts when a revision is deleted, so the manager may
+	// have to retry. Repeated writes count once.
 	if diff := cmp.Diff(want, slices.Compact(a.seen())); diff != "" {
 		t.Errorf("writes (-planned +made):\n%s", diff)
 	}
@@ -94,7 +94,7 @@ func wantActions(t *testing.T, p *planner.Plan, want map[string]plan.Action) {
 	}
 }
 
-// What a plan says is what the manager then does: the same writes and no others.
+// The manager makes exactly the writes of the plan.
 func TestPlanIsWhatTheManagerDoes(t *testing.T) {
 	cfg := cluster.Start(t)
 	s := newShelf()
@@ -162,8 +162,8 @@ func TestPlanIsWhatTheManagerDoes(t *testing.T) {
 	}
 }
 
-// handedOver waits until no definition of the test is controlled by a revision that
-// is not active: what was cut off by a conflict is tried again after a pause.
+// handedOver waits until no CRD of the test is controlled by an inactive revision:
+// a conflict interrupts the transfer, which is retried after a pause.
 func handedOver(t *testing.T, c client.Client) {
 	t.Helper()
 	wait.Until(t, limit, "inactive revisions control nothing", func() (string, bool) {
@@ -184,8 +184,8 @@ func handedOver(t *testing.T, c client.Client) {
 	})
 }
 
-// A package whose object belongs to somebody else: the plan says who, and nothing
-// of it is written.
+// If an object of a package belongs to another package, the plan names that
+// package, and nothing is written.
 func TestRefusedPlan(t *testing.T) {
 	cfg := cluster.Start(t)
 	s := newShelf()
@@ -233,7 +233,7 @@ func TestPlanThatWaits(t *testing.T) {
 	wantWrites(t, seen, planned)
 }
 
-// What an uninstall takes away is what its plan says, with the custom resources.
+// An uninstall deletes the objects in its plan, including custom resources.
 //
 // hardening: I-12
 func TestPlanOfUninstall(t *testing.T) {
@@ -286,7 +286,7 @@ func TestPlanOfUninstall(t *testing.T) {
 	})
 }
 
-// hold makes somebody else an owner of a definition too.
+// addOwner adds an unrelated owner to a CRD.
 func hold(t *testing.T, c client.Client, name string) {
 	t.Helper()
 	owner := &unstructured.Unstructured{}

@@ -146,7 +146,7 @@ func TestMovedProperties(t *testing.T) {
 	})
 }
 
-// The words are for people: they say what was and what is.
+// The text of each change contains the former and the new value.
 func TestMovedWords(t *testing.T) {
 	p := whole(t)
 	for name, tc := range map[string]struct {

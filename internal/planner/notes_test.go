@@ -90,7 +90,7 @@ func TestNext(t *testing.T) {
 	}
 }
 
-// What is installed later than the rest is said.
+// A note names objects that are installed after the others.
 func TestNoteOfWebhooks(t *testing.T) {
 	p, all := succeeding(digestB, func(v1.Package) {})
 	hook := plan.Ref{APIVersion: "admissionregistration.k8s.io/v1", Kind: "MutatingWebhookConfiguration", Name: "crossplane-provider-p"}
@@ -103,7 +103,7 @@ func TestNoteOfWebhooks(t *testing.T) {
 	}
 }
 
-// What is changed while a package is paused, or goes, is said.
+// Notes report that the package is paused or is being deleted.
 func TestNotes(t *testing.T) {
 	for annotated, want := range map[string]string{"true": "paused", "false": ""} {
 		p, all := succeeding(digestB, func(p v1.Package) { p.SetAnnotations(map[string]string{v1.AnnotationPaused: annotated}) })

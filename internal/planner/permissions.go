@@ -27,8 +27,8 @@ type Permissions struct {
 	Denied string `json:"denied,omitempty"`
 }
 
-// permissions compares the permissions of the current revision's runtime with those of the active revision, and the
-// requested ones with the maximum.
+// permissions compares the permissions of the current revision's runtime with the permissions of the active
+// revision, and the requested ones with the maximum.
 func (pl *Planner) permissions(ctx context.Context, s *clusterState, pkg *xpkg.Package, t revision.Transition, out *Plan) error {
 	loader := pl.permissionLoader(s)
 	after, err := pl.permissionInput(ctx, loader, t.Current, pkg)

@@ -187,8 +187,8 @@ type CustomResources struct {
 	Unknown string `json:"unknown,omitempty"`
 }
 
-// Preconditions are the inputs of a plan, except for those that its changes contain. A plan is not applied if one of
-// them no longer holds.
+// Preconditions are the inputs of a plan, except for the inputs that its changes contain. A plan is not applied if
+// one of them no longer holds.
 type Preconditions struct {
 	// UID, Generation and Spec are fields of the package object. All are empty if it does not exist.
 	UID        types.UID       `json:"uid,omitempty"`

@@ -117,8 +117,8 @@ func (s *clusterState) installed(_ context.Context, kind, name string) (v1.Packa
 	return nil, fmt.Errorf("there is no %s %s", kind, name)
 }
 
-// holders returns the revisions that own objects, except for those of packages that change: from the Lock, or from the
-// owner references of the objects if the Lock does not list all of them.
+// holders returns the revisions that own objects, except for the revisions of packages that change: from the Lock, or
+// from the owner references of the objects if the Lock does not list all of them.
 func (pl *Planner) holders(ctx context.Context, s *clusterState, changes []graph.Change, added [][]plan.Ref) (plan.Holders, error) {
 	changing := s.changingRevisions(changes)
 	if holders, known := graph.Holders(s.lock.Packages, changing); known {

@@ -23,7 +23,7 @@ func FormatAdoptions(objects []string) string {
 	return strings.Join(slices.Compact(objects), ",")
 }
 
-// AllowAdoption adds objects to those that a package may adopt.
+// AllowAdoption adds objects to the list of objects that a package may adopt.
 func AllowAdoption(p v1.Package, objects []string) {
 	annotations := p.GetAnnotations()
 	if annotations == nil {

@@ -43,7 +43,7 @@ func TestOwn(t *testing.T) {
 	}
 }
 
-// What was healthy last is brought back, and not what was tried since.
+// A rollback selects the last healthy revision, and not one that was tried since.
 func TestBack(t *testing.T) {
 	var all []v1.PackageRevision
 	for i, name := range []string{"a", "b", "c"} {
@@ -67,7 +67,7 @@ func TestBack(t *testing.T) {
 	}
 }
 
-// Only a policy that says so activates what nobody has looked at.
+// Only an automatic activation policy activates new revisions.
 func TestPolicyOf(t *testing.T) {
 	for policy, automatic := range map[v1.RevisionActivationPolicy]bool{"": true, v1.AutomaticActivation: true, v1.ManualActivation: false, "manual": false} {
 		p := provider("a", "r.test/x:v1")
@@ -78,8 +78,8 @@ func TestPolicyOf(t *testing.T) {
 	}
 }
 
-// What a tag was resolved to is known for as long as nothing about the reference
-// changes; a package without a status takes it from its revisions.
+// The resolved digest of a tag stays valid until the reference changes. Without a
+// status, it is taken from the revisions.
 func TestResolved(t *testing.T) {
 	const image = "mirror.test/x:v1"
 	known := provider("a", "r.test/x:v1")

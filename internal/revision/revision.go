@@ -1,7 +1,7 @@
 // Package revision computes the lifecycle of a package's revisions: their names, the active one, their numbers, and
 // the ones to delete.
 //
-// It is pure. The rules are those of the packages guide, "spec.package", "spec.revisionActivationPolicy" and
+// It is pure. The rules come from the packages guide, "spec.package", "spec.revisionActivationPolicy" and
 // "spec.revisionHistoryLimit".
 package revision
 

@@ -87,8 +87,8 @@ func (p Packages) Desired(pkg *xpkg.Package, rev v1.PackageRevision) (*desired.O
 	return desired.Of(pkg, revision.Additions(rev, p.Namespace))
 }
 
-// ObjectRefs returns the objects that a revision owns: those that its status lists, or, before it
-// has established any, those of its content.
+// ObjectRefs returns the objects that a revision owns: the objects in its status or, before it
+// has established any, the objects in its content.
 func (p Packages) ObjectRefs(ctx context.Context, rev v1.PackageRevision) ([]plan.Ref, error) {
 	if refs := revision.Objects(rev); len(refs) > 0 {
 		return refs, nil

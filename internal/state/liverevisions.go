@@ -16,8 +16,8 @@ const listTimeout = time.Minute
 
 // LiveRevisions lists the revisions of packages from the API server.
 //
-// An API server reads all revisions of a kind to list those of one package. So concurrent callers share
-// lists: a caller gets the result of the first list that begins after its call.
+// An API server reads all revisions of a kind to list the revisions of one package. So concurrent
+// callers share lists: a caller gets the result of the first list that begins after its call.
 type LiveRevisions struct {
 	Reader client.Reader
 

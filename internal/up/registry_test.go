@@ -15,8 +15,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/up"
 )
 
-// Every process of this machine can read the registry; only those that can read the data
-// directory can change it.
+// Every process of this machine can read the registry; only processes that can read the
+// data directory can change it.
 func TestRegistryOfControlPlaneIsProtected(t *testing.T) {
 	needControlPlane(t)
 	dir := filepath.Join(t.TempDir(), "data")

@@ -117,8 +117,8 @@ func (g *Guard) Run(ctx context.Context, interval time.Duration) {
 	}
 }
 
-// count probes configurations once, and deletes those that have failed too often. It returns the number of consecutive
-// failures of each one.
+// count probes configurations once, and deletes the ones that have failed too often. It returns the number of
+// consecutive failures of each one.
 func (g *Guard) count(ctx context.Context, all []configuration, before map[types.UID]int) (map[types.UID]int, error) {
 	after := map[types.UID]int{}
 	failed, reasons := g.notServing(ctx, all)
@@ -146,7 +146,8 @@ func (g *Guard) delete(ctx context.Context, all []configuration, reasons []error
 	return errors.Join(errs...)
 }
 
-// notServing probes configurations in parallel, and returns those that certainly fail, with the reasons.
+// notServing probes configurations in parallel, and returns the ones that certainly fail, with the
+// reasons.
 func (g *Guard) notServing(ctx context.Context, all []configuration) (failed []configuration, reasons []error) {
 	results := make([]error, len(all))
 	var group errgroup.Group

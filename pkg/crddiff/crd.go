@@ -10,7 +10,7 @@ import (
 )
 
 // CRD returns the changes from one CRD to another of the same name, ordered by version and path. The stored versions
-// of from are those of its status and its storage version. A nil CRD is not allowed.
+// of from are the versions in its status and its storage version. A nil CRD is not allowed.
 func CRD(from, to *apiextensionsv1.CustomResourceDefinition) []Change {
 	c := &comparison{}
 	c.compareCRD(from, to)

@@ -10,7 +10,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// A Diff is the difference between two sets of CRDs. Names are those of CRDs: plural.group.
+// A Diff is the difference between two sets of CRDs. Names are the names of CRDs:
+// plural.group.
 type Diff struct {
 	// Added and Removed are the names of CRDs in only one set, in order.
 	Added   []string `json:"added,omitempty"`

@@ -38,8 +38,8 @@ spec:
 
 var thing = plan.Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: "things.desired.test"}
 
-// of gives the objects of a package in the two ways in which one is read: from its
-// YAML, and from the index that is kept of it. Both must be the same.
+// of returns the objects of a package, read in two ways: from its YAML, and from
+// its index. Both must be equal.
 func of(t *testing.T, stream string, opts Options) *Objects {
 	t.Helper()
 	pkg, err := xpkg.Read([]byte(stream), xpkg.ReadOptions{})

@@ -63,8 +63,8 @@ func TestWebhooksAreAnsweredByTheProgram(t *testing.T) {
 	}
 }
 
-// Who trusts what is remembered on what calls the program, and nowhere else: a change
-// of authorities writes no other object.
+// The hash of the CA bundle is recorded on the objects that contain the bundle, and
+// nowhere else: a new bundle causes no write of other objects.
 func TestTrustIsOfWhatCallsTheProgram(t *testing.T) {
 	o := of(t, stream+webhook, home)
 	if !o.CallsRuntime() || o.Desired()[0].CallsRuntime || !o.Desired()[1].CallsRuntime {
@@ -107,7 +107,7 @@ func TestNamesOfWebhookConfigurations(t *testing.T) {
 	}
 }
 
-// Numbers of a schema are those of the author, also where a float is not exact.
+// Numbers in a schema keep the author's notation, also where a float is not exact.
 func TestConversionKeepsNumbers(t *testing.T) {
 	converted := strings.Replace(stream, "{strategy: None}", "{strategy: Webhook, webhook: {clientConfig: {service: {path: /elsewhere}}}}", 1)
 	converted = strings.Replace(converted, "type: object", "type: integer, maximum: 9223372036854775807", 1)

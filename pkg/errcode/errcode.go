@@ -32,7 +32,7 @@ import (
 	"strings"
 )
 
-// Class groups codes by what a caller can do about the error.
+// Class groups codes by the caller's possible reactions to the error.
 type Class struct {
 	// Name is the CamelCase name used in conditions and in JSON output.
 	Name string

@@ -244,7 +244,8 @@ func TestMatches(t *testing.T) {
 	}
 }
 
-// What can be read can be written, and is read back as the same.
+// Every file that can be parsed can be written, and parsing the result returns the
+// same file.
 func FuzzParse(f *testing.F) {
 	f.Add(Encode(example()))
 	f.Add(Encode(File{}))

@@ -37,7 +37,8 @@ func optional() File {
 	return f
 }
 
-// A file with an optional dependency that is absent holds together, and says so.
+// A file with an absent optional dependency is valid, and records that it is
+// absent.
 func TestOptional(t *testing.T) {
 	text := string(Encode(optional()))
 	if strings.Count(text, "    optional: true\n") != 3 || !strings.Contains(text, "- package: xpkg.test/a/gone\n  constraint: \"<v2\"\n  optional: true\n  by: platform\n") {
@@ -86,8 +87,8 @@ func TestMatchesOptional(t *testing.T) {
 	}
 }
 
-// What is needed comes first whatever is optional, and what is optional comes first
-// where that makes no circle.
+// Required dependencies come first in any case, and optional ones come first where
+// that causes no cycle.
 func TestOrderWithOptional(t *testing.T) {
 	names := func(f *File) string {
 		var out []string

@@ -1,9 +1,9 @@
 // Package packagediff compares two versions of a package by meaning: the metadata, the CRDs and XRDs field by field,
 // and all other objects by their content.
 //
-// The schemas of XRDs are compared like those of CRDs, because the composition engine creates a CRD from each. Classes
-// are those of package crddiff. A new or stricter dependency, a new permission and a new constraint for Crossplane
-// need care; removed objects and capabilities are breaking or need care, depending on their kind.
+// The schemas of XRDs are compared like the schemas of CRDs, because the composition engine creates a CRD from each.
+// Package crddiff defines the classes. A new or stricter dependency, a new permission and a new constraint for
+// Crossplane need care; removed objects and capabilities are breaking or need care, depending on their kind.
 package packagediff
 
 import (

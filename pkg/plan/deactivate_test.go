@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// What an inactive revision holds belongs to its package, too, also when a backup has
-// lost or changed the owners; what belongs to others does not.
+// The objects of an inactive revision get the package as an owner, also if a backup
+// has lost or changed the owners; objects of other packages do not.
 func TestDeactivateKeepsThePackage(t *testing.T) {
 	ref := Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: "things.example.org"}
 	who := Requester{

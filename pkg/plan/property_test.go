@@ -47,8 +47,8 @@ func patched(m, put map[string]string, remove []string) map[string]string {
 	return out
 }
 
-// recorded is what the status of the revision records after a plan: the
-// generations of the objects as they are then.
+// recorded returns the status record of the revision after a plan: the generations
+// of the live objects.
 func recorded(live map[Ref]Live) map[Ref]Written {
 	out := map[Ref]Written{}
 	for ref, l := range live {
@@ -105,8 +105,9 @@ func liveGen() *rapid.Generator[map[Ref]Live] {
 	})
 }
 
-// Whatever the start, one plan reaches the end: planning again changes nothing,
-// each object has exactly one controller, and nobody lost an owner reference.
+// From any initial state, one plan reaches the desired state: a second plan changes
+// nothing, each object has exactly one controller, and no owner reference of others
+// is lost.
 func TestEstablishConverges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		before := liveGen().Draw(t, "before")

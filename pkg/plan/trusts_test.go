@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Authorities that are others cost one write of what names them; unknown ones cost
-// none, and what names none does not say that it does.
+// A different CA bundle costs one write of each object that contains one, unknown
+// bundles cost none, and an object without a bundle has no record of one.
 func TestEstablishTrusts(t *testing.T) {
 	ours := []metav1.OwnerReference{cur.Reference(true), pkg.Reference(false)}
 	trusting := func(trusts string) Live {

@@ -166,9 +166,10 @@ func (e Escalation) allowedBy(allow []Rule, g grant) bool {
 	})
 }
 
-// Escalating returns the requested permissions of a runtime that need approval: those that
-// amount to control of the cluster, unless the allow list names them, every package of the
-// kind gets them, or the runtime has them already, cluster-wide or in its namespace.
+// Escalating returns the requested permissions of a runtime that need approval:
+// permissions that amount to control of the cluster, unless the allow list names them,
+// every package of the kind gets them, or the runtime has them already, cluster-wide or in
+// its namespace.
 func Escalating(allow []Rule, everywhere, within []rbacv1.PolicyRule, in Input) []rbacv1.PolicyRule {
 	if len(in.Requests) == 0 || in.Kind == Configuration {
 		return nil

@@ -176,8 +176,8 @@ func (p *published) build(r *http.Request, repository, tag string, deps []solver
 	return raw, nil
 }
 
-// Real packages, read from a registry, are resolved as the solver resolves what is in
-// memory: the same versions, or the same words.
+// Real packages in a registry are resolved like the same packages in memory: the same
+// versions, or the same explanation.
 func TestCorpus(t *testing.T) {
 	if testing.Short() {
 		t.Skip("resolves dozens of real packages")

@@ -20,7 +20,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// A tag that somebody has moved is told, and what was locked stays.
+// A moved tag is reported, and the locked version stays.
 //
 // hardening: G10
 func TestMovedTag(t *testing.T) {
@@ -56,7 +56,7 @@ func TestMovedTag(t *testing.T) {
 		t.Errorf("%q", moved.Notes)
 	}
 
-	// Somebody asks for the digest itself.
+	// The root requests the digest itself.
 	gone := oci.DigestOf([]byte("gone"))
 	_, err = res.Resolve(t.Context(), resolver.Request{Roots: []lockfile.Root{r.root("base", "v1.0.0@"+gone.String())}})
 	checkFailure(t, err, "TagMoved", "base:v1.0.0 now refers to sha256:")
@@ -68,8 +68,9 @@ func TestMovedTag(t *testing.T) {
 	}
 }
 
-// A version that is no package is set aside with a note. What cannot be read now ends
-// everything: otherwise whoever disturbs a network could bring an old version about.
+// A version that is not a package is set aside with a note. An unreadable version
+// fails the resolution: otherwise an attacker on the network could force an old
+// version.
 //
 // hardening: F3
 func TestVersionsThatCannotBeRead(t *testing.T) {
@@ -116,7 +117,7 @@ func TestVersionsThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// What is wrong with the way to a registry is wrong with no version.
+// A problem in the configuration of a registry is not a problem of a version.
 func TestWayToARegistry(t *testing.T) {
 	r := newRegistry(t, 0)
 	r.have(t, "top v1.0.0: base >=v1\nbase v1.0.0\nbase v1.1.0")
@@ -156,8 +157,8 @@ func digestOf(t *testing.T, r *registry, name, tag string) string {
 	return d.Digest.String()
 }
 
-// A dependency that names no registry is found where somebody says that it is, and
-// nowhere else.
+// A dependency without a registry is resolved with the configured default registry,
+// and not otherwise.
 //
 // hardening: F8
 func TestShortNames(t *testing.T) {
@@ -242,8 +243,8 @@ func TestRewrittenRepositoryIsOnePackage(t *testing.T) {
 	}
 }
 
-// A large package is read by the small layer that says what is in it, as long as it is
-// not chosen; then it must be true.
+// A large package is read from its small index layer until it is selected; then the
+// index is verified.
 func TestClaims(t *testing.T) {
 	r := newRegistry(t, 0)
 	r.have(t, "base v1.0.0\nbase v2.0.0")
@@ -298,7 +299,7 @@ func pushWithIndex(t *testing.T, r *registry, name, tag, stream, claimed string)
 	r.mu.Unlock()
 }
 
-// A fork that nobody changed is told from a package of its own.
+// An unchanged fork is distinguished from an independent package.
 //
 // hardening: F5
 func TestOnePackageUnderTwoNames(t *testing.T) {

@@ -26,7 +26,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// registry is a registry that remembers what was asked of it, and takes its time.
+// registry is a registry with latency that records its requests.
 type registry struct {
 	*httptest.Server
 	address, backend string
@@ -54,7 +54,7 @@ func newRegistry(t testing.TB, delay time.Duration) *registry {
 		case !r.pauseFor(req.Context(), r.delay), fault != nil && fault(w, req):
 			return
 		case r.isMissing(req.URL.Path):
-			// The registry behind lists the tags of what it does not have.
+			// The underlying registry lists the tags of missing repositories.
 			http.NotFound(w, req)
 			return
 		}
@@ -71,7 +71,7 @@ func newRegistry(t testing.TB, delay time.Duration) *registry {
 	return r
 }
 
-// pauseFor is the network between. It is false when nobody waits any more.
+// pauseFor simulates network latency. It returns false if the request is canceled.
 func (r *registry) pauseFor(ctx context.Context, d time.Duration) bool {
 	if d == 0 {
 		return true
@@ -115,7 +115,7 @@ func (r *registry) does(fault func(w http.ResponseWriter, r *http.Request) bool)
 	r.fault = fault
 }
 
-// asked gives the requests since the last call, sorted.
+// requests returns the requests since the last call, sorted.
 func (r *registry) asked() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -126,7 +126,7 @@ func (r *registry) asked() []string {
 }
 
 // have publishes packages: lines "name version: dependency constraint; …". Names are
-// those of repositories of this registry. A dependency with a question mark is optional.
+// repositories of this registry. A dependency with a question mark is optional.
 func (r *registry) have(t testing.TB, text string) {
 	t.Helper()
 	remote := remote.New(remote.Options{})

@@ -30,7 +30,8 @@ func mirrored(t *testing.T, r *registry, mirrors ...*registry) *resolver.Resolve
 // lists counts the requests for lists of tags since the last call.
 func lists(r *registry) int { return count(r.asked(), "/tags/list") }
 
-// The first place that has versions says which there are, alone, and is named.
+// The versions come only from the first location that has any, and the result names
+// it.
 func TestMirrorListsVersions(t *testing.T) {
 	home, mirror := newRegistry(t, 0), newRegistry(t, 0)
 	home.have(t, "base v1.0.0\nbase v1.1.0")
@@ -66,7 +67,7 @@ func TestMirrorListsVersions(t *testing.T) {
 	}
 }
 
-// A mirror that is behind hides no solution, and is told.
+// An outdated mirror hides no solution, and is reported.
 func TestMirrorIsBehind(t *testing.T) {
 	home, first, second := newRegistry(t, 0), newRegistry(t, 0), newRegistry(t, 0)
 	top := "top v1.0.0: base >=v1.1"
@@ -86,7 +87,7 @@ func TestMirrorIsBehind(t *testing.T) {
 	if len(got.Notes) != 1 || got.Notes[0] != want {
 		t.Errorf("%q, want %q", got.Notes, want)
 	}
-	// That of top, which no mirror has, and that of base.
+	// One list of top, which no mirror has, and one of base.
 	if n := lists(home); n != 2 {
 		t.Errorf("%d lists were asked for", n)
 	}
@@ -100,7 +101,7 @@ func TestMirrorIsBehind(t *testing.T) {
 	}
 }
 
-// Where nobody has a solution, everybody was asked; who could not be is named.
+// Without a solution all locations are tried, and the error names unreachable ones.
 func TestNoMirrorHasASolution(t *testing.T) {
 	home, mirror := newRegistry(t, 0), newRegistry(t, 0)
 	home.have(t, "base v1.0.0\nbase v1.1.0")

@@ -8,8 +8,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/resolver"
 )
 
-// What a package works with is neither installed nor looked up because of that, and
-// fits where it is there.
+// An absent optional dependency is neither installed nor looked up. An installed
+// one must satisfy its constraint.
 func TestOptional(t *testing.T) {
 	r := newRegistry(t, 0)
 	r.have(t, "app v1.0.0: base v1; ?mail <v2; ?gone v1\nbase v1.0.0\nmail v1.0.0\nmail v2.0.0\ntop v1.0.0: app v1; mail >=v1")
@@ -40,7 +40,8 @@ func TestOptional(t *testing.T) {
 		t.Errorf("mail comes after what works with it: %v", order)
 	}
 
-	// What is locked says so, too, and so does somebody who is not there.
+	// The explanation includes locked versions, and packages whose optional dependency
+	// is absent.
 	_, err = res.Resolve(t.Context(), resolver.Request{Roots: []lockfile.Root{r.root("app", "*"), r.root("mail", "v2")}, Locked: locked.Packages})
 	checkFailure(t, err, "Unsolvable", "works only with "+r.address+"/mail <v2")
 	other := lockfile.Root{Package: r.address + "/base", Constraint: "v9", Optional: true, By: "provider/other"}

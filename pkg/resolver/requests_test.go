@@ -72,7 +72,7 @@ func TestRequests(t *testing.T) {
 
 	source.Close() // Everything is written now.
 
-	// What is in the cache is read from it: a tag is asked for what it stands for now.
+	// Cached content is read from the cache, and a tag is resolved again.
 	if _, err := res.Resolve(t.Context(), q); err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestRequests(t *testing.T) {
 		t.Errorf("%d requests, %d of them for layers, with everything in the cache", len(asked), count(asked, "/blobs/"))
 	}
 
-	// What is kept needs nothing.
+	// Locked packages cause no request.
 	q.Locked = first.Packages
 	r.does(func(w http.ResponseWriter, _ *http.Request) bool {
 		w.WriteHeader(http.StatusTeapot)
@@ -218,9 +218,9 @@ func repeated(sorted []string) string {
 	return ""
 }
 
-// The time of a tree is that of its depth, in requests that have to wait for each
-// other. Beside it stand the time of one package alone over the same network, a root that
-// is named by a constraint, and the floor: those requests without anything else.
+// The time to resolve a tree depends on its depth in sequential requests. It is reported
+// beside the time for one package over the same network, for a root with a constraint,
+// and for the sequential requests alone.
 func BenchmarkDelayedRegistry(b *testing.B) {
 	const delay = 30 * time.Millisecond
 	wide := func(children, grandchildren int) (string, int, int) {

@@ -1,5 +1,5 @@
-// Package resolver selects one version of every package that a set of roots requires, from
-// the versions that registries provide.
+// Package resolver selects one version of every package that a set of roots requires, from the
+// versions that registries provide.
 //
 //	Request ──▶ Resolver ──▶ Result: a lock file, and the reason for each version
 //	               │  ▲
@@ -7,9 +7,9 @@
 //	               ▼  │
 //	           pkg/solver      Registry ◀── the caller
 //
-// The solver asks one question at a time. The resolver answers from what it has read ahead:
-// as long as nothing is known against it, the highest version that satisfies each dependency
-// is likely to be selected, so all of these are read as soon as they are found. The time for a
+// The solver asks one question at a time. The resolver answers from what it has read ahead: as
+// long as nothing is known against it, the highest version that satisfies each dependency is
+// likely to be selected, so all of these are read as soon as they are found. The time for a
 // resolution depends on the depth of the tree, not on its size. The solver gets its answers
 // only when no request is in flight, so that the requests and the solution do not depend on
 // which registry is the fastest.
@@ -17,7 +17,7 @@
 // Only the metadata of versions is read, not their objects. Metadata that a package claims in
 // an index layer is verified for the versions that are selected.
 //
-// A repository that is rewritten to another one, and that one, are one package: see
+// A repository and the repository that it is rewritten to are one package: see
 // Registry.Location.
 package resolver
 
@@ -78,8 +78,9 @@ type Result struct {
 // does; with the error of a root that names one version that is not available; and with
 // IndexMismatch for a package whose index layer differs from its package.yaml.
 //
-// All locked versions are kept if that is a solution. Tags are those that the first place
-// of a repository lists; if they have no solution, the next place is asked.
+// All locked versions are kept if that is a solution. Tags come from the first location of
+// a repository that lists any; if they have no solution, the tags of the next location are
+// used.
 func (r *Resolver) Resolve(ctx context.Context, q Request) (Result, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// backtracking is a problem in which the newest versions never do: every package
-// has 200 versions, each needs the same version of the next package at most, and
-// what the last one needs is only had by the oldest ones.
+// backtracking is a problem in which the newest versions always fail: every package
+// has 200 versions, each requires at most the same version of the next package, and
+// only the oldest versions satisfy the last one.
 func backtracking(packages, versions int) (*table, []Root) {
 	t := newTable()
 	name := func(i int) string { return fmt.Sprintf("p%03d", i) }
@@ -34,9 +34,9 @@ func backtracking(packages, versions int) (*table, []Root) {
 	return t, []Root{{Package: name(0)}, {Package: "shared", Constraint: ">=v1.0.0"}}
 }
 
-// layered is a graph as it is published: each package needs three of those behind
-// it, mostly from some version on, and one package in fifty does not take the
-// newest version of what it needs.
+// layered is a graph like published ones: each package requires three packages of
+// the next layer, mostly with a minimum version, and one package in fifty does not
+// accept the newest version of its dependency.
 func layered(packages, versions int) (*table, []Root) {
 	t := newTable()
 	name := func(i int) string { return fmt.Sprintf("p%05d", i) }
@@ -74,8 +74,8 @@ func exhausting(versions int) (*table, []Root) {
 	return t, []Root{{Package: "a"}}
 }
 
-// What a search takes is counted, so that this holds on every machine: about 2
-// million words are looked at in about 10 ms.
+// The work of a search is counted in words, so the limit holds on every machine:
+// about 2 million words take about 10 ms.
 //
 // hardening: F9
 func TestWorkIsBounded(t *testing.T) {

@@ -25,7 +25,7 @@ type graph struct {
 	} `json:"packages"`
 }
 
-// outcomes are what a plain backtracking search found.
+// outcomes are the results of a plain backtracking search.
 type outcomes struct {
 	Roots []struct {
 		Root, Version, Outcome      string
@@ -48,8 +48,8 @@ func readJSON(t testing.TB, name string, into any) {
 	}
 }
 
-// readGraph is the graph as a source. The references under which a package is known
-// are one package; those that nobody collected lead nowhere.
+// readGraph returns the graph as a source. References to the same package are one
+// package, and references outside of the collection have no versions.
 func readGraph(t testing.TB) *table {
 	t.Helper()
 	var g graph

@@ -111,7 +111,8 @@ func (s *search) merge(v *variable, key mergeKey, fact *incompatibility) {
 	}
 }
 
-// addIncompatibility adds an incompatibility to those that unit propagation evaluates.
+// addIncompatibility adds an incompatibility to the ones that unit propagation
+// evaluates.
 func (s *search) addIncompatibility(c *incompatibility) {
 	for _, t := range c.terms {
 		s.work += len(t.set)

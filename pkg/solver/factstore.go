@@ -144,8 +144,8 @@ func (m *factStore) cachedDependencies(pkg string, p version.Pin) *versionFacts 
 	return m.dependenciesByVersion[pkg][name]
 }
 
-// override returns a store that shares all facts with m except for those of one version,
-// which does not need to exist in the source.
+// override returns a store that shares all facts with m except for the facts about one
+// version, which does not need to exist in the source.
 func (m *factStore) override(pkg, tag string, facts *versionFacts) *factStore {
 	out := *m
 	out.pins = maps.Clone(m.pins)

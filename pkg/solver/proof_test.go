@@ -53,8 +53,8 @@ func (k *checker) step(c *incompatibility) error {
 	return errors.Join(k.step(c.cause.left), k.step(c.cause.right))
 }
 
-// follows checks that whoever meets the terms of a conclusion meets those of one of
-// its premises.
+// follows checks that every assignment that satisfies the terms of a conclusion
+// satisfies the terms of one of its premises.
 func (k *checker) follows(c *incompatibility) string {
 	for i := range k.variables[c.cause.pivot].size {
 		if t, ok := c.find(c.cause.pivot); ok && !t.set.has(i) {
@@ -153,8 +153,7 @@ func (k *checker) optional(c *incompatibility, to int) string {
 	return ""
 }
 
-// excludes checks that one of the needs does not take anything of what a fact
-// excludes.
+// excludes checks that one of the needs accepts no version that a fact excludes.
 func (k *checker) excludes(c *incompatibility, to int, needs []Dependency, exact bool) string {
 	v := k.variables[to]
 	t, ok := c.find(to)
@@ -178,7 +177,7 @@ func (k *checker) excludes(c *incompatibility, to int, needs []Dependency, exact
 	return why
 }
 
-// provesAndHelps checks everything that is said about a problem without a solution.
+// provesAndHelps checks the whole explanation of a problem without a solution.
 func provesAndHelps(p Problem, table *table) error {
 	m := newFactStore(p.Source)
 	s, err := m.solve(&p)

@@ -59,8 +59,8 @@ func (s *search) irrelevant(c *incompatibility) bool {
 	return s.variables[c.cause.from].state.disjoint(from.set)
 }
 
-// drop removes an incompatibility from those of a package. If a package has thousands of
-// versions, most incompatibilities soon concern excluded versions.
+// drop removes an incompatibility from the list of a package. If a package has thousands
+// of versions, most incompatibilities soon concern excluded versions.
 func (s *search) drop(pkg, i int) {
 	v := s.variables[pkg]
 	last := len(v.incompatibilities) - 1

@@ -251,7 +251,8 @@ func (r *reporter) countUses(c *incompatibility) {
 }
 
 // gather returns the facts and conclusions from which a conclusion follows. It includes
-// those of premises that are used only here, up to a number that a reader can follow.
+// the facts and conclusions of premises that are used only here, up to a number that a
+// reader can follow.
 func (r *reporter) gather(c *incompatibility) (facts, conclusions []*incompatibility) {
 	const most = 6
 	open := premises(c)
@@ -277,7 +278,7 @@ func usesFact(c *incompatibility) bool {
 	return slices.ContainsFunc(premises(c), func(p *incompatibility) bool { return p.cause.kind != derived })
 }
 
-// writeSteps writes the steps of a conclusion after those that it depends on.
+// writeSteps writes the steps of a conclusion after the steps that it depends on.
 func (r *reporter) writeSteps(proof *incompatibility) {
 	type frame struct {
 		c                  *incompatibility

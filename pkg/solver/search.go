@@ -271,7 +271,7 @@ func (s *search) decide(pkg int) error {
 }
 
 // constrained reports whether a selected version has a constraint on the package. If so,
-// the remaining prereleases are those that the constraint allows.
+// the remaining prereleases are the ones that the constraint allows.
 func (s *search) constrained(pkg int) bool {
 	for _, c := range s.variables[pkg].incompatibilities {
 		text, by := "", 0

@@ -183,7 +183,7 @@ func TestFaultsOfTheSourceComeBack(t *testing.T) {
 	}
 }
 
-// Nobody is asked about a package that need not be there as long as it is not.
+// A package with only optional dependents is not looked up.
 func TestOptionalPackagesAreNotLookedUp(t *testing.T) {
 	table := parseTable("a v1.0.0: ?b v1; ?c " + digestA + "; d\nd v1.0.0")
 	if _, err := Solve(Problem{Roots: rootsOf("a; ?e v1"), Source: table}); err != nil {

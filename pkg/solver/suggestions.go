@@ -118,8 +118,8 @@ func (y *suggester) combine(conflicts [][]Root) {
 	y.keepAll(all)
 }
 
-// keepAll keeps changes together if they make the problem solvable, without those that
-// are not necessary, and moves each version to the nearest one.
+// keepAll keeps changes together if they make the problem solvable, without the
+// unnecessary ones, and moves each version to the nearest one.
 func (y *suggester) keepAll(all []Suggestion) {
 	if _, ok := y.try(Suggestion{All: all}); !ok {
 		return
@@ -498,8 +498,8 @@ func (y *suggester) publishFact(c *incompatibility) {
 	}
 }
 
-// acceptable returns the lowest version of a dependency above those that its constraint
-// accepts, for which the problem is solvable if the dependency accepts it.
+// acceptable returns the lowest version of a dependency above all versions that its
+// constraint accepts, for which the problem is solvable if the dependency accepts it.
 func (y *suggester) acceptable(p *Publication) string {
 	d := p.Dependency
 	known := y.store.cachedDependencies(p.Package, version.ParsePin(p.Version))

@@ -13,8 +13,7 @@ import (
 
 var errMissing = errcode.Code{Name: "TestMissing", Class: errcode.NotFound, Cause: "A test took it away.", Fix: "Put it back."}
 
-// A table is a Source in memory: package → tag → dependencies. It counts what it is
-// asked.
+// A table is a Source in memory: package → tag → dependencies. It counts lookups.
 type table struct {
 	packages map[string]map[string][]Dependency
 	asked    map[string]int
@@ -95,7 +94,7 @@ func accepts(constraint, tag string) bool {
 	return c.Check(v)
 }
 
-// valid says what is wrong with a choice of versions, or nothing.
+// valid returns the reason why a selection of versions is invalid, or "".
 func (t *table) valid(roots []Root, chosen map[string]string) string {
 	needs := func(who string, d Dependency) string {
 		tag, ok := chosen[d.Package]

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The library has the last word on what a constraint accepts.
+// Masterminds/semver decides which versions a constraint accepts.
 func checkAgainstLibrary(t interface{ Fatalf(string, ...any) }, text, tag string) {
 	v := Parse(tag)
 	full, err := semver.NewVersion(tag)

@@ -121,7 +121,7 @@ func TestReadNeedsLittleMemory(t *testing.T) {
 	runtime.KeepAlive(pkg)
 }
 
-// heap is what is allocated now, garbage included.
+// heap returns the allocated memory, including garbage.
 func heap() uint64 {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(sample)

@@ -91,8 +91,8 @@ func TestCorpusMeansTheSame(t *testing.T) {
 	})
 }
 
-// unescapeHTML does for the output of encoding/json what the canonical form asks
-// for. No text of the corpus has a backslash before such an escape.
+// unescapeHTML converts the output of encoding/json to the canonical form. No text
+// of the corpus has a backslash before such an escape.
 func unescapeHTML(text []byte) []byte {
 	return []byte(strings.NewReplacer(`\\`, `\\`, `\u003c`, "<", `\u003e`, ">", `\u0026`, "&", `\u2028`, "\u2028", `\u2029`, "\u2029").Replace(string(text)))
 }
@@ -125,9 +125,8 @@ func TestCorpusMetadata(t *testing.T) {
 // built with --ignore.
 var notPackages = []string{"auth.yaml", "kustomize/*"}
 
-// packageFolders are the folders of the corpus that are packages in the form of
-// today, or could be taken for one, and the code with which each is refused;
-// nothing for those that must be accepted.
+// packageFolders returns the folders of the corpus that are or resemble packages of
+// the current format, with the code that refuses each, or "" for accepted ones.
 func packageFolders(t *testing.T) map[string]string {
 	t.Helper()
 	dir := corpus.Dir(t)
@@ -167,8 +166,8 @@ func packageFolders(t *testing.T) map[string]string {
 	return folders
 }
 
-// TestCorpusPackages builds each package of the corpus, and checks it as an API
-// server would. What is accepted is read again as what was published.
+// TestCorpusPackages builds each package of the corpus, and checks it like an API
+// server. An accepted package is read again with the published content.
 func TestCorpusPackages(t *testing.T) {
 	if testing.Short() {
 		t.Skip("checks half a gigabyte of definitions as an API server would")
@@ -207,7 +206,7 @@ func TestCorpusPackages(t *testing.T) {
 	}
 }
 
-// corpusErrors gives the codes of the errors of a folder, each once.
+// corpusErrors returns the codes of the errors of a folder without duplicates.
 func corpusErrors(folder *xpkg.Folder, policy xpkg.Policy) []string {
 	var codes []string
 	for _, f := range check.Folder(folder, xpkg.ReadOptions{Policy: policy}, check.Options{Policy: policy, CRDs: crdvalidation.ValidateCRD}) {

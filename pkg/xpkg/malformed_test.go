@@ -127,8 +127,8 @@ func lint(stream []byte, expect xpkg.Kind, policy xpkg.Policy, deep bool) []xpkg
 	return pkg.Findings
 }
 
-// fatal gives the codes of the errors, sorted and each once, and the line of the
-// first.
+// fatal returns the codes of the errors, sorted and without duplicates, and the
+// line of the first.
 func fatal(findings []xpkg.Finding) (codes []string, line int) {
 	for _, f := range findings {
 		if f.Severity != xpkg.Error {

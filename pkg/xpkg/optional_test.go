@@ -9,7 +9,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
-// withOptional is the metadata of a provider whose annotation lists what it works with.
+// withOptional returns the metadata of a provider whose annotation lists optional
+// dependencies.
 func withOptional(list, spec string) string {
 	list = "    " + strings.ReplaceAll(strings.TrimSpace(list), "\n", "\n    ")
 	return "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata:\n  name: p\n  annotations:\n    meta.xpkg.dev/optional-dependencies: |\n  " +

@@ -105,7 +105,7 @@ func TestSplitRefuses(t *testing.T) {
 	}
 }
 
-// TestSplitOfJoined proves that what is joined comes apart again, byte for byte.
+// TestSplitOfJoined proves that joined documents are split again byte for byte.
 func TestSplitOfJoined(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		text := strings.Join(rapid.SliceOf(rapid.SampledFrom([]string{

@@ -107,7 +107,7 @@ func (c bareClient) create(t testing.TB, definitions [][]byte, kinds []schema.Gr
 	}
 }
 
-// pollInterval is the interval of discovery requests, the same as that of xpkg.
+// pollInterval is the interval of discovery requests, as in xpkg.
 const pollInterval = 250 * time.Millisecond
 
 // missing counts the kinds that are not served yet. Discovery lists a kind when its CRD is

@@ -24,7 +24,8 @@ var impure = []string{
 	module + "internal/fetch", module + "internal/controller", module + "internal/up", module + "internal/cli",
 }
 
-// imports lists the direct imports of a package, without those of its tests.
+// imports returns the direct imports of a package, without the imports of its
+// tests.
 func imports(t *testing.T, pkg string) []string {
 	t.Helper()
 	cmd := exec.Command("go", "list", "-f", `{{join .Imports "\n"}}`, "./"+pkg)

@@ -17,8 +17,8 @@ import (
 const wholeProcess = "wholeProcess"
 
 // The manager survives each fault at the calls that belong to no package: the calls at the start of
-// the process, those that open watches, and those that write the Lock. The whole process is the
-// subject, and gets the faults also at the calls of an install.
+// the process, calls that open watches, and writes of the Lock. The whole process is the subject,
+// and gets the faults also at the calls of an install.
 //
 // hardening: J1
 func TestFaultAtEveryCallOfAProcess(t *testing.T) {

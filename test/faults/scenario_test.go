@@ -199,7 +199,7 @@ func (p revisionPart) owner() string {
 	return p.version
 }
 
-// objectNames lists the objects of a version, except for those that another package owns.
+// objectNames returns the objects of a version, except for objects of another package.
 func (r *instance) objectNames(version string) []string {
 	var out []string
 	for _, t := range objectsOf(r.scenario.kind, r.group(), version) {

@@ -26,7 +26,7 @@ type suite struct {
 	log      *logTail
 	observer *observer
 	process  *process
-	// first is the number of the first instance, and next that of the next one.
+	// first is the number of the first instance, and next the number of the next one.
 	first, next int
 }
 

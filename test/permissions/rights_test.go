@@ -35,7 +35,8 @@ func onTypes(resource, at string) []string {
 	return append(out, "update "+resource+"/finalizers"+at)
 }
 
-// A runtime has the permissions for its types and those of every provider, and no others.
+// A runtime has the permissions for its own types and for the types of every provider,
+// and no others.
 func TestAProgramMayWhatItNeedsAndNothingElse(t *testing.T) {
 	s := newSuite(t)
 	s.run(t, s.Config, controller.Permissions{})
@@ -74,7 +75,8 @@ func TestAProgramMayWhatItNeedsAndNothingElse(t *testing.T) {
 	}
 }
 
-// The permissions of a revision are deleted with it, and those of a package with the package.
+// The permissions of a revision are deleted with it, and the permissions of a package with
+// the package.
 func TestRightsGoWithTheirVersion(t *testing.T) {
 	s := newSuite(t)
 	s.run(t, s.Config, controller.Permissions{})

@@ -124,8 +124,8 @@ type PackageRevisionStatus struct {
 	// +optional
 	PermissionRequests []rbacv1.PolicyRule `json:"permissionRequests,omitempty"`
 
-	// UnapprovedPermissions are permissions that wait for approval: those beyond the permissions of
-	// the previous revision, or those that amount to control of the cluster.
+	// UnapprovedPermissions are permissions that wait for approval: permissions beyond those in the
+	// previous revision, or permissions that amount to control of the cluster.
 	// +optional
 	UnapprovedPermissions []rbacv1.PolicyRule `json:"unapprovedPermissions,omitempty"`
 

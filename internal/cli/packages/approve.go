@@ -118,13 +118,14 @@ func (c *ApproveCmd) Run(env *terminal.Env) error {
 	})
 }
 
-// unallowedWebhooks returns the webhook rules for which a revision waits, without those that the package allows now.
+// unallowedWebhooks returns the webhook rules for which a revision waits, without the rules that the package allows
+// now.
 func unallowedWebhooks(p v1.Package, rev v1.PackageRevision) []desired.WebhookRule {
 	return webhooks.Unallowed(p, desired.ParseWebhookRules(strings.Join(rev.RevisionStatus().UnallowedWebhooks, ";")))
 }
 
-// unadoptedObjects returns the objects that a revision waits to adopt, without those that the package may
-// adopt now.
+// unadoptedObjects returns the objects that a revision waits to adopt, without the objects that the
+// package may adopt now.
 func unadoptedObjects(p v1.Package, rev v1.PackageRevision) []string {
 	return slices.DeleteFunc(slices.Clone(rev.RevisionStatus().ObjectsToAdopt), func(name string) bool {
 		return slices.Contains(revision.Adoptions(p), name)

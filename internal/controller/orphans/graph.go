@@ -25,10 +25,10 @@ type dependencyGraph struct {
 	rollbackWindow time.Duration
 }
 
-// dependencyGraph reads the dependencies of all packages: those of the active revision or, while a package
-// may still be rolled back or forward, of all revisions. Packages that are being deleted, and revisions
-// whose package is gone, keep their dependencies: their objects may need them to be deleted. So do
-// packages that skip dependency resolution. Optional dependencies count as required.
+// dependencyGraph reads the dependencies of all packages: the dependencies of the active revision or,
+// while a package may still be rolled back or forward, of all revisions. Packages that are being deleted,
+// and revisions whose package is gone, keep their dependencies: their objects may need them to be deleted.
+// So do packages that skip dependency resolution. Optional dependencies count as required.
 func (r *Reconciler) dependencyGraph(ctx context.Context, reader client.Reader) (dependencyGraph, error) {
 	var g dependencyGraph
 	for _, kind := range v1.PackageKinds() {

@@ -96,8 +96,8 @@ func (r *Reconciler) deletionPoll(p v1.Package) time.Duration {
 }
 
 // deleteDefinitions deletes the CRDs that have no other owner than the package and its revisions, and
-// returns those that still exist. Without an active revision no runtime runs, and the CRDs are left to the
-// garbage collector.
+// returns the CRDs that still exist. Without an active revision no runtime runs, and the CRDs are left to
+// the garbage collector.
 func (r *Reconciler) deleteDefinitions(ctx context.Context, p v1.Package, revisions []v1.PackageRevision) (remaining []string, err error) {
 	if !r.runsUntilDeleted(p) || !revision.AnyActive(revisions) {
 		return nil, nil

@@ -82,7 +82,7 @@ func (a *Reservations) Holders(of map[Key]bool) plan.Holders {
 	return out
 }
 
-// Reserve reserves objects in place of those that were reserved before. It fails, and changes nothing,
+// Reserve reserves objects in place of the formerly reserved objects. It fails, and changes nothing,
 // if another package holds one of them.
 func (r *Reservation) Reserve(refs []plan.Ref) error {
 	r.all.mu.Lock()

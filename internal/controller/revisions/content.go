@@ -41,8 +41,8 @@ func (r *Reconciler) readPackage(ctx context.Context, rev v1.PackageRevision) (*
 	return pkg, source, err
 }
 
-// objectRefs returns the objects of a revision: those that its status lists, or, before it has
-// established any, those of its content.
+// objectRefs returns the objects of a revision: the objects in its status or, before it has
+// established any, the objects in its content.
 func (r *Reconciler) objectRefs(ctx context.Context, rev v1.PackageRevision) ([]plan.Ref, error) {
 	if refs := revision.Objects(rev); len(refs) > 0 {
 		return refs, nil

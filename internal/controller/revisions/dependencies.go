@@ -148,8 +148,8 @@ func (r *Reconciler) dependencyGraph(ctx context.Context, in *install) (*graph.G
 }
 
 // solveDependencies installs and moves dependencies where the policy allows it, for one package at a time
-// of those that depend on each other. It returns a text for each package that it moved. Seen is the graph
-// in which a dependency was not satisfied; missing reports that one is not installed.
+// among packages that depend on each other. It returns a text for each package that it moved. Seen is the
+// graph in which a dependency was not satisfied; missing reports that one is not installed.
 func (r *Reconciler) solveDependencies(ctx context.Context, in *install, seen *graph.Graph, missing bool) (moved []string, err error) {
 	options := r.Dependencies.Options
 	if options == nil || !missing && options.UpgradePolicy() == graph.None {

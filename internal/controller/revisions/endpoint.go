@@ -9,9 +9,9 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
-// inheritEndpoint sets the endpoint of the active revision of a Function to that of the previous revision, until
-// its own runtime serves. Callers of functions read the endpoint of the active revision, and the previous
-// runtime runs for as long.
+// inheritEndpoint sets the endpoint of the active revision of a Function to the endpoint of the previous
+// revision, until its own runtime serves. Callers of functions read the endpoint of the active revision, and the
+// previous runtime runs for as long.
 func (r *Reconciler) inheritEndpoint(ctx context.Context, in *install) error {
 	fn, ok := in.Revision.(*v1.FunctionRevision)
 	if !ok || fn.Status.Endpoint != "" {

@@ -114,7 +114,7 @@ func typedReference(ref plan.Ref, w plan.Written) v1.TypedReference {
 	return v1.TypedReference{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name, UID: w.UID, Generation: w.Generation}
 }
 
-// recordRefs adds written objects to those that the status of a revision lists.
+// recordRefs adds written objects to the list in the status of a revision.
 func recordRefs(status *v1.PackageRevisionStatus, written map[plan.Ref]plan.Written) {
 	rest := maps.Clone(written)
 	for i, r := range status.ObjectRefs {
@@ -144,8 +144,8 @@ func (o *Objects) recordWrites(rev v1.PackageRevision, written map[plan.Ref]plan
 	})
 }
 
-// knownWrites returns the last writes of the objects of a package: those that the statuses of its
-// revisions record, and those that they do not record yet.
+// knownWrites returns the last writes of the objects of a package: the writes in the statuses of
+// its revisions, and writes that the statuses do not contain yet.
 func (o *Objects) knownWrites(revisions []v1.PackageRevision) map[plan.Ref]plan.Written {
 	known := revision.Written(revisions)
 	for _, rev := range revisions {

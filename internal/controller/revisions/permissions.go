@@ -54,8 +54,8 @@ func (o PermissionOptions) needsApproval(p v1.Package) bool {
 // checkPermissions fails before anything of a revision is written if its runtime cannot have the
 // permissions that it needs: with ReservedDefinition; with PermissionDenied for requests beyond the policy;
 // with PermissionIncrease for unapproved permissions that the version before it does not have; and with
-// PermissionMissing for those that the manager cannot grant. It revokes what a revision was granted for
-// requests that the policy does not allow any more.
+// PermissionMissing for permissions that the manager cannot grant. It revokes permissions that a revision
+// was granted for requests that the policy does not allow any more.
 func (r *Reconciler) checkPermissions(ctx context.Context, in *install) error {
 	in.Revision.RevisionStatus().UnapprovedPermissions = nil
 	if err := rbac.CheckDefined(in.objects.Defined()); err != nil {
@@ -238,7 +238,7 @@ func (r *Reconciler) planRoles(ctx context.Context, s revision.Set, input rbac.I
 	return out, nil
 }
 
-// cachedRoles returns those of some roles and bindings that exist, from the cache: most reconciliations
+// cachedRoles returns the existing ones of some roles and bindings from the cache: most reconciliations
 // find them unchanged, and make no call. A write that the cache was too old for fails, and is repeated.
 func (r *Reconciler) cachedRoles(ctx context.Context, refs []plan.Ref) (map[plan.Ref]plan.Live, error) {
 	out := map[plan.Ref]plan.Live{}

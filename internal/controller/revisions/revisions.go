@@ -1,5 +1,5 @@
 // Package revisions has the controller of package revisions. It establishes the objects of the active
-// revision of a package, and releases those of inactive ones.
+// revision of a package, and releases the objects of inactive revisions.
 //
 // [Reconciler.reconcileActive] lists the steps of an installation; each step has a file of its own.
 package revisions

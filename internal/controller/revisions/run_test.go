@@ -56,7 +56,7 @@ func TestPreviousFunctionRunsWhileCallersMayUseIt(t *testing.T) {
 	}
 }
 
-// fakeRuntime returns what a test sets.
+// fakeRuntime returns the state that a test sets.
 type fakeRuntime struct {
 	runtime.Runtime
 	state   runtime.State

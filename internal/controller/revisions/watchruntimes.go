@@ -120,8 +120,8 @@ func enqueueForRuntimeObject(c client.Reader, kind string) handler.EventHandler 
 	})
 }
 
-// enqueueForRuntimeConfig enqueues the active revisions that may use a runtime configuration: those that
-// name it, and those to which an ImageConfig assigns one.
+// enqueueForRuntimeConfig enqueues the active revisions that may use a runtime configuration: revisions
+// that name it, and revisions to which an ImageConfig assigns one.
 func enqueueForRuntimeConfig(c client.Reader, kind string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 		_, controllerConfig := o.(*v1alpha1.ControllerConfig)

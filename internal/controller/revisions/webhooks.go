@@ -17,7 +17,7 @@ import (
 )
 
 // reconcileWebhooks installs the webhook configurations of an active revision once its runtime is proven
-// to serve them, and deletes those of a package without a runtime.
+// to serve them, and deletes the configurations of a package without a runtime.
 //
 // While a runtime restarts, its configurations stay, and their failure policy decides about requests.
 // [webhooks.Guard] deletes them if it does not serve for longer.

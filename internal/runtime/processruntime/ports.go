@@ -14,8 +14,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// Variables with which the ports of providers are configured: those that upjet generates,
-// and those of controller-runtime's scaffold.
+// Variables with which the ports of providers are configured: the names that upjet
+// generates, and the names in controller-runtime's scaffold.
 const (
 	metricsVariable = "METRICS_BIND_ADDRESS"
 	healthVariable  = "HEALTH_PROBE_BIND_ADDRESS"

@@ -67,8 +67,8 @@ type child struct {
 	output *os.File
 }
 
-// exec starts an init process. The returned errors include those of a machine that
-// forbids the isolation.
+// exec starts an init process. The returned errors include the errors on a machine
+// that forbids the isolation.
 func (l *initThread) exec(s sandboxSpec, attr *syscall.SysProcAttr, log io.Writer) (*child, error) {
 	var pipes [6]*os.File
 	for i := 0; i < len(pipes); i += 2 {

@@ -31,7 +31,7 @@ type Spec struct {
 	// Command replaces the entrypoint of the image, and Args its cmd, like the container
 	// fields of the same names. References are not expanded.
 	Command, Args []string
-	// MoreArgs are appended to the arguments, including those of the image.
+	// MoreArgs are appended to the arguments, including the arguments of the image.
 	MoreArgs []string
 	// Env is added to the environment of the image. Nothing of the environment of
 	// this process is passed on.

@@ -36,7 +36,7 @@ func TestStaleReads(t *testing.T) {
 	})
 }
 
-// A watch delivers the events of a stale subject late and in order, and those of others at once.
+// A watch delivers the events of a stale subject late and in order, and other events at once.
 func TestWatchIsHeldBack(t *testing.T) {
 	events := make(chan string)
 	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

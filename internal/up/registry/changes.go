@@ -40,7 +40,7 @@ type change struct {
 	from, to string
 }
 
-// reportChanges forwards requests, and reports those that change the content of a
+// reportChanges forwards requests, and reports requests that change the content of a
 // reference of an installed package: in a Warning header, which clients show, and with
 // o.Report.
 func reportChanges(o Options, next http.Handler) http.Handler {

@@ -17,7 +17,7 @@ const sessionLife = 2 * time.Hour
 // errTooLarge ends the body of an upload that exceeds the limit.
 var errTooLarge = errors.New("the upload exceeds the limit of the registry")
 
-// An uploadLimit bounds the size of blobs, including those that arrive in chunks.
+// An uploadLimit bounds the size of blobs, including blobs that arrive in chunks.
 type uploadLimit struct {
 	most int64
 	next http.Handler

@@ -132,7 +132,7 @@ func (b *blobReader) whole(resp *http.Response) error {
 	return nil
 }
 
-// progress reports what is read from r.
+// progress reports the bytes read from r.
 func (s *session) progress(r io.ReadCloser, d oci.Descriptor, upload bool) io.ReadCloser {
 	if s.opts.Progress == nil {
 		return r

@@ -146,7 +146,8 @@ func (a *fetched) fetchOnce(ctx context.Context, d oci.Descriptor) error {
 	return a.fetch(ctx, d)
 }
 
-// OpenVerified implements [oci.VerifiedArtifact]: the store verifies what it opens.
+// OpenVerified implements [oci.VerifiedArtifact]: the store verifies each blob that
+// it opens.
 func (a *fetched) OpenVerified(ctx context.Context, d oci.Descriptor) (io.ReadCloser, error) {
 	return a.Open(ctx, d)
 }

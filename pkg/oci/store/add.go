@@ -44,7 +44,8 @@ func (a *addition) Open(ctx context.Context, d oci.Descriptor) (io.ReadCloser, e
 	return a.store.Open(ctx, d.Digest)
 }
 
-// OpenVerified implements [oci.VerifiedArtifact]: the store verifies what it opens.
+// OpenVerified implements [oci.VerifiedArtifact]: the store verifies each blob that
+// it opens.
 func (a *addition) OpenVerified(ctx context.Context, d oci.Descriptor) (io.ReadCloser, error) {
 	return a.Open(ctx, d)
 }

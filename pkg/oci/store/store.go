@@ -199,7 +199,8 @@ func (a storeArtifact) Open(ctx context.Context, d oci.Descriptor) (io.ReadClose
 	return a.store.Open(ctx, d.Digest)
 }
 
-// OpenVerified implements [oci.VerifiedArtifact]: the store verifies what it opens.
+// OpenVerified implements [oci.VerifiedArtifact]: the store verifies each blob that
+// it opens.
 func (a storeArtifact) OpenVerified(ctx context.Context, d oci.Descriptor) (io.ReadCloser, error) {
 	return a.store.Open(ctx, d.Digest)
 }

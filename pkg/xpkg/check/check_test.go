@@ -102,7 +102,7 @@ spec: {group: example.org, names: {kind: Thing, plural: things}, version: v1}
 		t.Run(name, func(t *testing.T) {
 			got := findings(t, completeMeta+c.object, xpkg.PolicyInstall())
 			for i := range min(len(got), len(c.want)) {
-				// What the API server's code says in full is its own affair.
+				// The wording of the API server after this prefix is not compared.
 				if strings.HasPrefix(got[i], c.want[i]) {
 					got[i] = c.want[i]
 				}

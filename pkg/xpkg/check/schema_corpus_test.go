@@ -185,9 +185,9 @@ func accepts(t *testing.T, object []byte) bool {
 	return true
 }
 
-// No object is rejected that a release of Crossplane accepts, and nearly all objects are
-// rejected that no release accepts. The objects are those of real packages, with a part of
-// their spec removed, repeated or replaced.
+// An object that any release of Crossplane accepts is accepted, and nearly all objects
+// that no release accepts are rejected. The objects come from real packages, with a part
+// of their spec removed, repeated or replaced.
 func TestObjectSchemasAgreeWithTheReleasesOfCrossplane(t *testing.T) {
 	all := releases(t)
 	rounds := 12

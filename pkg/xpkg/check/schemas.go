@@ -8,8 +8,8 @@ import (
 
 // schemas are the schemas of the kinds that packages contain, other than CRDs. They accept
 // every object that any release of Crossplane or Kubernetes accepts, so that a package is not
-// rejected because of the release in a cluster: the words of an enumeration, for example, are
-// those of all releases. A test compares them with the CRDs of the releases.
+// rejected because of the release in a cluster: an enumeration, for example, contains the
+// words of all releases. A test compares them with the CRDs of the releases.
 //
 // The schema of a version that is not listed is not known; such an object is not checked.
 var schemas = map[gvk]*objectSchema{

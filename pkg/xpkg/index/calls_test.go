@@ -68,7 +68,7 @@ func TestCallsRuntime(t *testing.T) {
 	}
 }
 
-// An index that lies about who is called is noticed by whoever proves it.
+// The verification of an index detects false information about webhooks.
 func TestIndexThatLiesAboutCalls(t *testing.T) {
 	pkg, index, _ := indexed(t)
 	index.Objects[0].CallsRuntime = true

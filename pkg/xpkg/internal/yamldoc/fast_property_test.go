@@ -51,8 +51,8 @@ func TestFastAgreesOnPieces(t *testing.T) {
 	}
 }
 
-// TestFastAgreesOnDamagedFiles is the property of FuzzFast on parts of what people
-// wrote, with a few lines damaged.
+// TestFastAgreesOnDamagedFiles is the property of FuzzFast on parts of real files
+// with a few damaged lines.
 //
 // hardening: D5
 func TestFastAgreesOnDamagedFiles(t *testing.T) {
@@ -121,8 +121,8 @@ func corpusLines(t *testing.T) []string {
 	return lines
 }
 
-// TestFastReadsWhatGeneratorsWrite proves that the fast reader does not give up on
-// what sigs.k8s.io/yaml writes, which is what all generators of CRDs use.
+// TestFastReadsWhatGeneratorsWrite proves that the fast reader accepts the output
+// of sigs.k8s.io/yaml, which all generators of CRDs use.
 func TestFastReadsWhatGeneratorsWrite(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		value := map[string]any{"root": anyValue(r, 4)}

@@ -55,7 +55,7 @@ var fastSeeds = []string{
 	"a: @b\n", "a: `b`\n", "a: %b\n", "a: ? b\n", "a: :b\n", "a: b#c\n", "a: -1\nb: --- x\n", "  a: b\n  c: d\n", "a:\n   b\n  c\n", "a: >\n\n  x\n\n   y\n  z\n", "a: |\n\n\n", "a: >+\n  x\n",
 }
 
-// failer is what a test and a property test have in common.
+// failer is the common part of a test and a property test.
 type failer interface {
 	Helper()
 	Fatalf(format string, args ...any)

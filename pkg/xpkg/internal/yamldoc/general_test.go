@@ -127,8 +127,8 @@ func TestAliasesOfLongStringsAreBounded(t *testing.T) {
 	}
 }
 
-// TestTruncatedAnywhere cuts a document at every byte: the reader must never
-// panic, and must agree with itself about what is left.
+// TestTruncatedAnywhere cuts a document at every byte: the reader must never panic,
+// and its two implementations must agree on the rest.
 //
 // hardening: D10
 func TestTruncatedAnywhere(t *testing.T) {
