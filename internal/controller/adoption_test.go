@@ -20,7 +20,7 @@ import (
 // A CRD that a user created is adopted only with the consent of the user. It gets no owner that would delete
 // it, and is released when the package is uninstalled.
 func TestCRDsOfUsersAreAdoptedOnlyWithConsentAndNeverDeleted(t *testing.T) {
-	s := alone(t)
+	s := newEnv(t)
 	r := newRegistry(t)
 	kept, added := crd("adoption.test", "Kept", "user"), crd("adoption.test", "Added", "one")
 	users := &apiextensionsv1.CustomResourceDefinition{}
@@ -42,7 +42,7 @@ func TestCRDsOfUsersAreAdoptedOnlyWithConsentAndNeverDeleted(t *testing.T) {
 	if got := rev.RevisionStatus().ObjectsToAdopt; !slices.Equal(got, []string{name}) {
 		t.Errorf("objects to adopt: %v, want %s", got, name)
 	}
-	if got := described(t, s, users.Name); got != "user" {
+	if got := schemaDescription(t, s, users.Name); got != "user" {
 		t.Errorf("the CRD of the user was overwritten: %s", got)
 	}
 	untilGone(t, s, "addeds.adoption.test")
@@ -52,7 +52,7 @@ func TestCRDsOfUsersAreAdoptedOnlyWithConsentAndNeverDeleted(t *testing.T) {
 	if got := owners(t, s.client, users.Name); len(got) != 0 {
 		t.Errorf("the adopted CRD has the owners %v", got)
 	}
-	if got := described(t, s, users.Name); got != "one" {
+	if got := schemaDescription(t, s, users.Name); got != "one" {
 		t.Errorf("the adopted CRD is of version %s", got)
 	}
 	// A change by another client is reverted as for any other object.
@@ -61,7 +61,7 @@ func TestCRDsOfUsersAreAdoptedOnlyWithConsentAndNeverDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	wait.Until(t, limit, "the change of the adopted CRD is reverted", func() (string, bool) {
-		d, rev := definition(), revisionsOf(t, s.client, p)[0]
+		d, rev := newCRD(), revisionsOf(t, s.client, p)[0]
 		err := s.client.Get(t.Context(), client.ObjectKeyFromObject(users), d)
 		return fmt.Sprintf("%v %v %+v", d.ObjectMeta, err, rev.RevisionStatus()), err == nil && len(d.Spec.Names.ShortNames) == 0
 	})
@@ -74,7 +74,7 @@ func TestCRDsOfUsersAreAdoptedOnlyWithConsentAndNeverDeleted(t *testing.T) {
 		return "", apierrors.IsNotFound(err)
 	})
 	untilGone(t, s, "addeds.adoption.test")
-	d := definition()
+	d := newCRD()
 	if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(users), d); err != nil || d.DeletionTimestamp != nil {
 		t.Fatalf("the adopted CRD was deleted (%v)", err)
 	}

@@ -33,7 +33,7 @@ func (c apiCall) String() string {
 // status, events and the Lock do not count.
 func (a *audit) writes(part string) []string {
 	var out []string
-	for _, c := range a.of(part) {
+	for _, c := range a.callsFor(part) {
 		if c.method != http.MethodGet && c.subresource == "" && c.resource != "events" && c.resource != "locks" {
 			out = append(out, c.String())
 		}
@@ -42,7 +42,7 @@ func (a *audit) writes(part string) []string {
 }
 
 // callsFor returns all calls for objects whose name contains a string.
-func (a *audit) of(part string) []apiCall {
+func (a *audit) callsFor(part string) []apiCall {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var out []apiCall

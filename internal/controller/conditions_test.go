@@ -18,7 +18,7 @@ import (
 )
 
 // computed is what kstatus, and with it Flux and others, make of an object.
-func computed(t *testing.T, s *stand, kind, name string) (*status.Result, *unstructured.Unstructured) {
+func computed(t *testing.T, s *testEnv, kind, name string) (*status.Result, *unstructured.Unstructured) {
 	t.Helper()
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion(v1.GroupVersion.String())
@@ -38,10 +38,10 @@ func computed(t *testing.T, s *stand, kind, name string) (*status.Result, *unstr
 //
 // hardening: F10
 func TestKstatus(t *testing.T) {
-	s := together(t)
+	s := sharedEnv(t)
 	r := newRegistry(t)
 	dead := newRegistry(t)
-	dead.does(answer(http.StatusServiceUnavailable))
+	dead.setFault(answer(http.StatusServiceUnavailable))
 	held := newProvider("kstatus-held", pushed(t, r, "held", provider("held", crd("kstatus.test", "Held", "one"))))
 	create(t, s.client, held)
 	untilSettled(t, s, held)
@@ -91,7 +91,7 @@ func TestKstatus(t *testing.T) {
 
 // checkStatus checks the result of kstatus for an object, and that each of its
 // conditions has an observed generation.
-func checkStatus(t *testing.T, s *stand, kind, name string, want status.Status) {
+func checkStatus(t *testing.T, s *testEnv, kind, name string, want status.Status) {
 	t.Helper()
 	got, u := computed(t, s, kind, name)
 	if got.Status != want {
@@ -111,14 +111,14 @@ func checkStatus(t *testing.T, s *stand, kind, name string, want status.Status) 
 // The health that the runtime of a package reports determines the health of the
 // package.
 func TestRuntimeHealth(t *testing.T) {
-	s := together(t)
+	s := sharedEnv(t)
 	r := newRegistry(t)
 	p := newProvider("runtime-health", pushed(t, r, "runtime", provider("runtime", crd("runtimehealth.test", "Thing", "one"))))
 	create(t, s.client, p)
 	untilSettled(t, s, p)
 	report := func(c v1.Condition) {
 		t.Helper()
-		wait.Until(t, limit, "the health of the program is reported", func() (string, bool) {
+		wait.Until(t, limit, "the runtime health is reported", func() (string, bool) {
 			rev := revisionsOf(t, s.client, p)[0]
 			rev.SetConditions(rev.GetCreationTimestamp(), c)
 			err := s.client.Status().Update(t.Context(), rev)
@@ -135,7 +135,7 @@ func TestRuntimeHealth(t *testing.T) {
 
 // Events are made once for each change, however often the manager looks again.
 func TestEvents(t *testing.T) {
-	s := together(t)
+	s := sharedEnv(t)
 	r := newRegistry(t)
 	good := newProvider("events-good", pushed(t, r, "good", provider("good", crd("events.test", "Thing", "one"))))
 	bad := newProvider("events-bad", r.address+"/acme/absent:v1")
@@ -143,12 +143,12 @@ func TestEvents(t *testing.T) {
 	create(t, s.client, good)
 	untilSettled(t, s, good)
 	untilCondition(t, s.client, bad, v1.TypeReady, corev1.ConditionFalse, "TagNotFound")
-	before := len(r.asked("/absent/"))
-	eventually(t, "the absent package is tried again and again", func() bool { return len(r.asked("/absent/")) > before+2 })
-	looked(t, s.client, good, bad)
+	before := len(r.requests("/absent/"))
+	eventually(t, "the absent package is tried again and again", func() bool { return len(r.requests("/absent/")) > before+2 })
+	waitReconciled(t, s.client, good, bad)
 	// An event that is made later is seen after these.
 	r.push(t, "acme/absent:v1", meta("Provider", "absent", ""))
-	looked(t, s.client, bad)
+	waitReconciled(t, s.client, bad)
 	untilSettled(t, s, bad)
 	untilEvents(t, s, bad, "Normal HealthyPackageRevision")
 
@@ -166,7 +166,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-func untilEvents(t *testing.T, s *stand, p v1.Package, want string) {
+func untilEvents(t *testing.T, s *testEnv, p v1.Package, want string) {
 	t.Helper()
 	wait.Until(t, limit, p.GetName()+" has the event "+want, func() (string, bool) {
 		got := events(t, s, p)
@@ -175,7 +175,7 @@ func untilEvents(t *testing.T, s *stand, p v1.Package, want string) {
 }
 
 // events returns the events of a package, with their count if it is greater than one.
-func events(t *testing.T, s *stand, p v1.Package) []string {
+func events(t *testing.T, s *testEnv, p v1.Package) []string {
 	t.Helper()
 	var list eventsv1.EventList
 	if err := s.client.List(t.Context(), &list, client.InNamespace("default")); err != nil {
@@ -199,7 +199,7 @@ func events(t *testing.T, s *stand, p v1.Package) []string {
 // A paused package is not reconciled. After the pause the missed changes are
 // applied.
 func TestPauseAndUnpause(t *testing.T) {
-	s := together(t)
+	s := sharedEnv(t)
 	r := newRegistry(t)
 	first := pushed(t, r, "paused", provider("paused", crd("pausing.test", "Thing", "one")))
 	second, _ := r.push(t, "acme/paused:v2", provider("paused", crd("pausing.test", "Thing", "two")))
@@ -224,7 +224,7 @@ func TestPauseAndUnpause(t *testing.T) {
 	if got, _ := computed(t, s, v1.ProviderKind, p.Name); got.Status != status.InProgressStatus {
 		t.Errorf("a paused package with a change that waits is %s", got.Status)
 	}
-	if seen := r.asked(""); len(seen) > 0 {
+	if seen := r.requests(""); len(seen) > 0 {
 		t.Errorf("a paused package asked %v", seen)
 	}
 	untilEvents(t, s, p, "Normal ReconcilePaused")
@@ -232,16 +232,16 @@ func TestPauseAndUnpause(t *testing.T) {
 	change(t, s.client, p, func(p *v1.Provider) { p.Annotations = nil })
 	untilSettled(t, s, p)
 	if got := p.GetCondition(v1.TypeSynced); got.Status == corev1.ConditionFalse {
-		t.Errorf("the package still says that it is paused: %+v", got)
+		t.Errorf("the package still reports a pause: %+v", got)
 	}
-	if got := described(t, s, "things.pausing.test"); got != "two" {
+	if got := schemaDescription(t, s, "things.pausing.test"); got != "two" {
 		t.Errorf("the object is of version %s", got)
 	}
 }
 
 // A paused revision leaves its objects alone, and a paused package can be deleted.
 func TestPausedRevision(t *testing.T) {
-	s := together(t)
+	s := sharedEnv(t)
 	r := newRegistry(t)
 	p := newProvider("pausing-revision", pushed(t, r, "pausedrevision", provider("pausedrevision", crd("pausedrevision.test", "Thing", "one"))))
 	create(t, s.client, p)
@@ -255,7 +255,7 @@ func TestPausedRevision(t *testing.T) {
 	})
 	s.audit.reset(name)
 	annotate(t, s, object("CustomResourceDefinition", name), `{"metadata":{"ownerReferences":[]}}`)
-	other := drifting(t, s, "pausedmarker")
+	other := installForDrift(t, s, "pausedmarker")
 	marker := object("CustomResourceDefinition", "things.pausedmarker.test")
 	annotate(t, s, marker, `{"metadata":{"ownerReferences":[]}}`)
 	untilOwned(t, s, marker, "ProviderRevision/"+other.Status.CurrentRevision+"*", "Provider/pausedmarker")
@@ -268,7 +268,7 @@ func TestPausedRevision(t *testing.T) {
 	remove(t, s, p)
 }
 
-func annotate(t *testing.T, s *stand, o client.Object, patch string) {
+func annotate(t *testing.T, s *testEnv, o client.Object, patch string) {
 	t.Helper()
 	if err := s.client.Patch(t.Context(), o, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
 		t.Fatal(err)

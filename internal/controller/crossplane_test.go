@@ -36,7 +36,7 @@ func TestCrossplaneConstraint(t *testing.T) {
 		"Image":      {deployment: crossplane("xpkg-test-image", "", "xpkg.crossplane.io/crossplane/crossplane:v1.16.0"), running: "v1.16.0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := alone(t)
+			s := newEnv(t)
 			s.options.CrossplaneVersion = c.configured
 			if c.deployment != nil {
 				s.options.Namespace = c.deployment.Namespace
@@ -48,7 +48,7 @@ func TestCrossplaneConstraint(t *testing.T) {
 	}
 }
 
-func checkConstraint(t *testing.T, s *stand, running string) {
+func checkConstraint(t *testing.T, s *testEnv, running string) {
 	t.Helper()
 	r := newRegistry(t)
 	fits, _ := r.push(t, "acme/fits:v1", constrained("fits", ">=v1.0.0"))
@@ -71,7 +71,7 @@ func checkConstraint(t *testing.T, s *stand, running string) {
 	if writes := s.audit.writes("things.unfit.test"); len(writes) > 0 {
 		t.Errorf("of a package that does not fit was written: %v", writes)
 	}
-	if err := s.client.Get(t.Context(), client.ObjectKey{Name: "things.unfit.test"}, definition()); !apierrors.IsNotFound(err) {
+	if err := s.client.Get(t.Context(), client.ObjectKey{Name: "things.unfit.test"}, newCRD()); !apierrors.IsNotFound(err) {
 		t.Errorf("an object of a package that does not fit is there (%v)", err)
 	}
 	change(t, s.client, bad, func(p *v1.Provider) { p.Spec.IgnoreCrossplaneConstraints = true })
@@ -83,7 +83,7 @@ func checkConstraint(t *testing.T, s *stand, running string) {
 
 // Where there is no Crossplane every package fits.
 func TestNoCrossplane(t *testing.T) {
-	s := together(t)
+	s := sharedEnv(t)
 	r := newRegistry(t)
 	p := newProvider("core-absent", pushed(t, r, "absent", constrained("absent", ">=v99.0.0")))
 	create(t, s.client, p)
@@ -108,7 +108,7 @@ func crossplane(namespace, label, image string) *appsv1.Deployment {
 	return d
 }
 
-func deploy(t *testing.T, s *stand, d *appsv1.Deployment) {
+func deploy(t *testing.T, s *testEnv, d *appsv1.Deployment) {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.Namespace}}
 	for _, o := range []client.Object{namespace, d} {
@@ -122,7 +122,7 @@ func deploy(t *testing.T, s *stand, d *appsv1.Deployment) {
 // A Configuration is healthy without Crossplane, and its Ready condition states that its XRDs are not
 // established. It notices when they are.
 func TestXRDsThatNothingComposesAreReported(t *testing.T) {
-	s := together(t)
+	s := sharedEnv(t)
 	r := newRegistry(t)
 	ref, _ := r.push(t, "acme/composed:v1", configuration("composed", "composed.test", "one"))
 	p := newConfiguration("composed", ref)

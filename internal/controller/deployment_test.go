@@ -21,10 +21,10 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// deploying is a stand whose manager runs programs as Deployments.
-func deploying(t *testing.T) (*stand, *kubelet, *registry) {
+// newDeploymentEnv is a stand whose manager runs programs as Deployments.
+func newDeploymentEnv(t *testing.T) (*testEnv, *kubelet, *registry) {
 	t.Helper()
-	s := alone(t)
+	s := newEnv(t)
 	s.options.Runtimes = runtime.Everywhere(runtime.Deployment)
 	s.options.ActivationDeadline, s.options.Settle = 15*time.Second, time.Second
 	k := startKubelet(t, s)
@@ -35,17 +35,17 @@ func deploying(t *testing.T) (*stand, *kubelet, *registry) {
 // A provider is healthy when its program is, and its versions follow one another
 // without two ever running: a good one, one whose program ends at once, and one
 // whose image does not exist.
-func TestProgramsOfAProvider(t *testing.T) {
-	s, k, r := deploying(t)
-	kind := func(text string) string { return crd("program.test", "Thing", text) }
-	v1ref, one := r.push(t, "program/provider:v1", provider("program", kind("one")))
-	v2ref, two := r.push(t, "program/provider:v2", provider("program", kind("two")))
-	v3ref, bad := r.push(t, "program/provider:v3", provider("program", kind("three")))
-	absent := "spec:\n  controller:\n    image: " + r.address + "/program/absent:v4\n"
-	v4ref, _ := r.push(t, "program/provider:v4", meta("Provider", "program", absent)+kind("four"))
+func TestProviderRunsAsADeployment(t *testing.T) {
+	s, k, r := newDeploymentEnv(t)
+	kind := func(text string) string { return crd("runtime.test", "Thing", text) }
+	v1ref, one := r.push(t, "runtime/provider:v1", provider("runtime", kind("one")))
+	v2ref, two := r.push(t, "runtime/provider:v2", provider("runtime", kind("two")))
+	v3ref, bad := r.push(t, "runtime/provider:v3", provider("runtime", kind("three")))
+	absent := "spec:\n  controller:\n    image: " + r.address + "/runtime/absent:v4\n"
+	v4ref, _ := r.push(t, "runtime/provider:v4", meta("Provider", "runtime", absent)+kind("four"))
 	k.fail(bad.String(), true)
 
-	p := newProvider("program", v1ref)
+	p := newProvider("runtime", v1ref)
 	create(t, s.client, p)
 	untilSettled(t, s, p)
 	untilRuns(t, s, p, one.String())
@@ -66,25 +66,25 @@ func TestProgramsOfAProvider(t *testing.T) {
 	until(t, s.client, p, "is rolled back from the last version", func(p *v1.Provider) bool {
 		return p.Status.Rollback != nil && p.Status.Rollback.From == p.Status.CurrentRevision && p.Status.CurrentIdentifier == v4ref && rolledBack(p)
 	})
-	if b := p.Status.Rollback; b.To != good || !strings.Contains(b.Message, "program/absent") {
+	if b := p.Status.Rollback; b.To != good || !strings.Contains(b.Message, "runtime/absent") {
 		t.Errorf("rolled back: %+v", b)
 	}
 	untilRuns(t, s, p, two.String())
-	if got := described(t, s, "things.program.test"); got != "two" {
-		t.Errorf("the definition is of version %s", got)
+	if got := schemaDescription(t, s, "things.runtime.test"); got != "two" {
+		t.Errorf("the CRD is of version %s", got)
 	}
-	if both := k.both("program"); both != "" {
+	if both := k.overlapped("runtime"); both != "" {
 		t.Errorf("two versions ran at once: %s", both)
 	}
 	remove(t, s, p)
-	eventually(t, "nothing of the program is left", func() bool { return len(deployments(t, s, p)) == 0 })
+	eventually(t, "all objects of the runtime are deleted", func() bool { return len(deployments(t, s, p)) == 0 })
 }
 
 // An install creates the objects of internal/runtime/manifests, whose golden files come
 // from Crossplane. A revision that a user makes inactive has no runtime.
-func TestShapesOfAnInstall(t *testing.T) {
-	s, _, r := deploying(t)
-	ref, digest := r.push(t, "program/shape:v1", provider("shape", crd("shape.test", "Thing", "one")))
+func TestInstallCreatesTheGoldenManifests(t *testing.T) {
+	s, _, r := newDeploymentEnv(t)
+	ref, digest := r.push(t, "runtime/shape:v1", provider("shape", crd("shape.test", "Thing", "one")))
 	p := newProvider("shape", ref)
 	p.Spec.RevisionActivationPolicy = v1.ManualActivation
 	p.Spec.PackagePullSecrets = []corev1.LocalObjectReference{{Name: "mine"}}
@@ -124,7 +124,7 @@ func TestShapesOfAnInstall(t *testing.T) {
 		"owners of the Service":              manifests.EqualOwners(want.Service.OwnerReferences, service.OwnerReferences),
 	} {
 		if !equal {
-			t.Errorf("%s: not as the shape says; the Deployment is %+v", name, deployment)
+			t.Errorf("%s: differs from the manifest; the Deployment is %+v", name, deployment)
 		}
 	}
 
@@ -132,15 +132,15 @@ func TestShapesOfAnInstall(t *testing.T) {
 	if err := s.client.Patch(t.Context(), rev, change); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the program of the inactive revision is gone", func() bool { return len(deployments(t, s, p)) == 0 })
+	eventually(t, "the runtime of the inactive revision is deleted", func() bool { return len(deployments(t, s, p)) == 0 })
 	remove(t, s, p)
 }
 
 // Of a function the old version runs until the new one answers.
-func TestProgramsOfAFunction(t *testing.T) {
-	s, k, r := deploying(t)
-	v1ref, one := r.push(t, "program/function:v1", meta("Function", "fn", ""))
-	v2ref, two := r.push(t, "program/function:v2", meta("Function", "fn", "spec: {capabilities: [composition, operation]}\n"))
+func TestFunctionRunsAsADeployment(t *testing.T) {
+	s, k, r := newDeploymentEnv(t)
+	v1ref, one := r.push(t, "runtime/function:v1", meta("Function", "fn", ""))
+	v2ref, two := r.push(t, "runtime/function:v2", meta("Function", "fn", "spec: {capabilities: [composition, operation]}\n"))
 	f := &v1.Function{ObjectMeta: metav1.ObjectMeta{Name: "fn"}, Spec: v1.FunctionSpec{PackageSpec: v1.PackageSpec{Package: v1ref}}}
 	create(t, s.client, f)
 	untilSettled(t, s, f)
@@ -155,7 +155,7 @@ func TestProgramsOfAFunction(t *testing.T) {
 	change(t, s.client, f, func(f *v1.Function) { f.Spec.Package = v2ref })
 	untilSettled(t, s, f)
 	untilRuns(t, s, f, two.String())
-	if k.both("fn") == "" {
+	if k.overlapped("fn") == "" {
 		t.Error("the old version ended before the new one answered")
 	}
 	remove(t, s, f)
@@ -166,8 +166,8 @@ func TestProgramsOfAFunction(t *testing.T) {
 //
 // hardening: E11
 func TestRuntimeConfigs(t *testing.T) {
-	s, _, r := deploying(t)
-	ref, one := r.push(t, "program/configured:v1", provider("configured", crd("configured.test", "Thing", "one")))
+	s, _, r := newDeploymentEnv(t)
+	ref, one := r.push(t, "runtime/configured:v1", provider("configured", crd("configured.test", "Thing", "one")))
 	p := newProvider("configured", ref)
 	p.Spec.RuntimeConfigRef = &v1.RuntimeConfigReference{Name: "configured"}
 	create(t, s.client, p)
@@ -205,9 +205,9 @@ func TestRuntimeConfigs(t *testing.T) {
 
 // A provider that can start safely has no pods until one of its managed resources is
 // switched on, and keeps them from then on (edge cases 97 to 99).
-func TestProgramsThatAwaitActivation(t *testing.T) {
-	s, _, r := deploying(t)
-	ref, _ := r.push(t, "program/awaits:v1", meta("Provider", "awaits", "spec: {capabilities: [safe-start]}\n")+`---
+func TestRuntimeWaitsForAnActiveManagedResourceDefinition(t *testing.T) {
+	s, _, r := newDeploymentEnv(t)
+	ref, _ := r.push(t, "runtime/awaits:v1", meta("Provider", "awaits", "spec: {capabilities: [safe-start]}\n")+`---
 apiVersion: apiextensions.crossplane.io/v1alpha1
 kind: ManagedResourceDefinition
 metadata: {name: things.awaits.test}
@@ -231,7 +231,7 @@ spec: {group: awaits.test, names: {kind: Thing, plural: things}, scope: Cluster,
 	}
 	d := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.crossplane.io/v1alpha1", "kind": "ManagedResourceDefinition"}}
 	d.SetName("things.awaits.test")
-	state := func(s *stand, state string) {
+	state := func(s *testEnv, state string) {
 		t.Helper()
 		patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"state":"`+state+`"}}`))
 		if err := s.client.Patch(t.Context(), d, patch); err != nil {
@@ -239,9 +239,9 @@ spec: {group: awaits.test, names: {kind: Thing, plural: things}, scope: Cluster,
 		}
 	}
 	state(s, "Active")
-	eventually(t, "the program runs", func() bool { return replicas() == 1 })
+	eventually(t, "the runtime runs", func() bool { return replicas() == 1 })
 	state(s, "Inactive")
-	looked(t, s.client, p)
+	waitReconciled(t, s.client, p)
 	untilHealthy(t, s.client, p)
 	if n := replicas(); n != 1 {
 		t.Errorf("%d replicas after what was switched on is switched off", n)
@@ -251,14 +251,14 @@ spec: {group: awaits.test, names: {kind: Thing, plural: things}, scope: Cluster,
 
 // The runtime of a package with external runtime has the reported health, and only
 // a report on the current revision counts.
-func TestExternalPrograms(t *testing.T) {
-	s := alone(t)
+func TestExternalRuntimeHasTheReportedHealth(t *testing.T) {
+	s := newEnv(t)
 	s.options.Runtimes, s.options.MakeNamespace = runtime.Everywhere(runtime.External), true
 	s.options.ActivationDeadline = 4 * time.Second
 	s.start(t)
 	r := newRegistry(t)
-	ref, _ := r.push(t, "program/external:v1", provider("external", crd("external.test", "Thing", "one")))
-	next, _ := r.push(t, "program/external:v2", provider("external", crd("external.test", "Thing", "two")))
+	ref, _ := r.push(t, "runtime/external:v1", provider("external", crd("external.test", "Thing", "one")))
+	next, _ := r.push(t, "runtime/external:v2", provider("external", crd("external.test", "Thing", "two")))
 	p := newProvider("external", ref)
 	create(t, s.client, p)
 	untilCondition(t, s.client, p, v1.TypeHealthy, corev1.ConditionUnknown, "another program runs the runtime")

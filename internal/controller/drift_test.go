@@ -16,8 +16,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
-// drifting is a package with one definition, which carries a label of its own.
-func drifting(t *testing.T, s *stand, name string) *v1.Provider {
+// installForDrift is a package with one definition, which carries a label of its own.
+func installForDrift(t *testing.T, s *testEnv, name string) *v1.Provider {
 	t.Helper()
 	r := newRegistry(t)
 	stream := provider(name, crd(name+".test", "Thing", "as published"))
@@ -32,11 +32,11 @@ func drifting(t *testing.T, s *stand, name string) *v1.Provider {
 // A change of an object by another client is reverted at once, with one write.
 //
 // hardening: I-6
-func TestDrift(t *testing.T) {
-	s := together(t)
-	p := drifting(t, s, "drift")
+func TestDriftIsRevertedWithOneWrite(t *testing.T) {
+	s := sharedEnv(t)
+	p := installForDrift(t, s, "drift")
 	const name = "things.drift.test"
-	was := definition()
+	was := newCRD()
 	if err := s.client.Get(t.Context(), client.ObjectKey{Name: name}, was); err != nil {
 		t.Fatal(err)
 	}
@@ -78,11 +78,11 @@ func TestDrift(t *testing.T) {
 // object again as soon as that is deleted, and no other package can take it meanwhile.
 //
 // hardening: I-5
-func TestObjectThatIsBeingDeleted(t *testing.T) {
-	s := together(t)
-	p := drifting(t, s, "leaving")
+func TestObjectInDeletionIsCreatedAgain(t *testing.T) {
+	s := sharedEnv(t)
+	p := installForDrift(t, s, "leaving")
 	const name = "things.leaving.test"
-	was := definition()
+	was := newCRD()
 	if err := s.client.Get(t.Context(), client.ObjectKey{Name: name}, was); err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestObjectThatIsBeingDeleted(t *testing.T) {
 	}
 	untilCondition(t, s.client, p, v1.TypeReconciling, corev1.ConditionTrue, "ObjectDeleting")
 	if stalled := p.GetCondition(v1.TypeStalled); stalled.Status == corev1.ConditionTrue {
-		t.Errorf("it goes on by itself, and is stalled: %+v", stalled)
+		t.Errorf("it continues by itself, and is stalled: %+v", stalled)
 	}
 	finalizers(`{"metadata":{"finalizers":null}}`)
 	untilSame(t, s, was)
@@ -118,7 +118,7 @@ func TestObjectThatIsBeingDeleted(t *testing.T) {
 // untilRestored waits until a definition was written by a verb, and recorded. A
 // manager that reads its own record late writes all of the object, and perhaps once
 // more than it would have to, without effect.
-func untilRestored(t *testing.T, s *stand, name, verb string) {
+func untilRestored(t *testing.T, s *testEnv, name, verb string) {
 	t.Helper()
 	const resource = " customresourcedefinitions/"
 	wait.Until(t, limit, verb+resource+name, func() (string, bool) {
@@ -128,7 +128,7 @@ func untilRestored(t *testing.T, s *stand, name, verb string) {
 		})
 	})
 	wait.Until(t, limit, name+" is recorded as it was written", func() (string, bool) {
-		d, rev := definition(), &v1.ProviderRevision{}
+		d, rev := newCRD(), &v1.ProviderRevision{}
 		if err := s.client.Get(t.Context(), client.ObjectKey{Name: name}, d); err != nil {
 			return err.Error(), false
 		}
@@ -142,10 +142,10 @@ func untilRestored(t *testing.T, s *stand, name, verb string) {
 
 // untilSame waits until a CRD has its former content, in the same object or in a
 // new one.
-func untilSame(t *testing.T, s *stand, want *apiextensionsv1.CustomResourceDefinition) {
+func untilSame(t *testing.T, s *testEnv, want *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
 	wait.Until(t, limit, want.Name+" is as it was", func() (string, bool) {
-		got := definition()
+		got := newCRD()
 		if err := s.client.Get(t.Context(), client.ObjectKey{Name: want.Name}, got); err != nil {
 			return err.Error(), false
 		}
@@ -156,9 +156,9 @@ func untilSame(t *testing.T, s *stand, want *apiextensionsv1.CustomResourceDefin
 
 // A change outside of the package's fields causes no call, or no write if only a
 // read can show that.
-func TestNoDrift(t *testing.T) {
-	s := together(t)
-	drifting(t, s, "nodrift")
+func TestForeignFieldsAreNotDrift(t *testing.T) {
+	s := sharedEnv(t)
+	installForDrift(t, s, "nodrift")
 	const name = "things.nodrift.test"
 	s.audit.reset(name)
 	o := object("CustomResourceDefinition", name)
@@ -176,7 +176,7 @@ func TestNoDrift(t *testing.T) {
 	if err := s.client.Status().Patch(t.Context(), status, client.RawPatch(types.JSONPatchType, condition)); err != nil {
 		t.Fatal(err)
 	}
-	other := drifting(t, s, "nodriftmarker")
+	other := installForDrift(t, s, "nodriftmarker")
 	marker := object("CustomResourceDefinition", "things.nodriftmarker.test")
 	// Once the manager has undone a change that was made later, it has seen all before.
 	seen := func() {
@@ -187,7 +187,7 @@ func TestNoDrift(t *testing.T) {
 		untilOwned(t, s, marker, "ProviderRevision/"+other.Status.CurrentRevision+"*", "Provider/nodriftmarker")
 	}
 	seen()
-	if calls := s.audit.of(name); len(calls) > 0 {
+	if calls := s.audit.callsFor(name); len(calls) > 0 {
 		t.Errorf("changes that are no drift cost %v", calls)
 	}
 	merge(`{"metadata":{"labels":{"theirs":"2"},"annotations":{"theirs":"2"}}}`)

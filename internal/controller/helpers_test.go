@@ -95,9 +95,9 @@ func change[P v1.Package](t *testing.T, c client.Client, p P, how func(P)) {
 	})
 }
 
-// looked makes the manager look at a package once more, and waits until it has: a
+// waitReconciled makes the manager look at a package once more, and waits until it has: a
 // change of the history limit is a reason to look, and changes nothing else.
-func looked(t *testing.T, c client.Client, packages ...v1.Package) {
+func waitReconciled(t *testing.T, c client.Client, packages ...v1.Package) {
 	t.Helper()
 	for _, p := range packages {
 		change(t, c, p, func(p v1.Package) {
@@ -109,7 +109,7 @@ func looked(t *testing.T, c client.Client, packages ...v1.Package) {
 		})
 	}
 	for _, p := range packages {
-		wait.Until(t, limit, p.GetName()+" was looked at", func() (string, bool) {
+		wait.Until(t, limit, p.GetName()+" was reconciled", func() (string, bool) {
 			if err := c.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
 				return err.Error(), false
 			}
@@ -149,22 +149,22 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	wait.Until(t, limit, what, func() (string, bool) { return "", holds() })
 }
 
-func definition() *apiextensionsv1.CustomResourceDefinition {
+func newCRD() *apiextensionsv1.CustomResourceDefinition {
 	return &apiextensionsv1.CustomResourceDefinition{}
 }
 
 // schemaDescription returns the description of the schema of a CRD, which identifies
 // its version in tests.
-func described(t *testing.T, s *stand, name string) string {
+func schemaDescription(t *testing.T, s *testEnv, name string) string {
 	t.Helper()
-	d := definition()
+	d := newCRD()
 	if err := s.client.Get(t.Context(), client.ObjectKey{Name: name}, d); err != nil {
 		t.Fatal(err)
 	}
 	return d.Spec.Versions[0].Schema.OpenAPIV3Schema.Description
 }
 
-func untilOwners(t *testing.T, s *stand, name string, want ...string) {
+func untilOwners(t *testing.T, s *testEnv, name string, want ...string) {
 	t.Helper()
 	wait.Until(t, limit, fmt.Sprintf("the owners of %s are %v", name, want), func() (string, bool) {
 		got := owners(t, s.client, name)
@@ -173,7 +173,7 @@ func untilOwners(t *testing.T, s *stand, name string, want ...string) {
 }
 
 // remove deletes a package and waits until nothing of it is left.
-func remove(t *testing.T, s *stand, p v1.Package) {
+func remove(t *testing.T, s *testEnv, p v1.Package) {
 	t.Helper()
 	var names []string
 	for _, rev := range revisionsOf(t, s.client, p) {
@@ -184,7 +184,7 @@ func remove(t *testing.T, s *stand, p v1.Package) {
 	if err := s.client.Delete(t.Context(), p); client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)
 	}
-	wait.Until(t, limit, p.GetName()+" and its revisions are gone", func() (string, bool) {
+	wait.Until(t, limit, p.GetName()+" and its revisions are deleted", func() (string, bool) {
 		n := len(revisionsOf(t, s.client, p))
 		return fmt.Sprint(n), n == 0
 	})
@@ -193,17 +193,17 @@ func remove(t *testing.T, s *stand, p v1.Package) {
 	}
 }
 
-func untilGone(t *testing.T, s *stand, name string) {
+func untilGone(t *testing.T, s *testEnv, name string) {
 	t.Helper()
-	wait.Until(t, limit, name+" is gone", func() (string, bool) {
-		err := s.client.Get(t.Context(), client.ObjectKey{Name: name}, definition())
+	wait.Until(t, limit, name+" is deleted", func() (string, bool) {
+		err := s.client.Get(t.Context(), client.ObjectKey{Name: name}, newCRD())
 		return fmt.Sprint(err), apierrors.IsNotFound(err)
 	})
 }
 
 // untilWritten waits until the manager has made these writes of objects whose name has
 // a part, and checks that it has made no others.
-func untilWritten(t *testing.T, s *stand, part string, want ...string) {
+func untilWritten(t *testing.T, s *testEnv, part string, want ...string) {
 	t.Helper()
 	slices.Sort(want)
 	wait.Until(t, limit, fmt.Sprintf("the writes of %s are %v", part, want), func() (string, bool) {

@@ -55,7 +55,7 @@ func authenticating(name, prefix, secret string) *v1beta1.ImageConfig {
 }
 
 // pullSecret is a secret of the namespace of packages, with a user of a registry.
-func pullSecret(t *testing.T, s *stand, name, host, user string) *corev1.Secret {
+func pullSecret(t *testing.T, s *testEnv, name, host, user string) *corev1.Secret {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: controller.DefaultNamespace}}
 	if err := s.client.Create(t.Context(), namespace); err != nil && !apierrors.IsAlreadyExists(err) {
@@ -74,7 +74,7 @@ func pullSecret(t *testing.T, s *stand, name, host, user string) *corev1.Secret 
 // An image is pulled from the location to which it is rewritten, and the status
 // contains that location. A change and the removal of the rule take effect at once.
 func TestRewrite(t *testing.T) {
-	s := together(t)
+	s := sharedEnv(t)
 	first, second := newRegistry(t), newRegistry(t)
 	_, one := first.push(t, "inner/rewritten:v1", meta("Configuration", "rewritten", ""))
 	_, two := second.push(t, "inner/rewritten:v1", meta("Configuration", "rewritten", "spec:\n  crossplane: {version: '>=v1.0.0'}\n"))
@@ -117,7 +117,7 @@ func TestRewrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	untilCondition(t, s.client, p, v1.TypeSynced, corev1.ConditionFalse, "TagNotFound")
-	looked(t, s.client, p)
+	waitReconciled(t, s.client, p)
 	for _, ct := range []v1.ConditionType{v1.TypeInstalled, v1.TypeHealthy, v1.TypeReady} {
 		untilCondition(t, s.client, p, ct, corev1.ConditionTrue, "")
 	}
@@ -141,11 +141,11 @@ func checkResolved(t *testing.T, p *v1.Configuration, image, digest string) {
 // ImageConfig. The condition names a missing secret, and a repaired one takes
 // effect at once.
 func TestPullSecrets(t *testing.T) {
-	s := together(t)
+	s := sharedEnv(t)
 	t.Run("OfThePackage", func(t *testing.T) {
 		r := newRegistry(t)
 		ref := pushed(t, r, "private", meta("Configuration", "private", ""))
-		r.does(forUser("me"))
+		r.setFault(forUser("me"))
 		p := newConfiguration("image-secret", ref)
 		p.Spec.PackagePullSecrets = []corev1.LocalObjectReference{{Name: "of-package"}}
 		create(t, s.client, p)
@@ -167,7 +167,7 @@ func TestPullSecrets(t *testing.T) {
 	t.Run("OfAnImageConfig", func(t *testing.T) {
 		r := newRegistry(t)
 		ref := pushed(t, r, "private", meta("Configuration", "private", ""))
-		r.does(forUser("config"))
+		r.setFault(forUser("config"))
 		p := newConfiguration("image-config-secret", ref)
 		create(t, s.client, p)
 		untilCondition(t, s.client, p, v1.TypeInstalled, corev1.ConditionFalse, "Unauthorized")
@@ -183,7 +183,7 @@ func TestPullSecrets(t *testing.T) {
 
 // A registry with a private CA is trusted if an ImageConfig contains that CA.
 func TestCABundle(t *testing.T) {
-	s := together(t)
+	s := sharedEnv(t)
 	r := unstarted(cluster.Registry(t))
 	r.Config.ErrorLog = log.New(io.Discard, "", 0) // It is spoken to in plain HTTP at first.
 	r.StartTLS()
@@ -210,12 +210,12 @@ func TestCABundle(t *testing.T) {
 // Mirrors are tried first, failing ones are skipped, and none receives the
 // credentials of the registry that it mirrors.
 func TestMirrors(t *testing.T) {
-	s := together(t)
+	s := sharedEnv(t)
 	home, mirror := newRegistry(t), newRegistry(t)
 	stream := meta("Configuration", "mirrored", "")
 	ref := pushed(t, home, "mirrored", stream)
 	pushed(t, mirror, "mirrored", stream)
-	home.does(forUser("home"))
+	home.setFault(forUser("home"))
 	create(t, s.client, pullSecret(t, s, "of-home", home.address, "home"))
 	config := mirroring("mirrors", home.address+"/", port.Free(t)+"/", mirror.address+"/")
 	config.Spec.Registry.Authentication = &v1beta1.RegistryAuthentication{PullSecretRef: corev1.LocalObjectReference{Name: "of-home"}}
@@ -224,7 +224,7 @@ func TestMirrors(t *testing.T) {
 	p := newConfiguration("image-mirrors", ref)
 	create(t, s.client, p)
 	untilSettled(t, s, p)
-	if seen := home.asked(""); len(seen) > 0 {
+	if seen := home.requests(""); len(seen) > 0 {
 		t.Errorf("the registry was asked beside its mirror: %v", seen)
 	}
 	if got := p.Status.ResolvedPackage; got != ref {
@@ -234,22 +234,22 @@ func TestMirrors(t *testing.T) {
 	if got := p.Status.AppliedImageConfigRefs; !slices.Contains(got, want[1]) {
 		t.Errorf("applied: %v, want %v", got, want)
 	}
-	if seen := mirror.asked(withCredentials); len(seen) > 0 {
+	if seen := mirror.requests(withCredentials); len(seen) > 0 {
 		t.Errorf("the mirror got credentials: %v", seen)
 	}
 
-	mirror.does(down)
+	mirror.setFault(hangUp)
 	next, _ := home.push(t, "acme/mirrored:v2", stream)
 	change(t, s.client, p, func(p *v1.Configuration) { p.Spec.Package = next })
 	untilSettled(t, s, p)
-	if len(home.asked(withCredentials)) == 0 {
+	if len(home.requests(withCredentials)) == 0 {
 		t.Error("the registry was asked without credentials")
 	}
 }
 
 // An ImageConfig that has nothing to do with a package is no reason to look at it.
 func TestForeignImageConfig(t *testing.T) {
-	s := together(t)
+	s := sharedEnv(t)
 	r := newRegistry(t)
 	p := newConfiguration("image-foreign", pushed(t, r, "foreign", meta("Configuration", "foreign", "")))
 	p.Spec.PackagePullPolicy = corev1.PullAlways
@@ -267,7 +267,7 @@ func TestForeignImageConfig(t *testing.T) {
 	until(t, s.client, marker, "follows its ImageConfig", func(p *v1.Configuration) bool {
 		return strings.Contains(p.GetCondition(v1.TypeReady).Message, r.address)
 	})
-	if seen := slices.DeleteFunc(r.asked(""), func(s string) bool { return strings.Contains(s, "/none/") || strings.HasSuffix(s, "/v2/") }); len(seen) > 0 {
+	if seen := slices.DeleteFunc(r.requests(""), func(s string) bool { return strings.Contains(s, "/none/") || strings.HasSuffix(s, "/v2/") }); len(seen) > 0 {
 		t.Errorf("the registry was asked: %v", seen)
 	}
 	if after := resourceVersions(t, s, p); !slices.Equal(before, after) {
@@ -282,7 +282,7 @@ func digestOf(t *testing.T, r *registry, name string) string {
 }
 
 // resourceVersions returns the resource versions of a package and of its revisions.
-func resourceVersions(t *testing.T, s *stand, p v1.Package) []string {
+func resourceVersions(t *testing.T, s *testEnv, p v1.Package) []string {
 	t.Helper()
 	if err := s.client.Get(context.Background(), client.ObjectKeyFromObject(p), p); err != nil {
 		t.Fatal(err)

@@ -17,11 +17,11 @@ import (
 // Bad packages do not affect others: beside registries that refuse, hang up or never
 // respond, and content that is damaged, malformed or far too large, good packages are
 // installed and upgraded. The condition of each bad package contains the reason.
-func TestBadPackagesStopNobody(t *testing.T) {
-	s := alone(t)
+func TestBadPackagesDoNotAffectOthers(t *testing.T) {
+	s := newEnv(t)
 	s.start(t)
 	hole, good := newRegistry(t), newRegistry(t)
-	hole.does(silent)
+	hole.setFault(neverResponds)
 	// More packages of a registry that never responds than the manager has workers.
 	for i := range 80 {
 		create(t, s.client, newConfiguration(fmt.Sprintf("bad-hole-%d", i), fmt.Sprintf("%s/acme/hole-%d:v1", hole.address, i)))
@@ -29,9 +29,9 @@ func TestBadPackagesStopNobody(t *testing.T) {
 	bad := map[string]string{}
 	for name, c := range map[string]struct{ ref, says string }{
 		"refuses":   {port.Free(t) + "/acme/any:v1", "RegistryUnavailable"},
-		"hangs-up":  {faulty(t, down) + "/acme/any:v1", "RegistryUnavailable"},
+		"hangs-up":  {faulty(t, hangUp) + "/acme/any:v1", "RegistryUnavailable"},
 		"no-tag":    {good.address + "/acme/none:v1", "TagNotFound"},
-		"huge":      {faulty(t, huge) + "/acme/huge:v1", "TooLarge"},
+		"huge":      {faulty(t, tooLarge) + "/acme/huge:v1", "TooLarge"},
 		"damaged":   {faulty(t, damaged) + "/acme/damaged:v1", "DigestMismatch"},
 		"malformed": {pushed(t, good, "malformed", "kind: [\n"), ""},
 		"no-meta":   {pushed(t, good, "nometa", crd("nometa.test", "Thing", "one")[4:]), ""},
@@ -64,7 +64,7 @@ func TestBadPackagesStopNobody(t *testing.T) {
 func faulty(t *testing.T, fault func(http.ResponseWriter, *http.Request) bool) string {
 	t.Helper()
 	r := newRegistry(t)
-	r.does(fault)
+	r.setFault(fault)
 	return r.address
 }
 
@@ -74,8 +74,8 @@ func pushed(t *testing.T, r *registry, name, stream string) string {
 	return ref
 }
 
-// huge is a registry with a manifest that names a layer of a tebibyte.
-func huge(w http.ResponseWriter, r *http.Request) bool {
+// tooLarge is a registry with a manifest that names a layer of a tebibyte.
+func tooLarge(w http.ResponseWriter, r *http.Request) bool {
 	return serve(w, r, manifestOf(1<<40), false)
 }
 

@@ -31,7 +31,7 @@ type kubelet struct {
 }
 
 // startKubelet plays until the test ends. The namespace of the programs exists then.
-func startKubelet(t *testing.T, s *stand) *kubelet {
+func startKubelet(t *testing.T, s *testEnv) *kubelet {
 	t.Helper()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: controller.DefaultNamespace}}
 	if err := s.client.Create(t.Context(), ns); err != nil && !apierrors.IsAlreadyExists(err) {
@@ -49,7 +49,7 @@ func startKubelet(t *testing.T, s *stand) *kubelet {
 		defer close(done)
 		for e := range w.ResultChan() {
 			if p, ok := e.Object.(*corev1.Pod); ok {
-				k.see(p, e.Type == "DELETED")
+				k.observe(p, e.Type == "DELETED")
 				if e.Type == "ADDED" {
 					k.report(ctx, s.client, p)
 				}
@@ -71,7 +71,7 @@ func (k *kubelet) fail(digest string, fails bool) {
 	k.fails[digest] = fails
 }
 
-func (k *kubelet) see(p *corev1.Pod, gone bool) {
+func (k *kubelet) observe(p *corev1.Pod, gone bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	pkg, revision := p.Labels[v1.LabelProvider]+p.Labels[v1.LabelFunction], p.Labels[v1.LabelRevision]
@@ -90,8 +90,8 @@ func (k *kubelet) see(p *corev1.Pod, gone bool) {
 	}
 }
 
-// both are the revisions of a package that had pods at the same time.
-func (k *kubelet) both(pkg string) string {
+// overlapped are the revisions of a package that had pods at the same time.
+func (k *kubelet) overlapped(pkg string) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.together[pkg]
@@ -127,7 +127,7 @@ func crashing(p *corev1.Pod, restarts int32) corev1.PodStatus {
 }
 
 // podOf returns the only pod of a revision.
-func podOf(t *testing.T, s *stand, revision string) *corev1.Pod {
+func podOf(t *testing.T, s *testEnv, revision string) *corev1.Pod {
 	t.Helper()
 	var pods corev1.PodList
 	if err := s.client.List(t.Context(), &pods, client.InNamespace(controller.DefaultNamespace), client.MatchingLabels{v1.LabelRevision: revision}); err != nil {
@@ -140,7 +140,7 @@ func podOf(t *testing.T, s *stand, revision string) *corev1.Pod {
 }
 
 // setPodStatus writes the status of the only pod of a revision, as its kubelet would.
-func setPodStatus(t *testing.T, s *stand, revision string, status func(*corev1.Pod) corev1.PodStatus) {
+func setPodStatus(t *testing.T, s *testEnv, revision string, status func(*corev1.Pod) corev1.PodStatus) {
 	t.Helper()
 	eventually(t, "the status of the pod of "+revision+" is written", func() bool {
 		p := podOf(t, s, revision)
@@ -151,7 +151,7 @@ func setPodStatus(t *testing.T, s *stand, revision string, status func(*corev1.P
 
 // deployments returns the Deployments of a package: the image of each revision that
 // has one.
-func deployments(t *testing.T, s *stand, pkg v1.Package) map[string]string {
+func deployments(t *testing.T, s *testEnv, pkg v1.Package) map[string]string {
 	t.Helper()
 	var all appsv1.DeploymentList
 	if err := s.client.List(t.Context(), &all, client.InNamespace(controller.DefaultNamespace)); err != nil {
@@ -169,16 +169,16 @@ func deployments(t *testing.T, s *stand, pkg v1.Package) map[string]string {
 }
 
 // untilRuns waits until the program of one image, and no other, runs for a package.
-func untilRuns(t *testing.T, s *stand, p v1.Package, digest string) {
+func untilRuns(t *testing.T, s *testEnv, p v1.Package, digest string) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("the program %s of %s runs alone", digest, p.GetName()), func() bool {
+	eventually(t, fmt.Sprintf("the runtime %s of %s runs alone", digest, p.GetName()), func() bool {
 		all := deployments(t, s, p)
 		return len(all) == 1 && all[activeOf(t, s, p)] == digest
 	})
 }
 
 // activeOf is the name of the active revision.
-func activeOf(t *testing.T, s *stand, p v1.Package) string {
+func activeOf(t *testing.T, s *testEnv, p v1.Package) string {
 	t.Helper()
 	for _, rev := range revisionsOf(t, s.client, p) {
 		if rev.RevisionSpec().DesiredState == v1.RevisionActive {

@@ -15,13 +15,13 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
-// untilLocked waits until the Lock has exactly these entries, each written as
+// waitLocked waits until the Lock has exactly these entries, each written as
 // "REPOSITORY VERSION" and the repositories that it needs.
-func (w *town) untilLocked(t *testing.T, want ...string) {
+func (w *dependencyEnv) waitLocked(t *testing.T, want ...string) {
 	t.Helper()
 	want = append(want, "stranger v1.0.0")
 	slices.Sort(want)
-	wait.Until(t, limit, fmt.Sprintf("the Lock says %q", want), func() (string, bool) {
+	wait.Until(t, limit, fmt.Sprintf("the Lock contains %q", want), func() (string, bool) {
 		lock := &v1beta1.Lock{}
 		if err := w.client.Get(t.Context(), client.ObjectKey{Name: v1beta1.LockName}, lock); err != nil {
 			return err.Error(), false
@@ -44,19 +44,19 @@ func (w *town) untilLocked(t *testing.T, want ...string) {
 //
 // hardening: F6
 func TestLockIsDerived(t *testing.T) {
-	w := newTown(t, "")
+	w := newDependencyEnv(t, "")
 	w.push(t, "Provider", "lamp:v1.0.0")
 	w.push(t, "Provider", "wire:v1.0.0")
 	root := w.config(t, "locked", w.push(t, "Configuration", "house:v1.0.0", "lamp", "wire"))
 	untilHealthy(t, w.client, root)
 	whole := []string{"house v1.0.0 lamp wire", "lamp v1.0.0", "wire v1.0.0"}
-	w.untilLocked(t, whole...)
+	w.waitLocked(t, whole...)
 
 	lock := &v1beta1.Lock{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.LockName}}
 	if err := w.client.Delete(t.Context(), lock); err != nil {
 		t.Fatal(err)
 	}
-	w.untilLocked(t, whole...)
+	w.waitLocked(t, whole...)
 
 	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(lock), lock); err != nil {
 		t.Fatal(err)
@@ -70,32 +70,32 @@ func TestLockIsDerived(t *testing.T) {
 	if err := w.client.Update(t.Context(), lock); err != nil {
 		t.Fatal(err)
 	}
-	w.untilLocked(t, whole...)
+	w.waitLocked(t, whole...)
 	untilHealthy(t, w.client, root)
 
 	next := w.push(t, "Configuration", "house:v1.1.0", "lamp")
 	change(t, w.client, v1.Package(root), func(p v1.Package) { p.PackageSpec().Package = next })
-	w.untilLocked(t, "house v1.1.0 lamp", "lamp v1.0.0", "wire v1.0.0")
+	w.waitLocked(t, "house v1.1.0 lamp", "lamp v1.0.0", "wire v1.0.0")
 	moved := w.push(t, "Configuration", "villa:v1.0.0", "wire")
 	change(t, w.client, v1.Package(root), func(p v1.Package) { p.PackageSpec().Package = moved })
-	w.untilLocked(t, "villa v1.0.0 wire", "lamp v1.0.0", "wire v1.0.0")
+	w.waitLocked(t, "villa v1.0.0 wire", "lamp v1.0.0", "wire v1.0.0")
 	if err := w.client.Delete(t.Context(), root); err != nil {
 		t.Fatal(err)
 	}
-	w.untilLocked(t, "lamp v1.0.0", "wire v1.0.0")
-	w.undisturbed(t)
+	w.waitLocked(t, "lamp v1.0.0", "wire v1.0.0")
+	w.assertUnchanged(t)
 }
 
 // A revision that is not active needs nothing yet, and its package installs nothing.
-func TestInactiveRevisionNeedsNothing(t *testing.T) {
-	w := newTown(t, "")
+func TestInactiveRevisionHasNoDependencies(t *testing.T) {
+	w := newDependencyEnv(t, "")
 	w.push(t, "Provider", "idle:v1.0.0")
-	p := newConfiguration("town-waits", w.push(t, "Configuration", "waits:v1.0.0", "idle"))
+	p := newConfiguration("dep-waits", w.push(t, "Configuration", "waits:v1.0.0", "idle"))
 	p.Spec.RevisionActivationPolicy = v1.ManualActivation
 	create(t, w.client, p)
 	untilCondition(t, w.client, p, v1.TypeInstalled, corev1.ConditionFalse, "")
 	rev := revisionsOf(t, w.client, p)[0]
-	if got := w.all(t); !slices.Equal(got, []string{"configuration/town-waits"}) {
+	if got := w.all(t); !slices.Equal(got, []string{"configuration/dep-waits"}) {
 		t.Errorf("there is %v", got)
 	}
 	rev.RevisionSpec().DesiredState = v1.RevisionActive
@@ -103,6 +103,6 @@ func TestInactiveRevisionNeedsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	untilHealthy(t, w.client, p)
-	w.made(t, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "town-idle"}}, "v1.0.0")
-	w.undisturbed(t)
+	w.waitInstalled(t, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "dep-idle"}}, "v1.0.0")
+	w.assertUnchanged(t)
 }

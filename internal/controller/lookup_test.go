@@ -19,7 +19,7 @@ import (
 
 // Packages that follow the same tag share one look-up for each interval.
 func TestOneLookUpForManyPackages(t *testing.T) {
-	s := together(t)
+	s := sharedEnv(t)
 	r := newRegistry(t)
 	ref, _ := r.push(t, "acme/shared:latest", meta("Configuration", "shared", ""))
 	var all []v1.Package
@@ -35,22 +35,22 @@ func TestOneLookUpForManyPackages(t *testing.T) {
 	r.reset()
 	begin := time.Now()
 	const intervals = 3
-	eventually(t, "several intervals are over", func() bool { return len(r.asked("HEAD")) >= intervals })
+	eventually(t, "several intervals are over", func() bool { return len(r.requests("HEAD")) >= intervals })
 	// An answer is shared until it is as old as half an interval.
-	if most, n := int(time.Since(begin)/(poll/2))+1, len(r.asked("HEAD")); n > most {
+	if most, n := int(time.Since(begin)/(poll/2))+1, len(r.requests("HEAD")); n > most {
 		t.Errorf("8 packages with one tag made %d look-ups in %s, want at most %d", n, time.Since(begin), most)
 	}
 }
 
 // A throttled registry is requested again after Retry-After and not before.
 func TestRetryAfterOfAnInstall(t *testing.T) {
-	s := together(t)
+	s := sharedEnv(t)
 	r := newRegistry(t)
 	ref, _ := r.push(t, "acme/throttled:v1", meta("Configuration", "throttled", ""))
 	var mu sync.Mutex
 	var times []time.Time
 	const pause = 3 * time.Second
-	r.does(func(w http.ResponseWriter, req *http.Request) bool {
+	r.setFault(func(w http.ResponseWriter, req *http.Request) bool {
 		mu.Lock()
 		defer mu.Unlock()
 		times = append(times, time.Now())
@@ -62,7 +62,7 @@ func TestRetryAfterOfAnInstall(t *testing.T) {
 	p := newConfiguration("lookup-throttled", ref)
 	create(t, s.client, p)
 	untilCondition(t, s.client, p, v1.TypeInstalled, corev1.ConditionFalse, "Throttled")
-	looked(t, s.client, p)
+	waitReconciled(t, s.client, p)
 	untilHealthy(t, s.client, p)
 	mu.Lock()
 	defer mu.Unlock()
@@ -73,8 +73,8 @@ func TestRetryAfterOfAnInstall(t *testing.T) {
 
 // The guide's example to the letter: a file in the package cache, and not a single
 // connection (packages guide, "Pre-Populating the Package Cache").
-func TestPackageOfAFile(t *testing.T) {
-	s := alone(t)
+func TestSideloadedPackage(t *testing.T) {
+	s := newEnv(t)
 	s.start(t)
 	p := newConfiguration("my-cool-pkg", "mycoolpkg")
 	p.Spec.PackagePullPolicy = corev1.PullNever
@@ -91,7 +91,7 @@ func TestPackageOfAFile(t *testing.T) {
 	// The digest stays in use until the spec of the package changes.
 	was := p.Status.ResolvedDigest
 	file(t, filepath.Join(s.folder, "mycoolpkg.xpkg"), meta("Configuration", "mycoolpkg", "spec:\n  crossplane: {version: '>=v1'}\n"))
-	looked(t, s.client, p)
+	waitReconciled(t, s.client, p)
 	untilHealthy(t, s.client, p)
 	if p.Status.ResolvedDigest != was {
 		t.Error("a file that was replaced changed what is installed")
@@ -101,7 +101,7 @@ func TestPackageOfAFile(t *testing.T) {
 // The package API takes any name for a package that is never pulled, and references
 // alone for all others.
 func TestNamesOfPackages(t *testing.T) {
-	s := together(t)
+	s := sharedEnv(t)
 	for _, c := range []struct {
 		image  string
 		policy corev1.PullPolicy

@@ -8,13 +8,13 @@ import (
 
 // Tests that share a manager wait more than they work, so more of them run at once
 // than there are processors.
-const atOnce = "16"
+const concurrency = "16"
 
 func TestMain(m *testing.M) {
-	if err := flag.Set("test.parallel", atOnce); err != nil {
+	if err := flag.Set("test.parallel", concurrency); err != nil {
 		panic(err)
 	}
 	code := m.Run()
-	common.end()
+	shared.end()
 	os.Exit(code)
 }

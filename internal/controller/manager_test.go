@@ -28,10 +28,10 @@ func startManager(t *testing.T, content controller.Content) client.Client {
 }
 
 func TestInstallUpgradeUninstall(t *testing.T) {
-	s := newShelf()
+	s := newFakeContent()
 	const first, second = "registry.example.com/test/lifecycle:v1.0.0", "registry.example.com/test/lifecycle:v2.0.0"
-	s.put(first, provider("lifecycle", crd("lifecycle.test", "Kept", "one"), crd("lifecycle.test", "Dropped", "one")))
-	s.put(second, provider("lifecycle", crd("lifecycle.test", "Kept", "two"), crd("lifecycle.test", "Added", "two")))
+	s.push(first, provider("lifecycle", crd("lifecycle.test", "Kept", "one"), crd("lifecycle.test", "Dropped", "one")))
+	s.push(second, provider("lifecycle", crd("lifecycle.test", "Kept", "two"), crd("lifecycle.test", "Added", "two")))
 	c := startManager(t, s)
 
 	p := newProvider("lifecycle", first)
@@ -77,7 +77,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"kepts.lifecycle.test", "droppeds.lifecycle.test", "addeds.lifecycle.test"} {
-		wait.Until(t, limit, name+" is gone", func() (string, bool) {
+		wait.Until(t, limit, name+" is deleted", func() (string, bool) {
 			err := c.Get(t.Context(), client.ObjectKey{Name: name}, &apiextensionsv1.CustomResourceDefinition{})
 			return fmt.Sprint(err), apierrors.IsNotFound(err)
 		})
@@ -89,10 +89,10 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 
 // hardening: I-4
 func TestTwoPackagesWithOneObject(t *testing.T) {
-	s := newShelf()
+	s := newFakeContent()
 	const a, b = "registry.example.com/test/holder:v1.0.0", "registry.example.com/test/comer:v1.0.0"
-	s.put(a, provider("holder", crd("conflict.test", "Shared", "a")))
-	s.put(b, provider("comer", crd("conflict.test", "Shared", "b"), crd("conflict.test", "Own", "b")))
+	s.push(a, provider("holder", crd("conflict.test", "Shared", "a")))
+	s.push(b, provider("comer", crd("conflict.test", "Shared", "b"), crd("conflict.test", "Own", "b")))
 	c := startManager(t, s)
 
 	holder := newProvider("holder", a)
@@ -113,10 +113,10 @@ func TestTwoPackagesWithOneObject(t *testing.T) {
 }
 
 func TestManualActivation(t *testing.T) {
-	s := newShelf()
+	s := newFakeContent()
 	const first, second = "registry.example.com/test/manual:v1.0.0", "registry.example.com/test/manual:v2.0.0"
-	s.put(first, provider("manual", crd("manual.test", "Thing", "one")))
-	s.put(second, provider("manual", crd("manual.test", "Thing", "two")))
+	s.push(first, provider("manual", crd("manual.test", "Thing", "one")))
+	s.push(second, provider("manual", crd("manual.test", "Thing", "two")))
 	c := startManager(t, s)
 
 	p := newProvider("manual", first)
@@ -139,7 +139,7 @@ func TestManualActivation(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r.Spec.DesiredState != v1.RevisionActive {
-		t.Error("the running revision was deactivated before a person activated the new one")
+		t.Error("the running revision was deactivated before a user activated the new one")
 	}
 	activate(t, c, rev2)
 	wait.Until(t, limit, "the old revision is inactive and the new one has the higher number", func() (string, bool) {
@@ -153,10 +153,10 @@ func TestManualActivation(t *testing.T) {
 }
 
 func TestDependencies(t *testing.T) {
-	s := newShelf()
+	s := newFakeContent()
 	const conf, needed = "registry.example.com/test/conf:v1.0.0", "registry.example.com/test/needed:v1.2.0"
-	s.put(conf, meta("Configuration", "conf", "spec:\n  dependsOn:\n  - provider: registry.example.com/test/needed\n    version: \">=v1.1.0\"\n"))
-	s.put(needed, provider("needed", crd("needed.test", "Thing", "one")))
+	s.push(conf, meta("Configuration", "conf", "spec:\n  dependsOn:\n  - provider: registry.example.com/test/needed\n    version: \">=v1.1.0\"\n"))
+	s.push(needed, provider("needed", crd("needed.test", "Thing", "one")))
 	c := startManager(t, s)
 
 	configuration := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "conf"}, Spec: v1.ConfigurationSpec{PackageSpec: v1.PackageSpec{Package: conf}}}
@@ -182,9 +182,9 @@ func TestDependencies(t *testing.T) {
 }
 
 func TestFailuresAreReported(t *testing.T) {
-	s := newShelf()
+	s := newFakeContent()
 	const function = "registry.example.com/test/function:v1.0.0"
-	s.put(function, meta("Function", "function", ""))
+	s.push(function, meta("Function", "function", ""))
 	c := startManager(t, s)
 
 	wrong := newProvider("wrong-kind", function)
@@ -195,14 +195,14 @@ func TestFailuresAreReported(t *testing.T) {
 	absent := newProvider("absent", "registry.example.com/test/absent:v1.0.0")
 	create(t, c, absent)
 	untilCondition(t, c, absent, v1.TypeHealthy, corev1.ConditionFalse, "the registry has no such tag")
-	s.put("registry.example.com/test/absent:v1.0.0", provider("absent"))
+	s.push("registry.example.com/test/absent:v1.0.0", provider("absent"))
 	untilHealthy(t, c, absent)
 }
 
 func TestPause(t *testing.T) {
-	s := newShelf()
+	s := newFakeContent()
 	const ref = "registry.example.com/test/paused:v1.0.0"
-	s.put(ref, provider("paused", crd("paused.test", "Thing", "one")))
+	s.push(ref, provider("paused", crd("paused.test", "Thing", "one")))
 	c := startManager(t, s)
 
 	p := newProvider("paused", ref)
@@ -215,6 +215,6 @@ func TestPause(t *testing.T) {
 	}
 	untilHealthy(t, c, p)
 	if p.GetCondition(v1.TypeSynced).Status == corev1.ConditionFalse {
-		t.Error("the package still says that it is paused")
+		t.Error("the package still reports a pause")
 	}
 }

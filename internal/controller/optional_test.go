@@ -20,74 +20,74 @@ import (
 //
 // hardening: F12
 func TestOptionalDependencies(t *testing.T) {
-	w := newTown(t, graph.None)
+	w := newDependencyEnv(t, graph.None)
 	first := w.push(t, "Provider", "relay:v1.0.0")
 	second := w.push(t, "Provider", "relay:v2.0.0")
 	guild := w.config(t, "guild", w.push(t, "Configuration", "guild:v1.0.0", "?relay <v2"))
-	w.lacks(t, guild, "relay <v2")
-	if got := w.all(t); !slices.Equal(got, []string{"configuration/town-guild"}) {
+	w.waitOptionalAbsent(t, guild, "relay <v2")
+	if got := w.all(t); !slices.Equal(got, []string{"configuration/dep-guild"}) {
 		t.Errorf("there is %v", got)
 	}
-	if e := w.entry(t, "town/guild"); len(e.Dependencies) != 0 || len(e.OptionalDependencies) != 1 || e.OptionalDependencies[0].Constraints != "<v2" {
-		t.Errorf("the Lock says %+v", e)
+	if e := w.lockEntry(t, "dep/guild"); len(e.Dependencies) != 0 || len(e.OptionalDependencies) != 1 || e.OptionalDependencies[0].Constraints != "<v2" {
+		t.Errorf("the Lock contains %+v", e)
 	}
 
-	relay := newProvider("town-by-hand", first)
+	relay := newProvider("dep-by-hand", first)
 	create(t, w.client, relay)
 	untilHealthy(t, w.client, relay)
-	w.lacks(t, guild)
+	w.waitOptionalAbsent(t, guild)
 	change(t, w.client, relay, func(p *v1.Provider) { p.Spec.Package = second })
 	untilCondition(t, w.client, guild, v1.TypeHealthy, corev1.ConditionFalse, "DependencyVersion: dependencies at a version that does not match: "+w.repository("relay")+" is installed at v2.0.0, and the package works only with <v2")
 	untilHealthy(t, w.client, relay)
 	change(t, w.client, relay, func(p *v1.Provider) { p.Spec.Package = first })
-	w.lacks(t, guild)
+	w.waitOptionalAbsent(t, guild)
 	change(t, w.client, relay, func(p *v1.Provider) { p.Spec.Package = second })
 	untilCondition(t, w.client, guild, v1.TypeHealthy, corev1.ConditionFalse, "works only with <v2")
 	w.remove(t, relay)
-	w.lacks(t, guild, "relay <v2")
+	w.waitOptionalAbsent(t, guild, "relay <v2")
 
 	// It may come at a version that does not fit, too.
-	relay = newProvider("town-by-hand", second)
+	relay = newProvider("dep-by-hand", second)
 	create(t, w.client, relay)
 	untilCondition(t, w.client, guild, v1.TypeHealthy, corev1.ConditionFalse, "works only with <v2")
-	w.undisturbed(t)
+	w.assertUnchanged(t)
 }
 
-// worksWithout installs optional dependencies of a package as dependencies of others:
+// checkOptionalDependencies installs optional dependencies of a package as dependencies of others:
 // at a compatible version, or not at all.
-func (w *town) worksWithout(t *testing.T) {
+func (w *dependencyEnv) checkOptionalDependencies(t *testing.T) {
 	club := w.config(t, "club", w.push(t, "Configuration", "club:v1.0.0", "?relay <v2"))
-	w.lacks(t, club, "relay <v2")
+	w.waitOptionalAbsent(t, club, "relay <v2")
 	fan := w.config(t, "fan", w.push(t, "Configuration", "fan:v1.0.0", "relay"))
-	relay := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "town-relay"}}
-	w.made(t, relay, "v1.0.0")
+	relay := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "dep-relay"}}
+	w.waitInstalled(t, relay, "v1.0.0")
 	untilHealthy(t, w.client, fan)
-	w.lacks(t, club)
+	w.waitOptionalAbsent(t, club)
 	w.remove(t, fan)
 	w.remove(t, relay)
 	rival := w.config(t, "rival", w.push(t, "Configuration", "rival:v1.0.0", "relay v2"))
-	untilCondition(t, w.client, rival, v1.TypeHealthy, corev1.ConditionFalse, "configuration/town-club works only with "+w.repository("relay")+" <v2")
-	w.lacks(t, club, "relay <v2")
+	untilCondition(t, w.client, rival, v1.TypeHealthy, corev1.ConditionFalse, "configuration/dep-club works only with "+w.repository("relay")+" <v2")
+	w.waitOptionalAbsent(t, club, "relay <v2")
 	w.remove(t, rival)
 	w.remove(t, club)
 }
 
-// lacks waits until a package is healthy and reports these optional dependencies as
+// waitOptionalAbsent waits until a package is healthy and reports these optional dependencies as
 // absent.
-func (w *town) lacks(t *testing.T, p v1.Package, want ...string) {
+func (w *dependencyEnv) waitOptionalAbsent(t *testing.T, p v1.Package, want ...string) {
 	t.Helper()
 	for i := range want {
 		want[i] = w.repository(want[i])
 	}
 	untilHealthy(t, w.client, p)
-	eventually(t, fmt.Sprintf("%q is told to be absent", want), func() bool {
+	eventually(t, fmt.Sprintf("%q is reported as absent", want), func() bool {
 		revs := revisionsOf(t, w.client, p)
 		return len(revs) == 1 && slices.Equal(revs[0].RevisionStatus().AbsentOptionalDependencies, want)
 	})
 }
 
-// entry returns the entry of a repository in the Lock.
-func (w *town) entry(t *testing.T, repository string) v1beta1.LockPackage {
+// lockEntry returns the entry of a repository in the Lock.
+func (w *dependencyEnv) lockEntry(t *testing.T, repository string) v1beta1.LockPackage {
 	t.Helper()
 	var out v1beta1.LockPackage
 	eventually(t, repository+" is in the Lock", func() bool {

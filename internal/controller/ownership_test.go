@@ -86,7 +86,7 @@ func ownersOf(o client.Object) []string {
 	return out
 }
 
-func untilOwned(t *testing.T, s *stand, o *metav1.PartialObjectMetadata, want ...string) {
+func untilOwned(t *testing.T, s *testEnv, o *metav1.PartialObjectMetadata, want ...string) {
 	t.Helper()
 	slices.Sort(want)
 	wait.Until(t, limit, fmt.Sprintf("the owners of %s are %v", o.Name, want), func() (string, bool) {
@@ -100,7 +100,7 @@ func untilOwned(t *testing.T, s *stand, o *metav1.PartialObjectMetadata, want ..
 
 // guard watches the objects of a group until the test ends, and fails it when one is
 // deleted, is without its package among its owners, or has two controllers.
-func guard(t *testing.T, s *stand, group, owner string) {
+func guard(t *testing.T, s *testEnv, group, owner string) {
 	t.Helper()
 	for kind, api := range installable {
 		list := &metav1.PartialObjectMetadataList{}
@@ -139,7 +139,7 @@ func guard(t *testing.T, s *stand, group, owner string) {
 // drops and adds; and the hand-over is one write for each object (compatibility
 // reference, "Establisher").
 func TestOwnersThroughAnUpgrade(t *testing.T) {
-	s := together(t)
+	s := sharedEnv(t)
 	r := newRegistry(t)
 	const group = "owners.test"
 	first, _ := r.push(t, "acme/owners:v1", configuration("owners", group, "one", "kept", "dropped"))
@@ -174,7 +174,7 @@ func TestOwnersThroughAnUpgrade(t *testing.T) {
 
 // checkReferences checks the owner references of an object word by word: the revision
 // controls and blocks, the package owns beside it.
-func checkReferences(t *testing.T, s *stand, p v1.Package, o *metav1.PartialObjectMetadata) {
+func checkReferences(t *testing.T, s *testEnv, p v1.Package, o *metav1.PartialObjectMetadata) {
 	t.Helper()
 	if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
 		t.Fatal(err)
@@ -195,7 +195,7 @@ func checkReferences(t *testing.T, s *stand, p v1.Package, o *metav1.PartialObje
 
 // untilSettled waits until a package of any kind is ready with what its spec asks
 // for, and so are its revisions.
-func untilSettled(t *testing.T, s *stand, p v1.Package) {
+func untilSettled(t *testing.T, s *testEnv, p v1.Package) {
 	t.Helper()
 	until(t, s.client, p, "is ready with "+p.PackageSpec().Package, func(p v1.Package) bool {
 		ready := p.GetCondition(v1.TypeReady)
@@ -216,8 +216,8 @@ func untilSettled(t *testing.T, s *stand, p v1.Package) {
 
 // An object that a new version no longer contains stays until its package is
 // deleted, even after the revision that created it was deleted.
-func TestDroppedObjectsLiveOn(t *testing.T) {
-	s := together(t)
+func TestDroppedObjectsStayUntilUninstall(t *testing.T) {
+	s := sharedEnv(t)
 	r := newRegistry(t)
 	const group = "dropped.test"
 	first, _ := r.push(t, "acme/dropped:v1", configuration("dropped", group, "one", "kept", "dropped"))
@@ -235,7 +235,7 @@ func TestDroppedObjectsLiveOn(t *testing.T) {
 	if err := s.client.Delete(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	wait.Until(t, limit, "the dropped object goes with its package", func() (string, bool) {
+	wait.Until(t, limit, "the dropped object is deleted with its package", func() (string, bool) {
 		err := s.client.Get(t.Context(), client.ObjectKeyFromObject(dropped), dropped)
 		return fmt.Sprint(err), apierrors.IsNotFound(err)
 	})
@@ -245,7 +245,7 @@ func TestDroppedObjectsLiveOn(t *testing.T) {
 // precedence over the labels and annotations in the package, and are removed when
 // the package no longer requests them.
 func TestCommonLabelsAndAnnotations(t *testing.T) {
-	s := together(t)
+	s := sharedEnv(t)
 	r := newRegistry(t)
 	const group = "labels.test"
 	ref, _ := r.push(t, "acme/labels:v1", configuration("labels", group, "one", "a", "b"))
@@ -285,7 +285,7 @@ func TestCommonLabelsAndAnnotations(t *testing.T) {
 
 // untilLabels waits until an object has these labels, and these annotations beside
 // the content digest.
-func untilLabels(t *testing.T, s *stand, o *metav1.PartialObjectMetadata, labels, annotations map[string]string) {
+func untilLabels(t *testing.T, s *testEnv, o *metav1.PartialObjectMetadata, labels, annotations map[string]string) {
 	t.Helper()
 	wait.Until(t, limit, fmt.Sprintf("the labels of %s are %v", o.Name, labels), func() (string, bool) {
 		if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
@@ -306,7 +306,7 @@ func untilLabels(t *testing.T, s *stand, o *metav1.PartialObjectMetadata, labels
 //
 // hardening: J12
 func TestMetadataReachesTheRevision(t *testing.T) {
-	s := together(t)
+	s := sharedEnv(t)
 	r := newRegistry(t)
 	stream := `apiVersion: meta.pkg.crossplane.io/v1
 kind: Configuration

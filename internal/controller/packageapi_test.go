@@ -11,9 +11,9 @@ import (
 // Another program that overwrites the CRDs of the package API, as Crossplane does when it starts, breaks no
 // package: the CRDs are restored, while the manager runs and when it starts.
 func TestCRDsOfThePackageAPIAreRestored(t *testing.T) {
-	s := alone(t)
+	s := newEnv(t)
 	r := newRegistry(t)
-	log := &lines{}
+	log := &logRecorder{}
 	s.log = log
 	stop := s.start(t)
 	ref, _ := r.push(t, "acme/restored:v1", provider("restored", crd("restored.test", "Thing", "one")))
@@ -24,7 +24,7 @@ func TestCRDsOfThePackageAPIAreRestored(t *testing.T) {
 	const name = "providers.pkg.crossplane.io"
 	overwrite := func() {
 		t.Helper()
-		d := definition()
+		d := newCRD()
 		if err := s.client.Get(t.Context(), client.ObjectKey{Name: name}, d); err != nil {
 			t.Fatal(err)
 		}
@@ -38,7 +38,7 @@ func TestCRDsOfThePackageAPIAreRestored(t *testing.T) {
 	untilRestored := func() {
 		t.Helper()
 		wait.Until(t, limit, name+" is restored", func() (string, bool) {
-			d := definition()
+			d := newCRD()
 			err := s.client.Get(t.Context(), client.ObjectKey{Name: name}, d)
 			_, ok := d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["status"]
 			return "", err == nil && ok
@@ -47,14 +47,14 @@ func TestCRDsOfThePackageAPIAreRestored(t *testing.T) {
 	overwrite()
 	untilRestored()
 	log.until(t, "another program changed or deleted a CRD of the package API")
-	looked(t, s.client, p)
+	waitReconciled(t, s.client, p)
 	untilHealthy(t, s.client, p)
 
 	stop()
 	overwrite()
 	s.start(t)
 	untilRestored()
-	looked(t, s.client, p)
+	waitReconciled(t, s.client, p)
 	untilHealthy(t, s.client, p)
 	remove(t, s, p)
 }

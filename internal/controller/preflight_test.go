@@ -22,7 +22,7 @@ import (
 //
 // hardening: I-9
 func TestAnUpdateThatTheAPIServerRejectsWritesNothing(t *testing.T) {
-	s := alone(t)
+	s := newEnv(t)
 	s.options.ActivationDeadline = time.Hour
 	r := newRegistry(t)
 	const group = "scope.preflight.test"
@@ -48,7 +48,7 @@ func TestAnUpdateThatTheAPIServerRejectsWritesNothing(t *testing.T) {
 	}
 	for _, kind := range kinds {
 		name := strings.ToLower(kind) + "s." + group
-		if got := described(t, s, name); got != "one" {
+		if got := schemaDescription(t, s, name); got != "one" {
 			t.Errorf("%s was written: it is of version %s", name, got)
 		}
 		untilOwners(t, s, name, "ProviderRevision/"+running+"*", "Provider/scope", "ProviderRevision/"+p.Status.Rollback.From)
@@ -61,7 +61,7 @@ func TestAnUpdateThatTheAPIServerRejectsWritesNothing(t *testing.T) {
 //
 // hardening: I-1
 func TestAnUpdateDropsStoredVersionsWithoutObjects(t *testing.T) {
-	s := alone(t)
+	s := newEnv(t)
 	s.options.ActivationDeadline = time.Hour
 	r := newRegistry(t)
 	const group = "stored.preflight.test"
@@ -82,7 +82,7 @@ func TestAnUpdateDropsStoredVersionsWithoutObjects(t *testing.T) {
 		t.Errorf("rolled back: %+v", b)
 	}
 	for _, name := range []string{"emptys." + group, "useds." + group} {
-		if got := described(t, s, name); got != "v1" {
+		if got := schemaDescription(t, s, name); got != "v1" {
 			t.Errorf("%s was written: it is of version %s", name, got)
 		}
 	}
@@ -111,7 +111,7 @@ const denied = "denied"
 
 // denyCRDs creates an admission policy of the cluster that denies some CRDs, and waits
 // until it works.
-func denyCRDs(t *testing.T, s *stand) {
+func denyCRDs(t *testing.T, s *testEnv) {
 	t.Helper()
 	const rule = "!object.spec.versions.exists(v, has(v.schema.openAPIV3Schema.description) && v.schema.openAPIV3Schema.description == '" + denied + "')"
 	policy := &unstructured.Unstructured{Object: map[string]any{

@@ -15,9 +15,9 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// cell is one cell of the table of pull policies (packages guide,
+// pullCase is one cell of the table of pull policies (packages guide,
 // "spec.packagePullPolicy"), with a registry and a package of its own.
-type cell struct {
+type pullCase struct {
 	name   string
 	policy corev1.PullPolicy
 	// tag is empty for a package with a digest only, and digest is set if the reference
@@ -31,17 +31,17 @@ type cell struct {
 }
 
 // follows reports whether the package resolves its tag repeatedly.
-func (c *cell) follows() bool { return c.policy == corev1.PullAlways && !c.digest }
+func (c *pullCase) follows() bool { return c.policy == corev1.PullAlways && !c.digest }
 
-func (c *cell) stream(version string) string {
+func (c *pullCase) stream(version string) string {
 	return provider(c.name, crd(c.name+".test", "Thing", version))
 }
 
-func (c *cell) repository() string { return "acme/" + c.name }
+func (c *pullCase) repository() string { return "acme/" + c.name }
 
 // prepare pushes the first version, and puts it into the package cache when it is
 // never pulled.
-func (c *cell) prepare(t *testing.T, s *stand) {
+func (c *pullCase) prepare(t *testing.T, s *testEnv) {
 	t.Helper()
 	c.registry = newRegistry(t)
 	tag := c.tag
@@ -64,7 +64,7 @@ func (c *cell) prepare(t *testing.T, s *stand) {
 }
 
 // sideload does what `xpkg cache add FILE --as REFERENCE` does.
-func (c *cell) sideload(t *testing.T, s *stand) {
+func (c *pullCase) sideload(t *testing.T, s *testEnv) {
 	t.Helper()
 	packages, err := cache.Open(s.folder, cache.Options{})
 	if err != nil {
@@ -80,16 +80,16 @@ func (c *cell) sideload(t *testing.T, s *stand) {
 	}
 }
 
-// quiet fails the test when the registry of the cell was asked anything.
-func (c *cell) quiet(t *testing.T, s *stand, when string) {
+// checkNoRequests fails the test when the registry of the cell was asked anything.
+func (c *pullCase) checkNoRequests(t *testing.T, s *testEnv, when string) {
 	t.Helper()
-	if seen := c.registry.asked(""); len(seen) > 0 {
+	if seen := c.registry.requests(""); len(seen) > 0 {
 		t.Errorf("%s %s asked a registry: %v", c.name, when, seen)
 	}
 }
 
-// still checks that the package is healthy with the content it has.
-func (c *cell) still(t *testing.T, s *stand, want oci.Digest, when string) {
+// checkUnchanged checks that the package is healthy with the content it has.
+func (c *pullCase) checkUnchanged(t *testing.T, s *testEnv, want oci.Digest, when string) {
 	t.Helper()
 	untilHealthy(t, s.client, c.p)
 	if got := c.p.Status.ResolvedDigest; got != want.String() {
@@ -97,8 +97,8 @@ func (c *cell) still(t *testing.T, s *stand, want oci.Digest, when string) {
 	}
 }
 
-func cells() []*cell {
-	var out []*cell
+func pullCases() []*pullCase {
+	var out []*pullCase
 	for _, k := range []struct {
 		name, tag string
 		digest    bool
@@ -106,7 +106,7 @@ func cells() []*cell {
 		{"semver", "v1.3.0", false}, {"digest", "", true}, {"tagdigest", "v1.3.0", true}, {"channel", "latest", false},
 	} {
 		for _, policy := range []corev1.PullPolicy{corev1.PullIfNotPresent, corev1.PullAlways, corev1.PullNever} {
-			out = append(out, &cell{name: "policy-" + k.name + "-" + strings.ToLower(string(policy)), policy: policy, tag: k.tag, digest: k.digest})
+			out = append(out, &pullCase{name: "policy-" + k.name + "-" + strings.ToLower(string(policy)), policy: policy, tag: k.tag, digest: k.digest})
 		}
 	}
 	return out
@@ -119,8 +119,8 @@ func cells() []*cell {
 //
 // hardening: G10
 func TestPullPolicies(t *testing.T) {
-	s := alone(t)
-	all := cells()
+	s := newEnv(t)
+	all := pullCases()
 	for _, c := range all {
 		c.prepare(t, s)
 	}
@@ -129,32 +129,32 @@ func TestPullPolicies(t *testing.T) {
 		create(t, s.client, c.p)
 	}
 	for _, c := range all {
-		c.still(t, s, c.first, "after the install")
-		switch heads := len(c.registry.asked("HEAD")) > 0; {
+		c.checkUnchanged(t, s, c.first, "after the install")
+		switch heads := len(c.registry.requests("HEAD")) > 0; {
 		case c.policy == corev1.PullNever:
-			c.quiet(t, s, "when it was installed")
+			c.checkNoRequests(t, s, "when it was installed")
 			if n := s.dials.to(c.registry.address); n > 0 {
 				t.Errorf("%s dialed %d times", c.name, n)
 			}
 		case heads == c.digest:
-			t.Errorf("%s asked %v", c.name, c.registry.asked(""))
+			t.Errorf("%s asked %v", c.name, c.registry.requests(""))
 		}
 	}
 
 	stop()
-	forget(all)
+	resetRequests(all)
 	stop = s.start(t)
-	lookAgain(t, s, all)
+	resolveAgain(t, s, all)
 	for _, c := range all {
-		c.still(t, s, c.first, "after a restart")
+		c.checkUnchanged(t, s, c.first, "after a restart")
 		if c.follows() {
-			eventually(t, c.name+" is looked up", func() bool { return len(c.registry.asked("HEAD")) > 0 })
-			if gets := c.registry.asked("GET"); len(gets) > 0 {
+			eventually(t, c.name+" is resolved", func() bool { return len(c.registry.requests("HEAD")) > 0 })
+			if gets := c.registry.requests("GET"); len(gets) > 0 {
 				t.Errorf("%s downloads what it has: %v", c.name, gets)
 			}
 			continue
 		}
-		c.quiet(t, s, "after a restart")
+		c.checkNoRequests(t, s, "after a restart")
 	}
 
 	for _, c := range all {
@@ -162,16 +162,16 @@ func TestPullPolicies(t *testing.T) {
 			_, c.second = c.registry.push(t, c.repository()+":"+c.tag, c.stream("two"))
 		}
 	}
-	lookAgain(t, s, all)
+	resolveAgain(t, s, all)
 	for _, c := range all {
 		want := c.first
 		if c.follows() {
 			want = c.second
-			until(t, s.client, c.p, "the tag that has moved is followed", func(p *v1.Provider) bool { return p.Status.ResolvedDigest == want.String() })
+			until(t, s.client, c.p, "the moved tag is resolved", func(p *v1.Provider) bool { return p.Status.ResolvedDigest == want.String() })
 		} else {
-			c.quiet(t, s, "when its tag had moved")
+			c.checkNoRequests(t, s, "when its tag had moved")
 		}
-		c.still(t, s, want, "after its tag had moved")
+		c.checkUnchanged(t, s, want, "after its tag had moved")
 	}
 
 	stop()
@@ -179,19 +179,19 @@ func TestPullPolicies(t *testing.T) {
 		t.Fatal(err)
 	}
 	stop = s.start(t)
-	lookAgain(t, s, all)
+	resolveAgain(t, s, all)
 	for _, c := range all {
 		if c.policy == corev1.PullNever {
-			c.quiet(t, s, "when the cache was lost")
+			c.checkNoRequests(t, s, "when the cache was lost")
 			untilCondition(t, s.client, c.p, v1.TypeSynced, corev1.ConditionFalse, "NotCached")
-			c.still(t, s, c.first, "after the cache was lost")
+			c.checkUnchanged(t, s, c.first, "after the cache was lost")
 			continue
 		}
 		want := c.first
 		if c.follows() {
 			want = c.second
 		}
-		c.still(t, s, want, "after the cache was lost")
+		c.checkUnchanged(t, s, want, "after the cache was lost")
 	}
 	stop()
 	for _, c := range all {
@@ -201,20 +201,20 @@ func TestPullPolicies(t *testing.T) {
 	}
 
 	for _, c := range all {
-		c.registry.does(down)
+		c.registry.setFault(hangUp)
 	}
 	stop = s.start(t)
-	forget(all)
-	lookAgain(t, s, all)
+	resetRequests(all)
+	resolveAgain(t, s, all)
 	checkUnreachable(t, s, all, "RegistryUnavailable")
 	for _, c := range all {
-		c.registry.does(answer(http.StatusTooManyRequests, "Retry-After", "3600"))
+		c.registry.setFault(answer(http.StatusTooManyRequests, "Retry-After", "3600"))
 	}
 	checkUnreachable(t, s, all, "Throttled")
-	forget(all)
-	lookAgain(t, s, all)
+	resetRequests(all)
+	resolveAgain(t, s, all)
 	for _, c := range all {
-		c.quiet(t, s, "when it was told to wait an hour")
+		c.checkNoRequests(t, s, "after Retry-After of an hour")
 	}
 
 	stop()
@@ -222,10 +222,10 @@ func TestPullPolicies(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range all {
-		c.registry.does(down)
+		c.registry.setFault(hangUp)
 	}
 	stop = s.start(t)
-	lookAgain(t, s, all)
+	resolveAgain(t, s, all)
 	for _, c := range all {
 		untilCondition(t, s.client, c.p, v1.TypeSynced, corev1.ConditionFalse, "")
 		untilHealthy(t, s.client, c.p)
@@ -237,12 +237,12 @@ func TestPullPolicies(t *testing.T) {
 	}
 	untilCondition(t, s.client, lost.p, v1.TypeHealthy, corev1.ConditionFalse, "")
 	for _, c := range all {
-		c.registry.does(nil)
+		c.registry.setFault(nil)
 		if c.policy == corev1.PullNever {
 			c.sideload(t, s)
 		}
 	}
-	lookAgain(t, s, all)
+	resolveAgain(t, s, all)
 	for _, c := range all {
 		untilCondition(t, s.client, c.p, v1.TypeSynced, corev1.ConditionTrue, "")
 		untilHealthy(t, s.client, c.p)
@@ -252,35 +252,35 @@ func TestPullPolicies(t *testing.T) {
 
 // checkUnreachable checks that no package is affected by an unreachable registry,
 // and that packages that follow a tag report the failure.
-func checkUnreachable(t *testing.T, s *stand, all []*cell, why string) {
+func checkUnreachable(t *testing.T, s *testEnv, all []*pullCase, why string) {
 	t.Helper()
 	for _, c := range all {
 		if !c.follows() {
-			c.still(t, s, c.first, "while the registry is "+why)
-			c.quiet(t, s, "while the registry is "+why)
+			c.checkUnchanged(t, s, c.first, "while the registry is "+why)
+			c.checkNoRequests(t, s, "while the registry is "+why)
 			continue
 		}
 		untilCondition(t, s.client, c.p, v1.TypeSynced, corev1.ConditionFalse, why)
 		if got := c.p.GetCondition(v1.TypeSynced).Reason; got != v1.ReasonLookupFailed {
 			t.Errorf("%s is not synced because of %s", c.name, got)
 		}
-		c.still(t, s, c.second, "while the registry is "+why)
+		c.checkUnchanged(t, s, c.second, "while the registry is "+why)
 		if ready := c.p.GetCondition(v1.TypeReady); ready.Status != corev1.ConditionTrue {
 			t.Errorf("%s is not ready while the registry is %s: %+v", c.name, why, ready)
 		}
 	}
 }
 
-func lookAgain(t *testing.T, s *stand, all []*cell) {
+func resolveAgain(t *testing.T, s *testEnv, all []*pullCase) {
 	t.Helper()
 	packages := make([]v1.Package, len(all))
 	for i, c := range all {
 		packages[i] = c.p
 	}
-	looked(t, s.client, packages...)
+	waitReconciled(t, s.client, packages...)
 }
 
-func forget(all []*cell) {
+func resetRequests(all []*pullCase) {
 	for _, c := range all {
 		c.registry.reset()
 	}

@@ -64,15 +64,15 @@ func unstarted(backend string) *registry {
 	return r
 }
 
-// does makes the registry answer in another way, from now on; with nil, as it should.
-func (r *registry) does(fault func(w http.ResponseWriter, r *http.Request) bool) {
+// setFault makes the registry answer in another way, from now on; with nil, as it should.
+func (r *registry) setFault(fault func(w http.ResponseWriter, r *http.Request) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.fault = fault
 }
 
 // requests returns the requests whose method or path contains a string.
-func (r *registry) asked(part string) []string {
+func (r *registry) requests(part string) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var out []string
@@ -90,8 +90,8 @@ func (r *registry) reset() {
 	r.seen = nil
 }
 
-// down is a registry that hangs up.
-func down(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) }
+// hangUp is a registry that hangs up.
+func hangUp(http.ResponseWriter, *http.Request) bool { panic(http.ErrAbortHandler) }
 
 // answer returns a registry that responds with a status only.
 func answer(status int, header ...string) func(http.ResponseWriter, *http.Request) bool {
@@ -104,8 +104,8 @@ func answer(status int, header ...string) func(http.ResponseWriter, *http.Reques
 	}
 }
 
-// silent takes requests and never answers them.
-func silent(_ http.ResponseWriter, r *http.Request) bool {
+// neverResponds takes requests and never answers them.
+func neverResponds(_ http.ResponseWriter, r *http.Request) bool {
 	<-r.Context().Done()
 	return true
 }

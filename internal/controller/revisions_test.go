@@ -29,7 +29,7 @@ func versions(t *testing.T, r *registry, name string, n int) []string {
 }
 
 // upgradeTo asks for another reference and waits until it is what runs.
-func upgradeTo(t *testing.T, s *stand, p *v1.Provider, ref string) {
+func upgradeTo(t *testing.T, s *testEnv, p *v1.Provider, ref string) {
 	t.Helper()
 	change(t, s.client, p, func(p *v1.Provider) { p.Spec.Package = ref })
 	untilSettled(t, s, p)
@@ -37,7 +37,7 @@ func upgradeTo(t *testing.T, s *stand, p *v1.Provider, ref string) {
 
 // states returns the revisions of a package as "version:number", with a star for
 // the active one, by ascending number.
-func states(t *testing.T, s *stand, p v1.Package) []string {
+func states(t *testing.T, s *testEnv, p v1.Package) []string {
 	t.Helper()
 	out := []string{}
 	for _, rev := range revisionsOf(t, s.client, p) {
@@ -52,7 +52,7 @@ func states(t *testing.T, s *stand, p v1.Package) []string {
 	return out
 }
 
-func untilStates(t *testing.T, s *stand, p v1.Package, want ...string) {
+func untilStates(t *testing.T, s *testEnv, p v1.Package, want ...string) {
 	t.Helper()
 	wait.Until(t, limit, fmt.Sprintf("the revisions of %s are %v", p.GetName(), want), func() (string, bool) {
 		got := states(t, s, p)
@@ -63,7 +63,7 @@ func untilStates(t *testing.T, s *stand, p v1.Package, want ...string) {
 // Equal content and equal choices have one revision, and a change without effect on
 // the cluster creates none.
 func TestNamesOfRevisions(t *testing.T) {
-	s := together(t)
+	s := sharedEnv(t)
 	r := newRegistry(t)
 	name := "rev-names-" + strings.Repeat("long-", 7) + "name-of-a-package"
 	refs := versions(t, r, "names", 1)
@@ -117,7 +117,7 @@ func TestNamesOfRevisions(t *testing.T) {
 
 // checkNumber checks that the active revision of a package has a number, and that it
 // is the highest.
-func checkNumber(t *testing.T, s *stand, p v1.Package, want int64) {
+func checkNumber(t *testing.T, s *testEnv, p v1.Package, want int64) {
 	t.Helper()
 	all := revisionsOf(t, s.client, p)
 	last := all[len(all)-1]
@@ -129,7 +129,7 @@ func checkNumber(t *testing.T, s *stand, p v1.Package, want int64) {
 // The same content under the same choices has the same key whatever the package is
 // called.
 func TestSameContentSameKey(t *testing.T) {
-	s := together(t)
+	s := sharedEnv(t)
 	r := newRegistry(t)
 	ref, _ := r.push(t, "acme/same:v1", meta("Configuration", "same", ""))
 	elsewhere, _ := r.push(t, "other/same:v9", meta("Configuration", "same", ""))
@@ -149,7 +149,7 @@ func TestSameContentSameKey(t *testing.T) {
 // one, the next upgrade collects the oldest (packages guide,
 // "spec.revisionHistoryLimit").
 func TestHistoryOfThree(t *testing.T) {
-	s := together(t)
+	s := sharedEnv(t)
 	r := newRegistry(t)
 	refs := versions(t, r, "history", 5)
 	p := newProvider("rev-history", refs[0])
@@ -173,7 +173,7 @@ func TestHistoryOfThree(t *testing.T) {
 }
 
 func TestHistoryOfOneAndOfAll(t *testing.T) {
-	s := together(t)
+	s := sharedEnv(t)
 	r := newRegistry(t)
 	refs := versions(t, r, "histories", 3)
 	one, all := newProvider("rev-history-one", refs[0]), newProvider("rev-history-all", refs[0])
@@ -199,8 +199,8 @@ func TestHistoryOfOneAndOfAll(t *testing.T) {
 
 // With the policy Manual nothing is active that a person has not activated, whatever
 // is pushed and collected; going back is activating the old revision again.
-func TestManualLife(t *testing.T) {
-	s := together(t)
+func TestManualActivationPolicy(t *testing.T) {
+	s := sharedEnv(t)
 	r := newRegistry(t)
 	refs := versions(t, r, "manuallife", 4)
 	p := newProvider("rev-manual", refs[0])
@@ -208,7 +208,7 @@ func TestManualLife(t *testing.T) {
 	create(t, s.client, p)
 	untilWaits(t, s, p)
 	untilStates(t, s, p, "v1:0")
-	err := s.client.Get(t.Context(), client.ObjectKey{Name: "things.manuallife.test"}, definition())
+	err := s.client.Get(t.Context(), client.ObjectKey{Name: "things.manuallife.test"}, newCRD())
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("an object of a revision that waits was installed (%v)", err)
 	}
@@ -226,7 +226,7 @@ func TestManualLife(t *testing.T) {
 	if len(all) != 3 || !slices.Contains(all, "v1:1*") || !slices.Contains(all, "v4:0") {
 		t.Errorf("the revisions are %v", all)
 	}
-	if got := described(t, s, "things.manuallife.test"); got != "version 1" {
+	if got := schemaDescription(t, s, "things.manuallife.test"); got != "version 1" {
 		t.Errorf("the object is of %s", got)
 	}
 	until(t, s.client, p, "the running revision is healthy", func(p *v1.Provider) bool {
@@ -238,7 +238,7 @@ func TestManualLife(t *testing.T) {
 	activate(t, s.client, rev4)
 	untilSettled(t, s, p)
 	untilStates(t, s, p, "v1:1", "v4:2*")
-	if got := described(t, s, "things.manuallife.test"); got != "version 4" {
+	if got := schemaDescription(t, s, "things.manuallife.test"); got != "version 4" {
 		t.Errorf("the object is of %s", got)
 	}
 
@@ -246,14 +246,14 @@ func TestManualLife(t *testing.T) {
 	untilStates(t, s, p, "v4:2", "v1:3*")
 	untilWaits(t, s, p)
 	wait.Until(t, limit, "the object is that of the revision that was activated again", func() (string, bool) {
-		got := described(t, s, "things.manuallife.test")
+		got := schemaDescription(t, s, "things.manuallife.test")
 		return got, got == "version 1"
 	})
 }
 
 // A user can deactivate the active revision, and no other revision is activated.
 func TestManualDeactivation(t *testing.T) {
-	s := together(t)
+	s := sharedEnv(t)
 	r := newRegistry(t)
 	p := newProvider("rev-off", versions(t, r, "outofservice", 1)[0])
 	p.Spec.RevisionActivationPolicy = v1.ManualActivation
@@ -277,7 +277,7 @@ func TestManualDeactivation(t *testing.T) {
 	untilOwners(t, s, "things.outofservice.test", "ProviderRevision/"+rev.GetName()+"*", "Provider/rev-off")
 }
 
-func untilWaits(t *testing.T, s *stand, p *v1.Provider) {
+func untilWaits(t *testing.T, s *testEnv, p *v1.Provider) {
 	t.Helper()
 	until(t, s.client, p, "waits to be activated", func(p *v1.Provider) bool {
 		c := p.GetCondition(v1.TypeInstalled)

@@ -15,8 +15,8 @@ import (
 // not grow with the number of CRDs, and nothing is logged as an error.
 func TestUninstallingAProviderCostsOneWriteForEachCRD(t *testing.T) {
 	const definitions = 40
-	s := withPrograms(t)
-	log := &lines{}
+	s := withExternalRuntimes(t)
+	log := &logRecorder{}
 	s.log = log
 	r := newRegistry(t)
 	var crds []string
@@ -28,7 +28,7 @@ func TestUninstallingAProviderCostsOneWriteForEachCRD(t *testing.T) {
 	p := newProvider("uninstall", ref)
 	create(t, s.client, p)
 	untilCondition(t, s.client, p, v1.TypeHealthy, "Unknown", "")
-	reports(t, s, p, v1.RuntimeHealthy())
+	reportHealth(t, s, p, v1.RuntimeHealthy())
 	untilSettled(t, s, p)
 	s.audit.reset("")
 
@@ -41,7 +41,7 @@ func TestUninstallingAProviderCostsOneWriteForEachCRD(t *testing.T) {
 		return fmt.Sprint(n, err), n == 0 && err != nil
 	})
 	calls := map[string]int{}
-	for _, c := range s.audit.of("") {
+	for _, c := range s.audit.callsFor("") {
 		kind := c.method + " " + c.resource
 		if c.method == http.MethodGet && c.name == "" {
 			kind = "LIST " + c.resource

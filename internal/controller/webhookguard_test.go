@@ -30,7 +30,7 @@ const probeOften = 50 * time.Millisecond
 
 func TestWebhooksAreInstalledOnlyWhenTheirPortServesTheRightCertificate(t *testing.T) {
 	const name, group = "proven", "proven.test"
-	s := withPrograms(t)
+	s := withExternalRuntimes(t)
 	s.options.WebhookProbe = probeOften
 	s.start(t)
 	l := hook.Listen(t)
@@ -42,10 +42,10 @@ func TestWebhooksAreInstalledOnlyWhenTheirPortServesTheRightCertificate(t *testi
 	r := newRegistry(t)
 	p := newProvider(name, pushed(t, r, name, hook.Stream(name, group, "v1")))
 	create(t, s.client, p)
-	reports(t, s, p, v1.RuntimeHealthy())
+	reportHealth(t, s, p, v1.RuntimeHealthy())
 	untilSettled(t, s, p)
 	rev := revisionsOf(t, s.client, p)[0]
-	untilTold(t, s, rev, "connection refused")
+	waitRuntimeReason(t, s, rev, "connection refused")
 	if v, m := configurations(t, s, name); len(v)+len(m) > 0 {
 		t.Fatal("the API server calls webhooks although nothing listens")
 	}
@@ -55,7 +55,7 @@ func TestWebhooksAreInstalledOnlyWhenTheirPortServesTheRightCertificate(t *testi
 		t.Fatal(err)
 	}
 	go accept(other)
-	untilTold(t, s, rev, "x509: certificate")
+	waitRuntimeReason(t, s, rev, "x509: certificate")
 	if v, m := configurations(t, s, name); len(v)+len(m) > 0 {
 		t.Fatal("the API server calls webhooks whose certificate it does not trust")
 	}
@@ -80,8 +80,8 @@ func TestWebhooksAreInstalledOnlyWhenTheirPortServesTheRightCertificate(t *testi
 	remove(t, s, p)
 }
 
-// untilTold waits for the event with the reason why webhooks are not installed.
-func untilTold(t *testing.T, s *stand, rev v1.PackageRevision, reason string) {
+// waitRuntimeReason waits for the event with the reason why webhooks are not installed.
+func waitRuntimeReason(t *testing.T, s *testEnv, rev v1.PackageRevision, reason string) {
 	t.Helper()
 	wait.Until(t, limit, "an event names the reason "+reason, func() (string, bool) {
 		// A change of the revision makes the manager try again at once.
@@ -129,7 +129,7 @@ func selfSigned(t *testing.T) tls.Certificate {
 // A manager that was killed leaves a webhook that blocks every write, of its own Lease
 // too. The next one starts nevertheless.
 func TestManagerStartsInAClusterThatAPackageBlocks(t *testing.T) {
-	s := withPrograms(t)
+	s := withExternalRuntimes(t)
 	blockCluster(t, s)
 	s.options.LeaderElection = &leader.Election{Identity: "blocked", Name: "blocked"}
 	s.start(t)
@@ -137,19 +137,19 @@ func TestManagerStartsInAClusterThatAPackageBlocks(t *testing.T) {
 }
 
 func TestManagerLeavesWebhooksOfOthersAlone(t *testing.T) {
-	s := withPrograms(t)
+	s := withExternalRuntimes(t)
 	s.options.WebhookProbe = probeOften
 	owner := ownerOfBlock(t, s)
 	unowned := everything("unowned", plan.ContentDigestAnnotation, "sha256:1")
 	foreign := everything("of-another-manager", "any", "any", owner)
 	for _, c := range []*admissionregistrationv1.ValidatingWebhookConfiguration{unowned, foreign} {
-		c.Webhooks[0].Rules[0].APIGroups = []string{"nobody.test"}
+		c.Webhooks[0].Rules[0].APIGroups = []string{"unused.test"}
 		create(t, s.client, c)
 	}
 	s.start(t)
 	// The marker fails like the others, and goes.
 	marker := everything("marker", plan.ContentDigestAnnotation, "sha256:1", owner)
-	marker.Webhooks[0].Rules[0].APIGroups = []string{"nobody.test"}
+	marker.Webhooks[0].Rules[0].APIGroups = []string{"unused.test"}
 	create(t, s.client, marker)
 	eventually(t, "the marker is deleted", func() bool {
 		return apierrors.IsNotFound(s.client.Get(t.Context(), client.ObjectKeyFromObject(marker), &admissionregistrationv1.ValidatingWebhookConfiguration{}))
@@ -162,7 +162,7 @@ func TestManagerLeavesWebhooksOfOthersAlone(t *testing.T) {
 }
 
 // ownerOfBlock creates a package that the manager does not touch.
-func ownerOfBlock(t *testing.T, s *stand) metav1.OwnerReference {
+func ownerOfBlock(t *testing.T, s *testEnv) metav1.OwnerReference {
 	t.Helper()
 	s.start(t)() // The first manager installs the API of packages.
 	p := newProvider("blocks", "nowhere.test/blocks:v1")
@@ -189,7 +189,7 @@ func everything(name, annotation, value string, owners ...metav1.OwnerReference)
 }
 
 // blockCluster makes every write of the API server fail.
-func blockCluster(t *testing.T, s *stand) {
+func blockCluster(t *testing.T, s *testEnv) {
 	t.Helper()
 	create(t, s.client, everything("blocks-everything", plan.ContentDigestAnnotation, "sha256:1", ownerOfBlock(t, s)))
 	eventually(t, "the cluster is blocked", func() bool {
@@ -207,7 +207,7 @@ func writable(t *testing.T, c client.Client) error {
 // without consent. The consent is to these rules; without it they go again.
 func TestWebhooksOutsideOfThePackagesGroupsNeedConsent(t *testing.T) {
 	const name, group = "outside", "outside.test"
-	s := withPrograms(t)
+	s := withExternalRuntimes(t)
 	s.start(t)
 	hook.Start(t, s.client, controller.DefaultNamespace, name)
 	r := newRegistry(t)
@@ -221,7 +221,7 @@ func TestWebhooksOutsideOfThePackagesGroupsNeedConsent(t *testing.T) {
 	if !strings.Contains(p.GetCondition(v1.TypeHealthy).Message, "`xpkg approve provider/outside`") {
 		t.Errorf("the message names no command: %s", p.GetCondition(v1.TypeHealthy).Message)
 	}
-	if err := s.client.Get(t.Context(), client.ObjectKey{Name: "things." + group}, definition()); !apierrors.IsNotFound(err) {
+	if err := s.client.Get(t.Context(), client.ObjectKey{Name: "things." + group}, newCRD()); !apierrors.IsNotFound(err) {
 		t.Errorf("a part of the package is installed: %v", err)
 	}
 
@@ -231,7 +231,7 @@ func TestWebhooksOutsideOfThePackagesGroupsNeedConsent(t *testing.T) {
 	allow("validate CREATE core/others")
 	untilCondition(t, s.client, p, v1.TypeHealthy, corev1.ConditionFalse, webhooks.ErrNotAllowed.Name)
 	allow("validate CREATE core/nothing")
-	reports(t, s, p, v1.RuntimeHealthy())
+	reportHealth(t, s, p, v1.RuntimeHealthy())
 	untilSettled(t, s, p)
 	untilValidating(t, s, name, true)
 
@@ -248,7 +248,7 @@ func TestWebhooksOutsideOfThePackagesGroupsNeedConsent(t *testing.T) {
 		t.Errorf("the webhook configuration belongs to %v with %v", owner, live.Webhooks[0].Rules)
 	}
 	allow("validate CREATE,DELETE core/nothing")
-	reports(t, s, p, v1.RuntimeHealthy())
+	reportHealth(t, s, p, v1.RuntimeHealthy())
 	untilSettled(t, s, p)
 
 	allow("")
@@ -257,7 +257,7 @@ func TestWebhooksOutsideOfThePackagesGroupsNeedConsent(t *testing.T) {
 	remove(t, s, p)
 }
 
-func untilValidating(t *testing.T, s *stand, name string, want bool) {
+func untilValidating(t *testing.T, s *testEnv, name string, want bool) {
 	t.Helper()
 	wait.Until(t, limit, fmt.Sprintf("%s has a validating webhook: %t", name, want), func() (string, bool) {
 		v, _ := configurations(t, s, name)
@@ -269,7 +269,7 @@ func untilValidating(t *testing.T, s *stand, name string, want bool) {
 // from writing, nor from deleting the package.
 func TestPackageThatBlocksEveryWriteCanBeDeleted(t *testing.T) {
 	const name, group = "blocking", "blocking.test"
-	s := withPrograms(t)
+	s := withExternalRuntimes(t)
 	s.options.WebhookProbe = probeOften
 	s.start(t)
 	program := hook.Start(t, s.client, controller.DefaultNamespace, name)
@@ -277,7 +277,7 @@ func TestPackageThatBlocksEveryWriteCanBeDeleted(t *testing.T) {
 	p := newProvider(name, pushed(t, r, name, hook.Outside(name, group, "*/*", "*")))
 	p.Annotations = map[string]string{webhooks.AnnotationAllowed: "validate * */*/*"}
 	create(t, s.client, p)
-	reports(t, s, p, v1.RuntimeHealthy())
+	reportHealth(t, s, p, v1.RuntimeHealthy())
 	untilValidating(t, s, name, true)
 	program.Close()
 	untilValidating(t, s, name, false)
@@ -288,13 +288,13 @@ func TestPackageThatBlocksEveryWriteCanBeDeleted(t *testing.T) {
 // While the definitions of a deleted package wait for a finalizer, its webhooks are gone.
 func TestUninstallDeletesWebhooksFirst(t *testing.T) {
 	const name, group = "leaving", "leaving.test"
-	s := withPrograms(t)
+	s := withExternalRuntimes(t)
 	s.start(t)
 	hook.Start(t, s.client, controller.DefaultNamespace, name)
 	r := newRegistry(t)
 	p := newProvider(name, pushed(t, r, name, hook.Stream(name, group, "v1")))
 	create(t, s.client, p)
-	reports(t, s, p, v1.RuntimeHealthy())
+	reportHealth(t, s, p, v1.RuntimeHealthy())
 	untilConfigured(t, s, name, true)
 	thing := hook.Thing(group, "v1", "kept")
 	thing.SetFinalizers([]string{"leaving.test/kept"})
@@ -305,8 +305,8 @@ func TestUninstallDeletesWebhooksFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	untilConfigured(t, s, name, false)
-	if err := s.client.Get(t.Context(), client.ObjectKey{Name: "things." + group}, definition()); err != nil {
-		t.Errorf("the definition went first: %v", err)
+	if err := s.client.Get(t.Context(), client.ObjectKey{Name: "things." + group}, newCRD()); err != nil {
+		t.Errorf("the CRD was deleted first: %v", err)
 	}
 	annotate(t, s, thing, `{"metadata":{"finalizers":null}}`)
 	remove(t, s, p)

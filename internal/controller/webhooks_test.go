@@ -38,16 +38,16 @@ import (
 
 // withExternalRuntimes returns an environment in which the test reports the health
 // of runtimes.
-func withPrograms(t *testing.T) *stand {
+func withExternalRuntimes(t *testing.T) *testEnv {
 	t.Helper()
-	s := alone(t)
+	s := newEnv(t)
 	s.options.Runtimes = runtime.Everywhere(runtime.External)
 	namespaced(t, s)
 	return s
 }
 
 // namespaced makes the namespace of programs, which outlives the test.
-func namespaced(t *testing.T, s *stand) {
+func namespaced(t *testing.T, s *testEnv) {
 	t.Helper()
 	err := s.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: controller.DefaultNamespace}})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
@@ -55,11 +55,11 @@ func namespaced(t *testing.T, s *stand) {
 	}
 }
 
-// reports sets the runtime health of the current revision of a package, as its
+// reportHealth sets the runtime health of the current revision of a package, as its
 // operator would.
-func reports(t *testing.T, s *stand, p v1.Package, healthy v1.Condition) {
+func reportHealth(t *testing.T, s *testEnv, p v1.Package, healthy v1.Condition) {
 	t.Helper()
-	wait.Until(t, limit, "it is reported how the program of "+p.GetName()+" does", func() (string, bool) {
+	wait.Until(t, limit, "the runtime health of "+p.GetName()+" is reported", func() (string, bool) {
 		revs := revisionsOf(t, s.client, p)
 		i := slices.IndexFunc(revs, func(rev v1.PackageRevision) bool { return rev.RevisionSpec().DesiredState == v1.RevisionActive })
 		if i < 0 {
@@ -71,7 +71,7 @@ func reports(t *testing.T, s *stand, p v1.Package, healthy v1.Condition) {
 	})
 }
 
-func secretOf(t *testing.T, s *stand, name string) *corev1.Secret {
+func secretOf(t *testing.T, s *testEnv, name string) *corev1.Secret {
 	t.Helper()
 	secret := &corev1.Secret{}
 	if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: controller.DefaultNamespace, Name: name}, secret); err != nil {
@@ -81,7 +81,7 @@ func secretOf(t *testing.T, s *stand, name string) *corev1.Secret {
 }
 
 // configurations are the webhook configurations that a package has in the cluster.
-func configurations(t *testing.T, s *stand, name string) (validating, mutating []client.Object) {
+func configurations(t *testing.T, s *testEnv, name string) (validating, mutating []client.Object) {
 	t.Helper()
 	for kind, list := range map[client.Object]*[]client.Object{
 		&admissionregistrationv1.ValidatingWebhookConfiguration{}: &validating, &admissionregistrationv1.MutatingWebhookConfiguration{}: &mutating,
@@ -97,7 +97,7 @@ func configurations(t *testing.T, s *stand, name string) (validating, mutating [
 	return validating, mutating
 }
 
-func untilConfigured(t *testing.T, s *stand, name string, want bool) {
+func untilConfigured(t *testing.T, s *testEnv, name string, want bool) {
 	t.Helper()
 	wait.Until(t, limit, fmt.Sprintf("%s has webhook configurations: %t", name, want), func() (string, bool) {
 		v, m := configurations(t, s, name)
@@ -107,21 +107,21 @@ func untilConfigured(t *testing.T, s *stand, name string, want bool) {
 
 // The webhooks of a runtime from install to uninstall: conversion has its address
 // and CA at once, and admission configurations exist only while the runtime serves.
-func TestWebhooksOfAProgram(t *testing.T) {
+func TestWebhooksFollowTheirRuntime(t *testing.T) {
 	const name, group = "hooked", "hooked.test"
-	s := withPrograms(t)
+	s := withExternalRuntimes(t)
 	s.start(t)
 	program := hook.Start(t, s.client, controller.DefaultNamespace, name)
 	r := newRegistry(t)
 	p := newProvider(name, pushed(t, r, name, hook.Stream(name, group, "v1")))
 	create(t, s.client, p)
 
-	until(t, s.client, p, "waits for its program", func(p *v1.Provider) bool {
+	until(t, s.client, p, "waits for its runtime", func(p *v1.Provider) bool {
 		return strings.Contains(p.GetCondition(v1.TypeReady).Message, "RuntimeHealthy")
 	})
 	rev := revisionsOf(t, s.client, p)[0]
 	checkCertificates(t, s, rev)
-	d := definition()
+	d := newCRD()
 	if err := s.client.Get(t.Context(), client.ObjectKey{Name: "things." + group}, d); err != nil {
 		t.Fatal(err)
 	}
@@ -130,17 +130,17 @@ func TestWebhooksOfAProgram(t *testing.T) {
 		t.Errorf("conversion by %+v", got)
 	}
 	if v, m := configurations(t, s, name); len(v)+len(m) > 0 {
-		t.Error("admission is asked of a program that nobody has reported")
+		t.Error("admission webhooks of a runtime without reported health are called")
 	}
-	if err := s.client.Create(t.Context(), hook.Thing(group, "v1", "bad-but-nobody-looks")); err != nil {
+	if err := s.client.Create(t.Context(), hook.Thing(group, "v1", "bad-but-unchecked")); err != nil {
 		t.Error(err)
 	}
-	converted := hook.Thing(group, "v2", "bad-but-nobody-looks")
+	converted := hook.Thing(group, "v2", "bad-but-unchecked")
 	if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(converted), converted); err != nil || program.Converted.Load() == 0 {
 		t.Errorf("%d conversions, %v", program.Converted.Load(), err)
 	}
 
-	reports(t, s, p, v1.RuntimeHealthy())
+	reportHealth(t, s, p, v1.RuntimeHealthy())
 	untilSettled(t, s, p)
 	untilConfigured(t, s, name, true)
 	v, _ := configurations(t, s, name)
@@ -153,7 +153,7 @@ func TestWebhooksOfAProgram(t *testing.T) {
 		t.Errorf("admission by %s, which trusts\n%s", service, called.CABundle)
 	}
 	untilRefused(t, s, group)
-	wait.Until(t, limit, "what the program changes is changed", func() (string, bool) {
+	wait.Until(t, limit, "the mutating webhook is called", func() (string, bool) {
 		good := hook.Thing(group, "v1", "good")
 		err := s.client.Create(t.Context(), good, client.DryRunAll)
 		return fmt.Sprint(good, err), err == nil && good.GetLabels()["mutated"] == "yes"
@@ -178,15 +178,15 @@ func TestWebhooksOfAProgram(t *testing.T) {
 	}
 	untilConfigured(t, s, name, true)
 
-	reports(t, s, p, v1.RuntimeUnhealthy("it went away"))
+	reportHealth(t, s, p, v1.RuntimeUnhealthy("it went away"))
 	untilConfigured(t, s, name, false)
-	eventually(t, "nobody is asked any more", func() bool {
+	eventually(t, "no webhook is called any more", func() bool {
 		return s.client.Create(t.Context(), hook.Thing(group, "v1", "bad"), client.DryRunAll) == nil
 	})
 
 	remove(t, s, p)
 	for _, secret := range []string{name + "-tls-server", name + "-tls-client"} {
-		wait.Until(t, limit, secret+" goes with its package", func() (string, bool) {
+		wait.Until(t, limit, secret+" is deleted with its package", func() (string, bool) {
 			err := s.client.Get(t.Context(), client.ObjectKey{Namespace: controller.DefaultNamespace, Name: secret}, &corev1.Secret{})
 			return fmt.Sprint(err), apierrors.IsNotFound(err)
 		})
@@ -194,9 +194,9 @@ func TestWebhooksOfAProgram(t *testing.T) {
 }
 
 // untilRefused waits until the API server asks the program, and goes by its answer.
-func untilRefused(t *testing.T, s *stand, group string) {
+func untilRefused(t *testing.T, s *testEnv, group string) {
 	t.Helper()
-	wait.Until(t, limit, "what the program does not allow is refused", func() (string, bool) {
+	wait.Until(t, limit, "the validating webhook is called", func() (string, bool) {
 		err := s.client.Create(t.Context(), hook.Thing(group, "v1", "bad"), client.DryRunAll)
 		return fmt.Sprint(err), err != nil && strings.Contains(err.Error(), "denied the request")
 	})
@@ -204,7 +204,7 @@ func untilRefused(t *testing.T, s *stand, group string) {
 
 // untilNothingPlanned waits until a plan of the installed version contains no
 // change. A planner has no CA bundles, and accepts the ones of live objects.
-func untilNothingPlanned(t *testing.T, s *stand, p v1.Package) {
+func untilNothingPlanned(t *testing.T, s *testEnv, p v1.Package) {
 	t.Helper()
 	packages, err := cache.Open(filepath.Join(t.TempDir(), "planned"), cache.Options{})
 	if err != nil {
@@ -232,7 +232,7 @@ func untilNothingPlanned(t *testing.T, s *stand, p v1.Package) {
 }
 
 // checkCertificates checks the Secrets of a runtime, and the conditions about them.
-func checkCertificates(t *testing.T, s *stand, rev v1.PackageRevision) {
+func checkCertificates(t *testing.T, s *testEnv, rev v1.PackageRevision) {
 	t.Helper()
 	spec, status := rev.RuntimeSpec(), rev.RuntimeStatus()
 	for _, c := range []struct{ spec, status *string }{{spec.TLSServerSecretName, status.TLSServerSecretName}, {spec.TLSClientSecretName, status.TLSClientSecretName}} {
@@ -255,17 +255,17 @@ func checkCertificates(t *testing.T, s *stand, rev v1.PackageRevision) {
 // knowledge never comes about.
 func TestCertificatesAreRepaired(t *testing.T) {
 	const name = "repaired"
-	s := withPrograms(t)
+	s := withExternalRuntimes(t)
 	s.start(t)
 	r := newRegistry(t)
 	f := &v1.Function{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	f.Spec.Package = pushed(t, r, name, meta("Function", name, ""))
 	create(t, s.client, f)
-	reports(t, s, f, v1.RuntimeHealthy())
+	reportHealth(t, s, f, v1.RuntimeHealthy())
 	untilSettled(t, s, f)
 	rev := revisionsOf(t, s.client, f)[0]
 	if spec := rev.RuntimeSpec(); spec.TLSClientSecretName != nil || spec.TLSServerSecretName == nil {
-		t.Errorf("a function that calls nobody has %+v", spec)
+		t.Errorf("a function without webhooks has %+v", spec)
 	}
 	secret := secretOf(t, s, name+"-tls-server")
 	was := string(secret.Data["tls.crt"])
@@ -288,7 +288,7 @@ func TestCertificatesAreRepaired(t *testing.T) {
 // Functions of the field read their certificate once: where pods run them, they are
 // replaced with it. Providers read it again.
 func TestFunctionsAreReplacedWithTheirCertificate(t *testing.T) {
-	s, _, r := deploying(t)
+	s, _, r := newDeploymentEnv(t)
 	f := &v1.Function{ObjectMeta: metav1.ObjectMeta{Name: "replaced-function"}}
 	f.Spec.Package = pushed(t, r, "replaced-function", meta("Function", "replaced-function", ""))
 	p := newProvider("replaced-provider", pushed(t, r, "replaced-provider", provider("replaced-provider", crd("replaced.test", "Thing", "one"))))
@@ -323,9 +323,9 @@ func TestFunctionsAreReplacedWithTheirCertificate(t *testing.T) {
 
 // A runtime without certificates does not run, and the objects that the package had
 // installed before stay.
-func TestSecretIsTaken(t *testing.T) {
+func TestRuntimeWithoutCertificatesDoesNotRun(t *testing.T) {
 	const name = "taken"
-	s := withPrograms(t)
+	s := withExternalRuntimes(t)
 	s.start(t)
 	create(t, s.client, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: controller.DefaultNamespace, Name: name + "-tls-server"}, StringData: map[string]string{"password": "secret"},
@@ -334,11 +334,11 @@ func TestSecretIsTaken(t *testing.T) {
 	p := newProvider(name, pushed(t, r, name, provider(name, crd("taken.test", "Thing", "one"))))
 	create(t, s.client, p)
 	untilCondition(t, s.client, p, v1.TypeHealthy, corev1.ConditionFalse, "CertificateSecretTaken")
-	if err := s.client.Get(t.Context(), client.ObjectKey{Name: "things.taken.test"}, definition()); !apierrors.IsNotFound(err) {
+	if err := s.client.Get(t.Context(), client.ObjectKey{Name: "things.taken.test"}, newCRD()); !apierrors.IsNotFound(err) {
 		t.Errorf("installed without its certificates: %v", err)
 	}
 	if data := secretOf(t, s, name+"-tls-server").Data; len(data) != 1 {
-		t.Errorf("the Secret of somebody else has %d keys", len(data))
+		t.Errorf("the foreign Secret has %d keys", len(data))
 	}
 }
 
@@ -348,18 +348,18 @@ func TestSecretIsTaken(t *testing.T) {
 // block the rotation.
 func TestRotationFailsNoCall(t *testing.T) {
 	const name, group = "rotated", "rotated.test"
-	s := withPrograms(t)
+	s := withExternalRuntimes(t)
 	s.options.CertificateOverlap = 3 * time.Second
 	s.start(t)
 	program := hook.Start(t, s.client, controller.DefaultNamespace, name)
 	r := newRegistry(t)
 	p := newProvider(name, pushed(t, r, name, hook.Stream(name, group, "v1")))
 	plain := newProvider("unconcerned", pushed(t, r, "unconcerned", provider("unconcerned", crd("unconcerned.test", "Thing", "one"))))
-	create(t, s.client, foreign(t, "somebody-elses"))
-	theirs := newProvider("somebody-elses", pushed(t, r, "somebody-elses", hook.Stream("somebody-elses", "somebody-elses.test", "v1")))
+	create(t, s.client, foreign(t, "other-issuer"))
+	theirs := newProvider("other-issuer", pushed(t, r, "other-issuer", hook.Stream("other-issuer", "other-issuer.test", "v1")))
 	for _, p := range []*v1.Provider{p, plain, theirs} {
 		create(t, s.client, p)
-		reports(t, s, p, v1.RuntimeHealthy())
+		reportHealth(t, s, p, v1.RuntimeHealthy())
 		untilSettled(t, s, p)
 	}
 	untilConfigured(t, s, name, true)
@@ -367,7 +367,7 @@ func TestRotationFailsNoCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	untilRefused(t, s, group)
-	before := definition()
+	before := newCRD()
 	if err := s.client.Get(t.Context(), client.ObjectKey{Name: "things.unconcerned.test"}, before); err != nil {
 		t.Fatal(err)
 	}
@@ -401,23 +401,23 @@ func TestRotationFailsNoCall(t *testing.T) {
 	for rotation := range 2 {
 		rotate(t, s)
 		if rotation == 0 && !program.Called() {
-			t.Error("nobody called the program meanwhile")
+			t.Error("the runtime was not called meanwhile")
 		}
 	}
 	finish()
 	untilNothingPlanned(t, s, p)
 	t.Logf("%d calls: %d validated, %d changed, %d converted", calls.Load(), program.Admitted.Load(), program.Mutated.Load(), program.Converted.Load())
-	after := definition()
+	after := newCRD()
 	if err := s.client.Get(t.Context(), client.ObjectKey{Name: "things.unconcerned.test"}, after); err != nil {
 		t.Fatal(err)
 	}
 	if before.Generation != after.Generation || before.ResourceVersion != after.ResourceVersion {
-		t.Errorf("an object that calls nobody was written: generation %d and then %d", before.Generation, after.Generation)
+		t.Errorf("an object without webhooks was written: generation %d and then %d", before.Generation, after.Generation)
 	}
 }
 
 // rotate asks for a new authority, and waits until it is the only one.
-func rotate(t *testing.T, s *stand) {
+func rotate(t *testing.T, s *testEnv) {
 	t.Helper()
 	const root = "crossplane-root-ca"
 	was := string(secretOf(t, s, root).Data["tls.crt"])
@@ -425,7 +425,7 @@ func rotate(t *testing.T, s *stand) {
 	if err := s.client.Patch(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: controller.DefaultNamespace, Name: root}}, patch); err != nil {
 		t.Fatal(err)
 	}
-	wait.Until(t, 2*limit, "another authority is the only one", func() (string, bool) {
+	wait.Until(t, 2*limit, "the new CA is the only one", func() (string, bool) {
 		secret := secretOf(t, s, root)
 		return fmt.Sprint(len(secret.Data), secret.Annotations), len(secret.Data) == 2 && string(secret.Data["tls.crt"]) != was
 	})
@@ -435,15 +435,15 @@ func rotate(t *testing.T, s *stand) {
 // reported as healthy: they would reject every write.
 func TestWebhooksWaitForAService(t *testing.T) {
 	const name, group = "unled", "unled.test"
-	s := withPrograms(t)
+	s := withExternalRuntimes(t)
 	s.start(t)
 	r := newRegistry(t)
 	p := newProvider(name, pushed(t, r, name, hook.Stream(name, group, "v1")))
 	create(t, s.client, p)
-	reports(t, s, p, v1.RuntimeHealthy())
+	reportHealth(t, s, p, v1.RuntimeHealthy())
 	untilSettled(t, s, p)
 	if v, m := configurations(t, s, name); len(v)+len(m) > 0 {
-		t.Error("webhooks that nobody answers are called")
+		t.Error("webhooks of a runtime without a Service are called")
 	}
 	hook.Start(t, s.client, controller.DefaultNamespace, name)
 	annotate(t, s, revisionsOf(t, s.client, p)[0], `{"metadata":{"annotations":{"look":"again"}}}`)
@@ -454,14 +454,14 @@ func TestWebhooksWaitForAService(t *testing.T) {
 // although objects of the former version exist and the webhook does not serve.
 //
 // hardening: E10, I-7
-func TestUnreachableConversionHoldsNothingUp(t *testing.T) {
+func TestUpgradeDoesNotWaitForConversionWebhooks(t *testing.T) {
 	const name, group = "unreachable", "unreachable.test"
-	s := withPrograms(t)
+	s := withExternalRuntimes(t)
 	s.start(t)
 	r := newRegistry(t)
 	p := newProvider(name, pushed(t, r, name, provider(name, crd(group, "Thing", "one"))))
 	create(t, s.client, p)
-	reports(t, s, p, v1.RuntimeHealthy())
+	reportHealth(t, s, p, v1.RuntimeHealthy())
 	untilSettled(t, s, p)
 	if err := s.client.Create(t.Context(), hook.Thing(group, "v1", "stored")); err != nil {
 		t.Fatal(err)
@@ -479,7 +479,7 @@ func TestUnreachableConversionHoldsNothingUp(t *testing.T) {
 	}
 	other := hook.Thing(group, "v2", "stored")
 	if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(other), other); err == nil {
-		t.Error("an object was converted by nobody")
+		t.Error("an object was converted without a runtime")
 	}
 	if err := s.client.Delete(t.Context(), converted); err != nil {
 		t.Error(err)

@@ -59,7 +59,7 @@ func TestOneWritePerChangedObject(t *testing.T) {
 }
 
 // Changes by others to managed fields are reverted with one write. Their additions stay.
-func TestDrift(t *testing.T) {
+func TestDriftIsRevertedWithOneWrite(t *testing.T) {
 	cases := map[string]struct {
 		change func(*appsv1.Deployment)
 		stays  func(*appsv1.Deployment) bool

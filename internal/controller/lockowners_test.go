@@ -14,8 +14,8 @@ import (
 )
 
 // lockWrites counts the writes of the Lock since the audit began.
-func (w *town) lockWrites() (n int) {
-	for _, c := range w.audit.of(v1beta1.LockName) {
+func (w *dependencyEnv) lockWrites() (n int) {
+	for _, c := range w.audit.callsFor(v1beta1.LockName) {
 		if c.resource == "locks" && c.method != http.MethodGet {
 			n++
 		}
@@ -25,7 +25,7 @@ func (w *town) lockWrites() (n int) {
 
 // owned returns the objects of a package's active revision according to the Lock: the
 // number of names of each kind.
-func (w *town) owned(t *testing.T, p v1.Package) string {
+func (w *dependencyEnv) owned(t *testing.T, p v1.Package) string {
 	t.Helper()
 	lock := &v1beta1.Lock{}
 	if err := w.client.Get(t.Context(), client.ObjectKey{Name: v1beta1.LockName}, lock); err != nil {
@@ -44,7 +44,7 @@ func (w *town) owned(t *testing.T, p v1.Package) string {
 	return "no entry"
 }
 
-func (w *town) untilOwned(t *testing.T, p v1.Package, want string) {
+func (w *dependencyEnv) untilOwned(t *testing.T, p v1.Package, want string) {
 	t.Helper()
 	wait.Until(t, limit, p.GetName()+" owns "+want, func() (string, bool) {
 		if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
@@ -57,8 +57,8 @@ func (w *town) untilOwned(t *testing.T, p v1.Package, want string) {
 
 // The Lock lists the owners of objects, and an install writes it once for that, not for
 // each object.
-func TestLockSaysWhoOwns(t *testing.T) {
-	w := newTown(t, "")
+func TestLockListsOwnersOfObjects(t *testing.T) {
+	w := newDependencyEnv(t, "")
 	const many = 50
 	stream := func(description string, n int) string {
 		text := provider("fifty")
@@ -67,22 +67,22 @@ func TestLockSaysWhoOwns(t *testing.T) {
 		}
 		return text
 	}
-	ref, _ := w.registry.push(t, "town/fifty:v1.0.0", stream("one", many))
-	w.untilLocked(t)
+	ref, _ := w.registry.push(t, "dep/fifty:v1.0.0", stream("one", many))
+	w.waitLocked(t)
 	before := w.lockWrites()
-	p := newProvider("town-fifty", ref)
+	p := newProvider("dep-fifty", ref)
 	create(t, w.client, p)
 	untilHealthy(t, w.client, p)
 	w.untilOwned(t, p, "50 of 50 CustomResourceDefinition")
 	if n := w.lockWrites() - before; n > 2 {
 		t.Errorf("the Lock was written %d times for one package", n)
 	}
-	next, _ := w.registry.push(t, "town/fifty:v1.1.0", stream("two", many-1))
-	upgradeTo(t, w.stand, p, next)
+	next, _ := w.registry.push(t, "dep/fifty:v1.1.0", stream("two", many-1))
+	upgradeTo(t, w.testEnv, p, next)
 	w.untilOwned(t, p, "49 of 49 CustomResourceDefinition")
 	// One revision lets go before the next one is active, and that one writes then.
 	if n := w.lockWrites() - before; n > 5 {
 		t.Errorf("the Lock was written %d times for an install and an upgrade", n)
 	}
-	w.undisturbed(t)
+	w.assertUnchanged(t)
 }

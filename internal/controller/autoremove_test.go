@@ -28,19 +28,19 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
-// lines records the log of a manager.
-type lines struct {
+// logRecorder records the log of a manager.
+type logRecorder struct {
 	slog.Handler
 	mu     sync.Mutex
 	all    []string
 	errors []string
 }
 
-func (l *lines) Enabled(context.Context, slog.Level) bool { return true }
-func (l *lines) WithAttrs([]slog.Attr) slog.Handler       { return l }
-func (l *lines) WithGroup(string) slog.Handler            { return l }
+func (l *logRecorder) Enabled(context.Context, slog.Level) bool { return true }
+func (l *logRecorder) WithAttrs([]slog.Attr) slog.Handler       { return l }
+func (l *logRecorder) WithGroup(string) slog.Handler            { return l }
 
-func (l *lines) Handle(_ context.Context, r slog.Record) error {
+func (l *logRecorder) Handle(_ context.Context, r slog.Record) error {
 	line := r.Message
 	r.Attrs(func(a slog.Attr) bool { line += " " + a.String(); return true })
 	l.mu.Lock()
@@ -52,24 +52,24 @@ func (l *lines) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-func (l *lines) until(t *testing.T, part string) {
+func (l *logRecorder) until(t *testing.T, part string) {
 	t.Helper()
-	wait.Until(t, limit, "the log says "+part, func() (string, bool) {
+	wait.Until(t, limit, "the log contains "+part, func() (string, bool) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return fmt.Sprint(len(l.all)), slices.ContainsFunc(l.all, func(s string) bool { return strings.Contains(s, part) })
 	})
 }
 
-func (w *town) untilGone(t *testing.T, p v1.Package) {
+func (w *dependencyEnv) untilGone(t *testing.T, p v1.Package) {
 	t.Helper()
-	eventually(t, p.GetName()+" is gone", func() bool {
+	eventually(t, p.GetName()+" is deleted", func() bool {
 		return apierrors.IsNotFound(w.client.Get(t.Context(), client.ObjectKeyFromObject(p), p))
 	})
 }
 
-// there checks that a package is there, and not on its way out.
-func (w *town) there(t *testing.T, p v1.Package) {
+// checkInstalled checks that a package is there, and not on its way out.
+func (w *dependencyEnv) checkInstalled(t *testing.T, p v1.Package) {
 	t.Helper()
 	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil || p.GetDeletionTimestamp() != nil {
 		t.Errorf("%s is to stay: %v %v", p.GetName(), err, p.GetDeletionTimestamp())
@@ -77,9 +77,9 @@ func (w *town) there(t *testing.T, p v1.Package) {
 }
 
 // deletions are the packages that managers have deleted, in order.
-func (w *town) deletions() []string {
+func (w *dependencyEnv) deletions() []string {
 	var out []string
-	for _, c := range w.audit.of("town-") {
+	for _, c := range w.audit.callsFor("dep-") {
 		if c.method == http.MethodDelete && slices.Contains([]string{"providers", "configurations", "functions"}, c.resource) {
 			out = append(out, c.name)
 		}
@@ -87,7 +87,7 @@ func (w *town) deletions() []string {
 	return out
 }
 
-func (w *town) untilEvent(t *testing.T, of client.Object, reason, note string) {
+func (w *dependencyEnv) untilEvent(t *testing.T, of client.Object, reason, note string) {
 	t.Helper()
 	wait.Until(t, limit, fmt.Sprintf("an event %s of %s", reason, of.GetName()), func() (string, bool) {
 		list := &eventsv1.EventList{}
@@ -100,14 +100,14 @@ func (w *town) untilEvent(t *testing.T, of client.Object, reason, note string) {
 	})
 }
 
-// witness shows that the manager has looked for orphans: it removes one.
-func (w *town) witness(t *testing.T, name string) {
+// installControl shows that the manager has looked for orphans: it removes one.
+func (w *dependencyEnv) installControl(t *testing.T, name string) {
 	t.Helper()
 	w.push(t, "Provider", name+"-leaf:v1.0.0")
 	p := w.config(t, name, w.push(t, "Configuration", name+":v1.0.0", name+"-leaf"))
 	untilHealthy(t, w.client, p)
 	w.remove(t, p)
-	w.untilGone(t, newProvider("town-"+name+"-leaf", ""))
+	w.untilGone(t, newProvider("dep-"+name+"-leaf", ""))
 }
 
 // Orphaned dependencies are removed if that is enabled, dependents first, and only
@@ -116,18 +116,18 @@ func (w *town) witness(t *testing.T, name string) {
 //
 // hardening: F11
 func TestRemovesOrphans(t *testing.T) {
-	s := alone(t)
-	log := &lines{}
+	s := newEnv(t)
+	log := &logRecorder{}
 	s.log, s.options.ActivationDeadline = log, 3*time.Second
-	w := settle(t, s, controller.Dependencies{Removal: graph.RemoveOrphans})
-	leaf, mid, shared := newProvider("town-leaf", ""), newConfiguration("town-mid", ""), newProvider("town-shared", "")
+	w := startDependencyEnv(t, s, controller.Dependencies{Removal: graph.RemoveOrphans})
+	leaf, mid, shared := newProvider("dep-leaf", ""), newConfiguration("dep-mid", ""), newProvider("dep-shared", "")
 	for _, name := range []string{"leaf", "shared"} {
 		w.push(t, "Provider", name+":v1.0.0")
 	}
 	w.push(t, "Configuration", "mid:v1.0.0", "leaf", "shared")
 	rootRef := w.push(t, "Configuration", "root:v1.0.0", "configuration=mid")
 
-	eventually(t, "the Lock says that orphans are removed", func() bool {
+	eventually(t, "the Lock contains the removal policy", func() bool {
 		lock := &v1beta1.Lock{}
 		return w.client.Get(t.Context(), client.ObjectKey{Name: v1beta1.LockName}, lock) == nil && lock.Annotations[graph.AnnotationRemovalPolicy] == "Orphans"
 	})
@@ -140,42 +140,42 @@ func TestRemovesOrphans(t *testing.T) {
 		w.remove(t, root)
 		w.untilGone(t, leaf)
 		w.untilGone(t, mid)
-		if got := w.deletions(); !slices.Equal(got, []string{"town-mid", "town-leaf"}) {
+		if got := w.deletions(); !slices.Equal(got, []string{"dep-mid", "dep-leaf"}) {
 			t.Errorf("removed were %v", got)
 		}
-		w.there(t, shared)
+		w.checkInstalled(t, shared)
 		w.untilEvent(t, leaf, "Orphaned", "no package requires")
 		w.remove(t, other)
 		w.untilGone(t, shared)
 	})
-	t.Run("not what somebody has made theirs", func(t *testing.T) {
+	t.Run("but not packages that a user has adopted", func(t *testing.T) {
 		root := w.config(t, "root", rootRef)
 		untilHealthy(t, w.client, root)
 		change(t, w.client, leaf, func(p *v1.Provider) { delete(p.Labels, graph.LabelAutoInstalled) })
 		w.remove(t, root)
 		w.untilGone(t, mid)
 		w.untilGone(t, shared)
-		w.there(t, leaf)
+		w.checkInstalled(t, leaf)
 		w.remove(t, leaf)
 	})
-	t.Run("not while it is not known what some package needs", func(t *testing.T) {
+	t.Run("but not while requirements are unknown", func(t *testing.T) {
 		root := w.config(t, "root", rootRef)
 		untilHealthy(t, w.client, root)
-		broken := newProvider("town-broken", w.repository("nowhere")+":v1.0.0")
+		broken := newProvider("dep-broken", w.repository("nowhere")+":v1.0.0")
 		create(t, w.client, broken)
 		untilCondition(t, w.client, broken, v1.TypeHealthy, corev1.ConditionFalse, "")
 		w.remove(t, root)
-		log.until(t, "package=provider/town-broken")
-		w.there(t, leaf)
-		w.there(t, mid)
+		log.until(t, "package=provider/dep-broken")
+		w.checkInstalled(t, leaf)
+		w.checkInstalled(t, mid)
 		w.remove(t, broken)
 		w.untilGone(t, leaf)
 	})
 	t.Run("not with custom resources", func(t *testing.T) {
-		ref, _ := w.registry.push(t, "town/fleet:v1.0.0", provider("fleet", crd("removal.test", "Ship", "one")))
+		ref, _ := w.registry.push(t, "dep/fleet:v1.0.0", provider("fleet", crd("removal.test", "Ship", "one")))
 		p := w.config(t, "harbor", w.push(t, "Configuration", "harbor:v1.0.0", "fleet"))
 		untilHealthy(t, w.client, p)
-		fleet := newProvider("town-fleet", ref)
+		fleet := newProvider("dep-fleet", ref)
 		ship := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "removal.test/v1", "kind": "Ship", "metadata": map[string]any{"name": "one"}}}
 		wait.Until(t, limit, "the ship is there", func() (string, bool) {
 			err := w.client.Create(t.Context(), ship)
@@ -183,25 +183,25 @@ func TestRemovesOrphans(t *testing.T) {
 		})
 		w.remove(t, p)
 		w.untilEvent(t, fleet, "OrphanKept", "there are custom resources of ships.removal.test")
-		w.there(t, fleet)
+		w.checkInstalled(t, fleet)
 		if err := w.client.Delete(t.Context(), ship); err != nil {
 			t.Fatal(err)
 		}
-		change(t, w.client, fleet, func(p *v1.Provider) { p.Annotations["touched"] = "by a person" })
+		change(t, w.client, fleet, func(p *v1.Provider) { p.Annotations["touched"] = "by a user" })
 		w.untilGone(t, fleet)
 	})
-	t.Run("not before the version that needs it no more is healthy", func(t *testing.T) {
+	t.Run("but not before the version without the dependency is healthy", func(t *testing.T) {
 		p := w.config(t, "house", w.push(t, "Configuration", "house:v1.0.0", "leaf"))
 		untilHealthy(t, w.client, p)
-		w.there(t, leaf)
+		w.checkInstalled(t, leaf)
 		uid := leaf.UID
 		bad := w.push(t, "Configuration", "house:v2.0.0", "late")
 		change(t, w.client, p, func(p *v1.Configuration) { p.Spec.Package = bad })
 		until(t, w.client, p, "is rolled back", func(p *v1.Configuration) bool {
 			return p.Status.Rollback != nil && p.GetCondition(v1.TypeReady).Reason == v1.ReasonRolledBack
 		})
-		w.witness(t, "witness")
-		if w.there(t, leaf); leaf.UID != uid {
+		w.installControl(t, "witness")
+		if w.checkInstalled(t, leaf); leaf.UID != uid {
 			t.Error("it was removed, and came back")
 		}
 		good := w.push(t, "Configuration", "house:v3.0.0")
@@ -209,24 +209,24 @@ func TestRemovesOrphans(t *testing.T) {
 		w.untilGone(t, leaf)
 		untilHealthy(t, w.client, p)
 	})
-	w.undisturbed(t)
+	w.assertUnchanged(t)
 }
 
-// dying lets nothing through that is written after a first package was deleted, as when
+// crashAfterDelete lets nothing through that is written after a first package was deleted, as when
 // a manager ends at that moment. While it is bound, no package may be deleted.
-type dying struct {
+type crashAfterDelete struct {
 	next        http.RoundTripper
 	dead, bound *atomic.Bool
 }
 
-var errDead = errors.New("the manager is dead")
+var errCrashed = errors.New("the manager is dead")
 
-func (d dying) RoundTrip(r *http.Request) (*http.Response, error) {
+func (d crashAfterDelete) RoundTrip(r *http.Request) (*http.Response, error) {
 	if d.bound.Load() && r.Method == http.MethodDelete && strings.Contains(r.URL.Path, "/configurations/") {
 		return &http.Response{StatusCode: http.StatusForbidden, Body: http.NoBody, Request: r}, nil
 	}
 	if d.dead.Load() && r.Method != http.MethodGet {
-		return nil, errDead
+		return nil, errCrashed
 	}
 	res, err := d.next.RoundTrip(r)
 	if err == nil && r.Method == http.MethodDelete && res.StatusCode < http.StatusBadRequest && strings.Contains(r.URL.Path, "/configurations/") {
@@ -239,28 +239,28 @@ func (d dying) RoundTrip(r *http.Request) (*http.Response, error) {
 // stopped between two removals leaves nothing that the next one does not find.
 //
 // hardening: J8
-func TestRemovalGoesOn(t *testing.T) {
-	s := alone(t)
+func TestAutoremoveContinuesAfterARestart(t *testing.T) {
+	s := newEnv(t)
 	dead, bound, healthy := &atomic.Bool{}, &atomic.Bool{}, s.cfg
 	bound.Store(true)
 	s.cfg = rest.CopyConfig(healthy)
-	s.cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return dying{next, dead, bound} })
-	w := settle(t, s, controller.Dependencies{Removal: graph.RemoveOrphans})
+	s.cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return crashAfterDelete{next, dead, bound} })
+	w := startDependencyEnv(t, s, controller.Dependencies{Removal: graph.RemoveOrphans})
 	w.push(t, "Provider", "leaf:v1.0.0")
 	w.push(t, "Configuration", "mid:v1.0.0", "leaf")
 	root := w.config(t, "root", w.push(t, "Configuration", "root:v1.0.0", "configuration=mid"))
 	untilHealthy(t, w.client, root)
 	w.remove(t, root)
-	mid := newConfiguration("town-mid", "")
+	mid := newConfiguration("dep-mid", "")
 	w.untilEvent(t, mid, "OrphanKept", "may not delete")
 	bound.Store(false)
-	change(t, w.client, mid, func(p *v1.Configuration) { p.Annotations["touched"] = "by a person" })
+	change(t, w.client, mid, func(p *v1.Configuration) { p.Annotations["touched"] = "by a user" })
 	w.untilGone(t, mid)
 	w.stop()
-	leaf := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "town-leaf"}}
-	w.there(t, leaf)
+	leaf := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "dep-leaf"}}
+	w.checkInstalled(t, leaf)
 	s.cfg = healthy
 	s.start(t)
 	w.untilGone(t, leaf)
-	w.undisturbed(t)
+	w.assertUnchanged(t)
 }

@@ -11,20 +11,20 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// shelf is an in-memory source of packages for tests: packages are resolved and
+// fakeContent is an in-memory source of packages for tests: packages are resolved and
 // read by reference, and lookups are counted.
-type shelf struct {
+type fakeContent struct {
 	mu       sync.Mutex
 	tags     map[string]oci.Digest
 	packages map[oci.Digest]string
 	resolved map[string]int
 }
 
-func newShelf() *shelf {
-	return &shelf{tags: map[string]oci.Digest{}, packages: map[oci.Digest]string{}, resolved: map[string]int{}}
+func newFakeContent() *fakeContent {
+	return &fakeContent{tags: map[string]oci.Digest{}, packages: map[oci.Digest]string{}, resolved: map[string]int{}}
 }
 
-func (s *shelf) put(ref, stream string) oci.Digest {
+func (s *fakeContent) push(ref, stream string) oci.Digest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d := oci.DigestOf([]byte(stream))
@@ -32,7 +32,7 @@ func (s *shelf) put(ref, stream string) oci.Digest {
 	return d
 }
 
-func (s *shelf) lookups(ref string) int {
+func (s *fakeContent) lookups(ref string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.resolved[ref]
@@ -40,7 +40,7 @@ func (s *shelf) lookups(ref string) int {
 
 var errNoSuchTag = errors.New("the registry has no such tag")
 
-func (s *shelf) Resolve(_ context.Context, o fetch.Origin, _ time.Duration) (oci.Digest, error) {
+func (s *fakeContent) Resolve(_ context.Context, o fetch.Origin, _ time.Duration) (oci.Digest, error) {
 	ref := o.Ref
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,7 +52,7 @@ func (s *shelf) Resolve(_ context.Context, o fetch.Origin, _ time.Duration) (oci
 	return d, nil
 }
 
-func (s *shelf) Read(_ context.Context, o fetch.Origin, d oci.Digest, _ bool) (*xpkg.Package, error) {
+func (s *fakeContent) Read(_ context.Context, o fetch.Origin, d oci.Digest, _ bool) (*xpkg.Package, error) {
 	s.mu.Lock()
 	stream, ok := s.packages[d]
 	s.mu.Unlock()
@@ -62,7 +62,7 @@ func (s *shelf) Read(_ context.Context, o fetch.Origin, d oci.Digest, _ bool) (*
 	return xpkg.Read([]byte(stream), xpkg.ReadOptions{})
 }
 
-func (s *shelf) Named(_ context.Context, name string) (oci.Digest, error) {
+func (s *fakeContent) Named(_ context.Context, name string) (oci.Digest, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d, ok := s.tags[name]

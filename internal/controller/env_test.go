@@ -34,16 +34,16 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 )
 
-// stand is a package manager as it is deployed: on a real API server, with a package
+// testEnv is a package manager as it is deployed: on a real API server, with a package
 // cache in a folder, and with registries that it dials. Everything that leaves it is
 // counted.
-type stand struct {
+type testEnv struct {
 	cfg    *rest.Config
 	client client.WithWatch
 	// folder is the folder of the package cache.
 	folder string
 	audit  *audit
-	dials  *dials
+	dials  *dialRecorder
 	// options are the options of the next manager.
 	options controller.Options
 	// log, when it is set, gets what managers log.
@@ -53,7 +53,7 @@ type stand struct {
 // poll is how often packages with the policy Always are looked up in tests.
 const poll = time.Second
 
-func newStand(cfg *rest.Config, folder string) (*stand, error) {
+func openEnv(cfg *rest.Config, folder string) (*testEnv, error) {
 	scheme, err := apis.NewScheme()
 	if err != nil {
 		return nil, err
@@ -65,16 +65,16 @@ func newStand(cfg *rest.Config, folder string) (*stand, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &stand{
-		cfg: cfg, client: c, folder: folder, audit: &audit{}, dials: &dials{}, options: controller.Options{Poll: poll},
+	return &testEnv{
+		cfg: cfg, client: c, folder: folder, audit: &audit{}, dials: &dialRecorder{}, options: controller.Options{Poll: poll},
 	}, nil
 }
 
-// alone returns an environment of the test's own, without a manager. No other test
+// newEnv returns an environment of the test's own, without a manager. No other test
 // runs meanwhile.
-func alone(t testing.TB) *stand {
+func newEnv(t testing.TB) *testEnv {
 	t.Helper()
-	s, err := newStand(cluster.Start(t), filepath.Join(t.TempDir(), "cache"))
+	s, err := openEnv(cluster.Start(t), filepath.Join(t.TempDir(), "cache"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func alone(t testing.TB) *stand {
 }
 
 // start runs a manager until the test ends, or until it is stopped before that.
-func (s *stand) start(t testing.TB) (stop func()) {
+func (s *testEnv) start(t testing.TB) (stop func()) {
 	t.Helper()
 	end, err := s.run()
 	if err != nil {
@@ -98,7 +98,7 @@ func (s *stand) start(t testing.TB) (stop func()) {
 }
 
 // run starts a manager and returns when it works.
-func (s *stand) run() (end func() error, err error) {
+func (s *testEnv) run() (end func() error, err error) {
 	packages, err := cache.Open(s.folder, cache.Options{})
 	if err != nil {
 		return nil, err
@@ -136,71 +136,71 @@ func (s *stand) run() (end func() error, err error) {
 
 // remote is how registries are reached: with little patience, so that silence costs
 // tests little time.
-func (s *stand) remote() remote.Options {
-	return remote.Options{Dial: s.dials.dial, Lookup: nobody, Patience: time.Second, Attempts: 2, MinRate: 64 << 20}
+func (s *testEnv) remote() remote.Options {
+	return remote.Options{Dial: s.dials.dial, Lookup: unresolvable, Patience: time.Second, Attempts: 2, MinRate: 64 << 20}
 }
 
 // unresolvable is a resolver without names, so that no request leaves this machine.
-func nobody(_ context.Context, host string) ([]netip.Addr, error) {
+func unresolvable(_ context.Context, host string) ([]netip.Addr, error) {
 	return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
 }
 
-func (s *stand) audited() *rest.Config {
+func (s *testEnv) audited() *rest.Config {
 	cfg := rest.CopyConfig(s.cfg)
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return auditor{s.audit, next} })
 	return cfg
 }
 
-// common is the stand of all tests that can do with the same manager.
-var common commonStand
+// shared is the stand of all tests that can do with the same manager.
+var shared sharedTestEnv
 
-type commonStand struct {
-	once  sync.Once
-	stand *stand
-	stop  func() error
-	err   error
-	dir   string
+type sharedTestEnv struct {
+	once sync.Once
+	env  *testEnv
+	stop func() error
+	err  error
+	dir  string
 }
 
-// together returns the environment that tests share. They run in parallel, after
+// sharedEnv returns the environment that tests share. They run in parallel, after
 // the tests with their own managers, and each has its own packages and registries.
-func together(t *testing.T) *stand {
+func sharedEnv(t *testing.T) *testEnv {
 	t.Helper()
 	cfg := cluster.Start(t)
 	t.Parallel()
-	common.once.Do(func() { common.err = common.begin(cfg) })
-	if common.err != nil {
-		t.Fatal(common.err)
+	shared.once.Do(func() { shared.err = shared.begin(cfg) })
+	if shared.err != nil {
+		t.Fatal(shared.err)
 	}
-	return common.stand
+	return shared.env
 }
 
 // begin makes a folder outside of any test's own, since it outlives the first test.
-func (c *commonStand) begin(cfg *rest.Config) (err error) {
+func (c *sharedTestEnv) begin(cfg *rest.Config) (err error) {
 	if c.dir, err = os.MkdirTemp("", "xpkg-test-"); err != nil {
 		return err
 	}
-	if c.stand, err = newStand(cfg, filepath.Join(c.dir, "cache")); err != nil {
+	if c.env, err = openEnv(cfg, filepath.Join(c.dir, "cache")); err != nil {
 		return err
 	}
-	c.stop, err = c.stand.run()
+	c.stop, err = c.env.run()
 	return err
 }
 
-func (c *commonStand) end() {
+func (c *sharedTestEnv) end() {
 	if c.stop != nil {
 		_ = c.stop()
 	}
 	_ = os.RemoveAll(c.dir)
 }
 
-// dials counts connections by address.
-type dials struct {
+// dialRecorder counts connections by address.
+type dialRecorder struct {
 	mu  sync.Mutex
 	all map[string]int
 }
 
-func (d *dials) dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (d *dialRecorder) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	d.mu.Lock()
 	if d.all == nil {
 		d.all = map[string]int{}
@@ -212,7 +212,7 @@ func (d *dials) dial(ctx context.Context, network, address string) (net.Conn, er
 
 // to returns the number of connections to an address, or to all addresses if it is
 // empty.
-func (d *dials) to(address string) int {
+func (d *dialRecorder) to(address string) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if address != "" {

@@ -17,8 +17,8 @@ import (
 
 // A revision that is not activated yet is an owner of existing objects and creates
 // none.
-func TestWaitingRevision(t *testing.T) {
-	s := together(t)
+func TestInactiveRevisionCreatesNoObjects(t *testing.T) {
+	s := sharedEnv(t)
 	r := newRegistry(t)
 	const group = "waitingrev.test"
 	p := newProvider("waiting", pushed(t, r, "waiting", provider("waiting", crd(group, "Kept", "one"))))
@@ -31,17 +31,17 @@ func TestWaitingRevision(t *testing.T) {
 	})
 	untilWaits(t, s, p)
 	untilOwned(t, s, object("CustomResourceDefinition", "kepts."+group), running+"*", "Provider/waiting", "ProviderRevision/"+p.Status.CurrentRevision)
-	if got := described(t, s, "kepts."+group); got != "one" {
+	if got := schemaDescription(t, s, "kepts."+group); got != "one" {
 		t.Errorf("the object is of version %s", got)
 	}
-	if err := s.client.Get(t.Context(), client.ObjectKey{Name: "addeds." + group}, definition()); !apierrors.IsNotFound(err) {
+	if err := s.client.Get(t.Context(), client.ObjectKey{Name: "addeds." + group}, newCRD()); !apierrors.IsNotFound(err) {
 		t.Errorf("a revision that waits created an object (%v)", err)
 	}
 }
 
 // An inactive revision that once had its objects needs its content no more.
 func TestInactiveRevisionPullsNothing(t *testing.T) {
-	s := alone(t)
+	s := newEnv(t)
 	stop := s.start(t)
 	r := newRegistry(t)
 	first, old := r.push(t, "acme/inactive:v1", provider("inactive", crd("inactive.test", "Thing", "one")))
@@ -56,10 +56,10 @@ func TestInactiveRevisionPullsNothing(t *testing.T) {
 	}
 	r.reset()
 	s.start(t)
-	looked(t, s.client, p)
+	waitReconciled(t, s.client, p)
 	untilSettled(t, s, p)
-	eventually(t, "the active content is back", func() bool { return len(r.asked(current.String())) > 0 })
-	if seen := r.asked(old.String()); len(seen) > 0 {
+	eventually(t, "the active content is back", func() bool { return len(r.requests(current.String())) > 0 })
+	if seen := r.requests(old.String()); len(seen) > 0 {
 		t.Errorf("the content of an inactive revision was pulled: %v", seen)
 	}
 }
@@ -67,7 +67,7 @@ func TestInactiveRevisionPullsNothing(t *testing.T) {
 // The CRDs of a Function describe the schema of its input, and are not installed
 // (xpkg specification, "Function Package Requirements").
 func TestFunctionInstallsNothing(t *testing.T) {
-	s := together(t)
+	s := sharedEnv(t)
 	r := newRegistry(t)
 	p := &v1.Function{ObjectMeta: metav1.ObjectMeta{Name: "function-nothing"}}
 	p.Spec.Package = pushed(t, r, "nothing", meta("Function", "nothing", "")+crd("functioninput.test", "Input", "one"))
@@ -76,7 +76,7 @@ func TestFunctionInstallsNothing(t *testing.T) {
 	if refs := revisionsOf(t, s.client, p)[0].RevisionStatus().ObjectRefs; len(refs) > 0 {
 		t.Errorf("objects of the function: %v", refs)
 	}
-	if err := s.client.Get(t.Context(), client.ObjectKey{Name: "inputs.functioninput.test"}, definition()); !apierrors.IsNotFound(err) {
+	if err := s.client.Get(t.Context(), client.ObjectKey{Name: "inputs.functioninput.test"}, newCRD()); !apierrors.IsNotFound(err) {
 		t.Errorf("the input of a function was installed (%v)", err)
 	}
 }
@@ -84,8 +84,8 @@ func TestFunctionInstallsNothing(t *testing.T) {
 // A CRD with a conversion webhook gets the address of the runtime. Webhook
 // configurations are installed after the runtime serves: before that they would
 // reject every write.
-func TestWebhooks(t *testing.T) {
-	s := together(t)
+func TestConversionHasTheAddressOfTheRuntime(t *testing.T) {
+	s := sharedEnv(t)
 	r := newRegistry(t)
 	converted := strings.Replace(crd("webhooks.test", "Thing", "one"), "spec:\n", `spec:
   conversion:
@@ -108,7 +108,7 @@ webhooks:
 	p := newProvider("webhooks", pushed(t, r, "webhooks", provider("webhooks", converted, validating)))
 	create(t, s.client, p)
 	untilSettled(t, s, p)
-	d := definition()
+	d := newCRD()
 	if err := s.client.Get(t.Context(), client.ObjectKey{Name: "things.webhooks.test"}, d); err != nil {
 		t.Fatal(err)
 	}
@@ -130,10 +130,10 @@ webhooks:
 
 // An ImageConfig for the rewritten image applies, too.
 func TestSecretForARewrittenImage(t *testing.T) {
-	s := together(t)
+	s := sharedEnv(t)
 	r := newRegistry(t)
 	pushed(t, r, "inner", meta("Configuration", "inner", ""))
-	r.does(forUser("inner"))
+	r.setFault(forUser("inner"))
 	create(t, s.client, rewriting("rewrite-private", "packages.private.invalid/", r.address+"/"))
 	p := newConfiguration("image-rewrite-private", "packages.private.invalid/acme/inner:v1")
 	create(t, s.client, p)

@@ -15,8 +15,8 @@ import (
 // is retried only after a change of the package.
 //
 // hardening: H7
-func TestRollback(t *testing.T) {
-	s := alone(t)
+func TestRejectedVersionIsRolledBack(t *testing.T) {
+	s := newEnv(t)
 	s.options.ActivationDeadline = time.Hour
 	r := newRegistry(t)
 	kept, stored := crd("rollback.test", "Kept", "one"), crd("rollback.test", "Stored", "one")
@@ -40,13 +40,13 @@ func TestRollback(t *testing.T) {
 	}
 	untilStates(t, s, p, "v2:2", "v1:3*")
 	untilOwners(t, s, "kepts.rollback.test", "ProviderRevision/"+running+"*", "Provider/rollback", "ProviderRevision/"+b.From)
-	if got := described(t, s, "kepts.rollback.test"); got != "one" {
-		t.Errorf("the definition that was written before the refusal is of version %s", got)
+	if got := schemaDescription(t, s, "kepts.rollback.test"); got != "one" {
+		t.Errorf("the CRD that was written before the rejection is of version %s", got)
 	}
 
 	// A restart remembers; a change of the spec tries again.
 	generation := b.Generation
-	looked(t, s.client, p)
+	waitReconciled(t, s.client, p)
 	until(t, s.client, p, "is rolled back again", func(p *v1.Provider) bool {
 		return p.Status.Rollback != nil && p.Status.Rollback.Generation > generation && rolledBack(p)
 	})
@@ -60,8 +60,8 @@ func TestRollback(t *testing.T) {
 
 // After several versions in a row that do not work, the one that worked is brought
 // back, and not the one that was tried before.
-func TestRollbackToWhatWorked(t *testing.T) {
-	s := alone(t)
+func TestRollbackSelectsAHealthyRevision(t *testing.T) {
+	s := newEnv(t)
 	s.options.ActivationDeadline = 5 * time.Second
 	r := newRegistry(t)
 	stored := crd("worked.test", "Stored", "one")
@@ -95,7 +95,7 @@ func rolledBack(p *v1.Provider) bool {
 		ready.Status == corev1.ConditionTrue && p.Status.Activation != nil && p.Status.Activation.Revision == p.Status.Rollback.To
 }
 
-func untilRolledBack(t *testing.T, s *stand, p *v1.Provider) {
+func untilRolledBack(t *testing.T, s *testEnv, p *v1.Provider) {
 	t.Helper()
 	until(t, s.client, p, "is rolled back", func(p *v1.Provider) bool { return p.Status.Rollback != nil && rolledBack(p) })
 }
@@ -103,7 +103,7 @@ func untilRolledBack(t *testing.T, s *stand, p *v1.Provider) {
 // What never was healthy has nothing to go back to, and is tried for as long as it
 // takes.
 func TestNothingToRollBackTo(t *testing.T) {
-	s := alone(t)
+	s := newEnv(t)
 	s.options.ActivationDeadline = time.Second
 	r := newRegistry(t)
 	ref, _ := r.push(t, "acme/first:v1", meta("Provider", "first", "spec:\n  dependsOn:\n  - provider: registry.example.com/acme/absent\n    version: '>=v1'\n"))

@@ -20,12 +20,12 @@ import (
 // A pod is ready for the instant between the start and the exit of its program. A
 // revision is healthy only when its pod stays ready for the settle time.
 func TestReadyPodsCountAfterTheSettleTime(t *testing.T) {
-	s := alone(t)
+	s := newEnv(t)
 	s.options.Runtimes, s.options.Settle = runtime.Everywhere(runtime.Deployment), 9*time.Minute
 	startKubelet(t, s)
 	s.start(t)
 	r := newRegistry(t)
-	ref, _ := r.push(t, "hold/instant:v1", provider("instant", crd("instant.test", "Thing", "one")))
+	ref, _ := r.push(t, "settle/instant:v1", provider("instant", crd("instant.test", "Thing", "one")))
 	p := newProvider("instant", ref)
 	create(t, s.client, p)
 	untilCondition(t, s.client, p, v1.TypeHealthy, corev1.ConditionFalse, "is available when it has run for 540s without a restart")
@@ -42,14 +42,14 @@ func TestReadyPodsCountAfterTheSettleTime(t *testing.T) {
 //
 // hardening: H7
 func TestCrashLoopAfterHealthyIsRolledBack(t *testing.T) {
-	s := alone(t)
+	s := newEnv(t)
 	s.options.Runtimes, s.options.Settle = runtime.Everywhere(runtime.Deployment), time.Second
 	s.options.ActivationDeadline = time.Hour
 	k := startKubelet(t, s)
 	s.start(t)
 	r := newRegistry(t)
-	one, oneDigest := r.push(t, "hold/crash:v1", provider("crash", crd("crash.test", "Thing", "one")))
-	two, _ := r.push(t, "hold/crash:v2", provider("crash", crd("crash.test", "Thing", "two")))
+	one, oneDigest := r.push(t, "settle/crash:v1", provider("crash", crd("crash.test", "Thing", "one")))
+	two, _ := r.push(t, "settle/crash:v2", provider("crash", crd("crash.test", "Thing", "two")))
 	p := newProvider("crash", one)
 	create(t, s.client, p)
 	untilSettled(t, s, p)
@@ -71,7 +71,7 @@ func TestCrashLoopAfterHealthyIsRolledBack(t *testing.T) {
 	if p.Status.LastHealthyRevision != good {
 		t.Errorf("last healthy revision %s, want %s", p.Status.LastHealthyRevision, good)
 	}
-	if both := k.both("crash"); both != "" {
+	if both := k.overlapped("crash"); both != "" {
 		t.Errorf("two versions ran at once: %s", both)
 	}
 	remove(t, s, p)
@@ -79,10 +79,10 @@ func TestCrashLoopAfterHealthyIsRolledBack(t *testing.T) {
 
 // The pod of the former version of a Function runs until the new version has held for its
 // settle time, which a runtime configuration may set.
-func TestFormerFunctionRunsUntilTheNewOneHolds(t *testing.T) {
-	s, _, r := deploying(t)
-	one, _ := r.push(t, "hold/function:v1", meta("Function", "held", ""))
-	two, _ := r.push(t, "hold/function:v2", meta("Function", "held", "spec: {capabilities: [composition, operation]}\n"))
+func TestFormerFunctionRunsUntilTheNewOneIsHealthy(t *testing.T) {
+	s, _, r := newDeploymentEnv(t)
+	one, _ := r.push(t, "settle/function:v1", meta("Function", "held", ""))
+	two, _ := r.push(t, "settle/function:v2", meta("Function", "held", "spec: {capabilities: [composition, operation]}\n"))
 	config := &v1beta1.DeploymentRuntimeConfig{ObjectMeta: metav1.ObjectMeta{Name: "slow"}}
 	config.Spec.DeploymentTemplate = &v1beta1.DeploymentTemplate{Spec: &appsv1.DeploymentSpec{
 		MinReadySeconds: 540, Selector: &metav1.LabelSelector{},
@@ -104,7 +104,7 @@ func TestFormerFunctionRunsUntilTheNewOneHolds(t *testing.T) {
 	still := &corev1.Pod{}
 	err := s.client.Get(t.Context(), client.ObjectKey{Namespace: controller.DefaultNamespace, Name: former.Name}, still)
 	if err != nil || still.UID != former.UID || still.DeletionTimestamp != nil {
-		t.Errorf("the pod of the former version is gone or another one (%v)", err)
+		t.Errorf("the pod of the former version is deleted or replaced (%v)", err)
 	}
 	remove(t, s, f)
 }

@@ -25,48 +25,48 @@ import (
 )
 
 // release publishes a version of a provider with one CRD that contains the version.
-func (w *town) release(t testing.TB, name, tag string, needs ...string) string {
+func (w *dependencyEnv) release(t testing.TB, name, tag string, needs ...string) string {
 	t.Helper()
-	return w.pushWith(t, "Provider", name+":"+tag, crd(name+".town.test", "Thing", tag), needs...)
+	return w.pushWith(t, "Provider", name+":"+tag, crd(name+".dep.test", "Thing", tag), needs...)
 }
 
-func definitionOf(name string) string { return "things." + name + ".town.test" }
+func crdName(name string) string { return "things." + name + ".dep.test" }
 
-// toWait is a town whose packages have so long to become healthy.
-func toWait(t testing.TB, upgrades graph.Policy, deadline time.Duration) *town {
+// newEnvWithDeadline is a dep whose packages have so long to become healthy.
+func newEnvWithDeadline(t testing.TB, upgrades graph.Policy, deadline time.Duration) *dependencyEnv {
 	t.Helper()
-	s := alone(t)
+	s := newEnv(t)
 	s.options.ActivationDeadline = deadline
-	return settle(t, s, controller.Dependencies{Upgrades: upgrades})
+	return startDependencyEnv(t, s, controller.Dependencies{Upgrades: upgrades})
 }
 
-// provider makes a Provider town-NAME at a version.
-func (w *town) provider(t *testing.T, name, tag string) *v1.Provider {
+// provider makes a Provider dep-NAME at a version.
+func (w *dependencyEnv) provider(t *testing.T, name, tag string) *v1.Provider {
 	t.Helper()
-	p := newProvider("town-"+name, w.repository(name)+":"+tag)
+	p := newProvider("dep-"+name, w.repository(name)+":"+tag)
 	create(t, w.client, p)
-	untilSettled(t, w.stand, p)
+	untilSettled(t, w.testEnv, p)
 	return p
 }
 
-// child is a package that was installed for others, once it is settled at a version.
-func (w *town) child(t *testing.T, name, tag string) *v1.Provider {
+// waitDependency is a package that was installed for others, once it is settled at a version.
+func (w *dependencyEnv) waitDependency(t *testing.T, name, tag string) *v1.Provider {
 	t.Helper()
-	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "town-" + name}}
+	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "dep-" + name}}
 	until(t, w.client, p, "is ready at "+tag, func(p *v1.Provider) bool {
 		ready := p.GetCondition(v1.TypeReady)
 		return strings.HasSuffix(p.Spec.Package, ":"+tag) && ready.Status == corev1.ConditionTrue && ready.ObservedGeneration == p.Generation
 	})
-	w.has(t, name, tag)
+	w.waitEstablished(t, name, tag)
 	return p
 }
 
-// has checks the version of the established CRD of a provider.
-func (w *town) has(t *testing.T, name, tag string) {
+// waitEstablished checks the version of the established CRD of a provider.
+func (w *dependencyEnv) waitEstablished(t *testing.T, name, tag string) {
 	t.Helper()
 	wait.Until(t, limit, name+" is established at "+tag, func() (string, bool) {
-		d := definition()
-		if err := w.client.Get(t.Context(), client.ObjectKey{Name: definitionOf(name)}, d); err != nil {
+		d := newCRD()
+		if err := w.client.Get(t.Context(), client.ObjectKey{Name: crdName(name)}, d); err != nil {
 			return err.Error(), false
 		}
 		got := d.Spec.Versions[0].Schema.OpenAPIV3Schema.Description
@@ -74,37 +74,37 @@ func (w *town) has(t *testing.T, name, tag string) {
 	})
 }
 
-func (w *town) ask(t *testing.T, p *v1.Provider, tag string) {
+func (w *dependencyEnv) setVersion(t *testing.T, p *v1.Provider, tag string) {
 	t.Helper()
 	change(t, w.client, p, func(p *v1.Provider) {
 		p.Spec.Package = p.Spec.Package[:strings.LastIndex(p.Spec.Package, ":")+1] + tag
 	})
 }
 
-// moment is the state after one change in the cluster: the versions of CRDs, and
+// snapshot is the state after one change in the cluster: the versions of CRDs, and
 // the versions of the providers that were ready.
-type moment struct {
-	version           int64
-	what              string
-	established, able map[string]string
+type snapshot struct {
+	version            int64
+	change             string
+	established, ready map[string]string
 }
 
-// diary records the CRDs and revisions of the providers of a town, ordered by resource
+// recorder records the CRDs and revisions of the providers of a dep, ordered by resource
 // version.
-type diary struct {
+type recorder struct {
 	mu      sync.Mutex
-	entries []entry
+	entries []stateChange
 }
 
-type entry struct {
-	version  int64
-	able     bool
-	name, is string
+type stateChange struct {
+	version     int64
+	readiness   bool
+	name, value string
 }
 
-func (w *town) keepDiary(t *testing.T) *diary {
+func (w *dependencyEnv) recordChanges(t *testing.T) *recorder {
 	t.Helper()
-	d := &diary{}
+	d := &recorder{}
 	ctx, cancel := context.WithCancel(t.Context())
 	var followers sync.WaitGroup
 	for _, list := range []client.ObjectList{&apiextensionsv1.CustomResourceDefinitionList{}, &v1.ProviderRevisionList{}} {
@@ -122,7 +122,7 @@ func (w *town) keepDiary(t *testing.T) *diary {
 					if !ok {
 						return
 					}
-					d.note(e)
+					d.record(e)
 				}
 			}
 		})
@@ -134,19 +134,19 @@ func (w *town) keepDiary(t *testing.T) *diary {
 	return d
 }
 
-func (d *diary) note(e watch.Event) {
-	var n entry
+func (d *recorder) record(e watch.Event) {
+	var n stateChange
 	switch o := e.Object.(type) {
 	case *apiextensionsv1.CustomResourceDefinition:
-		n.name = strings.TrimSuffix(strings.TrimPrefix(o.Name, "things."), ".town.test")
-		n.is = o.Spec.Versions[0].Schema.OpenAPIV3Schema.Description
+		n.name = strings.TrimSuffix(strings.TrimPrefix(o.Name, "things."), ".dep.test")
+		n.value = o.Spec.Versions[0].Schema.OpenAPIV3Schema.Description
 	case *v1.ProviderRevision:
-		n.able, n.name = true, strings.TrimPrefix(o.Labels[v1.LabelPackage], "town-")
+		n.readiness, n.name = true, strings.TrimPrefix(o.Labels[v1.LabelPackage], "dep-")
 		ready := o.GetCondition(v1.TypeReady)
 		if o.Spec.DesiredState != v1.RevisionActive || ready.Status != corev1.ConditionTrue || o.Status.ObservedGeneration != o.Generation {
 			return
 		}
-		n.is = o.Spec.Image[strings.LastIndex(o.Spec.Image, ":")+1:]
+		n.value = o.Spec.Image[strings.LastIndex(o.Spec.Image, ":")+1:]
 	default:
 		return
 	}
@@ -159,20 +159,20 @@ func (d *diary) note(e watch.Event) {
 	d.entries = append(d.entries, n)
 }
 
-// moments returns the state after each change, in order.
-func (d *diary) moments() []moment {
+// snapshots returns the state after each change, in order.
+func (d *recorder) snapshots() []snapshot {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	slices.SortFunc(d.entries, func(a, b entry) int { return cmp.Compare(a.version, b.version) })
-	var out []moment
+	slices.SortFunc(d.entries, func(a, b stateChange) int { return cmp.Compare(a.version, b.version) })
+	var out []snapshot
 	established, able := map[string]string{}, map[string]string{}
 	for _, e := range d.entries {
-		if e.able {
-			able[e.name] = e.is
+		if e.readiness {
+			able[e.name] = e.value
 		} else {
-			established[e.name] = e.is
+			established[e.name] = e.value
 		}
-		out = append(out, moment{e.version, fmt.Sprintf("%+v", e), clone(established), clone(able)})
+		out = append(out, snapshot{e.version, fmt.Sprintf("%+v", e), clone(established), clone(able)})
 	}
 	return out
 }
@@ -185,22 +185,22 @@ func clone(m map[string]string) map[string]string {
 	return out
 }
 
-// never checks that there was no moment in which the objects of a provider were those
+// checkOrder checks that there was no moment in which the objects of a provider were those
 // of a version while another one was not ready, or not established, at its own.
-func (d *diary) never(t *testing.T, name, tag, without, at string) {
+func (d *recorder) checkOrder(t *testing.T, name, tag, without, at string) {
 	t.Helper()
 	seen := false
-	for _, m := range d.moments() {
+	for _, m := range d.snapshots() {
 		if m.established[name] != tag {
 			continue
 		}
 		seen = true
-		if m.established[without] != at || m.able[without] != at {
-			t.Fatalf("%s is established at %s, and %s is established at %q and ready at %q (%s)", name, tag, without, m.established[without], m.able[without], m.what)
+		if m.established[without] != at || m.ready[without] != at {
+			t.Fatalf("%s is established at %s, and %s is established at %q and ready at %q (%s)", name, tag, without, m.established[without], m.ready[without], m.change)
 		}
 	}
 	if !seen {
-		t.Errorf("the diary does not know of %s at %s", name, tag)
+		t.Errorf("the changes does not know of %s at %s", name, tag)
 	}
 }
 
@@ -208,7 +208,7 @@ func (d *diary) never(t *testing.T, name, tag, without, at string) {
 // dependencies first, and nothing of the dependent is written before they are healthy.
 // Waiting packages are reconciled by events: the retry interval is longer than the time of
 // the test.
-func TestMovesWithItsParent(t *testing.T) {
+func TestDependenciesAreUpgradedBeforeTheirDependent(t *testing.T) {
 	for name, tc := range map[string]struct {
 		policy graph.Policy
 		// packages are the versions of each: its needs in the first one and in the second.
@@ -242,7 +242,7 @@ func TestMovesWithItsParent(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newTown(t, tc.policy)
+			w := newDependencyEnv(t, tc.policy)
 			from, to := "v1.0.0", "v2.0.0"
 			for name, needs := range tc.packages {
 				w.release(t, name, from, needs[0]...)
@@ -252,19 +252,19 @@ func TestMovesWithItsParent(t *testing.T) {
 				from, to = to, from
 			}
 			root := w.provider(t, "root", from)
-			diary := w.keepDiary(t)
-			w.ask(t, root, to)
-			untilSettled(t, w.stand, root)
+			changes := w.recordChanges(t)
+			w.setVersion(t, root, to)
+			untilSettled(t, w.testEnv, root)
 			for name := range tc.packages {
 				if name != "root" {
-					w.child(t, name, to)
+					w.waitDependency(t, name, to)
 				}
-				w.has(t, name, to)
+				w.waitEstablished(t, name, to)
 			}
 			for _, pair := range tc.before {
-				diary.never(t, pair[0], to, pair[1], to)
+				changes.checkOrder(t, pair[0], to, pair[1], to)
 			}
-			w.undisturbed(t)
+			w.assertUnchanged(t)
 		})
 	}
 }
@@ -272,105 +272,105 @@ func TestMovesWithItsParent(t *testing.T) {
 // An unavailable dependency, or one that cannot be established, is detected before
 // anything changes. The condition of the dependent contains the reason, and the
 // dependent is rolled back after the activation deadline.
-func TestNothingMovesByHalf(t *testing.T) {
+func TestFailedDependencyUpgradeChangesNothing(t *testing.T) {
 	for name, tc := range map[string]struct {
 		// next publishes version 2 of the leaf and of the root, and spoils something.
-		next func(t *testing.T, w *town)
+		next func(t *testing.T, w *dependencyEnv)
 		// why are parts of the dependent's condition message.
 		why []string
 	}{
-		"no content": {func(t *testing.T, w *town) {
+		"no content": {func(t *testing.T, w *dependencyEnv) {
 			w.release(t, "leaf", "v2.0.0")
 			w.release(t, "root", "v2.0.0", "leaf >=v2")
-			w.registry.does(func(rw http.ResponseWriter, r *http.Request) bool {
-				return strings.Contains(r.URL.Path, "/town/leaf/") && strings.Contains(r.URL.Path, "/blobs/") && answer(http.StatusServiceUnavailable)(rw, r)
+			w.registry.setFault(func(rw http.ResponseWriter, r *http.Request) bool {
+				return strings.Contains(r.URL.Path, "/dep/leaf/") && strings.Contains(r.URL.Path, "/blobs/") && answer(http.StatusServiceUnavailable)(rw, r)
 			})
-		}, []string{"RegistryUnavailable: ", "town/leaf"}},
-		"content that is gone": {func(t *testing.T, w *town) {
+		}, []string{"RegistryUnavailable: ", "dep/leaf"}},
+		"deleted content": {func(t *testing.T, w *dependencyEnv) {
 			w.release(t, "leaf", "v2.0.0")
 			w.release(t, "root", "v2.0.0", "leaf >=v2")
-			w.registry.does(func(rw http.ResponseWriter, r *http.Request) bool {
-				return strings.HasSuffix(r.URL.Path, "/town/leaf/manifests/v2.0.0") && answer(http.StatusNotFound)(rw, r)
+			w.registry.setFault(func(rw http.ResponseWriter, r *http.Request) bool {
+				return strings.HasSuffix(r.URL.Path, "/dep/leaf/manifests/v2.0.0") && answer(http.StatusNotFound)(rw, r)
 			})
-		}, []string{"Unsolvable: ", "town/leaf >=v2"}},
-		"damaged objects": {func(t *testing.T, w *town) {
-			w.pushWith(t, "Provider", "leaf:v2.0.0", strings.Replace(crd("leaf.town.test", "Thing", "v2.0.0"), "scope: Cluster", "scope: Everywhere", 1))
+		}, []string{"Unsolvable: ", "dep/leaf >=v2"}},
+		"damaged objects": {func(t *testing.T, w *dependencyEnv) {
+			w.pushWith(t, "Provider", "leaf:v2.0.0", strings.Replace(crd("leaf.dep.test", "Thing", "v2.0.0"), "scope: Cluster", "scope: Everywhere", 1))
 			w.release(t, "root", "v2.0.0", "leaf >=v2")
-		}, []string{"town/leaf:v2.0.0", "which town-root needs", "scope"}},
-		"objects of the leaf that somebody else holds": {func(t *testing.T, w *town) {
+		}, []string{"dep/leaf:v2.0.0", "which dep-root needs", "scope"}},
+		"objects of the leaf with another owner": {func(t *testing.T, w *dependencyEnv) {
 			w.release(t, "holder", "v1.0.0")
 			w.provider(t, "holder", "v1.0.0")
-			w.pushWith(t, "Provider", "leaf:v2.0.0", crd("leaf.town.test", "Thing", "v2.0.0")+crd("holder.town.test", "Thing", "leaf"))
+			w.pushWith(t, "Provider", "leaf:v2.0.0", crd("leaf.dep.test", "Thing", "v2.0.0")+crd("holder.dep.test", "Thing", "leaf"))
 			w.release(t, "root", "v2.0.0", "leaf >=v2")
-		}, []string{"ForeignOwner: ", "town/leaf brings, belongs to ProviderRevision/town-holder-", "things.holder.town.test"}},
-		"objects of the root that somebody else holds": {func(t *testing.T, w *town) {
+		}, []string{"ForeignOwner: ", "dep/leaf brings, belongs to ProviderRevision/dep-holder-", "things.holder.dep.test"}},
+		"objects of the root with another owner": {func(t *testing.T, w *dependencyEnv) {
 			w.release(t, "holder", "v1.0.0")
 			w.provider(t, "holder", "v1.0.0")
 			w.release(t, "leaf", "v2.0.0")
-			w.pushWith(t, "Provider", "root:v2.0.0", crd("root.town.test", "Thing", "v2.0.0")+crd("holder.town.test", "Thing", "root"), "leaf >=v2")
-		}, []string{"ForeignOwner: ", "things.holder.town.test"}},
+			w.pushWith(t, "Provider", "root:v2.0.0", crd("root.dep.test", "Thing", "v2.0.0")+crd("holder.dep.test", "Thing", "root"), "leaf >=v2")
+		}, []string{"ForeignOwner: ", "things.holder.dep.test"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := toWait(t, graph.Upgrade, 2*time.Second)
+			w := newEnvWithDeadline(t, graph.Upgrade, 2*time.Second)
 			w.release(t, "leaf", "v1.0.0")
 			w.release(t, "root", "v1.0.0", "leaf <v2")
 			root := w.provider(t, "root", "v1.0.0")
 			tc.next(t, w)
-			leaf := w.child(t, "leaf", "v1.0.0")
-			diary := w.keepDiary(t)
-			w.ask(t, root, "v2.0.0")
-			until(t, w.client, root, "is brought back", func(p *v1.Provider) bool {
+			leaf := w.waitDependency(t, "leaf", "v1.0.0")
+			changes := w.recordChanges(t)
+			w.setVersion(t, root, "v2.0.0")
+			until(t, w.client, root, "is rolled back", func(p *v1.Provider) bool {
 				return p.Status.Rollback != nil && rolledBack(p)
 			})
 			for _, part := range tc.why {
 				if !strings.Contains(root.Status.Rollback.Message, part) {
-					t.Errorf("%q is not in what it says: %s", part, root.Status.Rollback.Message)
+					t.Errorf("the message does not contain %q: %s", part, root.Status.Rollback.Message)
 				}
 			}
-			untilStates(t, w.stand, root, "v2.0.0:2", "v1.0.0:3*")
-			now := w.child(t, "leaf", "v1.0.0")
+			untilStates(t, w.testEnv, root, "v2.0.0:2", "v1.0.0:3*")
+			now := w.waitDependency(t, "leaf", "v1.0.0")
 			if leaf.Generation != now.Generation {
-				t.Errorf("the leaf was moved: its generation was %d and is %d", leaf.Generation, now.Generation)
+				t.Errorf("the leaf was changed: its generation was %d and is %d", leaf.Generation, now.Generation)
 			}
-			for _, m := range diary.moments() {
+			for _, m := range changes.snapshots() {
 				if m.established["root"] == "v2.0.0" || m.established["leaf"] == "v2.0.0" {
-					t.Errorf("something has moved: %s", m.what)
+					t.Errorf("an object has changed: %s", m.change)
 				}
 			}
-			w.undisturbed(t)
+			w.assertUnchanged(t)
 		})
 	}
 }
 
 // A problem that appears only during an upgrade reverts it: dependencies that were
 // upgraded for a version are rolled back together with that version.
-func TestMovesAreTakenBack(t *testing.T) {
+func TestDependencyUpgradesAreRolledBackTogether(t *testing.T) {
 	for name, tc := range map[string]struct{ leaf, root string }{
-		"the leaf does not become healthy": {crd("leaf.town.test", "Thing", denied), crd("root.town.test", "Thing", "v2.0.0")},
-		"the root does not become healthy": {crd("leaf.town.test", "Thing", "v2.0.0"), crd("root.town.test", "Thing", denied)},
+		"the leaf does not become healthy": {crd("leaf.dep.test", "Thing", denied), crd("root.dep.test", "Thing", "v2.0.0")},
+		"the root does not become healthy": {crd("leaf.dep.test", "Thing", "v2.0.0"), crd("root.dep.test", "Thing", denied)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := toWait(t, graph.Upgrade, 3*time.Second)
-			denyCRDs(t, w.stand)
+			w := newEnvWithDeadline(t, graph.Upgrade, 3*time.Second)
+			denyCRDs(t, w.testEnv)
 			w.release(t, "leaf", "v1.0.0")
 			w.release(t, "root", "v1.0.0", "leaf <v2")
 			w.pushWith(t, "Provider", "leaf:v2.0.0", tc.leaf)
 			w.pushWith(t, "Provider", "root:v2.0.0", tc.root, "leaf >=v2")
 			root := w.provider(t, "root", "v1.0.0")
-			w.child(t, "leaf", "v1.0.0")
-			w.ask(t, root, "v2.0.0")
-			until(t, w.client, root, "is brought back", func(p *v1.Provider) bool { return p.Status.Rollback != nil && rolledBack(p) })
+			w.waitDependency(t, "leaf", "v1.0.0")
+			w.setVersion(t, root, "v2.0.0")
+			until(t, w.client, root, "is rolled back", func(p *v1.Provider) bool { return p.Status.Rollback != nil && rolledBack(p) })
 			if message := root.Status.Rollback.Message; !strings.Contains(message, "AdmissionDenied") {
-				t.Errorf("the reason is not told: %s", message)
+				t.Errorf("the reason is missing: %s", message)
 			}
-			leaf := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "town-leaf"}}
+			leaf := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "dep-leaf"}}
 			until(t, w.client, leaf, "runs the version before", func(p *v1.Provider) bool {
 				a := p.Status.Activation
 				return a != nil && a.Healthy && a.Revision == activeAt(t, w, leaf, "v1.0.0")
 			})
-			w.has(t, "leaf", "v1.0.0")
-			w.has(t, "root", "v1.0.0")
-			until(t, w.client, root, "has what it needs", func(p *v1.Provider) bool {
+			w.waitEstablished(t, "leaf", "v1.0.0")
+			w.waitEstablished(t, "root", "v1.0.0")
+			until(t, w.client, root, "has its dependencies", func(p *v1.Provider) bool {
 				for _, rev := range revisionsOf(t, w.client, p) {
 					s := rev.RevisionStatus()
 					if rev.RevisionSpec().DesiredState == v1.RevisionActive {
@@ -384,17 +384,17 @@ func TestMovesAreTakenBack(t *testing.T) {
 			w.push(t, "Provider", "other:v1.0.0")
 			third := w.config(t, "third", w.push(t, "Configuration", "third:v1.0.0", "other", "leaf"))
 			untilHealthy(t, w.client, third)
-			w.has(t, "leaf", "v1.0.0")
+			w.waitEstablished(t, "leaf", "v1.0.0")
 			if activeAt(t, w, leaf, "v1.0.0") == "none" {
-				t.Error("the leaf has moved again")
+				t.Error("the leaf has changed again")
 			}
-			w.undisturbed(t)
+			w.assertUnchanged(t)
 		})
 	}
 }
 
 // activeAt is the active revision of a package if that has a version.
-func activeAt(t *testing.T, w *town, p v1.Package, tag string) string {
+func activeAt(t *testing.T, w *dependencyEnv, p v1.Package, tag string) string {
 	t.Helper()
 	for _, rev := range revisionsOf(t, w.client, p) {
 		if rev.RevisionSpec().DesiredState == v1.RevisionActive && strings.HasSuffix(rev.RevisionSpec().Image, ":"+tag) {
@@ -407,28 +407,28 @@ func activeAt(t *testing.T, w *town, p v1.Package, tag string) string {
 // With the upgrade policy None dependencies do not change: the condition of the
 // dependent contains the command to run, and the install continues after a user has
 // run it. Its constraints count from then on.
-func TestAPersonMoves(t *testing.T) {
-	w := newTown(t, graph.None)
+func TestUsersUpgradeDependenciesUnderPolicyNone(t *testing.T) {
+	w := newDependencyEnv(t, graph.None)
 	w.release(t, "leaf", "v1.0.0")
 	w.release(t, "root", "v1.0.0", "leaf <v2")
 	w.release(t, "leaf", "v2.0.0")
 	w.release(t, "root", "v2.0.0", "leaf >=v2")
 	root := w.provider(t, "root", "v1.0.0")
-	leaf := w.child(t, "leaf", "v1.0.0")
-	diary := w.keepDiary(t)
-	w.ask(t, root, "v2.0.0")
-	untilCondition(t, w.client, root, v1.TypeHealthy, corev1.ConditionFalse, "town/leaf is installed at v1.0.0, and >=v2 is needed. Update the dependency")
+	leaf := w.waitDependency(t, "leaf", "v1.0.0")
+	changes := w.recordChanges(t)
+	w.setVersion(t, root, "v2.0.0")
+	untilCondition(t, w.client, root, v1.TypeHealthy, corev1.ConditionFalse, "dep/leaf is installed at v1.0.0, and >=v2 is needed. Update the dependency")
 	if root.GetCondition(v1.TypeStalled).Status != corev1.ConditionTrue {
-		t.Error("it does not wait for a person")
+		t.Error("it does not wait for a user")
 	}
-	w.has(t, "root", "v1.0.0")
-	w.ask(t, leaf, "v2.0.0")
-	untilSettled(t, w.stand, root)
-	w.has(t, "root", "v2.0.0")
-	diary.never(t, "root", "v2.0.0", "leaf", "v2.0.0")
-	w.ask(t, leaf, "v1.0.0")
+	w.waitEstablished(t, "root", "v1.0.0")
+	w.setVersion(t, leaf, "v2.0.0")
+	untilSettled(t, w.testEnv, root)
+	w.waitEstablished(t, "root", "v2.0.0")
+	changes.checkOrder(t, "root", "v2.0.0", "leaf", "v2.0.0")
+	w.setVersion(t, leaf, "v1.0.0")
 	untilCondition(t, w.client, root, v1.TypeHealthy, corev1.ConditionFalse, "DependencyVersion: ")
-	w.ask(t, leaf, "v2.0.0")
-	untilSettled(t, w.stand, root)
-	w.undisturbed(t)
+	w.setVersion(t, leaf, "v2.0.0")
+	untilSettled(t, w.testEnv, root)
+	w.assertUnchanged(t)
 }

@@ -23,40 +23,40 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// town is a manager that installs what packages need, with a registry.
-type town struct {
-	*stand
+// dependencyEnv is a manager that installs what packages need, with a registry.
+type dependencyEnv struct {
+	*testEnv
 	registry *registry
 	// stop ends the manager.
 	stop func()
 	// unrelated has no relation to other packages, and must not change.
-	stranger *v1.Configuration
-	before   string
+	unrelated *v1.Configuration
+	before    string
 }
 
-func newTown(t testing.TB, upgrades graph.Policy) *town {
+func newDependencyEnv(t testing.TB, upgrades graph.Policy) *dependencyEnv {
 	t.Helper()
-	return settle(t, alone(t), controller.Dependencies{Upgrades: upgrades})
+	return startDependencyEnv(t, newEnv(t), controller.Dependencies{Upgrades: upgrades})
 }
 
-// settle makes a town of a stand whose manager does not run yet.
-func settle(t testing.TB, s *stand, d controller.Dependencies) *town {
+// startDependencyEnv makes a dep of a stand whose manager does not run yet.
+func startDependencyEnv(t testing.TB, s *testEnv, d controller.Dependencies) *dependencyEnv {
 	t.Helper()
-	w := &town{stand: s, registry: newRegistry(t)}
+	w := &dependencyEnv{testEnv: s, registry: newRegistry(t)}
 	w.options.Dependencies = &d
 	w.stop = w.start(t)
-	t.Cleanup(func() { w.raze(t) })
-	w.stranger = newConfiguration("town-stranger", w.push(t, "Configuration", "stranger:v1.0.0"))
-	create(t, w.client, w.stranger)
-	until(t, w.client, w.stranger, "is healthy, and its activation is over", func(p *v1.Configuration) bool {
+	t.Cleanup(func() { w.deleteAll(t) })
+	w.unrelated = newConfiguration("dep-stranger", w.push(t, "Configuration", "stranger:v1.0.0"))
+	create(t, w.client, w.unrelated)
+	until(t, w.client, w.unrelated, "is healthy, and its activation is over", func(p *v1.Configuration) bool {
 		return p.GetCondition(v1.TypeHealthy).Status == corev1.ConditionTrue && p.Status.Activation != nil && p.Status.Activation.Healthy
 	})
-	w.before = w.strangers(t)
+	w.before = w.unrelatedState(t)
 	return w
 }
 
-// raze removes all packages, including auto-installed ones.
-func (w *town) raze(t testing.TB) {
+// deleteAll removes all packages, including auto-installed ones.
+func (w *dependencyEnv) deleteAll(t testing.TB) {
 	ctx := context.Background()
 	wait.Until(t, limit, "no package is left", func() (string, bool) {
 		left := 0
@@ -76,36 +76,36 @@ func (w *town) raze(t testing.TB) {
 	})
 }
 
-// strangers returns the complete state of the unrelated package and its revisions.
-func (w *town) strangers(t testing.TB) string {
+// unrelatedState returns the complete state of the unrelated package and its revisions.
+func (w *dependencyEnv) unrelatedState(t testing.TB) string {
 	t.Helper()
-	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(w.stranger), w.stranger); err != nil {
+	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(w.unrelated), w.unrelated); err != nil {
 		t.Fatal(err)
 	}
-	out, err := yaml.Marshal([]any{w.stranger, revisionsOf(t, w.client, w.stranger)})
+	out, err := yaml.Marshal([]any{w.unrelated, revisionsOf(t, w.client, w.unrelated)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return string(out)
 }
 
-// undisturbed checks that nothing has happened to the stranger.
-func (w *town) undisturbed(t testing.TB) {
+// assertUnchanged checks that nothing has happened to the stranger.
+func (w *dependencyEnv) assertUnchanged(t testing.TB) {
 	t.Helper()
-	if diff := gocmp.Diff(w.before, w.strangers(t)); diff != "" {
-		t.Errorf("somebody who has nothing to do with it has changed (-before +now):\n%s", diff)
+	if diff := gocmp.Diff(w.before, w.unrelatedState(t)); diff != "" {
+		t.Errorf("the unrelated package has changed (-before +now):\n%s", diff)
 	}
 }
 
-// push publishes a package of a kind at town/NAME:TAG that needs others, each written
+// push publishes a package of a kind at dep/NAME:TAG that needs others, each written
 // as NAME or as NAME and a constraint. One that begins with a question mark is optional.
-func (w *town) push(t testing.TB, kind, name string, needs ...string) string {
+func (w *dependencyEnv) push(t testing.TB, kind, name string, needs ...string) string {
 	t.Helper()
 	return w.pushWith(t, kind, name, "", needs...)
 }
 
 // pushWith does so with the objects of the package.
-func (w *town) pushWith(t testing.TB, kind, name, objects string, needs ...string) string {
+func (w *dependencyEnv) pushWith(t testing.TB, kind, name, objects string, needs ...string) string {
 	t.Helper()
 	spec, optional := "", ""
 	for _, need := range needs {
@@ -128,22 +128,22 @@ func (w *town) pushWith(t testing.TB, kind, name, objects string, needs ...strin
 	if optional != "" {
 		text = strings.Replace(text, "  annotations:\n", "  annotations:\n    "+xpkg.AnnotationOptional+": |\n  "+strings.ReplaceAll(optional, "\n    ", "\n      "), 1)
 	}
-	ref, _ := w.registry.push(t, "town/"+name, text+objects)
+	ref, _ := w.registry.push(t, "dep/"+name, text+objects)
 	return ref
 }
 
-func (w *town) repository(name string) string { return w.registry.address + "/town/" + name }
+func (w *dependencyEnv) repository(name string) string { return w.registry.address + "/dep/" + name }
 
-// config makes a Configuration of a name, which is town-NAME.
-func (w *town) config(t testing.TB, name, ref string) *v1.Configuration {
+// config makes a Configuration of a name, which is dep-NAME.
+func (w *dependencyEnv) config(t testing.TB, name, ref string) *v1.Configuration {
 	t.Helper()
-	p := newConfiguration("town-"+name, ref)
+	p := newConfiguration("dep-"+name, ref)
 	create(t, w.client, p)
 	return p
 }
 
-// made waits for an auto-installed package, and checks its version.
-func (w *town) made(t testing.TB, p v1.Package, version string) {
+// waitInstalled waits for an auto-installed package, and checks its version.
+func (w *dependencyEnv) waitInstalled(t testing.TB, p v1.Package, version string) {
 	t.Helper()
 	untilHealthy(t, w.client, p)
 	if p.GetLabels()[graph.LabelAutoInstalled] != "true" || !strings.HasSuffix(p.PackageSpec().Package, ":"+version) {
@@ -152,7 +152,7 @@ func (w *town) made(t testing.TB, p v1.Package, version string) {
 }
 
 // all names the packages that there are, but for the stranger.
-func (w *town) all(t testing.TB) []string {
+func (w *dependencyEnv) all(t testing.TB) []string {
 	t.Helper()
 	var out []string
 	for _, kind := range v1.PackageKinds() {
@@ -161,7 +161,7 @@ func (w *town) all(t testing.TB) []string {
 			t.Fatal(err)
 		}
 		for _, p := range list.Packages() {
-			if p.GetDeletionTimestamp() == nil && p.GetName() != w.stranger.Name {
+			if p.GetDeletionTimestamp() == nil && p.GetName() != w.unrelated.Name {
 				out = append(out, strings.ToLower(kind)+"/"+p.GetName())
 			}
 		}
@@ -173,8 +173,8 @@ func (w *town) all(t testing.TB) []string {
 // Everything that a package needs is installed, directly and indirectly, at the
 // highest versions that fit everybody, with the kinds that the packages themselves
 // have.
-func TestInstallsWhatIsNeeded(t *testing.T) {
-	w := newTown(t, "")
+func TestDependenciesAreInstalled(t *testing.T) {
+	w := newDependencyEnv(t, "")
 	w.push(t, "Provider", "network:v1.0.0")
 	w.push(t, "Provider", "network:v1.4.0")
 	w.push(t, "Provider", "network:v2.0.0")
@@ -183,23 +183,23 @@ func TestInstallsWhatIsNeeded(t *testing.T) {
 	// What greet is called by those who need it is wrong, and does no harm.
 	root := w.config(t, "root", w.push(t, "Configuration", "root:v1.0.0", "configuration=base >=v1", "greet >=v0.1.0", "network"))
 	untilHealthy(t, w.client, root)
-	w.made(t, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "town-network"}}, "v1.4.0")
-	w.made(t, &v1.Function{ObjectMeta: metav1.ObjectMeta{Name: "town-greet"}}, "v0.3.0")
-	base := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "town-base"}}
-	w.made(t, base, "v1.0.0")
+	w.waitInstalled(t, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "dep-network"}}, "v1.4.0")
+	w.waitInstalled(t, &v1.Function{ObjectMeta: metav1.ObjectMeta{Name: "dep-greet"}}, "v0.3.0")
+	base := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "dep-base"}}
+	w.waitInstalled(t, base, "v1.0.0")
 	if got, want := base.Annotations[graph.AnnotationRequiredBy], w.repository("root"); got != want {
-		t.Errorf("town-base is there for %q, want %q", got, want)
+		t.Errorf("dep-base is there for %q, want %q", got, want)
 	}
 	w.untilEvent(t, revisionsOf(t, w.client, root)[0], "DependencyComing", w.repository("base")+" >=v1 is being installed")
 	for _, repository := range []string{"base", "greet", "network"} {
-		if n := len(w.registry.asked("/town/" + repository + "/tags/list")); n != 1 {
+		if n := len(w.registry.requests("/dep/" + repository + "/tags/list")); n != 1 {
 			t.Errorf("the tags of %s were listed %d times", repository, n)
 		}
 	}
-	w.undisturbed(t)
+	w.assertUnchanged(t)
 
 	t.Run("what is deleted comes back", func(t *testing.T) {
-		p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "town-network"}}
+		p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "dep-network"}}
 		if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
 			t.Fatal(err)
 		}
@@ -211,7 +211,7 @@ func TestInstallsWhatIsNeeded(t *testing.T) {
 			err := w.client.Get(t.Context(), client.ObjectKeyFromObject(p), p)
 			return err == nil && p.UID != uid && p.DeletionTimestamp == nil
 		})
-		w.made(t, p, "v1.4.0")
+		w.waitInstalled(t, p, "v1.4.0")
 		untilHealthy(t, w.client, root)
 	})
 }
@@ -220,8 +220,8 @@ func TestInstallsWhatIsNeeded(t *testing.T) {
 // of its dependencies is installed, and no other package changes.
 //
 // hardening: F2
-func TestExplainsConflicts(t *testing.T) {
-	w := newTown(t, "")
+func TestVersionConflictsAreExplained(t *testing.T) {
+	w := newDependencyEnv(t, "")
 	w.push(t, "Provider", "queue:v1.0.0")
 	w.push(t, "Provider", "queue:v2.0.0")
 	w.push(t, "Configuration", "old:v1.0.0", "queue <v2")
@@ -232,7 +232,7 @@ func TestExplainsConflicts(t *testing.T) {
 			t.Errorf("the explanation does not name %q:\n%s", part, message)
 		}
 	}
-	if got := w.all(t); !slices.Equal(got, []string{"configuration/town-both"}) {
+	if got := w.all(t); !slices.Equal(got, []string{"configuration/dep-both"}) {
 		t.Errorf("there is %v", got)
 	}
 	circle := w.config(t, "circle", w.push(t, "Configuration", "circle:v1.0.0", "configuration=round"))
@@ -257,25 +257,25 @@ func TestExplainsConflicts(t *testing.T) {
 	w.remove(t, sun)
 	vanished := w.config(t, "vanished", w.push(t, "Configuration", "vanished:v1.0.0", "nowhere"))
 	untilCondition(t, w.client, vanished, v1.TypeHealthy, corev1.ConditionFalse, w.repository("nowhere"))
-	skips := newConfiguration("town-skips", w.push(t, "Configuration", "skips:v1.0.0", "nowhere"))
+	skips := newConfiguration("dep-skips", w.push(t, "Configuration", "skips:v1.0.0", "nowhere"))
 	skips.Spec.SkipDependencyResolution = true
 	create(t, w.client, skips)
 	untilHealthy(t, w.client, skips)
-	w.undisturbed(t)
+	w.assertUnchanged(t)
 
-	t.Run("and mended by another version", func(t *testing.T) {
+	t.Run("and resolved by a new version", func(t *testing.T) {
 		w.push(t, "Configuration", "old:v1.1.0", "queue")
 		// It is retried after a pause, or when the revision changes.
 		rev := revisionsOf(t, w.client, both)[0]
-		rev.SetAnnotations(map[string]string{"touched": "by a person"})
+		rev.SetAnnotations(map[string]string{"touched": "by a user"})
 		if err := w.client.Update(t.Context(), rev); err != nil {
 			t.Fatal(err)
 		}
-		until(t, w.client, both, "is healthy with the version that goes with the rest", func(p *v1.Configuration) bool {
+		until(t, w.client, both, "is healthy with the compatible version", func(p *v1.Configuration) bool {
 			return p.GetCondition(v1.TypeHealthy).Status == corev1.ConditionTrue
 		})
-		w.made(t, &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "town-old"}}, "v1.1.0")
-		w.made(t, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "town-queue"}}, "v2.0.0")
+		w.waitInstalled(t, &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "dep-old"}}, "v1.1.0")
+		w.waitInstalled(t, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "dep-queue"}}, "v2.0.0")
 	})
 }
 
@@ -283,7 +283,7 @@ func TestExplainsConflicts(t *testing.T) {
 // its own name is rewritten, is not installed again. If another package has the name of
 // a dependency, the dependency gets a different name.
 func TestOnePackageForEachRepository(t *testing.T) {
-	w := newTown(t, "")
+	w := newDependencyEnv(t, "")
 	w.push(t, "Provider", "storage:v1.0.0")
 	storage := newProvider("my-storage", w.repository("storage")+":v1.0.0")
 	create(t, w.client, storage)
@@ -297,18 +297,18 @@ func TestOnePackageForEachRepository(t *testing.T) {
 	w.push(t, "Provider", "storage:v1.5.0")
 	far := w.config(t, "far", w.push(t, "Configuration", "far:v1.0.0", "middle >=v1"))
 	untilHealthy(t, w.client, far)
-	w.made(t, &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "town-middle"}}, "v1.0.0")
+	w.waitInstalled(t, &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "dep-middle"}}, "v1.0.0")
 
-	create(t, w.client, rewriting("town-public", "public.example.com/town/", w.repository("")))
+	create(t, w.client, rewriting("dep-public", "public.example.com/dep/", w.repository("")))
 	w.push(t, "Provider", "pump:v1.0.0")
-	public := newConfiguration("town-public", "")
-	public.Spec.Package, _ = w.registry.push(t, "town/public:v1.0.0", meta("Configuration", "public",
-		"spec:\n  dependsOn:\n  - {provider: public.example.com/town/storage, version: '>=v1'}\n  - {provider: public.example.com/town/pump, version: '>=v1'}\n"))
+	public := newConfiguration("dep-public", "")
+	public.Spec.Package, _ = w.registry.push(t, "dep/public:v1.0.0", meta("Configuration", "public",
+		"spec:\n  dependsOn:\n  - {provider: public.example.com/dep/storage, version: '>=v1'}\n  - {provider: public.example.com/dep/pump, version: '>=v1'}\n"))
 	create(t, w.client, public)
 	untilHealthy(t, w.client, public)
-	pump := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "town-pump"}}
-	w.made(t, pump, "v1.0.0")
-	if got := pump.Spec.Package; got != "public.example.com/town/pump:v1.0.0" {
+	pump := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "dep-pump"}}
+	w.waitInstalled(t, pump, "v1.0.0")
+	if got := pump.Spec.Package; got != "public.example.com/dep/pump:v1.0.0" {
 		t.Errorf("what is rewritten was installed as %s", got)
 	}
 
@@ -325,41 +325,41 @@ func TestOnePackageForEachRepository(t *testing.T) {
 	w.remove(t, pump)
 
 	w.push(t, "Provider", "clock:v1.0.0")
-	taken := newProvider("town-clock", w.repository("storage")+":v1.0.0")
+	taken := newProvider("dep-clock", w.repository("storage")+":v1.0.0")
 	taken.Spec.SkipDependencyResolution = true
 	create(t, w.client, taken)
 	other := w.config(t, "other", w.push(t, "Configuration", "other:v1.0.0", "clock"))
 	untilHealthy(t, w.client, other)
 	got := w.all(t)
-	i := slices.IndexFunc(got, func(name string) bool { return strings.HasPrefix(name, "provider/town-clock-") })
+	i := slices.IndexFunc(got, func(name string) bool { return strings.HasPrefix(name, "provider/dep-clock-") })
 	if i < 0 || len(got) != 6 {
 		t.Errorf("there is %v", got)
 	}
-	w.undisturbed(t)
+	w.assertUnchanged(t)
 }
 
 // A dependency with a digest is installed with that digest, even if its tag refers to
 // different content now.
 func TestInstallsExactContent(t *testing.T) {
-	w := newTown(t, graph.Upgrade)
-	_, first := w.registry.push(t, "town/dial:v1.0.0", meta("Provider", "dial", ""))
+	w := newDependencyEnv(t, graph.Upgrade)
+	_, first := w.registry.push(t, "dep/dial:v1.0.0", meta("Provider", "dial", ""))
 	exactly := "v1.0.0@" + first.String()
-	w.registry.push(t, "town/dial:v1.0.0", meta("Provider", "dial-again", ""))
+	w.registry.push(t, "dep/dial:v1.0.0", meta("Provider", "dial-again", ""))
 	root := w.config(t, "exact", w.push(t, "Configuration", "exact:v1.0.0", "dial "+exactly))
 	untilHealthy(t, w.client, root)
-	dial := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "town-dial"}}
-	w.made(t, dial, exactly)
+	dial := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "dep-dial"}}
+	w.waitInstalled(t, dial, exactly)
 	w.remove(t, root)
 	w.remove(t, dial)
 
 	// It is installed with the current content of the tag, and then changes.
 	other := w.config(t, "any", w.push(t, "Configuration", "any:v1.0.0", "dial"))
 	untilHealthy(t, w.client, other)
-	w.made(t, dial, "v1.0.0")
+	w.waitInstalled(t, dial, "v1.0.0")
 	root = w.config(t, "exact", w.repository("exact")+":v1.0.0")
 	untilHealthy(t, w.client, root)
-	w.made(t, dial, exactly)
-	w.undisturbed(t)
+	w.waitInstalled(t, dial, exactly)
+	w.assertUnchanged(t)
 }
 
 // Installed packages change versions only as the policy allows, only if they were
@@ -369,8 +369,8 @@ func TestInstallsExactContent(t *testing.T) {
 func TestDependencyUpgrades(t *testing.T) {
 	for policy, want := range map[graph.Policy]string{graph.None: "", graph.Upgrade: "v1.2.0", graph.UpgradeOrDowngrade: "v1.2.0"} {
 		t.Run(string(policy), func(t *testing.T) {
-			w := newTown(t, policy)
-			w.announced(t, policy)
+			w := newDependencyEnv(t, policy)
+			w.checkPolicyInLock(t, policy)
 			w.push(t, "Provider", "mail:v1.0.0")
 			first := w.config(t, "first", w.push(t, "Configuration", "first:v1.0.0", "mail >=v1"))
 			untilHealthy(t, w.client, first)
@@ -380,19 +380,19 @@ func TestDependencyUpgrades(t *testing.T) {
 			second := w.config(t, "second", w.push(t, "Configuration", "second:v1.0.0", "mail >=v1.1"))
 			if want == "" {
 				untilCondition(t, w.client, second, v1.TypeHealthy, corev1.ConditionFalse, "DependencyVersion: ")
-				w.made(t, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "town-mail"}}, "v1.0.0")
+				w.waitInstalled(t, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "dep-mail"}}, "v1.0.0")
 			} else {
 				untilHealthy(t, w.client, second)
-				w.made(t, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "town-mail"}}, want)
+				w.waitInstalled(t, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "dep-mail"}}, want)
 			}
 			untilHealthy(t, w.client, first)
 			third := w.config(t, "third", w.push(t, "Configuration", "third:v1.0.0", "mail <v1.1"))
 			if policy == graph.UpgradeOrDowngrade {
 				// Nothing goes with everybody: it is explained, and nothing moves.
 				untilCondition(t, w.client, third, v1.TypeHealthy, corev1.ConditionFalse, "Unsolvable: ")
-				w.made(t, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "town-mail"}}, want)
+				w.waitInstalled(t, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "dep-mail"}}, want)
 			}
-			w.undisturbed(t)
+			w.assertUnchanged(t)
 			for _, p := range []*v1.Configuration{first, second, third} {
 				if err := w.client.Delete(t.Context(), p); err != nil && !apierrors.IsNotFound(err) {
 					t.Fatal(err)
@@ -405,15 +405,15 @@ func TestDependencyUpgrades(t *testing.T) {
 // A version that would close a cycle with an installed dependency moves the dependency to a
 // version without the cycle, and is refused only if there is none.
 func TestAnUpgradeThatClosesACycleMovesTheDependency(t *testing.T) {
-	w := newTown(t, graph.UpgradeOrDowngrade)
+	w := newDependencyEnv(t, graph.UpgradeOrDowngrade)
 	w.push(t, "Provider", "mail:v1.0.0")
 	w.push(t, "Provider", "mail:v1.1.0", "configuration=app >=v1")
 	app := w.config(t, "app", w.push(t, "Configuration", "app:v1.0.0"))
 	untilHealthy(t, w.client, app)
 	first := w.config(t, "first", w.push(t, "Configuration", "first:v1.0.0", "mail >=v1"))
 	untilHealthy(t, w.client, first)
-	mail := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "town-mail"}}
-	w.made(t, mail, "v1.1.0")
+	mail := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "dep-mail"}}
+	w.waitInstalled(t, mail, "v1.1.0")
 
 	move := func(ref string) {
 		change(t, w.client, app, func(p *v1.Configuration) { p.Spec.Package = ref })
@@ -429,12 +429,12 @@ func TestAnUpgradeThatClosesACycleMovesTheDependency(t *testing.T) {
 
 	move(w.push(t, "Configuration", "app:v3.0.0", "mail >=v1.1"))
 	untilCondition(t, w.client, app, v1.TypeHealthy, corev1.ConditionFalse, "DependencyCycle: ")
-	w.undisturbed(t)
+	w.assertUnchanged(t)
 }
 
-// announced checks that the Lock contains the policy, and contains it again after
+// checkPolicyInLock checks that the Lock contains the policy, and contains it again after
 // another client has changed it.
-func (w *town) announced(t *testing.T, policy graph.Policy) {
+func (w *dependencyEnv) checkPolicyInLock(t *testing.T, policy graph.Policy) {
 	t.Helper()
 	lock := &v1beta1.Lock{}
 	says := func() string {
@@ -455,7 +455,7 @@ func (w *town) announced(t *testing.T, policy graph.Policy) {
 //
 // hardening: F3, F4, F5, F8, F11, F12
 func TestUnusualDependencies(t *testing.T) {
-	w := newTown(t, graph.UpgradeOrDowngrade)
+	w := newDependencyEnv(t, graph.UpgradeOrDowngrade)
 	w.push(t, "Provider", "relay:v1.0.0")
 	w.push(t, "Provider", "relay:v2.0.0")
 
@@ -466,12 +466,12 @@ func TestUnusualDependencies(t *testing.T) {
 	})
 	t.Run("an older version of an installed package", func(t *testing.T) {
 		high := w.config(t, "high", w.push(t, "Configuration", "high:v1.0.0", "relay"))
-		relay := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "town-relay"}}
+		relay := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "dep-relay"}}
 		untilHealthy(t, w.client, high)
-		w.made(t, relay, "v2.0.0")
+		w.waitInstalled(t, relay, "v2.0.0")
 		low := w.config(t, "low", w.push(t, "Configuration", "low:v1.0.0", "relay <v2"))
 		untilHealthy(t, w.client, low)
-		w.made(t, relay, "v1.0.0")
+		w.waitInstalled(t, relay, "v1.0.0")
 		untilHealthy(t, w.client, high)
 		w.remove(t, high)
 		w.remove(t, low)
@@ -480,11 +480,11 @@ func TestUnusualDependencies(t *testing.T) {
 		w.remove(t, relay)
 	})
 	t.Run("one package under two names", func(t *testing.T) {
-		ref, _ := w.registry.push(t, "town/twin:v1.0.0", provider("twin", crd("twin.test", "Thing", "one")))
-		first := newProvider("town-a-twin", ref)
+		ref, _ := w.registry.push(t, "dep/twin:v1.0.0", provider("twin", crd("twin.test", "Thing", "one")))
+		first := newProvider("dep-a-twin", ref)
 		create(t, w.client, first)
 		untilHealthy(t, w.client, first)
-		second := newProvider("town-b-twin", ref)
+		second := newProvider("dep-b-twin", ref)
 		create(t, w.client, second)
 		untilCondition(t, w.client, second, v1.TypeHealthy, corev1.ConditionFalse, "ForeignOwner: ")
 		p := w.config(t, "of-twins", w.push(t, "Configuration", "of-twins:v1.0.0", "twin"))
@@ -498,24 +498,24 @@ func TestUnusualDependencies(t *testing.T) {
 		}
 	})
 	t.Run("a name without a registry", func(t *testing.T) {
-		ref, _ := w.registry.push(t, "town/short:v1.0.0", meta("Configuration", "short", "spec:\n  dependsOn:\n  - {provider: acme/relay, version: '>=v1'}\n"))
+		ref, _ := w.registry.push(t, "dep/short:v1.0.0", meta("Configuration", "short", "spec:\n  dependsOn:\n  - {provider: acme/relay, version: '>=v1'}\n"))
 		p := w.config(t, "short", ref)
 		untilCondition(t, w.client, p, v1.TypeHealthy, corev1.ConditionFalse, "acme/relay")
-		if got := w.all(t); !slices.Equal(got, []string{"configuration/town-short"}) {
+		if got := w.all(t); !slices.Equal(got, []string{"configuration/dep-short"}) {
 			t.Errorf("there is %v", got)
 		}
 	})
-	t.Run("optional dependencies", w.worksWithout)
-	w.undisturbed(t)
+	t.Run("optional dependencies", w.checkOptionalDependencies)
+	w.assertUnchanged(t)
 }
 
 // remove deletes a package and waits until it is gone.
-func (w *town) remove(t *testing.T, p v1.Package) {
+func (w *dependencyEnv) remove(t *testing.T, p v1.Package) {
 	t.Helper()
 	if err := w.client.Delete(t.Context(), p); client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)
 	}
-	eventually(t, p.GetName()+" is gone", func() bool {
+	eventually(t, p.GetName()+" is deleted", func() bool {
 		return apierrors.IsNotFound(w.client.Get(t.Context(), client.ObjectKeyFromObject(p), p))
 	})
 }

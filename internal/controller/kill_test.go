@@ -17,30 +17,30 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
-// counted reports whether a manager is killed at a call: writes of packages, revisions
+// isKillPoint reports whether a manager is killed at a call: writes of packages, revisions
 // and their objects. Writes of status only are excluded, because the next
 // reconciliation repeats them.
-func counted(c fault.Call) bool {
+func isKillPoint(c fault.Call) bool {
 	return c.Method != http.MethodGet && c.Method != "WATCH" && !strings.HasSuffix(c.Path, "/status") && !strings.Contains(c.Path, "/events") && !strings.Contains(c.Path, "/locks")
 }
 
 // If the manager is killed during the upgrade or downgrade of a package with its
 // dependencies, the next manager completes it, and the dependent is never established
 // without its dependencies.
-func TestKilledInAMove(t *testing.T) {
+func TestUpgradeContinuesAfterTheManagerIsKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a manager for each write")
 	}
-	s, network := alone(t), fault.New(fault.SingleSubject("manager"))
+	s, network := newEnv(t), fault.New(fault.SingleSubject("manager"))
 	s.cfg = rest.CopyConfig(s.cfg)
 	s.cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return network.Transport(fault.Cluster, next) })
-	w := settle(t, s, controller.Dependencies{Upgrades: graph.UpgradeOrDowngrade})
+	w := startDependencyEnv(t, s, controller.Dependencies{Upgrades: graph.UpgradeOrDowngrade})
 	w.release(t, "leaf", "v1.0.0")
 	w.release(t, "root", "v1.0.0", "leaf <v2")
 	w.release(t, "leaf", "v2.0.0")
 	w.release(t, "root", "v2.0.0", "leaf >=v2")
 	root := w.provider(t, "root", "v1.0.0")
-	w.child(t, "leaf", "v1.0.0")
+	w.waitDependency(t, "leaf", "v1.0.0")
 	w.stop()
 
 	legs := []struct {
@@ -52,9 +52,9 @@ func TestKilledInAMove(t *testing.T) {
 		struck = false
 		for _, leg := range legs {
 			t.Run(fmt.Sprintf("to %s, %s %d", leg.to, leg.kind, call), func(t *testing.T) {
-				diary := w.keepDiary(t)
-				w.ask(t, root, leg.to)
-				network.Set("manager", fault.Fault{Kind: leg.kind, Side: fault.Cluster, Filter: counted, Call: call})
+				changes := w.recordChanges(t)
+				w.setVersion(t, root, leg.to)
+				network.Set("manager", fault.Fault{Kind: leg.kind, Side: fault.Cluster, Filter: isKillPoint, Call: call})
 				stop := w.start(t)
 				wait.Until(t, limit, "the manager is killed, or done", func() (string, bool) {
 					if _, hit := network.Injected("manager"); hit {
@@ -62,15 +62,15 @@ func TestKilledInAMove(t *testing.T) {
 						killed++
 						return "", true
 					}
-					return "", w.at(t, root, leg.to)
+					return "", w.isAt(t, root, leg.to)
 				})
 				stop()
 				network.Clear()
 				defer w.start(t)()
-				untilSettled(t, w.stand, root)
-				w.child(t, "leaf", leg.to)
-				w.has(t, "root", leg.to)
-				diary.never(t, "root", leg.to, "leaf", leg.to)
+				untilSettled(t, w.testEnv, root)
+				w.waitDependency(t, "leaf", leg.to)
+				w.waitEstablished(t, "root", leg.to)
+				changes.checkOrder(t, "root", leg.to, "leaf", leg.to)
 			})
 		}
 	}
@@ -79,11 +79,11 @@ func TestKilledInAMove(t *testing.T) {
 	if killed < 14 {
 		t.Errorf("the manager was killed %d times", killed)
 	}
-	w.undisturbed(t)
+	w.assertUnchanged(t)
 }
 
-// at reports whether a provider is ready at a version.
-func (w *town) at(t *testing.T, p *v1.Provider, tag string) bool {
+// isAt reports whether a provider is ready at a version.
+func (w *dependencyEnv) isAt(t *testing.T, p *v1.Provider, tag string) bool {
 	t.Helper()
 	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
 		t.Fatal(err)

@@ -11,8 +11,8 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
-// far is a registry that takes its time over each request.
-func far(delay time.Duration) func(http.ResponseWriter, *http.Request) bool {
+// withLatency is a registry that takes its time over each request.
+func withLatency(delay time.Duration) func(http.ResponseWriter, *http.Request) bool {
 	return func(_ http.ResponseWriter, r *http.Request) bool {
 		select {
 		case <-time.After(delay):
@@ -25,17 +25,17 @@ func far(delay time.Duration) func(http.ResponseWriter, *http.Request) bool {
 // The tree that is installed: so many groups, with so many packages each.
 const groups, each = 4, 9
 
-// grow publishes a package with 40 dependencies on two levels, one of which has the
+// pushTree publishes a package with 40 dependencies on two levels, one of which has the
 // given number of CRDs, and a single package with as many CRDs. Their names start with
 // prefix.
-func (w *town) grow(b *testing.B, prefix string, definitions int) (root, single string) {
+func (w *dependencyEnv) pushTree(b *testing.B, prefix string, definitions int) (root, single string) {
 	b.Helper()
 	defines := func(name string) string {
 		var objects []string
 		for i := range definitions {
-			objects = append(objects, crd(name+".town.test", fmt.Sprintf("Kind%d", i), "one of many"))
+			objects = append(objects, crd(name+".dep.test", fmt.Sprintf("Kind%d", i), "one of many"))
 		}
-		ref, _ := w.registry.push(b, "town/"+name+":v1.1.0", provider(name, objects...))
+		ref, _ := w.registry.push(b, "dep/"+name+":v1.1.0", provider(name, objects...))
 		return ref
 	}
 	var direct []string
@@ -65,23 +65,23 @@ func (w *town) grow(b *testing.B, prefix string, definitions int) (root, single 
 // server takes to serve it.
 func BenchmarkInstallClosure(b *testing.B) {
 	for _, definitions := range []int{0, 50} {
-		b.Run(fmt.Sprintf("definitions=%d", definitions), func(b *testing.B) {
-			w := newTown(b, "")
+		b.Run(fmt.Sprintf("crds=%d", definitions), func(b *testing.B) {
+			w := newDependencyEnv(b, "")
 			for n := 0; b.Loop(); n++ {
-				w.installClosure(b, fmt.Sprintf("n%d-%d", definitions, n), definitions)
+				w.benchmarkInstall(b, fmt.Sprintf("n%d-%d", definitions, n), definitions)
 			}
 		})
 	}
 }
 
-func (w *town) installClosure(b *testing.B, prefix string, definitions int) {
+func (w *dependencyEnv) benchmarkInstall(b *testing.B, prefix string, definitions int) {
 	b.StopTimer()
-	w.registry.does(nil)
-	root, single := w.grow(b, prefix, definitions)
-	w.registry.does(far(30 * time.Millisecond))
+	w.registry.setFault(nil)
+	root, single := w.pushTree(b, prefix, definitions)
+	w.registry.setFault(withLatency(30 * time.Millisecond))
 	b.StartTimer()
 	begin := time.Now()
-	alone := newProvider("town-"+prefix+"-single", single)
+	alone := newProvider("dep-"+prefix+"-single", single)
 	create(b, w.client, alone)
 	untilHealthy(b, w.client, alone)
 	floor := time.Since(begin)
@@ -89,14 +89,14 @@ func (w *town) installClosure(b *testing.B, prefix string, definitions int) {
 	begin = time.Now()
 	untilHealthy(b, w.client, w.config(b, prefix+"-root", root))
 	for g := range groups {
-		untilHealthy(b, w.client, &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("town-%s-group-%d", prefix, g)}})
+		untilHealthy(b, w.client, &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("dep-%s-group-%d", prefix, g)}})
 		for i := range each {
-			untilHealthy(b, w.client, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("town-%s-part-%d-%d", prefix, g, i)}})
+			untilHealthy(b, w.client, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("dep-%s-part-%d-%d", prefix, g, i)}})
 		}
 	}
 	took := time.Since(begin)
 	b.ReportMetric(float64(floor.Milliseconds()), "floor-ms")
 	b.ReportMetric(float64(took.Milliseconds()), "closure-ms")
 	b.ReportMetric(took.Seconds()/floor.Seconds(), "x-floor")
-	b.ReportMetric(float64(len(w.registry.asked("")))/(1+groups+groups*each), "requests/package")
+	b.ReportMetric(float64(len(w.registry.requests("")))/(1+groups+groups*each), "requests/package")
 }

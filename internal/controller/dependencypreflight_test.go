@@ -15,31 +15,31 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 )
 
-// bringing publishes a Provider at town/NAME:TAG that brings definitions of the group
+// pushWithKinds publishes a Provider at dep/NAME:TAG that brings definitions of the group
 // foreseen.test.
-func (w *town) bringing(t testing.TB, name string, kinds ...string) string {
+func (w *dependencyEnv) pushWithKinds(t testing.TB, name string, kinds ...string) string {
 	t.Helper()
 	short, _, _ := strings.Cut(name, ":")
 	stream := provider(short)
 	for _, kind := range kinds {
 		stream += crd("foreseen.test", kind, short)
 	}
-	ref, _ := w.registry.push(t, "town/"+name, stream)
+	ref, _ := w.registry.push(t, "dep/"+name, stream)
 	return ref
 }
 
 // A dependency with an object that another package holds is a conflict of the whole
 // dependency tree: nothing of the tree is created, the condition names the holder, and
 // the install continues when the object is deleted.
-func TestForeseesContestedObjects(t *testing.T) {
-	w := newTown(t, "")
+func TestObjectConflictOfADependencyPreventsTheInstall(t *testing.T) {
+	w := newDependencyEnv(t, "")
 	w.push(t, "Provider", "clean:v1.0.0")
 	refused := func(t *testing.T, p *v1.Configuration, parts ...string) {
 		t.Helper()
 		untilCondition(t, w.client, p, v1.TypeHealthy, corev1.ConditionFalse, "ForeignOwner: ")
 		for _, part := range parts {
 			if message := p.GetCondition(v1.TypeHealthy).Message; !strings.Contains(message, part) {
-				t.Errorf("it is not told of %q:\n%s", part, message)
+				t.Errorf("the message does not contain %q:\n%s", part, message)
 			}
 		}
 	}
@@ -51,39 +51,39 @@ func TestForeseesContestedObjects(t *testing.T) {
 	}
 
 	t.Run("with another package", func(t *testing.T) {
-		holder := newProvider("town-holder", w.bringing(t, "holder:v1.0.0", "Ship", "Raft"))
+		holder := newProvider("dep-holder", w.pushWithKinds(t, "holder:v1.0.0", "Ship", "Raft"))
 		create(t, w.client, holder)
 		untilHealthy(t, w.client, holder)
-		w.bringing(t, "fleet:v1.0.0", "Ship", "Boat")
+		w.pushWithKinds(t, "fleet:v1.0.0", "Ship", "Boat")
 		p := w.config(t, "harbor", w.push(t, "Configuration", "harbor:v1.0.0", "fleet", "clean"))
 		refused(t, p, "ships.foreseen.test", w.repository("fleet"), "ProviderRevision/"+holder.Status.CurrentRevision)
-		only(t, "configuration/town-harbor", "provider/town-holder")
+		only(t, "configuration/dep-harbor", "provider/dep-holder")
 		w.remove(t, holder)
 		untilHealthy(t, w.client, p)
-		for _, name := range []string{"town-fleet", "town-clean"} {
-			w.made(t, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: name}}, "v1.0.0")
+		for _, name := range []string{"dep-fleet", "dep-clean"} {
+			w.waitInstalled(t, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: name}}, "v1.0.0")
 		}
-		for _, p := range []v1.Package{p, newProvider("town-fleet", ""), newProvider("town-clean", "")} {
+		for _, p := range []v1.Package{p, newProvider("dep-fleet", ""), newProvider("dep-clean", "")} {
 			w.remove(t, p)
 		}
 	})
 
 	t.Run("with each other", func(t *testing.T) {
-		w.bringing(t, "left:v1.0.0", "Sail")
-		w.bringing(t, "right:v1.0.0", "Sail")
+		w.pushWithKinds(t, "left:v1.0.0", "Sail")
+		w.pushWithKinds(t, "right:v1.0.0", "Sail")
 		p := w.config(t, "both-sails", w.push(t, "Configuration", "both-sails:v1.0.0", "left", "right"))
 		refused(t, p, "sails.foreseen.test", w.repository("left"), w.repository("right"))
-		only(t, "configuration/town-both-sails")
+		only(t, "configuration/dep-both-sails")
 		w.remove(t, p)
 	})
 	t.Run("with the package itself", func(t *testing.T) {
-		w.bringing(t, "anchor:v1.0.0", "Anchor")
-		ref, _ := w.registry.push(t, "town/chain:v1.0.0", meta("Provider", "chain",
+		w.pushWithKinds(t, "anchor:v1.0.0", "Anchor")
+		ref, _ := w.registry.push(t, "dep/chain:v1.0.0", meta("Provider", "chain",
 			fmt.Sprintf("spec:\n  dependsOn:\n  - {provider: %s, version: '>=v1'}\n", w.repository("anchor")))+crd("foreseen.test", "Anchor", "chain"))
-		p := newProvider("town-chain", ref)
+		p := newProvider("dep-chain", ref)
 		create(t, w.client, p)
-		untilCondition(t, w.client, p, v1.TypeHealthy, corev1.ConditionFalse, "anchors.foreseen.test, which "+w.repository("anchor")+" brings, belongs to provider/town-chain")
-		only(t, "provider/town-chain")
+		untilCondition(t, w.client, p, v1.TypeHealthy, corev1.ConditionFalse, "anchors.foreseen.test, which "+w.repository("anchor")+" brings, belongs to provider/dep-chain")
+		only(t, "provider/dep-chain")
 		w.remove(t, p)
 	})
 	t.Run("with an object of a user", func(t *testing.T) {
@@ -92,28 +92,28 @@ func TestForeseesContestedObjects(t *testing.T) {
 			t.Fatal(err)
 		}
 		create(t, w.client, users)
-		w.bringing(t, "rope:v1.0.0", "Rope")
+		w.pushWithKinds(t, "rope:v1.0.0", "Rope")
 		p := w.config(t, "rigging", w.push(t, "Configuration", "rigging:v1.0.0", "rope", "clean"))
 		untilCondition(t, w.client, p, v1.TypeHealthy, corev1.ConditionFalse, "NeedsAdoption: ")
-		want := "xpkg install provider " + w.repository("rope") + ":v1.0.0 town-rope --adopt"
+		want := "xpkg install provider " + w.repository("rope") + ":v1.0.0 dep-rope --adopt"
 		if message := p.GetCondition(v1.TypeHealthy).Message; !strings.Contains(message, want) {
 			t.Errorf("the message does not contain %q:\n%s", want, message)
 		}
-		only(t, "configuration/town-rigging")
+		only(t, "configuration/dep-rigging")
 		w.remove(t, p)
 	})
-	t.Run("what moves from a package to what it needs is no conflict", func(t *testing.T) {
-		p := newProvider("town-split", w.bringing(t, "split:v1.0.0", "Mast"))
+	t.Run("an object that moves to a dependency is no conflict", func(t *testing.T) {
+		p := newProvider("dep-split", w.pushWithKinds(t, "split:v1.0.0", "Mast"))
 		create(t, w.client, p)
 		untilHealthy(t, w.client, p)
-		w.bringing(t, "mast:v1.0.0", "Mast")
-		ref, _ := w.registry.push(t, "town/split:v2.0.0", meta("Provider", "split",
+		w.pushWithKinds(t, "mast:v1.0.0", "Mast")
+		ref, _ := w.registry.push(t, "dep/split:v2.0.0", meta("Provider", "split",
 			fmt.Sprintf("spec:\n  dependsOn:\n  - {provider: %s, version: '>=v1'}\n", w.repository("mast"))))
-		upgradeTo(t, w.stand, p, ref)
-		mast := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "town-mast"}}
-		w.made(t, mast, "v1.0.0")
+		upgradeTo(t, w.testEnv, p, ref)
+		mast := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "dep-mast"}}
+		w.waitInstalled(t, mast, "v1.0.0")
 		w.remove(t, p)
 		w.remove(t, mast)
 	})
-	w.undisturbed(t)
+	w.assertUnchanged(t)
 }

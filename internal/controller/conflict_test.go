@@ -16,66 +16,66 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
-// contest is a round in which two packages that bring the same object are made at the
+// conflict is a round in which two packages that bring the same object are made at the
 // same moment. Each brings an object of its own, too.
-type contest struct {
+type conflict struct {
 	group        string
 	packages     [2]*v1.Provider
 	winner, loss *v1.Provider
 }
 
-func (c *contest) own(p *v1.Provider) string {
+func (c *conflict) ownCRD(p *v1.Provider) string {
 	return p.Name[strings.LastIndex(p.Name, "-")+1:] + "s." + c.group
 }
 
 // Of two packages with the same object that are created at the same time, one gets
 // the object. Nothing of the other one is installed, its condition names the holder,
 // and it takes over when the holder is deleted.
-func TestTwoPackagesAtTheSameMoment(t *testing.T) {
+func TestOneOfTwoConcurrentPackagesGetsTheObject(t *testing.T) {
 	const rounds = 20
-	s := together(t)
+	s := sharedEnv(t)
 	r := newRegistry(t)
 	made := watchCreations(t, s, ".contest.test")
-	contests := make([]*contest, rounds)
-	for i := range contests {
-		c := &contest{group: fmt.Sprintf("r%d.contest.test", i)}
+	conflicts := make([]*conflict, rounds)
+	for i := range conflicts {
+		c := &conflict{group: fmt.Sprintf("r%d.contest.test", i)}
 		for j, kind := range []string{"Left", "Right"} {
 			name := fmt.Sprintf("contest-%d-%s", i, strings.ToLower(kind))
 			ref, _ := r.push(t, "acme/"+name+":v1", provider(name, crd(c.group, "Shared", kind), crd(c.group, kind, kind)))
 			c.packages[j] = newProvider(name, ref)
 		}
-		contests[i] = c
+		conflicts[i] = c
 	}
-	createAtOnce(t, s, contests)
-	for _, c := range contests {
-		c.settle(t, s)
-		if made.saw(c.own(c.loss)) {
+	createConcurrently(t, s, conflicts)
+	for _, c := range conflicts {
+		c.waitDecided(t, s)
+		if made.contains(c.ownCRD(c.loss)) {
 			t.Errorf("%s was refused, and a part of it was installed", c.loss.Name)
 		}
 		untilOwners(t, s, "shareds."+c.group, "ProviderRevision/"+c.winner.Status.CurrentRevision+"*", "Provider/"+c.winner.Name)
 	}
 	// Nothing is decided anew.
-	for _, c := range contests[:3] {
-		looked(t, s.client, c.packages[0], c.packages[1])
+	for _, c := range conflicts[:3] {
+		waitReconciled(t, s.client, c.packages[0], c.packages[1])
 		untilCondition(t, s.client, c.loss, v1.TypeHealthy, corev1.ConditionFalse, "belongs to")
 		untilHealthy(t, s.client, c.winner)
 	}
-	for _, c := range contests {
+	for _, c := range conflicts {
 		if err := s.client.Delete(t.Context(), c.winner); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, c := range contests {
+	for _, c := range conflicts {
 		untilSettled(t, s, c.loss)
 		untilOwners(t, s, "shareds."+c.group, "ProviderRevision/"+c.loss.Status.CurrentRevision+"*", "Provider/"+c.loss.Name)
 	}
 }
 
-func createAtOnce(t *testing.T, s *stand, contests []*contest) {
+func createConcurrently(t *testing.T, s *testEnv, conflicts []*conflict) {
 	t.Helper()
 	start := make(chan struct{})
 	var group sync.WaitGroup
-	for _, c := range contests {
+	for _, c := range conflicts {
 		for _, p := range c.packages {
 			group.Go(func() {
 				<-start
@@ -92,7 +92,7 @@ func createAtOnce(t *testing.T, s *stand, contests []*contest) {
 
 // waitDecided waits until one package is installed and the other one reports the
 // conflict.
-func (c *contest) settle(t *testing.T, s *stand) {
+func (c *conflict) waitDecided(t *testing.T, s *testEnv) {
 	t.Helper()
 	wait.Until(t, limit, "one package of "+c.group+" wins", func() (string, bool) {
 		c.winner, c.loss = nil, nil
@@ -114,7 +114,7 @@ func (c *contest) settle(t *testing.T, s *stand) {
 	})
 	want := "CustomResourceDefinition shareds." + c.group + " belongs to Provider"
 	if got := c.loss.GetCondition(v1.TypeHealthy).Message; !strings.Contains(got, want) || !strings.Contains(got, c.winner.Name) {
-		t.Errorf("%s lost against %s and says: %s", c.loss.Name, c.winner.Name, got)
+		t.Errorf("%s lost against %s and reports: %s", c.loss.Name, c.winner.Name, got)
 	}
 }
 
@@ -124,14 +124,14 @@ type creations struct {
 	names map[string]bool
 }
 
-func (c *creations) saw(name string) bool {
+func (c *creations) contains(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.names[name]
 }
 
 // watchCreations watches definitions whose names have an ending until the test ends.
-func watchCreations(t *testing.T, s *stand, ending string) *creations {
+func watchCreations(t *testing.T, s *testEnv, ending string) *creations {
 	t.Helper()
 	list := &metav1.PartialObjectMetadataList{}
 	list.APIVersion, list.Kind = "apiextensions.k8s.io/v1", "CustomResourceDefinitionList"
