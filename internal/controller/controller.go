@@ -270,7 +270,7 @@ func setupLock(ctx context.Context, o Options, mgr ctrl.Manager, known *state.De
 		upgrades, removal = d.UpgradePolicy(), d.Removal
 	}
 	return (&lock.Reconciler{
-		Client: mgr.GetClient(), Dependencies: known, Writes: writes, InUse: inUse,
+		Client: mgr.GetClient(), Dependencies: known, Writes: writes, Now: metav1.Now, InUse: inUse,
 		Announcements: lock.Announcements(upgrades, removal, o.Permissions != nil && o.Permissions.Namespaced),
 	}).SetupWithManager(mgr, o.Log)
 }

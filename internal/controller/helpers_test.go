@@ -83,7 +83,7 @@ func activate(t *testing.T, c client.Client, name string) {
 }
 
 // change changes a package, and repeats that on conflicts with other clients.
-func change[P v1.Package](t *testing.T, c client.Client, p P, how func(P)) {
+func change[P client.Object](t *testing.T, c client.Client, p P, how func(P)) {
 	t.Helper()
 	wait.Until(t, limit, p.GetName()+" is changed", func() (string, bool) {
 		if err := c.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {

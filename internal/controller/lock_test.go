@@ -58,18 +58,14 @@ func TestLockIsDerived(t *testing.T) {
 	}
 	w.waitLocked(t, whole...)
 
-	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(lock), lock); err != nil {
-		t.Fatal(err)
-	}
-	twice := lock.Packages[0]
-	lock.Packages = []v1beta1.LockPackage{
-		twice, twice,
-		{Name: "", Source: "", Version: "", Dependencies: []v1beta1.Dependency{}},
-		{Name: "made-up", Kind: new("Nonsense"), Source: "registry.example.com/made/up", Version: "v0.0.1", Dependencies: []v1beta1.Dependency{{Package: "registry.example.com/made/up", Constraints: "!"}}},
-	}
-	if err := w.client.Update(t.Context(), lock); err != nil {
-		t.Fatal(err)
-	}
+	change(t, w.client, lock, func(lock *v1beta1.Lock) {
+		twice := lock.Packages[0]
+		lock.Packages = []v1beta1.LockPackage{
+			twice, twice,
+			{Name: "", Source: "", Version: "", Dependencies: []v1beta1.Dependency{}},
+			{Name: "made-up", Kind: new("Nonsense"), Source: "registry.example.com/made/up", Version: "v0.0.1", Dependencies: []v1beta1.Dependency{{Package: "registry.example.com/made/up", Constraints: "!"}}},
+		}
+	})
 	w.waitLocked(t, whole...)
 	untilHealthy(t, w.client, root)
 
@@ -105,4 +101,42 @@ func TestInactiveRevisionHasNoDependencies(t *testing.T) {
 	untilHealthy(t, w.client, p)
 	w.waitInstalled(t, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "dep-idle"}}, "v1.0.0")
 	w.assertUnchanged(t)
+}
+
+// The Lock has the condition that tools of the field wait for: dependencies that cannot be resolved, with
+// the package and the reason; dependencies that are satisfied; and none without packages.
+func TestLockReportsTheResolutionOfDependencies(t *testing.T) {
+	w := newDependencyEnv(t, "")
+	w.waitResolved(t, corev1.ConditionTrue, "")
+	root := w.config(t, "resolved", w.push(t, "Configuration", "reports:v1.0.0", "missing"))
+	w.waitResolved(t, corev1.ConditionFalse, w.repository("reports")+":v1.0.0: ")
+	w.push(t, "Provider", "missing:v1.0.0")
+	change(t, w.client, v1.Package(root), func(p v1.Package) { p.SetAnnotations(map[string]string{"retry": "now"}) })
+	untilHealthy(t, w.client, root)
+	w.waitResolved(t, corev1.ConditionTrue, "")
+
+	// A finalizer of Crossplane core is removed: the deletion of the Lock waits for nothing.
+	lock := &v1beta1.Lock{}
+	lock.Name = v1beta1.LockName
+	change(t, w.client, lock, func(lock *v1beta1.Lock) { lock.Finalizers = append(lock.Finalizers, v1beta1.FinalizerLock) })
+	wait.Until(t, limit, "the finalizer is removed", func() (string, bool) {
+		if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(lock), lock); err != nil {
+			return err.Error(), false
+		}
+		return fmt.Sprint(lock.Finalizers), len(lock.Finalizers) == 0
+	})
+}
+
+// waitResolved waits until the Lock has the Resolved condition with a status, and a message that
+// contains a text.
+func (w *dependencyEnv) waitResolved(t *testing.T, status corev1.ConditionStatus, message string) {
+	t.Helper()
+	wait.Until(t, limit, fmt.Sprintf("Resolved is %s: %s", status, message), func() (string, bool) {
+		lock := &v1beta1.Lock{}
+		if err := w.client.Get(t.Context(), client.ObjectKey{Name: v1beta1.LockName}, lock); err != nil {
+			return err.Error(), false
+		}
+		c := lock.GetCondition(v1beta1.TypeResolved)
+		return fmt.Sprintf("%+v", c), c.Status == status && strings.Contains(c.Message, message)
+	})
 }

@@ -10,7 +10,8 @@ import (
 // LockName is the name of the only Lock.
 const LockName = "lock"
 
-// FinalizerLock keeps the Lock for as long as it names packages.
+// FinalizerLock is the finalizer of a Lock that Crossplane core manages. The manager removes it: the Lock
+// is derived, and its deletion waits for nothing.
 const FinalizerLock = "lock.pkg.crossplane.io"
 
 // TypeResolved on the Lock: every dependency that it names is installed at a
@@ -21,6 +22,7 @@ const TypeResolved v1.ConditionType = "Resolved"
 const (
 	ReasonResolutionSucceeded v1.ConditionReason = "DependencyResolutionSucceeded"
 	ReasonResolutionFailed    v1.ConditionReason = "DependencyResolutionFailed"
+	ReasonResolutionPending   v1.ConditionReason = "DependencyResolutionPending"
 )
 
 var _ v1.Conditioned = (*Lock)(nil)
@@ -43,5 +45,13 @@ func ResolutionFailed(message string) v1.Condition {
 	return v1.Condition{
 		Type: TypeResolved, Status: corev1.ConditionFalse,
 		Reason: ReasonResolutionFailed, Message: message,
+	}
+}
+
+// ResolutionPending returns the condition of a Lock with dependencies that are being installed or updated.
+func ResolutionPending(message string) v1.Condition {
+	return v1.Condition{
+		Type: TypeResolved, Status: corev1.ConditionUnknown,
+		Reason: ReasonResolutionPending, Message: message,
 	}
 }

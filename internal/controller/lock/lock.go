@@ -15,9 +15,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -47,6 +49,8 @@ type Reconciler struct {
 	// Announcements are the annotations by which plans know how the manager is configured.
 	// See [Announcements].
 	Announcements map[string]string
+	// Now returns the time of a transition of a condition.
+	Now func() metav1.Time
 	// InUse is called with the digests of the contents of all revisions.
 	InUse func(contents []oci.Digest) error
 }
@@ -89,11 +93,29 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	case r.Writes.IsBehind(lock):
 		return ctrl.Result{RequeueAfter: expectations.Pause}, nil
 	}
-	if announced := r.announce(lock); !announced && equality.Semantic.DeepEqual(lock.Packages, packages) {
-		return ctrl.Result{}, nil
+	announced, released := r.announce(lock), controllerutil.RemoveFinalizer(lock, v1beta1.FinalizerLock)
+	if announced || released || !equality.Semantic.DeepEqual(lock.Packages, packages) {
+		lock.Packages = packages
+		return r.written(lock, r.Client.Update(ctx, lock))
 	}
-	lock.Packages = packages
-	return r.written(lock, r.Client.Update(ctx, lock))
+	if r.setResolved(lock, revisions) {
+		return r.written(lock, r.Client.Status().Update(ctx, lock))
+	}
+	return ctrl.Result{}, nil
+}
+
+// setResolved sets the Resolved condition of the Lock, and reports whether that changed it. The write of
+// the packages comes first: it enqueues the Lock, which then gets the condition. The condition has no
+// observedGeneration: it is derived from the revisions, and a changed Lock would otherwise need a second
+// write.
+func (r *Reconciler) setResolved(lock *v1beta1.Lock, revisions []v1.PackageRevision) (changed bool) {
+	before := lock.Status.DeepCopy()
+	if resolved, ok := Resolved(revisions); ok {
+		lock.Status.SetConditions(0, r.Now(), resolved)
+	} else {
+		lock.Status.RemoveCondition(v1beta1.TypeResolved)
+	}
+	return !equality.Semantic.DeepEqual(*before, lock.Status)
 }
 
 // written handles the result of a write. A conflict is retried at once: users look at the Lock as soon as a
