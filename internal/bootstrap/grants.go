@@ -162,7 +162,7 @@ func Grants() []Grant {
 		},
 		{
 			Name: "lease", Scope: Within,
-			Reason: "Elect a leader among the replicas of the manager.",
+			Reason: "Elect a leader among the replicas of the manager, and detect a second manager.",
 			Rules: []rbacv1.PolicyRule{
 				rule("coordination.k8s.io", words("leases"), words("create")),
 				named(rule("coordination.k8s.io", words("leases"), words("get", "update")), Lease),

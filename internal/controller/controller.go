@@ -16,7 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -57,7 +56,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
-// Run runs the manager until ctx ends. With leader election it stands by while another manager leads.
+// Run runs the manager until ctx ends. While another manager works on the cluster, it stands by, or fails if the
+// election is exclusive.
 func Run(ctx context.Context, o Options) error {
 	o.Log = slogUntil(ctx, o.Log)
 	// Messages of controller-runtime itself are details.
@@ -74,17 +74,20 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer stopGuard()
+	if err := ensureNamespace(ctx, o); err != nil {
+		return err
+	}
 	if o.LeaderElection == nil {
 		return runControllers(ctx, o, &e)
 	}
 	election := *o.LeaderElection
 	election.Namespace = cmp.Or(election.Namespace, o.namespace())
-	e.ready.Store(true)
+	e.ready.Store(!election.Exclusive)
 	return leader.Run(ctx, election, o.Config, o.Log, details, func(ctx context.Context, fence transport.WrapperFunc) error {
 		fenced := o
 		fenced.Config = rest.CopyConfig(o.Config)
 		fenced.Config.Wrap(fence)
-		defer e.ready.Store(true)
+		defer e.ready.Store(!election.Exclusive)
 		e.ready.Store(false)
 		return runControllers(ctx, fenced, &e)
 	})
@@ -105,9 +108,6 @@ func runControllers(ctx context.Context, o Options, e *endpoints) error {
 	}
 	mgr, err := newManager(ctx, o)
 	if err != nil {
-		return err
-	}
-	if err := ensureNamespace(ctx, o, mgr.GetClient()); err != nil {
 		return err
 	}
 	set := newRuntimes(o, mgr)
@@ -163,18 +163,6 @@ func newManager(ctx context.Context, o Options) (ctrl.Manager, error) {
 		return nil, fmt.Errorf("manager: %w", err)
 	}
 	return mgr, nil
-}
-
-// ensureNamespace creates the namespace of the manager if the options ask for that.
-func ensureNamespace(ctx context.Context, o Options, c client.Client) error {
-	if !o.MakeNamespace {
-		return nil
-	}
-	err := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.namespace()}})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("create the namespace %s: %w", o.namespace(), err)
-	}
-	return nil
 }
 
 // setup registers all controllers.

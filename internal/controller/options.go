@@ -44,8 +44,8 @@ type Options struct {
 	// Namespace is where the runtimes of packages run, and where their Secrets are. Empty means
 	// DefaultNamespace.
 	Namespace string
-	// MakeNamespace creates that namespace if it does not exist, as on a local control plane. In
-	// other clusters it is part of the manager's installation.
+	// MakeNamespace creates that namespace if it does not exist and the manager has the permission, as on a local
+	// control plane. With runtimes in the cluster it is part of the manager's installation.
 	MakeNamespace bool
 	// Poll is the interval between two look-ups of a package with the pull policy Always. Zero means
 	// a minute.
@@ -77,8 +77,8 @@ type Options struct {
 	Permissions *Permissions
 	// Log is the logger of the manager.
 	Log *slog.Logger
-	// LeaderElection lets several managers stand by while one reconciles. It may be nil. Its Lease is
-	// in the namespace, unless it names another one.
+	// LeaderElection lets one of several managers reconcile. Its Lease is in the namespace, unless it names another
+	// one. Without it, no other manager may work on the cluster.
 	LeaderElection *leader.Election
 	// Runtimes chooses the runtime of each package. With the zero value, packages are healthy without
 	// a runtime.

@@ -1,5 +1,5 @@
-// Package leader lets one of several managers work, and sees to it that one that does not
-// lead any more writes nothing.
+// Package leader lets one of several managers work, detects a second one, and stops the writes of a former
+// leader.
 package leader
 
 import (
@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -21,14 +22,16 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// Election lets several managers stand by while one works. The one that works renews a
-// Lease.
+// Election lets one of several managers work: the one that renews a Lease. The others stand by, or fail.
 type Election struct {
 	// Namespace and Name identify the Lease. An empty name means DefaultLease.
 	Namespace, Name string
 	// Identity identifies this manager process. It must differ each time a manager is
-	// started.
+	// started, unless another lock excludes that two of them run at once.
 	Identity string
+	// Exclusive lets the manager fail with ErrAnotherManager, instead of standing by, while another manager
+	// renews the Lease. While it cannot renew the Lease, its work continues without writes.
+	Exclusive bool
 	// Duration is for how long a Lease that is not renewed keeps the others waiting.
 	// Zero means DefaultLeaseDuration. A manager that cannot renew it writes nothing
 	// more after two thirds of that time.
@@ -55,6 +58,13 @@ var ErrDeposed = errcode.Code{
 	Name: "Deposed", Class: errcode.Conflict,
 	Cause: "The manager could not renew its Lease in time, so another manager may be active.",
 	Fix:   "No action needed: the manager that holds the Lease is active, and this one is a standby.",
+}
+
+// ErrAnotherManager is the failure of a manager that finds another one at work.
+var ErrAnotherManager = errcode.Code{
+	Name: "AnotherManager", Class: errcode.Conflict,
+	Cause: "Another manager works on the cluster: two of them would undo the changes of each other.",
+	Fix:   "Stop the other manager, or run this one as a standby with --leader-election.",
 }
 
 // A candidate works whenever it leads.
@@ -101,26 +111,25 @@ func (c *candidate) run(ctx context.Context) error {
 // Lease after the work has ended.
 func (c *candidate) term(ctx context.Context) error {
 	f := newFence(c.renewDeadline(), time.Now)
-	lock := &fencedLock{fence: f, Interface: &resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name},
-		Client:     c.client,
-		LockConfig: resourcelock.ResourceLockConfig{Identity: c.Identity},
-	}}
 	// The Lease is held for longer than ctx: until the work has ended.
 	holding, release := context.WithCancel(logr.NewContext(context.WithoutCancel(ctx), c.detail))
 	defer release()
+	lock := c.lock(f, release)
 	ended := make(chan error, 1)
+	work := sync.OnceFunc(func() {
+		level := slog.LevelInfo
+		if c.Exclusive {
+			// There is no standby to tell apart.
+			level = slog.LevelDebug
+		}
+		c.log.Log(ctx, level, "leads", "lease", c.Namespace+"/"+c.Name, "identity", c.Identity)
+		ended <- c.lead(ctx, f)
+		release()
+	})
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: lock, Name: c.Name,
 		LeaseDuration: c.Duration, RenewDeadline: c.renewDeadline(), RetryPeriod: c.Duration / renewals,
-		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(context.Context) {
-				c.log.Info("leads", "lease", c.Namespace+"/"+c.Name, "identity", c.Identity)
-				ended <- c.lead(ctx, f)
-				release()
-			},
-			OnStoppedLeading: func() {},
-		},
+		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: func(context.Context) { work() }, OnStoppedLeading: func() {}},
 	})
 	if err != nil {
 		return fmt.Errorf("leader election: %w", err)
@@ -133,18 +142,36 @@ func (c *candidate) term(ctx context.Context) error {
 	})()
 	defer context.AfterFunc(f.term, release)()
 	elector.Run(holding)
+	for c.Exclusive && holding.Err() == nil {
+		elector.Run(holding)
+	}
 	if !f.led() {
-		return nil
+		return lock.failure()
 	}
 	deposed := f.term.Err() != nil || ctx.Err() == nil && len(ended) == 0
 	f.depose()
 	err = <-ended
 	if deposed {
 		c.log.Warn("does not lead any more", "lease", c.Namespace+"/"+c.Name, "identity", c.Identity)
-		return nil
+		return lock.failure()
 	}
 	c.releaseLease(lock)
 	return err
+}
+
+// lock returns the Lease. It calls refuse when this manager must not wait for the Lease.
+func (c *candidate) lock(f *fence, refuse func()) *fencedLock {
+	return &fencedLock{
+		fence: f, namespace: c.Namespace, name: c.Name, exclusive: c.Exclusive, refuse: refuse,
+		wait: func(holder string) {
+			c.log.Info("waits until another manager renews the lease, or its lease expires", "lease", c.Namespace+"/"+c.Name, "holder", holder)
+		},
+		Interface: &resourcelock.LeaseLock{
+			LeaseMeta:  metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name},
+			Client:     c.client,
+			LockConfig: resourcelock.ResourceLockConfig{Identity: c.Identity},
+		},
+	}
 }
 
 // lead works until ctx ends, or the term does.

@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"sync"
 	"time"
-
-	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
 // A fence lets calls through for as long as the Lease has been renewed lately. It
@@ -134,38 +132,4 @@ type ended struct {
 func (e *ended) Close() error {
 	defer e.end()
 	return e.ReadCloser.Close()
-}
-
-// fencedLock reports the renewals of a Lease to a fence.
-type fencedLock struct {
-	resourcelock.Interface
-	fence *fence
-}
-
-// Get reads the Lease. If another manager holds it, the term is over.
-func (l *fencedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
-	record, raw, err := l.Interface.Get(ctx)
-	if err == nil && l.fence.led() && record.HolderIdentity != l.Identity() {
-		l.fence.depose()
-	}
-	return record, raw, err
-}
-
-// Create takes a Lease that does not exist.
-func (l *fencedLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return l.renewing(record, func() error { return l.Interface.Create(ctx, record) })
-}
-
-// Update takes or renews the Lease.
-func (l *fencedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return l.renewing(record, func() error { return l.Interface.Update(ctx, record) })
-}
-
-func (l *fencedLock) renewing(record resourcelock.LeaderElectionRecord, write func() error) error {
-	at := l.fence.now()
-	err := write()
-	if err == nil && record.HolderIdentity == l.Identity() {
-		l.fence.renew(at)
-	}
-	return err
 }

@@ -145,7 +145,7 @@ func (l *lease) Update(_ context.Context, r resourcelock.LeaderElectionRecord) e
 func TestTheLeaseMovesTheFence(t *testing.T) {
 	c := &clock{time.Now()}
 	f, l := newFence(time.Second, c.now), &lease{}
-	lock := &fencedLock{l, f}
+	lock := &fencedLock{Interface: l, fence: f}
 	record := resourcelock.LeaderElectionRecord{HolderIdentity: "us"}
 	l.fails = errors.New("conflict")
 	if lock.Update(t.Context(), record) == nil || f.led() {

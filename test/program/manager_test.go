@@ -52,6 +52,12 @@ func TestManagerOnAnyCluster(t *testing.T) {
 	if after := versions(t, c); after[theirs] == before[theirs] || after["compositions.apiextensions.crossplane.io"] == "" {
 		t.Errorf("the cluster was not taken over: %v", after)
 	}
+	// A second manager is refused, with the commands that show the first one.
+	r = w.run(t.Context(), kubeconfig, "manager", "--package-runtime", "None", "--cache-dir", filepath.Join(t.TempDir(), "cache"))
+	if r.code != 9 || !strings.Contains(r.stderr, "error: AnotherManager: the manager ") ||
+		!strings.Contains(r.stderr, "`kubectl get lease --namespace crossplane-system xpkg-manager -o yaml`") {
+		t.Errorf("exit code %d\n%s", r.code, r.stderr)
+	}
 	ref := p.publish(t, providerFolder(t, "anywhere", "anywhere.test", 5), "manager/anywhere")
 	p.xpkg(t, "install", "provider", ref, "anywhere", "--wait", "2m")
 	hello := p.publish(t, configurationFolder(t), "manager/composed")

@@ -14,6 +14,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/manager"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/internal/leader"
 	programs "github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/internal/up"
@@ -82,9 +83,15 @@ func localManager(progress *terminal.Progress, c *UpCmd, programsDir string, cho
 			Config: e.Config, CacheDir: filepath.Join(e.CacheDir, flags.PackagesDir), CacheLimit: c.CacheLimit, ProgramsDir: programsDir,
 			Dependencies: c.DependencyFlags,
 			Log:          slog.New(slog.NewTextHandler(progress, nil)),
-			Options:      controller.Options{Ready: e.Ready, MakeNamespace: true, Runtimes: choice, RuntimePrivileges: privileges, Permissions: c.Permissions()},
+			Options:      controller.Options{Ready: e.Ready, MakeNamespace: true, LeaderElection: localElection(), Runtimes: choice, RuntimePrivileges: privileges, Permissions: c.Permissions()},
 		})
 	}
+}
+
+// localElection excludes other managers. The lock of the data directory excludes a second process with the same identity,
+// so a restarted one takes over its own Lease at once. The Lease outlasts the suspension of writes on a busy machine.
+func localElection() *leader.Election {
+	return &leader.Election{Identity: "xpkg-up", Duration: time.Minute, Exclusive: true}
 }
 
 // detach runs the same command in the background.

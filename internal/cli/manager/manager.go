@@ -59,8 +59,8 @@ type ManagerCmd struct {
 	CertificateOverlap time.Duration `default:"24h" help:"Time that a new CA is trusted before it signs certificates, and that an old CA stays trusted after its last certificate."`
 	DependencyFlags
 	CrossplaneVersion string        `placeholder:"VERSION" help:"Version of Crossplane that packages must support. Default is the version of Crossplane in the namespace; without one, every package is accepted."`
-	LeaderElection    bool          `help:"Run as a standby while another manager in the same namespace is the leader."`
-	LeaseDuration     time.Duration `default:"10s" help:"Time after which a standby manager takes over from a leader that does not renew its lease."`
+	LeaderElection    bool          `help:"Run as a standby while another manager in the same namespace is the leader. Without it, the manager fails while another one works."`
+	LeaseDuration     time.Duration `default:"10s" help:"Time after which a manager takes over from another one that does not renew its lease."`
 	TakeOver          bool          `help:"Replace the package API of another package manager, which must not run any more."`
 	LogFormat         string        `enum:"text,json" default:"text" help:"Log format: text or json."`
 	Verbose           bool          `short:"v" help:"Log every step."`
@@ -96,8 +96,9 @@ func (c *ManagerCmd) Run(env *terminal.Env) error {
 	if dir == "" {
 		dir = flags.DefaultCacheDir()
 	}
-	// Runtimes and the Lease are in the namespace; a manager without both needs none.
-	if choice.Uses(programs.Deployment) || c.LeaderElection {
+	// Other managers only need a place for the Lease, and create the namespace.
+	needsNamespace := choice.Uses(programs.Deployment) || c.LeaderElection
+	if needsNamespace {
 		if err := checkNamespace(env.Context, cfg, c.Namespace); err != nil {
 			return err
 		}
@@ -110,7 +111,7 @@ func (c *ManagerCmd) Run(env *terminal.Env) error {
 			ActivationDeadline: c.ActivationDeadline, Permissions: c.Permissions(),
 			MetricsAddress: c.MetricsAddress, HealthAddress: c.HealthAddress, TakeOver: c.TakeOver, LeaderElection: election,
 			Remote:   os.Getenv("KUBERNETES_SERVICE_HOST") == "",
-			Runtimes: choice, MakeNamespace: choice.Uses(programs.Process), CertificateOverlap: c.CertificateOverlap, RuntimePrivileges: privileges,
+			Runtimes: choice, MakeNamespace: !needsNamespace, CertificateOverlap: c.CertificateOverlap, RuntimePrivileges: privileges,
 		},
 	})
 }
@@ -137,20 +138,22 @@ func checkNamespace(ctx context.Context, cfg *rest.Config, name string) error {
 	}
 	err = cluster.Get(ctx, client.ObjectKey{Name: name}, &corev1.Namespace{})
 	if apierrors.IsNotFound(err) {
-		return ErrNamespaceNotFound.New(nil, "the namespace %s does not exist", name).WithDo("Run `kubectl create namespace %s`, or pass another one with --namespace.", wording.ShellWord(name))
+		return namespaceNotFound(name)
 	}
 	return nil
+}
+
+func namespaceNotFound(name string) error {
+	return ErrNamespaceNotFound.New(nil, "the namespace %s does not exist", name).
+		WithDo("Run `kubectl create namespace %s`, or pass another one with --namespace.", wording.ShellWord(name))
 }
 
 // leastLease is the shortest time in which a Lease can be renewed several times over.
 const leastLease = 5 * time.Second
 
-// election is how this manager finds out whether it leads: not at all, unless it is
-// asked to.
+// election returns the election by which one of several managers works. Without --leader-election, the manager fails
+// while another one works.
 func (c *ManagerCmd) election() (*leader.Election, error) {
-	if !c.LeaderElection {
-		return nil, nil
-	}
 	if c.LeaseDuration < leastLease {
 		return nil, terminal.ErrUsage.New(nil, "a lease of %s is too short", c.LeaseDuration).WithDo("Set --lease-duration to %s or more.", leastLease)
 	}
@@ -158,8 +161,8 @@ func (c *ManagerCmd) election() (*leader.Election, error) {
 	if err != nil {
 		host = "unknown"
 	}
-	// A pod that is started anew has the same host name.
-	return &leader.Election{Identity: host + "_" + rand.Text(), Duration: c.LeaseDuration}, nil
+	// A restarted pod has the same host name.
+	return &leader.Election{Identity: host + "_" + rand.Text(), Duration: c.LeaseDuration, Exclusive: !c.LeaderElection}, nil
 }
 
 // managerConfig prefers the pod's own identity where the manager runs in a
@@ -225,6 +228,9 @@ func RunManager(ctx context.Context, o ManagerOptions) (err error) {
 	}
 	if err == nil || errors.As(err, &known) {
 		return err
+	}
+	if status := (apierrors.APIStatus)(nil); errors.As(err, &status) && apierrors.IsNotFound(err) && status.Status().Details != nil && status.Status().Details.Kind == "namespaces" {
+		return namespaceNotFound(status.Status().Details.Name)
 	}
 	return connection.Classify(err, "the manager cannot use the cluster")
 }
