@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -29,9 +30,10 @@ type partial struct {
 
 // managed are the fields of an object that one manager has written.
 type managed struct {
-	Manager     string `json:"manager"`
-	Subresource string `json:"subresource"`
-	Fields      fields `json:"fieldsV1"`
+	Manager     string    `json:"manager"`
+	Subresource string    `json:"subresource"`
+	Time        time.Time `json:"time"`
+	Fields      fields    `json:"fieldsV1"`
 }
 
 func (m *partial) live(ref plan.Ref) plan.Live {

@@ -31,6 +31,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/certificates"
+	"github.com/xpkg-dev/xpkg/internal/controller/contention"
 	"github.com/xpkg-dev/xpkg/internal/controller/expectations"
 	"github.com/xpkg-dev/xpkg/internal/controller/kube"
 	"github.com/xpkg-dev/xpkg/internal/controller/lock"
@@ -54,6 +55,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // Run runs the manager until ctx ends. While another manager works on the cluster, it stands by, or fails if the
@@ -168,9 +170,11 @@ func newManager(ctx context.Context, o Options) (ctrl.Manager, error) {
 // setup registers all controllers.
 func setup(ctx context.Context, o Options, mgr ctrl.Manager, cluster *apply.Cluster, set *runtimes.Set, metrics *metrics) error {
 	c, live, namespace := mgr.GetClient(), mgr.GetAPIReader(), o.namespace()
+	overwritten := &packageapi.Overwritten{}
 	reporter := &status.Reporter{
 		Client: c, Events: mgr.GetEventRecorder("xpkg"), Writes: &expectations.Versions{Now: time.Now},
 		CountFailure: func(code string) { metrics.failures.WithLabelValues(code).Inc() }, Now: time.Now,
+		Blocked: overwritten.Of,
 	}
 	api := kube.API{Client: c, Live: live, Cluster: cluster, Revisions: &state.LiveRevisions{Reader: live}, Status: reporter}
 	content := state.Packages{
@@ -191,13 +195,13 @@ func setup(ctx context.Context, o Options, mgr ctrl.Manager, cluster *apply.Clus
 	for _, kind := range v1.PackageKinds() {
 		p := &packages.Reconciler{
 			Kind: kind, API: api, Resolver: &packages.Resolver{Packages: content, Poll: o.poll()},
-			Rollback: rollback, Runtimes: set, Reservations: reserved,
+			Rollback: rollback, Runtimes: set, Reservations: reserved, APIChanges: overwritten.Changes(),
 		}
 		if err := p.SetupWithManager(mgr, o.Log); err != nil {
 			return fmt.Errorf("controller of %s: %w", kind, err)
 		}
 		r := &revisions.Reconciler{
-			Kind: kind, API: api, Packages: content, Checks: checks, Dependencies: dependencies,
+			Kind: kind, API: api, Packages: content, Checks: checks, Dependencies: dependencies, APIChanges: overwritten.Changes(),
 			Objects: &revisions.Objects{Reservations: reserved, CountWrites: metrics.countWrites},
 			Runtimes: &revisions.Runtimes{
 				Set: set, Certificates: ca, Prober: webhooks.Prober{Reader: live, Remote: o.Remote}, SettleTime: o.Settle,
@@ -207,7 +211,10 @@ func setup(ctx context.Context, o Options, mgr ctrl.Manager, cluster *apply.Clus
 			return fmt.Errorf("controller of %sRevision: %w", kind, err)
 		}
 	}
-	crds := &packageapi.Reconciler{Cluster: cluster, Events: reporter.Events}
+	crds := &packageapi.Reconciler{
+		Cluster: cluster, Events: reporter.Events, Overwritten: overwritten,
+		Brake: &contention.Brake[plan.Ref]{Limits: packageapi.RestoreLimits, Now: time.Now},
+	}
 	if err := crds.SetupWithManager(mgr, o.Log); err != nil {
 		return err
 	}

@@ -47,6 +47,10 @@ func Install(ctx context.Context, cluster *apply.Cluster, takeOver bool) (permis
 	if err != nil {
 		return nil, err
 	}
+	specs, err := newSpecs(set)
+	if err != nil {
+		return nil, err
+	}
 	var p plan.Plan
 	for i, d := range set.Desired() {
 		l, exists := live[d.Ref]
@@ -62,8 +66,16 @@ func Install(ctx context.Context, cluster *apply.Cluster, takeOver bool) (permis
 			// Crossplane installed it, or has replaced the permissive one.
 		case !written && !takeOver:
 			return nil, ErrForeignControlPlane.New(nil, "CustomResourceDefinition %s was not installed by xpkg", d.Ref.Name)
-		case l.OthersWrote, l.Annotations[plan.ContentDigestAnnotation] != d.Digest:
+		case optional && l.Annotations[plan.ContentDigestAnnotation] != d.Digest:
 			p.Changes = append(p.Changes, restore(d, l))
+		case !optional:
+			o, exists, err := cluster.Object(ctx, d.Ref)
+			if err != nil {
+				return nil, err
+			}
+			if exists && !specs.isWritten(d, o) {
+				p.Changes = append(p.Changes, restore(d, o.Live))
+			}
 		}
 	}
 	if _, err := cluster.Run(ctx, p, set.Content); err != nil {
@@ -112,5 +124,6 @@ func waitServed(ctx context.Context, cluster *apply.Cluster, set *desired.Object
 func Codes() []errcode.Code {
 	return []errcode.Code{
 		ErrForeignControlPlane,
+		ErrOverwritten,
 	}
 }

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -18,10 +20,13 @@ import (
 
 	"github.com/xpkg-dev/xpkg/apis/crds"
 	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/controller/contention"
 	"github.com/xpkg-dev/xpkg/internal/controller/logging"
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
+	"github.com/xpkg-dev/xpkg/internal/controller/status"
 	"github.com/xpkg-dev/xpkg/internal/controller/watch"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
@@ -30,11 +35,18 @@ import (
 type Reconciler struct {
 	Cluster *apply.Cluster
 	Events  events.EventRecorder
+	// Brake limits how often a CRD is restored.
+	Brake *contention.Brake[plan.Ref]
+	// Overwritten gets the CRDs for which the limit is reached.
+	Overwritten *Overwritten
 
-	crds *desired.Objects
-	// written has the generations of the CRDs after the last write of this process.
-	written map[plan.Ref]plan.Written
+	crds  *desired.Objects
+	specs *specs
+	kinds map[plan.Ref]string
 }
+
+// RestoreLimits limit how often the CRD of the package API is restored.
+var RestoreLimits = contention.Limits{Writes: 5, Window: 10 * time.Minute}
 
 // SetupWithManager registers the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error {
@@ -45,10 +57,13 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error 
 	if r.crds, err = desired.Definitions(own); err != nil {
 		return err
 	}
-	r.written = map[plan.Ref]plan.Written{}
+	if r.specs, err = newSpecs(r.crds); err != nil {
+		return err
+	}
+	r.kinds = map[plan.Ref]string{}
 	names := map[string]bool{}
-	for _, ref := range r.crds.Refs() {
-		names[ref.Name] = true
+	for i, ref := range r.crds.Refs() {
+		names[ref.Name], r.kinds[ref] = true, own[i].Spec.Names.Kind
 	}
 	isOwn := predicate.NewPredicateFuncs(func(o client.Object) bool { return names[o.GetName()] })
 	changed := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
@@ -77,17 +92,25 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, d plan.Desired) (ctrl.Result, error) {
-	live, err := r.Cluster.Metadata(ctx, []plan.Ref{d.Ref})
+	o, exists, err := r.Cluster.Object(ctx, d.Ref)
 	if err != nil {
 		return requeue.OnError(ctx, err)
 	}
-	l, exists := live[d.Ref]
 	change := create(d)
 	if exists {
-		if l.Deleting || !r.isChanged(d, l) {
+		if o.Deleting {
 			return ctrl.Result{}, nil
 		}
-		change = restore(d, l)
+		if r.specs.isWritten(d, o) {
+			r.Overwritten.set(ctx, r.kinds[d.Ref], nil)
+			return ctrl.Result{}, nil
+		}
+		change = restore(d, o.Live)
+	}
+	decision := r.Brake.Restore(d.Ref, contention.Change{Writer: o.Writer, At: o.WrittenAt})
+	if !decision.Write {
+		r.stop(ctx, d.Ref, o, decision)
+		return ctrl.Result{RequeueAfter: requeue.Jitter(time.Until(decision.RetryAt))}, nil
 	}
 	written, err := r.Cluster.Run(ctx, plan.Plan{Changes: []plan.Change{change}}, r.crds.Content)
 	if errors.Is(err, apply.ErrMoved) {
@@ -96,25 +119,45 @@ func (r *Reconciler) reconcile(ctx context.Context, d plan.Desired) (ctrl.Result
 	if err != nil {
 		return requeue.OnError(ctx, err)
 	}
-	r.written[d.Ref] = written[d.Ref]
-	if !exists || written[d.Ref].Generation != l.Generation {
-		const message = "another program changed or deleted a CRD of the package API, so that packages could not be reconciled; the manager restored it"
-		logging.FromContext(ctx).WarnContext(ctx, message, "crd", d.Ref.Name)
-		o := watch.Metadata(d.Ref.GroupVersionKind())
-		o.SetName(d.Ref.Name)
-		o.SetUID(written[d.Ref].UID)
-		r.Events.Eventf(o, nil, corev1.EventTypeWarning, "PackageAPIRestored", "Restore", "%s", message)
-	}
-	return ctrl.Result{}, nil
+	r.restored(ctx, d.Ref, o, written[d.Ref])
+	return ctrl.Result{}, r.accept(ctx, d.Ref, written[d.Ref])
 }
 
-// isChanged reports whether another program may have changed the content of a CRD since it was last written.
-func (r *Reconciler) isChanged(d plan.Desired, l plan.Live) bool {
-	if l.Annotations[plan.ContentDigestAnnotation] != d.Digest {
-		return true
+// accept records the spec that the API server stored for a write, unless another program has written since.
+func (r *Reconciler) accept(ctx context.Context, ref plan.Ref, w plan.Written) error {
+	o, exists, err := r.Cluster.Object(ctx, ref)
+	if err != nil || !exists || o.UID != w.UID || o.Generation != w.Generation {
+		return err
 	}
-	if w, known := r.written[d.Ref]; known {
-		return w.Generation != l.Generation || w.UID != l.UID
+	r.specs.accept(o)
+	r.Overwritten.set(ctx, r.kinds[ref], nil)
+	return nil
+}
+
+// restored reports a restored CRD, unless the write changed nothing.
+func (r *Reconciler) restored(ctx context.Context, ref plan.Ref, before apply.Object, w plan.Written) {
+	if before.UID == w.UID && before.Generation == w.Generation {
+		return
 	}
-	return l.OthersWrote
+	message := writerName(before.Writer) + " changed a CRD of the package API, so that packages could not be reconciled; the manager restored it"
+	if before.UID == "" {
+		message = "another program deleted a CRD of the package API; the manager restored it"
+	}
+	r.report(ctx, ref, w.UID, "PackageAPIRestored", message)
+}
+
+// stop reports a CRD that is not restored any more.
+func (r *Reconciler) stop(ctx context.Context, ref plan.Ref, o apply.Object, d contention.Decision) {
+	failure := overwritten(ref.Name, d)
+	r.Overwritten.set(ctx, r.kinds[ref], failure)
+	r.report(ctx, ref, o.UID, ErrOverwritten.Name, errcode.Message(failure))
+}
+
+// report logs a warning about a CRD and records it as an event.
+func (r *Reconciler) report(ctx context.Context, ref plan.Ref, uid types.UID, reason, message string) {
+	logging.FromContext(ctx).WarnContext(ctx, message, "crd", ref.Name)
+	o := watch.Metadata(ref.GroupVersionKind())
+	o.SetName(ref.Name)
+	o.SetUID(uid)
+	r.Events.Eventf(o, nil, corev1.EventTypeWarning, reason, "Restore", "%s", status.Clip(message))
 }

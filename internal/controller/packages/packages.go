@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/controller/kube"
@@ -27,6 +28,8 @@ type Reconciler struct {
 	Rollback     revision.RollbackPolicy
 	Runtimes     *runtimes.Set
 	Reservations *reservations.Reservations
+	// APIChanges gets an event when the API of packages stops or starts to work.
+	APIChanges <-chan event.GenericEvent
 }
 
 // Reconcile reconciles one package.

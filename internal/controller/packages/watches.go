@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
@@ -28,6 +29,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error 
 		Owns(p.NewRevision()).
 		Watches(&v1beta1.ImageConfig{}, enqueueForImageConfig(c, origins, r.Kind)).
 		WatchesMetadata(watch.Secrets(), enqueueForSecret(c, origins, r.Kind), watch.InNamespace(r.Resolver.Packages.Namespace)).
+		WatchesRawSource(source.Channel(r.APIChanges, enqueueAll(c, r.Kind))).
 		WithOptions(requeue.Options(log)).
 		Complete(r)
 }
@@ -45,6 +47,11 @@ func enqueueForSecret(c client.Reader, origins state.Origins, kind string) handl
 	return watch.EnqueuePackages(c, kind, func(ctx context.Context, o client.Object, p v1.Package) bool {
 		return p.GetCondition(v1.TypeReady).Status != corev1.ConditionTrue && isPullSecret(ctx, c, origins, p, o.GetName())
 	})
+}
+
+// enqueueAll enqueues all packages of a kind.
+func enqueueAll(c client.Reader, kind string) handler.EventHandler {
+	return watch.EnqueuePackages(c, kind, func(context.Context, client.Object, v1.Package) bool { return true })
 }
 
 // isPullSecret reports whether a package, or an ImageConfig for its image, names a Secret.

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
@@ -36,6 +37,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, log
 		For(rev, builder.WithPredicates(predicate.Or(watch.SpecOrMetadataChanged(), externalRuntimeReported(r.Runtimes.Choice, r.Kind)))).
 		Watches(rev, enqueueInactiveSiblings(c, r.Kind), builder.WithPredicates(becameEstablished())).
 		Watches(&v1beta1.ImageConfig{}, enqueueForImageConfig(c, r.Packages.Origins, r.Kind)).
+		WatchesRawSource(source.Channel(r.APIChanges, enqueueAll(c, r.Kind))).
 		WithOptions(requeue.Options(log))
 	b = b.Watches(v1.NewPackage(r.Kind), enqueueForConsent(c, r.Kind))
 	r.watchDependencies(b)
@@ -43,6 +45,11 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, log
 	r.watchRoles(b)
 	r.watchRuntimes(b)
 	return b.Complete(r)
+}
+
+// enqueueAll enqueues all revisions of a kind.
+func enqueueAll(c client.Reader, kind string) handler.EventHandler {
+	return watch.EnqueueRevisions(c, kind, func(context.Context, client.Object, v1.PackageRevision) bool { return true })
 }
 
 // enqueueInactiveSiblings enqueues the inactive revisions of a package whose active revision has taken

@@ -29,6 +29,8 @@ type Reporter struct {
 	// CountFailure counts the failures of reconciliations by code.
 	CountFailure func(code string)
 	Now          func() time.Time
+	// Blocked returns the failure of a kind of package whose API does not work, or nil. It may be nil.
+	Blocked func(kind string) error
 }
 
 // Reconcile is one reconciliation of an object. It may change the status of the object.
@@ -49,6 +51,11 @@ func (r *Reporter) Report(ctx context.Context, o Object, reconcile Reconcile, un
 	}
 	if o.GetCondition(v1.TypeSynced).Reason == v1.ReasonPaused {
 		o.SetConditions(r.now(), v1.Synced())
+	}
+	if r.Blocked != nil && o.GetDeletionTimestamp() == nil {
+		if err := r.Blocked(o.PackageKind()); err != nil {
+			return r.reportBlocked(ctx, before, o, err)
+		}
 	}
 	result, summary, err := reconcile(ctx)
 	if requeue.IsStale(err) {
@@ -72,6 +79,25 @@ func (r *Reporter) Report(ctx context.Context, o Object, reconcile Reconcile, un
 	}
 	r.CountFailure(errcode.From(err).Code.Name)
 	return requeue.OnError(ctx, err)
+}
+
+// reportBlocked reports an object that is not reconciled because its API does not work. What is installed stays, so
+// the other conditions stay too.
+func (r *Reporter) reportBlocked(ctx context.Context, before, o Object, err error) (ctrl.Result, error) {
+	summary := Failed(err)
+	if _, ok := o.(v1.PackageRevision); ok {
+		o.SetConditions(r.now(), v1.RevisionUnhealthy(summary.Message))
+	} else {
+		o.SetConditions(r.now(), v1.Unhealthy(summary.Message))
+	}
+	Set(o, r.now(), summary)
+	if werr := r.publish(ctx, before, o); requeue.IsStale(werr) {
+		return requeue.Soon(), nil
+	} else if werr != nil {
+		return ctrl.Result{}, werr
+	}
+	// The end of the block is an event.
+	return ctrl.Result{}, nil
 }
 
 func (r *Reporter) now() metav1.Time { return metav1.NewTime(r.Now()) }

@@ -19,6 +19,7 @@ type Object interface {
 	metav1.Object
 	runtime.Object
 	v1.Conditioned
+	PackageKind() string
 }
 
 // Failed returns the summary of an object whose reconciliation failed.
