@@ -20,6 +20,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 	"github.com/xpkg-dev/xpkg/internal/testing/port"
+	"github.com/xpkg-dev/xpkg/internal/testing/prerequisite"
 )
 
 // TestMain runs the tests or, started by a script under the name of a command,
@@ -64,8 +65,8 @@ func TestScripts(t *testing.T) {
 			"runtime":     makeRuntime,
 			"pushruntime": pushRuntime,
 			"daemon":      startDaemon,
+			"require":     require,
 		},
-		Condition:          condition,
 		RequireUniqueNames: true,
 	})
 }
@@ -75,6 +76,7 @@ func setUp(env *testscript.Env) error {
 	if !ok {
 		return fmt.Errorf("%T is no testing.TB", env.T())
 	}
+	env.Values[testKey{}] = tb
 	home := filepath.Join(env.WorkDir, "home")
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return err
@@ -106,23 +108,29 @@ func setUp(env *testscript.Env) error {
 	return nil
 }
 
-// condition reports whether a script can create devices: "[devices]".
-func condition(name string) (bool, error) {
-	if name != "devices" {
-		return false, fmt.Errorf("unknown condition %s", name)
+// require ends a script whose prerequisite is missing, as prerequisite.Missing does: "require devices"
+// needs a file system and a user that can create devices.
+func require(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 || args[0] != "devices" {
+		ts.Fatalf("usage: require devices")
 	}
-	dir, err := os.MkdirTemp("", "devices-")
+	path := ts.MkAbs("device")
+	err := exec.Command("mknod", path, "c", "1", "3").Run()
+	if err == nil {
+		// The file system may be mounted without devices.
+		err = os.WriteFile(path, nil, 0)
+	}
 	if err != nil {
-		return false, err
+		prerequisite.Missing(scriptTest(ts), "devices cannot be created in %s: %v", ts.Getenv("WORK"), err)
 	}
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "null")
-	if exec.Command("mknod", path, "c", "1", "3").Run() != nil {
-		return false, nil
-	}
-	// The file system may be mounted without devices.
-	return os.WriteFile(path, nil, 0) == nil, nil
+	ts.Check(os.Remove(path))
 }
+
+// testKey is the key of the test of a script.
+type testKey struct{}
+
+// scriptTest returns the test that a script is.
+func scriptTest(ts *testscript.TestScript) testing.TB { return ts.Value(testKey{}).(testing.TB) }
 
 // private returns a registry that accepts alice with the password "secret".
 func private(tb testing.TB) string {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
+	"github.com/xpkg-dev/xpkg/internal/testing/prerequisite"
 )
 
 // device creates a device node with the given minor number of /dev/mem's major number:
@@ -23,11 +24,11 @@ func device(t *testing.T, minor uint32) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "device")
 	if err := unix.Mknod(path, unix.S_IFCHR|0o666, int(unix.Mkdev(1, minor))); err != nil {
-		t.Skipf("this user cannot create devices: %v", err)
+		prerequisite.Missing(t, "this user cannot create devices: %v", err)
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
-		t.Skipf("the temporary directory does not allow devices: %v", err)
+		prerequisite.Missing(t, "the temporary directory does not allow devices: %v", err)
 	}
 	f.Close()
 	return path
@@ -315,7 +316,7 @@ func TestAFailedWriteChangesNothing(t *testing.T) {
 
 func TestAFileThatAnotherUserPlantedIsRefused(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("needs a second user")
+		prerequisite.Missing(t, "needs root, to create files of a second user")
 	}
 	if raw, err := os.ReadFile("/proc/sys/fs/protected_regular"); err != nil || strings.TrimSpace(string(raw)) == "0" {
 		t.Skip("the kernel does not protect such files here")

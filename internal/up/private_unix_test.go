@@ -15,6 +15,7 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"github.com/xpkg-dev/xpkg/internal/testing/prerequisite"
 	"github.com/xpkg-dev/xpkg/internal/up"
 )
 
@@ -38,7 +39,7 @@ func link(t *testing.T, to, path string) string {
 func owned(t *testing.T, path string) string {
 	t.Helper()
 	if os.Getuid() != 0 {
-		t.Skip("only root can create files of another user")
+		prerequisite.Missing(t, "only root can create files of another user")
 	}
 	if err := os.Lchown(path, 1234, 1234); err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/xpkg-dev/xpkg/internal/testing/prerequisite"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest"
@@ -228,7 +229,7 @@ func TestUnsafeDirectoryIsRefused(t *testing.T) {
 		"OtherUser": func(t *testing.T, dir string) {
 			mkdir(t, dir, 0o700)
 			if err := os.Chown(dir, 12345, 12345); err != nil {
-				t.Skipf("only root can give files away: %v", err)
+				prerequisite.Missing(t, "only root can give files away: %v", err)
 			}
 		},
 		"OtherFiles": func(t *testing.T, dir string) {
