@@ -3,6 +3,8 @@
 # kubeconfig of another cluster, with a proxy that does not respond, and with open
 # descriptors of files that no child process may read.
 set -eu
+# Nothing can be downloaded later, because of the proxy.
+(cd "$(dirname "$0")/.." && go mod download && cd examples/function-greet && go mod download)
 work=$(mktemp -d "${TMPDIR:-/tmp}/xpkg-hostile.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 umask 077

@@ -35,8 +35,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/up"
 )
 
-// limit is for a machine that is busy with other tests.
-const limit = time.Minute
+// limit is for a machine that is busy with other tests, and for 2,000 CRDs.
+const limit = 5 * time.Minute
 
 // plane is a control plane of the xpkg binary, with package runtimes as processes.
 type plane struct {
