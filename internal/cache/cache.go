@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 )
@@ -65,6 +67,17 @@ type Cache struct {
 // Open opens the package cache in dir, and creates it if it does not exist. It fails as
 // [store.Open] does. A cache above its limit is reduced as far as possible.
 func Open(dir string, o Options) (*Cache, error) {
+	c, err := open(dir, o)
+	var failed *errcode.Error
+	if errors.Is(err, store.ErrStoreWrite) && errors.As(err, &failed) {
+		if advice := fileutil.DirectoryAdvice(err, dir, "--cache-dir or --data-dir"); advice != "" {
+			return nil, failed.WithDo("%s", advice)
+		}
+	}
+	return c, err
+}
+
+func open(dir string, o Options) (*Cache, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, store.ErrStoreWrite.New(err, "cannot open the package cache %s", dir)

@@ -69,6 +69,10 @@ func withOutputAdvice(file string, err error) error {
 		advice = "Name a file that this user may write to."
 	case errors.Is(err, syscall.ENOSPC):
 		advice = "Free space on the device of " + wording.ShellWord(file) + ", or name a file on another device."
+	case errors.Is(err, syscall.EROFS):
+		advice = "Name a file on another file system."
+	case errors.Is(err, syscall.ENOTDIR):
+		advice = wording.ShellWord(filepath.Dir(file)) + " is not a directory: name a file in another one."
 	case errors.Is(err, fs.ErrNotExist):
 		advice = "Create the directory with `mkdir -p " + wording.ShellWord(filepath.Dir(file)) + "`, or name another file."
 	default:

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
 )
 
 const (
@@ -68,7 +70,7 @@ func Open(path string, now time.Time) (*Dir, error) {
 		return nil, err
 	}
 	if err := os.MkdirAll(path, 0o700); err != nil {
-		return nil, ErrUnusable.New(err, "cannot make data directory %s", path)
+		return nil, unusable(err, path, "cannot make data directory %s", path)
 	}
 	// Another user may have created the directory since the first check.
 	if err := checkPrivate(path); err != nil {
@@ -80,13 +82,22 @@ func Open(path string, now time.Time) (*Dir, error) {
 	}
 	disown, err := lockOwner(path)
 	if err != nil {
-		return nil, errors.Join(ErrUnusable.New(err, "cannot lock data directory %s", path), lock.Unlock())
+		return nil, errors.Join(unusable(err, path, "cannot lock data directory %s", path), lock.Unlock())
 	}
 	d := &Dir{Path: path, lock: lock, disown: disown}
 	if err := d.prepare(now); err != nil {
-		return nil, errors.Join(ErrUnusable.New(err, "cannot write to data directory %s", path), d.Close())
+		return nil, errors.Join(unusable(err, path, "cannot write to data directory %s", path), d.Close())
 	}
 	return d, nil
+}
+
+// unusable returns the error of a directory that cannot be used, with advice for its reason.
+func unusable(err error, path, format string, args ...any) error {
+	failed := ErrUnusable.New(err, format, args...)
+	if advice := fileutil.DirectoryAdvice(err, path, "--data-dir"); advice != "" {
+		return failed.WithDo("%s", advice)
+	}
+	return failed
 }
 
 // Absolute returns the absolute path of a data directory.
@@ -110,7 +121,7 @@ func lockDirectory(path string) (*flock.Flock, error) {
 		return lock, nil
 	}
 	if err != nil && ctx.Err() == nil {
-		return nil, ErrUnusable.New(err, "cannot lock data directory %s", path)
+		return nil, unusable(err, path, "cannot lock data directory %s", path)
 	}
 	return nil, ErrInUse.New(nil, "data directory %s is in use by process %s", path, holder(path))
 }

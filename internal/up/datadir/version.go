@@ -37,7 +37,7 @@ func Check(path string) error {
 		return checkNew(path)
 	}
 	if err != nil {
-		return ErrUnusable.New(err, "cannot read data directory %s", path)
+		return unusable(err, path, "cannot read data directory %s", path)
 	}
 	if v.Kind != ours {
 		return ErrForeign.New(nil, "%s is not a data directory of xpkg", path)
@@ -56,7 +56,7 @@ func checkNew(path string) error {
 		return nil
 	}
 	if err != nil {
-		return ErrUnusable.New(err, "cannot read data directory %s", path)
+		return unusable(err, path, "cannot read data directory %s", path)
 	}
 	for _, entry := range entries {
 		if name := entry.Name(); name != LockName && name != pidName && name != ownerName {

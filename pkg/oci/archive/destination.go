@@ -67,7 +67,7 @@ func (d layoutFolder) Write(ctx context.Context, a oci.Artifact) (oci.Digest, er
 		return oci.Digest{}, ErrLayoutExists.New(nil, "the folder %s is not empty", d.dir)
 	}
 	if err := os.MkdirAll(filepath.Join(d.dir, filepath.FromSlash(blobsFolder)), 0o755); err != nil { // The content is public.
-		return oci.Digest{}, ErrCannotWrite.New(err, "cannot make the folder %s", d.dir)
+		return oci.Digest{}, folderError(err, d.dir)
 	}
 	index, err := layoutIndex(root, d.name)
 	if err != nil {
@@ -99,6 +99,19 @@ func (d layoutFolder) file(name string, data []byte) error {
 		_, err := w.Write(data)
 		return err
 	})
+}
+
+// folderError returns the error of a folder that cannot be created.
+func folderError(err error, dir string) error {
+	return withFolderAdvice(ErrCannotWrite.New(err, "cannot make the folder %s", dir), dir)
+}
+
+// withFolderAdvice replaces the advice of an error that concerns a folder by one for its reason.
+func withFolderAdvice(failed *errcode.Error, dir string) error {
+	if advice := fileutil.DirectoryAdvice(failed.Why, dir, ""); advice != "" {
+		return failed.WithDo("%s", advice)
+	}
+	return failed
 }
 
 // replaceFile writes a file of a layout atomically.

@@ -1,0 +1,45 @@
+package fileutil
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// DirectoryAdvice returns what to do about a directory that cannot be created or written: what is
+// in its place or above it, and which permission or space is missing. It returns an empty string
+// for any other error. The option, such as "--cache-dir", selects another directory; without one, the
+// directory is an argument.
+func DirectoryAdvice(err error, dir, option string) string {
+	another := "name another directory"
+	if option != "" {
+		another += " with " + option
+	}
+	switch {
+	case errors.Is(err, syscall.ENOTDIR):
+		return fmt.Sprintf("%s is a file and not a directory: move it, or %s.", fileAbove(dir), another)
+	case errors.Is(err, syscall.EROFS):
+		return fmt.Sprintf("%s is on a read-only file system: %s.", dir, another)
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fmt.Sprintf("Free space on the device of %s, or %s.", dir, another)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Sprintf("This user may not write to %s: correct its owner or mode, or %s.", dir, another)
+	}
+	return ""
+}
+
+// fileAbove returns the part of a path that exists and is not a directory, or the path if there is
+// none.
+func fileAbove(path string) string {
+	for at := filepath.Clean(path); ; at = filepath.Dir(at) {
+		if info, err := os.Stat(at); err == nil && !info.IsDir() {
+			return at
+		}
+		if at == filepath.Dir(at) {
+			return path
+		}
+	}
+}
