@@ -19,6 +19,8 @@ import (
 // All of the package is read and checked before anything is stored. The cache stores the
 // content that an install needs and keeps it until [Cache.Prune] is called with the
 // option to remove named packages.
+//
+// A named pipe is refused; see [Cache.AddArtifact].
 func (c *Cache) Add(ctx context.Context, path string, names ...string) (Entry, error) {
 	if len(names) == 0 {
 		names = []string{stem(filepath.Base(filepath.Clean(path)))}
@@ -33,11 +35,17 @@ func (c *Cache) Add(ctx context.Context, path string, names ...string) (Entry, e
 		return Entry{}, err
 	}
 	defer a.Close()
+	return c.AddArtifact(ctx, a, file, names...)
+}
+
+// AddArtifact adds a package, as Add does, that was read from the named source. It needs at least
+// one name.
+func (c *Cache) AddArtifact(ctx context.Context, a oci.Artifact, source string, names ...string) (Entry, error) {
 	keys, err := keysOf(names, a.Root().Digest)
 	if err != nil {
 		return Entry{}, err
 	}
-	summary, err := readSummary(ctx, a, c.limits, file)
+	summary, err := readSummary(ctx, a, c.limits, source)
 	if err != nil {
 		return Entry{}, err
 	}

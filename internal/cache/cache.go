@@ -67,7 +67,7 @@ type Cache struct {
 // Open opens the package cache in dir, and creates it if it does not exist. It fails as
 // [store.Open] does. A cache above its limit is reduced as far as possible.
 func Open(dir string, o Options) (*Cache, error) {
-	c, err := open(dir, o)
+	c, err := openCache(dir, o)
 	var failed *errcode.Error
 	if errors.Is(err, store.ErrStoreWrite) && errors.As(err, &failed) {
 		if advice := fileutil.DirectoryAdvice(err, dir, "--cache-dir or --data-dir"); advice != "" {
@@ -77,7 +77,7 @@ func Open(dir string, o Options) (*Cache, error) {
 	return c, err
 }
 
-func open(dir string, o Options) (*Cache, error) {
+func openCache(dir string, o Options) (*Cache, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, store.ErrStoreWrite.New(err, "cannot open the package cache %s", dir)

@@ -12,6 +12,30 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli"
 )
 
+// TestPipesAreNoFolders proves that a named pipe in the place of a folder is refused at once and
+// not waited for.
+func TestPipesAreNoFolders(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	example := filepath.Join("..", "..", "examples", "configuration-hello")
+	for _, args := range [][]string{
+		{"build", "-f", fifo, "-o", "-"}, {"build", "-f", example, "-e", fifo, "-o", "-"}, {"append", "x", "--extensions-root", fifo},
+		{"inspect", "oci:" + fifo + ":v1"}, {"deps", "push", fifo, "127.0.0.1:1/a"},
+		{"deps", "vendor", "127.0.0.1:1/a/b:v1", "--to", fifo}, {"copy", "x", "oci:" + fifo}, {"cache", "ls", "--cache-dir", fifo},
+		{"up", "--data-dir", fifo}, {"status", "--data-dir", fifo},
+	} {
+		var errs bytes.Buffer
+		env := &cli.Env{Stdin: strings.NewReader(""), Stdout: &bytes.Buffer{}, Stderr: &errs}
+		if code := cli.Main(t.Context(), append([]string{"xpkg"}, args...), env); code == 0 || strings.Contains(errs.String(), "error: Unknown: ") {
+			t.Errorf("xpkg %s: exit code %d\n%s", strings.Join(args, " "), code, errs.String())
+		}
+	}
+}
+
 // TestInterruptedWhileReading proves that a signal ends every command that waits for its input: a
 // named pipe without a writer, or standard input without data.
 func TestInterruptedWhileReading(t *testing.T) {
@@ -30,13 +54,20 @@ func TestInterruptedWhileReading(t *testing.T) {
 	}
 	defer in.Close()
 	defer out.Close()
+	example := filepath.Join("..", "..", "examples", "configuration-hello")
 	for _, args := range [][]string{
 		{"apply", fifo}, {"apply", "-"},
 		{"install", "--lock", fifo}, {"tree", "--lock", "-"}, {"why", "x", "--lock", fifo}, {"outdated", "--lock", "-"},
 		{"deps", "vendor", "--lock", fifo, "--to", t.TempDir()}, {"resolve", "a.test/b:v1", "--image-config", fifo},
-		{"lint", yaml}, {"lint", fifo}, {"lint", "-"}, {"inspect", fifo}, {"extract", "-"}, {"copy", fifo, "-"},
+		{"lint", yaml}, {"lint", fifo}, {"lint", "-"}, {"inspect", fifo}, {"inspect", "oci:" + fifo}, {"extract", "-"}, {"copy", fifo, "-"},
 		{"push", "-f", fifo, "127.0.0.1:1/a/b:v1"}, {"login", "127.0.0.1:1", "-u", "a", "--password-stdin"},
-		{"build", "-f", filepath.Join("..", "..", "examples", "configuration-hello"), "--embed-runtime-image-tarball", fifo, "-o", "-"},
+		{"build", "-f", example, "--embed-runtime-image-tarball", fifo, "-o", "-"}, {"build", "-f", example, "-o", fifo},
+		{"pull", "127.0.0.1:1/a/b:v1", "--ca-file", fifo}, {"push", "-f", fifo, "127.0.0.1:1/a/b:v1", "--ca-file", fifo},
+		{"copy", "127.0.0.1:1/a/b:v1", "-", "--ca-file", "127.0.0.1:1=" + fifo}, {"resolve", "127.0.0.1:1/a/b:v1", "--ca-file", fifo},
+		{"login", "127.0.0.1:1", "-u", "a", "--password-stdin", "--ca-file", fifo},
+		{"cache", "add", fifo, "--as", "a"}, {"cache", "add", "-", "--as", "a"},
+		{"list", "--kubeconfig", fifo}, {"install", "provider", "127.0.0.1:1/a/b:v1", "--kubeconfig", fifo},
+		{"manager", "--kubeconfig", fifo}, {"bootstrap", "--apply", "--kubeconfig", fifo},
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		var errs bytes.Buffer

@@ -2,12 +2,12 @@ package permission
 
 import (
 	"context"
-	"os"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
@@ -46,7 +46,7 @@ func (s CeilingSource) parse(ctx context.Context, reader client.Reader, namespac
 		}
 		return rbac.ParseData(found.Data)
 	case s.File != "":
-		raw, err := os.ReadFile(s.File)
+		raw, err := fileutil.ReadFile(ctx, s.File)
 		if err != nil {
 			return rbac.Ceiling{}, err
 		}

@@ -2,9 +2,14 @@
 package boundaries_test
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -147,5 +152,50 @@ func TestKubernetesStaysInItsModule(t *testing.T) {
 				t.Errorf("%s requires %s: only controlplane/go.mod may", file, heavy)
 			}
 		}
+	}
+}
+
+// TestCommandsReadUserFilesWithTheContext proves that a signal can end every read of a command: files and standard
+// input are read with terminal.Env.OpenInput and ReadInput or, without an Env, with fileutil.Open and ReadFile.
+func TestCommandsReadUserFilesWithTheContext(t *testing.T) {
+	// allowed has the calls that read no input of a user directly, by file and function.
+	allowed := map[string]string{
+		"internal/cli/cli.go os.Stdin":                           "it becomes Env.Stdin, which Env.Input reads",
+		"internal/cli/artifact/dockerconfig/file.go os.ReadFile": "the callers wait with fileutil.Await",
+	}
+	forbidden := map[string][]string{"os": {"Open", "OpenFile", "OpenRoot", "ReadFile", "DirFS", "Stdin"}, "ioutil": {"ReadFile", "ReadAll"}}
+	base := root(t)
+	err := filepath.WalkDir(filepath.Join(base, "internal", "cli"), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			return err
+		}
+		name := filepath.ToSlash(strings.TrimPrefix(path, base+string(filepath.Separator)))
+		ast.Inspect(file, func(n ast.Node) bool {
+			call, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			from, ok := call.X.(*ast.Ident)
+			if !ok || !slices.Contains(forbidden[from.Name], call.Sel.Name) {
+				return true
+			}
+			key := name + " " + from.Name + "." + call.Sel.Name
+			if _, ok := allowed[key]; !ok {
+				t.Errorf("%s reads with %s.%s, which no signal ends: use terminal.Env.OpenInput or fileutil.OpenFolder", name, from.Name, call.Sel.Name)
+			}
+			delete(allowed, key)
+			return true
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key := range allowed {
+		t.Errorf("%s is allowed and is not there", key)
 	}
 }

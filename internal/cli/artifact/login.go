@@ -17,6 +17,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/internal/up"
 	"github.com/xpkg-dev/xpkg/internal/version"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -72,7 +73,7 @@ func serverKey(registry string) string {
 
 // verify asks the registry, with these credentials and no others.
 func (c *LoginCmd) verify(ctx context.Context, registry, user, secret string) error {
-	hosts, _, err := c.Hosts([]string{registry})
+	hosts, _, err := c.Hosts(ctx, []string{registry})
 	if err != nil {
 		return err
 	}
@@ -100,7 +101,7 @@ func keep(ctx context.Context, server, user, secret string) (where string, err e
 	if err != nil {
 		return "", err
 	}
-	file, err := dockerconfig.Load(path)
+	file, err := fileutil.Await(ctx, func() (*dockerconfig.File, error) { return dockerconfig.Load(path) })
 	if err != nil {
 		return "", err
 	}

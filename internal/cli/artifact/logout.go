@@ -9,6 +9,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/artifact/dockerconfig"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
 )
 
 // LogoutCmd implements `xpkg logout`.
@@ -39,7 +40,7 @@ func forget(ctx context.Context, server string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	file, err := dockerconfig.Load(path)
+	file, err := fileutil.Await(ctx, func() (*dockerconfig.File, error) { return dockerconfig.Load(path) })
 	if err != nil {
 		return false, err
 	}

@@ -34,7 +34,7 @@ func (c *PullCmd) Run(env *terminal.Env) error {
 
 // resolve finds the digest, of which the default name of the file is made.
 func (c *PullCmd) resolve(env *terminal.Env, ref oci.Reference) (oci.Reference, error) {
-	remote, err := c.Remote(c.ImageLimits(), nil, ref.Registry)
+	remote, err := c.Remote(env.Context, c.ImageLimits(), nil, ref.Registry)
 	if err != nil {
 		return ref, err
 	}

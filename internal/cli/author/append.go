@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path"
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/image"
@@ -106,7 +106,7 @@ func (b beside) Open(ctx context.Context, d oci.Descriptor) (io.ReadCloser, erro
 // extensionLayers makes a layer of each file or folder in a folder, annotated with
 // its name without an extension. Links are not followed.
 func extensionLayers(dir string, most int64) ([]image.ExtraLayer, error) {
-	root, err := os.OpenRoot(dir)
+	root, err := fileutil.OpenFolder(dir)
 	if err != nil {
 		return nil, ErrExtensions.New(err, "cannot read the folder of the extensions")
 	}

@@ -2,6 +2,7 @@
 package connection
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/apis"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/internal/up"
 	"github.com/xpkg-dev/xpkg/internal/up/datadir"
 	"github.com/xpkg-dev/xpkg/internal/wording"
@@ -28,8 +30,8 @@ type ClusterFlags struct {
 	Context    string `placeholder:"NAME" help:"Context of the kubeconfig."`
 }
 
-// Config finds the cluster.
-func (f ClusterFlags) Config() (*rest.Config, error) {
+// Config finds the cluster. It ends with the error of ctx while a kubeconfig cannot be read.
+func (f ClusterFlags) Config(ctx context.Context) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.Kubeconfig
 	if err := f.checkVariable(rules.Precedence); err != nil {
@@ -41,8 +43,10 @@ func (f ClusterFlags) Config() (*rest.Config, error) {
 			rules.ExplicitPath = state.State.Kubeconfig
 		}
 	}
-	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.Context}).ClientConfig()
+	cfg, err := fileutil.Await(ctx, clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.Context}).ClientConfig)
 	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
 	// The messages of the library refer to a variable that xpkg does not read.
 	case clientcmd.IsEmptyConfig(err) && nowhere:
 		return nil, ErrKubeconfig.New(nil, "there is no kubeconfig, and no control plane runs on this machine")
@@ -85,8 +89,8 @@ func anyExists(files []string) bool {
 
 // Client makes a client that knows the kinds of packages without asking the
 // cluster, so that a command costs no discovery.
-func (f ClusterFlags) Client() (client.Client, error) {
-	cfg, err := f.Config()
+func (f ClusterFlags) Client(ctx context.Context) (client.Client, error) {
+	cfg, err := f.Config(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ func TestNoCluster(t *testing.T) {
 		"":          "there is no kubeconfig, and no control plane runs on this machine",
 		"/dev/null": "the kubeconfig contains no cluster",
 	} {
-		_, err := ClusterFlags{Kubeconfig: file}.Config()
+		_, err := ClusterFlags{Kubeconfig: file}.Config(t.Context())
 		if !errors.Is(err, ErrKubeconfig) || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%q: %v", file, err)
 		}
@@ -52,14 +52,14 @@ func TestKubeconfigOfAMissingFileIsAnError(t *testing.T) {
 		list + present:           "",
 	} {
 		t.Setenv("KUBECONFIG", variable)
-		_, err := ClusterFlags{}.Config()
+		_, err := ClusterFlags{}.Config(t.Context())
 		switch {
 		case want == "" && err != nil:
 			t.Errorf("%s: %v", variable, err)
 		case want != "" && (!errors.Is(err, ErrKubeconfig) || err.Error() != want || !strings.Contains(errcode.From(err).Do, "unset KUBECONFIG")):
 			t.Errorf("%s: got %v, want %s", variable, err, want)
 		}
-		if _, err := (ClusterFlags{Kubeconfig: present}).Config(); err != nil {
+		if _, err := (ClusterFlags{Kubeconfig: present}).Config(t.Context()); err != nil {
 			t.Errorf("%s: the flag does not take precedence: %v", variable, err)
 		}
 	}

@@ -27,13 +27,13 @@ type LazySource struct {
 }
 
 // Open opens the source at the first call, and returns the same source afterwards.
-func (s *LazySource) Open() (*fetch.Source, error) {
+func (s *LazySource) Open(ctx context.Context) (*fetch.Source, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.source != nil {
 		return s.source, nil
 	}
-	registries, err := flags.RegistryFlags{Insecure: s.Flags.Insecure, CAFile: s.Flags.CAFile}.Options(oci.Limits{}, nil)
+	registries, err := flags.RegistryFlags{Insecure: s.Flags.Insecure, CAFile: s.Flags.CAFile}.Options(ctx, oci.Limits{}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -46,8 +46,8 @@ func (s *LazySource) Open() (*fetch.Source, error) {
 }
 
 // withSource asks the source, which is opened for that where it is not open.
-func withSource[T any](s *LazySource, question func(*fetch.Source) (T, error)) (answer T, err error) {
-	source, err := s.Open()
+func withSource[T any](ctx context.Context, s *LazySource, question func(*fetch.Source) (T, error)) (answer T, err error) {
+	source, err := s.Open(ctx)
 	if err != nil {
 		return answer, err
 	}
@@ -56,32 +56,32 @@ func withSource[T any](s *LazySource, question func(*fetch.Source) (T, error)) (
 
 // Named implements preview.Source.
 func (s *LazySource) Named(ctx context.Context, name string) (oci.Digest, error) {
-	return withSource(s, func(c *fetch.Source) (oci.Digest, error) { return c.Named(ctx, name) })
+	return withSource(ctx, s, func(c *fetch.Source) (oci.Digest, error) { return c.Named(ctx, name) })
 }
 
 // Resolve implements preview.Source.
 func (s *LazySource) Resolve(ctx context.Context, o fetch.Origin, maxAge time.Duration) (oci.Digest, error) {
-	return withSource(s, func(c *fetch.Source) (oci.Digest, error) { return c.Resolve(ctx, o, maxAge) })
+	return withSource(ctx, s, func(c *fetch.Source) (oci.Digest, error) { return c.Resolve(ctx, o, maxAge) })
 }
 
 // Read implements preview.Source.
 func (s *LazySource) Read(ctx context.Context, o fetch.Origin, d oci.Digest, pull bool) (*xpkg.Package, error) {
-	return withSource(s, func(c *fetch.Source) (*xpkg.Package, error) { return c.Read(ctx, o, d, pull) })
+	return withSource(ctx, s, func(c *fetch.Source) (*xpkg.Package, error) { return c.Read(ctx, o, d, pull) })
 }
 
 // Tags implements resolve.Registry.
 func (s *LazySource) Tags(ctx context.Context, o fetch.Origin) (fetch.TagList, error) {
-	return withSource(s, func(c *fetch.Source) (fetch.TagList, error) { return c.Tags(ctx, o) })
+	return withSource(ctx, s, func(c *fetch.Source) (fetch.TagList, error) { return c.Tags(ctx, o) })
 }
 
 // Describe implements resolve.Registry.
 func (s *LazySource) Describe(ctx context.Context, o fetch.Origin, d oci.Digest) (fetch.Description, error) {
-	return withSource(s, func(c *fetch.Source) (fetch.Description, error) { return c.Describe(ctx, o, d) })
+	return withSource(ctx, s, func(c *fetch.Source) (fetch.Description, error) { return c.Describe(ctx, o, d) })
 }
 
 // Prove implements resolve.Registry.
 func (s *LazySource) Prove(ctx context.Context, o fetch.Origin, d oci.Digest) (fetch.Description, error) {
-	return withSource(s, func(c *fetch.Source) (fetch.Description, error) { return c.Prove(ctx, o, d) })
+	return withSource(ctx, s, func(c *fetch.Source) (fetch.Description, error) { return c.Prove(ctx, o, d) })
 }
 
 // Close closes the source if it was opened.

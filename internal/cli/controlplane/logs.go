@@ -78,7 +78,7 @@ func (c *LogsCmd) open(ctx context.Context) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !c.isLocal(dir) {
+	if !c.isLocal(ctx, dir) {
 		return nil, c.elsewhere(revision)
 	}
 	log, err = logs.Open(ctx, programsDir(dir), revision, c.Follow, c.Tail)
@@ -115,8 +115,8 @@ func (c *LogsCmd) revision(ctx context.Context) (string, error) {
 
 // isLocal reports whether the cluster is the control plane of the data directory. A directory without a control plane
 // belongs to no cluster.
-func (c *LogsCmd) isLocal(dir string) bool {
-	cfg, err := c.Config()
+func (c *LogsCmd) isLocal(ctx context.Context, dir string) bool {
+	cfg, err := c.Config(ctx)
 	if err != nil {
 		return false
 	}

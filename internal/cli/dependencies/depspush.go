@@ -45,7 +45,7 @@ func (c *depsPushCmd) Run(env *terminal.Env) error {
 		return err
 	}
 	c.Keychain = c.WriteKeychain()
-	opts, err := c.Options(oci.Limits{}, nil, strings.SplitN(target, "/", 2)[0])
+	opts, err := c.Options(env.Context, oci.Limits{}, nil, strings.SplitN(target, "/", 2)[0])
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
@@ -51,15 +53,17 @@ func readLock(env *terminal.Env, file string) (lockfile.File, error) {
 
 // readPreviousLock reads the lock file that the command is going to replace. The result
 // is empty if there is no such file, or if file names standard output or a device.
-func readPreviousLock(file string) (lockfile.File, error) {
+func readPreviousLock(env *terminal.Env, file string) (lockfile.File, error) {
 	info, err := os.Stat(file)
 	switch {
 	case file == "" || fileutil.IsStdout(file) || errors.Is(err, fs.ErrNotExist):
 		return lockfile.File{}, nil
+	case errors.Is(err, syscall.ENOTDIR):
+		return lockfile.File{}, ErrLockWrite.New(nil, "cannot write %s: %s is not a directory", file, filepath.Dir(file))
 	case err == nil && !info.Mode().IsRegular() && !info.IsDir():
 		return lockfile.File{}, nil
 	}
-	raw, err := os.ReadFile(file)
+	raw, err := env.ReadInput(file)
 	if err != nil {
 		return lockfile.File{}, ErrLockNotFound.New(err, "cannot read the lock file")
 	}
@@ -91,7 +95,7 @@ func ReadClosure(env *terminal.Env, file string) (lockfile.File, error) {
 func writeLock(env *terminal.Env, file string, f lockfile.File) error {
 	raw := lockfile.Encode(f)
 	if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() {
-		if is, err := os.ReadFile(file); err == nil && string(is) == string(raw) {
+		if is, err := env.ReadInput(file); err == nil && string(is) == string(raw) {
 			return nil
 		}
 	}

@@ -121,7 +121,7 @@ func (c *ResolveCmd) readLock(env *terminal.Env) (lockfile.File, error) {
 	if c.Frozen {
 		return readLock(env, c.Lock)
 	}
-	return readPreviousLock(c.Lock)
+	return readPreviousLock(env, c.Lock)
 }
 
 // frozen checks the lock file.

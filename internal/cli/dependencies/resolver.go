@@ -58,7 +58,7 @@ func (f resolverFlags) open(env *terminal.Env, locate func(context.Context, oci.
 		}
 	}
 	late := &content.LazySource{Flags: f.ContentFlags, Patience: throttle}
-	source, err := late.Open()
+	source, err := late.Open(env.Context)
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ func tlsRegistry(t *testing.T) (host, file string) {
 
 func ping(t *testing.T, f RegistryFlags, host string, registries ...string) error {
 	t.Helper()
-	opts, err := f.Options(oci.Limits{}, nil, registries...)
+	opts, err := f.Options(t.Context(), oci.Limits{}, nil, registries...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestCAFileWithoutHost(t *testing.T) {
 		t.Errorf("a plain registry beside another one: %v", err)
 	}
 	// The manager names none.
-	opts, err := bare.Options(oci.Limits{}, nil)
+	opts, err := bare.Options(t.Context(), oci.Limits{}, nil)
 	if err != nil || opts.RootCAs == nil || len(opts.Hosts) != 0 {
 		t.Errorf("without a registry: %+v, %v", opts, err)
 	}

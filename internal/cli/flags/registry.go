@@ -3,14 +3,15 @@
 package flags
 
 import (
+	"context"
 	"crypto/x509"
 	"errors"
-	"os"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/internal/version"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -45,8 +46,8 @@ type RegistryFlags struct {
 
 // Remote is a client of registries with the user's own credentials, for a command
 // that names these registries.
-func (f RegistryFlags) Remote(limits oci.Limits, moving func(remote.Transfer), registries ...string) (*remote.Client, error) {
-	opts, err := f.Options(limits, moving, registries...)
+func (f RegistryFlags) Remote(ctx context.Context, limits oci.Limits, moving func(remote.Transfer), registries ...string) (*remote.Client, error) {
+	opts, err := f.Options(ctx, limits, moving, registries...)
 	if err != nil {
 		return nil, err
 	}
@@ -54,8 +55,8 @@ func (f RegistryFlags) Remote(limits oci.Limits, moving func(remote.Transfer), r
 }
 
 // Options returns the options of a registry client.
-func (f RegistryFlags) Options(limits oci.Limits, moving func(remote.Transfer), registries ...string) (remote.Options, error) {
-	hosts, roots, err := f.Hosts(registries)
+func (f RegistryFlags) Options(ctx context.Context, limits oci.Limits, moving func(remote.Transfer), registries ...string) (remote.Options, error) {
+	hosts, roots, err := f.Hosts(ctx, registries)
 	if err != nil {
 		return remote.Options{}, err
 	}
@@ -73,7 +74,7 @@ func (f RegistryFlags) Options(limits oci.Limits, moving func(remote.Transfer), 
 // trusted for all others; nil means the system's. Authorities without a host belong to
 // the registry of the command if it names exactly one. With none or several they are
 // added to the system's, and no loopback registry uses TLS because of them.
-func (f RegistryFlags) Hosts(registries []string) (_ map[string]remote.HostOptions, roots *x509.CertPool, _ error) {
+func (f RegistryFlags) Hosts(ctx context.Context, registries []string) (_ map[string]remote.HostOptions, roots *x509.CertPool, _ error) {
 	hosts := map[string]remote.HostOptions{}
 	change := func(host string, set func(*remote.HostOptions)) {
 		o := hosts[host]
@@ -86,7 +87,7 @@ func (f RegistryFlags) Hosts(registries []string) (_ map[string]remote.HostOptio
 		}
 	}
 	for _, entry := range f.CAFile {
-		host, raw, err := readCAFile(entry)
+		host, raw, err := readCAFile(ctx, entry)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -124,7 +125,7 @@ func systemRoots() *x509.CertPool {
 
 // readCAFile reads FILE or HOST=FILE, and returns the host, which is empty for a
 // bare FILE, and the certificates.
-func readCAFile(entry string) (host string, raw []byte, err error) {
+func readCAFile(ctx context.Context, entry string) (host string, raw []byte, err error) {
 	file := entry
 	if named, rest, ok := strings.Cut(entry, "="); ok && !strings.ContainsAny(named, `/\`) {
 		if host, err = ParseHost(named); err != nil {
@@ -132,7 +133,7 @@ func readCAFile(entry string) (host string, raw []byte, err error) {
 		}
 		file = rest
 	}
-	if raw, err = os.ReadFile(file); err != nil {
+	if raw, err = fileutil.ReadFile(ctx, file); err != nil {
 		return "", nil, ErrCAFile.New(err, "cannot read the certificate authorities")
 	}
 	if !x509.NewCertPool().AppendCertsFromPEM(raw) {

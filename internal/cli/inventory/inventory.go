@@ -40,7 +40,7 @@ type Inventory struct {
 
 // Read reads the packages of the cluster with load, loadPackages or loadNamed.
 func Read(ctx context.Context, f connection.ClusterFlags, read func(context.Context, client.Client) (*Inventory, error)) (client.Client, *Inventory, error) {
-	cluster, err := f.Client()
+	cluster, err := f.Client(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"path"
 	"path/filepath"
 
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
@@ -18,7 +19,7 @@ type FolderFlags struct {
 // Read finds the files of the package in root, and of its examples. Neither folder
 // is left by following a link.
 func (f FolderFlags) Read(dir string, limits xpkg.Limits) (*xpkg.Folder, error) {
-	root, err := os.OpenRoot(dir)
+	root, err := fileutil.OpenFolder(dir)
 	if err != nil {
 		return nil, xpkg.ErrFolderNotFound.New(err, "cannot read the folder of the package")
 	}
@@ -32,7 +33,7 @@ func (f FolderFlags) Read(dir string, limits xpkg.Limits) (*xpkg.Folder, error) 
 		return nil, err
 	}
 	if opts.ExamplesRoot == "" && examples != "" {
-		folder, err := os.OpenRoot(examples)
+		folder, err := fileutil.OpenFolder(examples)
 		if err != nil {
 			return nil, xpkg.ErrFolderNotFound.New(err, "cannot read the folder of the examples")
 		}

@@ -169,10 +169,20 @@ func openPath(env *terminal.Env, l Location, limit int64, limits oci.Limits) (*a
 	return OpenArchive(env, l.Path, limit, limits)
 }
 
+// IsStream reports whether a path is read from its beginning to its end: standard input as "-", a
+// named pipe or a device.
+func IsStream(path string) bool {
+	if path == "-" {
+		return true
+	}
+	info, err := os.Stat(path)
+	return err == nil && !info.IsDir() && !info.Mode().IsRegular()
+}
+
 // OpenArchive opens an archive or the folder of an OCI layout. It reads at most limit bytes of
-// a named pipe.
+// a stream.
 func OpenArchive(env *terminal.Env, path string, limit int64, limits oci.Limits) (*archive.Archive, error) {
-	if info, err := os.Stat(path); err != nil || info.IsDir() || info.Mode().IsRegular() {
+	if !IsStream(path) {
 		return archive.Open(env.Context, path, limits)
 	}
 	in, err := env.OpenInput(path)

@@ -19,7 +19,7 @@ type TransferFlags struct {
 
 // NewTransfer makes the means to move packages between places.
 func (f TransferFlags) NewTransfer(env *terminal.Env, t *terminal.Task, places ...Location) (Transfer, error) {
-	opts, err := f.Options(f.ImageLimits(), f.reportEvent(t), registries(places...)...)
+	opts, err := f.Options(env.Context, f.ImageLimits(), f.reportEvent(t), registries(places...)...)
 	if err != nil {
 		return Transfer{}, err
 	}

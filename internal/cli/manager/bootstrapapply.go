@@ -33,7 +33,7 @@ const bootstrapper = "xpkg-bootstrap"
 
 // apply applies the manifests in order. It is idempotent: existing objects are updated.
 func (c *BootstrapCmd) apply(env *terminal.Env, objects []map[string]any) error {
-	cfg, err := c.Config()
+	cfg, err := c.Config(env.Context)
 	if err != nil {
 		return err
 	}

@@ -72,7 +72,7 @@ func (c *ManagerCmd) Run(env *terminal.Env) error {
 		return terminal.ErrUsage.New(nil, "--insecure-skip-tls-verify cannot be used with the manager").
 			WithDo("Set the CA of a registry's certificate with --ca-file HOST=FILE.")
 	}
-	cfg, err := c.managerConfig()
+	cfg, err := c.managerConfig(env.Context)
 	if err != nil {
 		return err
 	}
@@ -167,13 +167,13 @@ func (c *ManagerCmd) election() (*leader.Election, error) {
 
 // managerConfig prefers the pod's own identity where the manager runs in a
 // cluster and no kubeconfig is named.
-func (c *ManagerCmd) managerConfig() (*rest.Config, error) {
+func (c *ManagerCmd) managerConfig(ctx context.Context) (*rest.Config, error) {
 	if c.Kubeconfig == "" && os.Getenv("KUBECONFIG") == "" {
 		if cfg, err := rest.InClusterConfig(); err == nil {
 			return cfg, nil
 		}
 	}
-	return c.Config()
+	return c.Config(ctx)
 }
 
 // ManagerOptions are the flags of the manager.
@@ -198,7 +198,7 @@ func RunManager(ctx context.Context, o ManagerOptions) (err error) {
 		return err
 	}
 	defer terminal.Close(&err, packages)
-	registries, err := o.registries.Options(o.limits.ImageLimits(), nil)
+	registries, err := o.registries.Options(ctx, o.limits.ImageLimits(), nil)
 	if err != nil {
 		return err
 	}

@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/xpkg-dev/xpkg/internal/cache"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 )
 
 type cacheAddCmd struct {
-	File string   `arg:"" name:"file" help:"Package to add: a .xpkg file or another archive, or the folder of an OCI layout."`
+	File string   `arg:"" name:"file" help:"Package to add: a .xpkg file or another archive, the folder of an OCI layout, or - for standard input."`
 	As   []string `placeholder:"NAME|REFERENCE" help:"Value of spec.package for this package: a name such as mycoolpkg, or a full reference. Can be given more than once. Default is the file name without its extension."`
 	flags.CacheFlags
 	CacheLimit flags.Amount `placeholder:"SIZE" env:"XPKG_CACHE_LIMIT" help:"Maximum size of the package cache. Default is the limit of the manager that uses it."`
@@ -25,7 +26,7 @@ func (c *cacheAddCmd) Run(env *terminal.Env) (err error) {
 	defer terminal.Close(&err, p)
 	task := terminal.StartTask(env.Stderr, "reading %s", c.File)
 	defer task.End()
-	e, err := p.Add(env.Context, strings.TrimPrefix(c.File, location.LayoutPrefix), c.As...)
+	e, err := c.add(env, p)
 	if err != nil {
 		return err
 	}
@@ -36,4 +37,22 @@ func (c *cacheAddCmd) Run(env *terminal.Env) (err error) {
 		}
 	}
 	return nil
+}
+
+// add adds the package. A stream is read to its end first, and has no name of its own.
+func (c *cacheAddCmd) add(env *terminal.Env, p *cache.Cache) (_ cache.Entry, err error) {
+	path := strings.TrimPrefix(c.File, location.LayoutPrefix)
+	if !location.IsStream(path) {
+		return p.Add(env.Context, path, c.As...)
+	}
+	if len(c.As) == 0 {
+		return cache.Entry{}, terminal.ErrUsage.New(nil, "the package from %s has no name", c.File).WithDo("Name it with --as NAME.")
+	}
+	var limits flags.LimitFlags
+	a, err := location.OpenArchive(env, path, limits.ArchiveLimit(), limits.ImageLimits())
+	if err != nil {
+		return cache.Entry{}, err
+	}
+	defer terminal.Close(&err, a)
+	return p.AddArtifact(env.Context, a, c.File, c.As...)
 }

@@ -33,7 +33,7 @@ func (c *ApplyCmd) Run(env *terminal.Env) (err error) {
 	if err := p.RefusalError(); err != nil {
 		return err
 	}
-	pl, err := c.open(c.ClusterFlags)
+	pl, err := c.open(env.Context, c.ClusterFlags)
 	if err != nil {
 		return err
 	}

@@ -48,7 +48,7 @@ func newDeletionSummary(ctx context.Context, cluster client.Client, p v1.Package
 
 // waitGone waits until the package and the objects that only it owned are deleted.
 func waitGone(env *terminal.Env, flags connection.ClusterFlags, cluster client.Client, p v1.Package, with deletionSummary, limit time.Duration) error {
-	cfg, err := flags.Config()
+	cfg, err := flags.Config(env.Context)
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func (c *InstallCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return err
 	}
-	cluster, err := c.Client()
+	cluster, err := c.Client(env.Context)
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (c *InstallCmd) Run(env *terminal.Env) error {
 // to webhooks and to the adoption of objects to want. Without access to the content of the package, the
 // install continues without a plan: the manager may have that access.
 func (c *InstallCmd) review(env *terminal.Env, want v1.Package) (err error) {
-	pl, err := c.open(c.ClusterFlags)
+	pl, err := c.open(env.Context, c.ClusterFlags)
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func (c *InstallCmd) runLock(env *terminal.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	pl, err := c.open(c.ClusterFlags)
+	pl, err := c.open(env.Context, c.ClusterFlags)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package packages
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -44,12 +45,12 @@ type planOutput struct {
 }
 
 // clusterPlanner makes a planner for plans that can be kept.
-func (o planOutput) planner() (*clusterPlanner, error) {
+func (o planOutput) planner(ctx context.Context) (*clusterPlanner, error) {
 	if o.Output != "" && fileutil.IsStdout(o.Out) {
 		return nil, terminal.ErrUsage.New(nil, "both --out %s and -o %s write to standard output", o.Out, o.Output).
 			WithDo("Leave -o out, or name a file with --out.")
 	}
-	pl, err := o.open(o.ClusterFlags)
+	pl, err := o.open(ctx, o.ClusterFlags)
 	if err == nil {
 		pl.Pin = true
 	}
@@ -102,7 +103,7 @@ func keepPlan(env *terminal.Env, file string, p *planner.Plan, raw []byte) error
 
 // run makes one plan and shows it.
 func (o planOutput) run(env *terminal.Env, what string, make func(*clusterPlanner) (*planner.Plan, error)) (err error) {
-	pl, err := o.planner()
+	pl, err := o.planner(env.Context)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package packages
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -33,12 +34,12 @@ type clusterPlanner struct {
 }
 
 // open makes a planner for a cluster.
-func (f planFlags) open(c connection.ClusterFlags) (*clusterPlanner, error) {
-	cfg, err := c.Config()
+func (f planFlags) open(ctx context.Context, c connection.ClusterFlags) (*clusterPlanner, error) {
+	cfg, err := c.Config(ctx)
 	if err != nil {
 		return nil, err
 	}
-	cluster, err := c.Client()
+	cluster, err := c.Client(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -71,7 +71,7 @@ func (c *UninstallCmd) Run(env *terminal.Env) error {
 		plan := planUninstallCmd{c.uninstallArgs, planOutput{ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, OutputFlag: c.OutputFlag}}
 		return plan.Run(env)
 	}
-	cluster, err := c.Client()
+	cluster, err := c.Client(env.Context)
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (c *UninstallCmd) remove(env *terminal.Env, cluster client.Client, p v1.Pac
 // ask lists the objects to delete and asks for consent. Without a terminal, it fails if custom resources would be
 // deleted or other packages require this one.
 func (c *UninstallCmd) ask(env *terminal.Env) (p *planner.Plan, err error) {
-	pl, err := c.open(c.ClusterFlags)
+	pl, err := c.open(env.Context, c.ClusterFlags)
 	if err != nil {
 		return nil, err
 	}

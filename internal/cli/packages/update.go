@@ -147,7 +147,7 @@ func (c *UpdateCmd) Run(env *terminal.Env) (err error) {
 		plan := planUpdateCmd{c.updateArgs, planOutput{ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, OutputFlag: c.OutputFlag}}
 		return plan.Run(env)
 	}
-	pl, err := c.open(c.ClusterFlags)
+	pl, err := c.open(env.Context, c.ClusterFlags)
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
@@ -42,12 +43,12 @@ func OpenCollection(dir string, limits oci.Limits) (*Collection, error) {
 	limits.Annotations = max(limits.Annotations, 2*maxCollection)
 	limits.Manifest = max(limits.Manifest, 16<<20)
 	c := &Collection{dir: dir, limits: limits, entries: map[string]oci.Descriptor{}}
-	root, err := os.OpenRoot(dir)
+	root, err := fileutil.OpenFolder(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return c, nil
 	}
 	if err != nil {
-		return nil, ErrArchiveNotFound.New(err, "cannot open %s", dir)
+		return nil, withFolderAdvice(ErrArchiveNotFound.New(err, "cannot open %s", dir), dir)
 	}
 	defer root.Close()
 	a := &Archive{files: folder{root}}
@@ -148,7 +149,7 @@ func entryName(ref oci.Reference) string {
 func (c *Collection) Add(ctx context.Context, ref oci.Reference, a oci.Artifact) error {
 	blobs := filepath.Join(c.dir, filepath.FromSlash(blobsFolder))
 	if err := os.MkdirAll(blobs, 0o755); err != nil { // The content is public.
-		return ErrCannotWrite.New(err, "cannot make the folder %s", c.dir)
+		return folderError(err, c.dir)
 	}
 	to := layoutFolder{dir: c.dir, limits: c.limits}
 	err := oci.Walk(ctx, a, c.limits, func(ctx context.Context, d oci.Descriptor, _ []byte) error {
@@ -182,7 +183,7 @@ func (c *Collection) Seal() error {
 	}
 	to := layoutFolder{dir: c.dir, limits: c.limits}
 	if err := os.MkdirAll(c.dir, 0o755); err != nil { // The content is public.
-		return ErrCannotWrite.New(err, "cannot make the folder %s", c.dir)
+		return folderError(err, c.dir)
 	}
 	if err := to.file(layoutFile, []byte(layoutContent)); err != nil {
 		return err

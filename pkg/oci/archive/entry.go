@@ -2,8 +2,8 @@ package archive
 
 import (
 	"errors"
-	"os"
 
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
@@ -17,9 +17,9 @@ type Entry struct {
 
 // Entries returns the entries of index.json of the OCI layout in a directory, in their order.
 func Entries(dir string, limits oci.Limits) (_ []Entry, err error) {
-	root, err := os.OpenRoot(dir)
+	root, err := fileutil.OpenFolder(dir)
 	if err != nil {
-		return nil, ErrArchiveNotFound.New(err, "cannot open %s", dir)
+		return nil, withFolderAdvice(ErrArchiveNotFound.New(err, "cannot open %s", dir), dir)
 	}
 	defer func() { err = errors.Join(err, root.Close()) }()
 	limits = limits.WithDefaults()
@@ -47,9 +47,9 @@ func Entries(dir string, limits oci.Limits) (_ []Entry, err error) {
 
 // OpenEntry opens one image of the OCI layout in a directory.
 func OpenEntry(dir string, e Entry) (*Archive, error) {
-	root, err := os.OpenRoot(dir)
+	root, err := fileutil.OpenFolder(dir)
 	if err != nil {
-		return nil, ErrArchiveNotFound.New(err, "cannot open %s", dir)
+		return nil, withFolderAdvice(ErrArchiveNotFound.New(err, "cannot open %s", dir), dir)
 	}
 	a := &Archive{files: folder{root}, close: root.Close}
 	a.content.Desc = e.Descriptor
