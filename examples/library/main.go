@@ -17,6 +17,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
@@ -85,9 +86,9 @@ func printObjects(out io.Writer, pkg *xpkg.Package) {
 
 // resolveDependencies prints the versions of everything that a package requires.
 func resolveDependencies(ctx context.Context, out io.Writer, r registry, meta xpkg.Meta) error {
-	var roots []lockfile.Root
+	var roots []dependency.Root
 	for _, d := range lockfile.Dependencies(meta.Dependencies()) {
-		roots = append(roots, lockfile.Root{Package: d.Package, Constraint: d.Constraint, Optional: d.Optional, By: meta.Name})
+		roots = append(roots, dependency.Root{Package: d.Package, Constraint: d.Constraint, Optional: d.Optional, By: meta.Name})
 	}
 	solver := resolver.Resolver{Registry: r}
 	result, err := solver.Resolve(ctx, resolver.Request{Roots: roots})

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/resolver"
 	"github.com/xpkg-dev/xpkg/pkg/version"
@@ -29,7 +30,7 @@ func (c Change) Reference() string {
 	return Node{Package: c.To}.Reference()
 }
 
-// is reports whether a package already has the resolved version.
+// appliedTo reports whether a package already has the resolved version.
 func (c Change) appliedTo(n Node) bool {
 	if c.Exact {
 		return n.Pin() == c.To.Pin()
@@ -40,8 +41,10 @@ func (c Change) appliedTo(n Node) bool {
 // Changes returns the changes that turn the graph into the resolved one, dependencies first.
 func (g *Graph) Changes(r resolver.Result) []Change {
 	var out []Change
+	resolved := r.Graph()
 	for _, p := range r.InstallOrder() {
-		c := Change{To: p, RequiredBy: requiredBy(r, p), Exact: requiredByDigest(r, p)}
+		dependents := resolved.Dependents(p.Repository)
+		c := Change{To: p, RequiredBy: requiredBy(dependents), Exact: requiredByDigest(dependents)}
 		if n, ok := g.Find(p.Repository); ok {
 			if c.appliedTo(n) {
 				continue
@@ -53,82 +56,45 @@ func (g *Graph) Changes(r resolver.Result) []Change {
 	return out
 }
 
-// askers returns the repositories of the dependents of a package.
-func requiredBy(r resolver.Result, p lockfile.Package) []string {
+// requiredBy returns the repositories of dependents.
+func requiredBy(dependents []dependency.Edge) []string {
 	var out []string
-	for _, by := range r.Dependents(p.Repository) {
-		if by.Package != "" {
-			out = append(out, by.Package)
-		}
+	for _, by := range dependents {
+		out = append(out, by.From)
 	}
 	return slices.Compact(out)
 }
 
-// exactly reports whether a dependent requires a package by digest.
-func requiredByDigest(r resolver.Result, p lockfile.Package) bool {
-	return slices.ContainsFunc(r.Dependents(p.Repository), func(by lockfile.Dependent) bool {
-		return by.Package != "" && strings.Contains(version.ParseConstraint(by.Constraint).Pinned(), "sha256:")
+// requiredByDigest reports whether a dependent requires a package by digest.
+func requiredByDigest(dependents []dependency.Edge) bool {
+	return slices.ContainsFunc(dependents, func(by dependency.Edge) bool {
+		return strings.Contains(version.ParseConstraint(by.Constraint).Pinned(), "sha256:")
 	})
-}
-
-// depths returns for each repository the length of the longest path below it.
-func depths(packages []lockfile.Package) map[string]int {
-	byName, out := map[string]lockfile.Package{}, map[string]int{}
-	for _, p := range packages {
-		byName[p.Repository] = p
-	}
-	var visit func(name string) int
-	visit = func(name string) int {
-		if d, ok := out[name]; ok {
-			return d
-		}
-		out[name] = 0
-		deepest := 0
-		for _, d := range byName[name].Dependencies {
-			deepest = max(deepest, visit(d.Package)+1)
-		}
-		out[name] = deepest
-		return deepest
-	}
-	for _, p := range packages {
-		visit(p.Repository)
-	}
-	return out
 }
 
 // Orphans returns the packages that were installed as dependencies and that no package requires any more, including
 // packages that only orphans require. Dependents precede their dependencies.
 func (g *Graph) Orphans() []Node {
-	needed := map[string]bool{}
-	var reach func(n Node)
-	reach = func(n Node) {
-		for _, d := range n.requiredDependencies() {
-			if needed[d.Package] {
-				continue
-			}
-			needed[d.Package] = true
-			for _, i := range g.byRepository[d.Package] {
-				reach(g.nodes[i])
-			}
-		}
-	}
+	var all, unneeded dependency.Graph
+	var needed []string
 	for _, n := range g.nodes {
-		if !n.AutoInstalled {
-			reach(n)
+		required := n.requiredDependencies()
+		all.Add(n.Repository, required...)
+		for _, d := range required {
+			if !n.AutoInstalled {
+				needed = append(needed, d.Package)
+			}
 		}
 	}
+	orphans := all.Orphans(needed...)
 	var out []Node
 	for _, n := range g.nodes {
-		if n.AutoInstalled && !needed[n.Repository] {
+		if n.AutoInstalled && slices.Contains(orphans, n.Repository) {
 			out = append(out, n)
+			unneeded.Add(n.Repository, n.requiredDependencies()...)
 		}
 	}
-	packages := make([]lockfile.Package, len(out))
-	for i, n := range out {
-		packages[i] = n.Package
-		packages[i].Dependencies = n.requiredDependencies()
-	}
-	depth := depths(packages)
+	depth := unneeded.Depths()
 	slices.SortStableFunc(out, func(a, b Node) int { return depth[b.Repository] - depth[a.Repository] })
 	return out
 }

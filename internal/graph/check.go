@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 )
 
 // State is the state of a dependency.
@@ -26,14 +26,14 @@ const (
 
 // DependencyStatus is a dependency and its state.
 type DependencyStatus struct {
-	Dependency lockfile.Dependency
+	Dependency dependency.Dependency
 	State      State
 	// At is the package that is there, unless it is Missing or Off.
 	Installed Node
 }
 
 // Check returns the state of every dependency among the installed packages.
-func (g *Graph) Check(needs []lockfile.Dependency) []DependencyStatus {
+func (g *Graph) Check(needs []dependency.Dependency) []DependencyStatus {
 	out := make([]DependencyStatus, 0, len(needs))
 	for _, need := range needs {
 		found := DependencyStatus{Dependency: need, State: Missing}

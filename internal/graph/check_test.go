@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
-	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 func TestCheck(t *testing.T) {
@@ -37,7 +37,7 @@ func TestCheck(t *testing.T) {
 			if n, ok := NodeFromPackage(p, nil); ok {
 				nodes = append(nodes, n)
 			}
-			got := New(nodes, nil).Check(lockfile.Dependencies([]xpkg.Dependency{{Package: tc.needed, Constraint: tc.constraint}}))
+			got := New(nodes, nil).Check(lockfile.Dependencies([]dependency.Dependency{{Package: tc.needed, Constraint: tc.constraint}}))
 			if len(got) != 1 || got[0].State != tc.want {
 				t.Errorf("got %+v, want %s", got, tc.want)
 			}
@@ -51,7 +51,7 @@ func TestCheck(t *testing.T) {
 func TestCheckOptional(t *testing.T) {
 	g := graph("a")
 	for constraint, want := range map[string]State{">=v1": Satisfied, ">=v2": Incompatible} {
-		got := g.Check([]lockfile.Dependency{{Package: repository("a"), Constraint: constraint, Optional: true}, {Package: repository("b"), Constraint: constraint, Optional: true}})
+		got := g.Check([]dependency.Dependency{{Package: repository("a"), Constraint: constraint, Optional: true}, {Package: repository("b"), Constraint: constraint, Optional: true}})
 		if got[0].State != want || got[1].State != Absent || got[1].Installed.Name != "" {
 			t.Errorf("%s: got %+v", constraint, got)
 		}

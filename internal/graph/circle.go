@@ -2,6 +2,7 @@ package graph
 
 import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/solver"
 )
 
@@ -12,44 +13,28 @@ func (g *Graph) CheckCycle(kind, name string) error {
 	if at < 0 {
 		return nil
 	}
-	if path := g.findCycle(g.nodes[at]); path != nil {
-		return solver.ErrCycle.New(&solver.Cycle{Path: path}, "dependency cycle")
-	}
-	return nil
-}
-
-func (g *Graph) findCycle(start Node) []string {
-	from := map[string]Node{} // by the repository of the dependency
-	for queue := []Node{start}; len(queue) > 0; queue = queue[1:] {
-		n := queue[0]
-		for _, d := range n.requiredDependencies() {
-			if _, seen := from[d.Package]; seen {
-				continue
-			}
-			from[d.Package] = n
-			if d.Package == start.Repository {
-				return g.cyclePath(start, from)
-			}
-			if to, ok := g.Find(d.Package); ok {
-				queue = append(queue, to)
-			}
+	start := g.nodes[at]
+	nodes := map[string]Node{start.Repository: start}
+	for _, n := range g.nodes {
+		if _, represented := nodes[n.Repository]; !represented {
+			nodes[n.Repository] = n
 		}
 	}
-	return nil
-}
-
-// wayBack is the way that led from a package to itself.
-func (g *Graph) cyclePath(start Node, from map[string]Node) []string {
-	path := []string{start.nameAndVersion()}
-	for n := from[start.Repository]; ; n = from[n.Repository] {
-		path = append([]string{n.nameAndVersion()}, path...)
-		if n.Compare(start) == 0 {
-			return path
-		}
+	var all dependency.Graph
+	for repository, n := range nodes {
+		all.Add(repository, n.requiredDependencies()...)
 	}
+	var path []string
+	for _, repository := range all.Cycle(start.Repository) {
+		path = append(path, nodes[repository].nameAndVersion())
+	}
+	if path == nil {
+		return nil
+	}
+	return solver.ErrCycle.New(&solver.Cycle{Path: path}, "dependency cycle")
 }
 
-// title is the package with its version, as explanations name it.
+// nameAndVersion returns the package with its version, as explanations name it.
 func (n Node) nameAndVersion() string { return n.Repository + " " + n.VersionOrDigest() }
 
 // WasHealthy reports whether a package has been healthy with one of its revisions. Such a package works even if others

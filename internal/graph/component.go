@@ -3,7 +3,7 @@ package graph
 import (
 	"slices"
 
-	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 )
 
 // Component returns the graph of the packages that are connected with one of them through dependencies, in any
@@ -17,53 +17,32 @@ func (g *Graph) Component(kind, name string) *Graph {
 	return g.component([]int{start})
 }
 
-// index is where the package of a kind and name is; below zero for none.
+// index returns the index of the package of a kind and name, or -1 if there is none.
 func (g *Graph) index(kind, name string) int {
 	return slices.IndexFunc(g.nodes, func(n Node) bool { return n.Kind == kind && n.Name == name })
 }
 
-// around returns the graph of the packages that are connected with any of the given ones.
+// component returns the graph of the packages that are connected with any of the given ones.
 func (g *Graph) component(start []int) *Graph {
-	askers := map[string][]int{}
-	for i, n := range g.nodes {
-		for _, d := range g.links(n) {
-			askers[d.Package] = append(askers[d.Package], i)
-		}
+	var all dependency.Graph
+	for _, n := range g.nodes {
+		all.Add(n.Repository, g.links(n)...)
 	}
-	seen, repositories := map[int]bool{}, map[string]bool{}
+	var repositories []string
 	for _, i := range start {
-		seen[i] = true
+		repositories = append(repositories, g.nodes[i].Repository)
 	}
-	for queue := start; len(queue) > 0; {
-		n := g.nodes[queue[0]]
-		queue = queue[1:]
-		next := []string{n.Repository}
-		for _, d := range g.links(n) {
-			next = append(next, d.Package)
-		}
-		for _, repository := range next {
-			if repositories[repository] {
-				continue
-			}
-			repositories[repository] = true
-			for _, i := range slices.Concat(g.byRepository[repository], askers[repository]) {
-				if !seen[i] {
-					seen[i] = true
-					queue = append(queue, i)
-				}
-			}
-		}
-	}
+	connected := all.Component(repositories...)
 	var in []Node
 	conditions := slices.Clone(g.outsideRequirements)
-	for i, n := range g.nodes {
-		if seen[i] {
+	for _, n := range g.nodes {
+		if connected[n.Repository] {
 			in = append(in, n)
 			continue
 		}
 		for _, d := range n.optionalDependencies() {
 			if len(g.byRepository[d.Package]) == 0 {
-				conditions = append(conditions, lockfile.Root{Package: d.Package, Constraint: d.Constraint, Optional: true, By: n.objectName()})
+				conditions = append(conditions, dependency.Root{Package: d.Package, Constraint: d.Constraint, Optional: true, By: n.objectName()})
 			}
 		}
 	}
@@ -72,8 +51,8 @@ func (g *Graph) component(start []int) *Graph {
 	return out
 }
 
-// relations are the dependencies of a package that make it belong to others.
-func (g *Graph) links(n Node) []lockfile.Dependency {
+// links returns the dependencies of a package that connect it with others.
+func (g *Graph) links(n Node) []dependency.Dependency {
 	out := n.requiredDependencies()
 	for _, d := range n.optionalDependencies() {
 		if len(g.byRepository[d.Package]) > 0 {

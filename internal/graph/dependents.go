@@ -1,12 +1,14 @@
 package graph
 
-import "github.com/xpkg-dev/xpkg/pkg/lockfile"
+import (
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
+)
 
 // Dependent is a package that needs another one.
 type Dependent struct {
 	Node
 	// Need is the dependency on the other package.
-	Dependency lockfile.Dependency
+	Dependency dependency.Dependency
 }
 
 // Dependents returns the packages that require a repository or constrain it, ordered by kind and name. Packages whose
@@ -25,4 +27,4 @@ func (g *Graph) Dependents(repository string) []Dependent {
 }
 
 // Accepts reports whether a version satisfies a dependency.
-func Accepts(need lockfile.Dependency, v Version) bool { return v.satisfies(need.Constraint) }
+func Accepts(need dependency.Dependency, v Version) bool { return v.satisfies(need.Constraint) }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -25,7 +26,7 @@ func node(text string) Node {
 	n.Package = lockfile.Package{Repository: repository(n.Name), Version: "v1.0.0", Digest: oci.DigestOf([]byte(n.Name)), Kind: "Configuration"}
 	for need := range strings.SplitSeq(needs, ", ") {
 		if name, optional := strings.CutPrefix(need, "?"); need != "" {
-			n.Dependencies = append(n.Dependencies, lockfile.Dependency{Package: repository(name), Constraint: ">=v1", Optional: optional})
+			n.Dependencies = append(n.Dependencies, dependency.Dependency{Package: repository(name), Constraint: ">=v1", Optional: optional})
 		}
 	}
 	return n
@@ -95,7 +96,7 @@ func TestNames(t *testing.T) {
 		return strings.Replace(repository, "public.example.com", "mirror.example.com", 1)
 	}
 	a, b := node("a"), node("b")
-	a.Dependencies = []lockfile.Dependency{{Package: "public.example.com/b", Constraint: ">=v1"}}
+	a.Dependencies = []dependency.Dependency{{Package: "public.example.com/b", Constraint: ">=v1"}}
 	b.Repository = "mirror.example.com/b"
 	g := New([]Node{a, b}, from)
 	if got := g.Check(a.Dependencies)[0]; got.State != Satisfied || got.Installed.Name != "b" {
@@ -113,7 +114,7 @@ func TestRequest(t *testing.T) {
 	unread := node("unread needs x")
 	unread.Digest = oci.Digest{}
 	twin := node("a")
-	twin.Name, twin.Dependencies = "twin", []lockfile.Dependency{{Package: repository("c"), Constraint: "<v2"}}
+	twin.Name, twin.Dependencies = "twin", []dependency.Dependency{{Package: repository("c"), Constraint: "<v2"}}
 	paused := node("*paused")
 	paused.Paused = true
 	g := New([]Node{node("a needs b, paused"), node("*b"), paused, node("*vain"), node("-s needs nobody"), unread, twin}, nil)

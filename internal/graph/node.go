@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 )
 
@@ -26,20 +27,20 @@ type Node struct {
 	Paused bool
 }
 
-// needs returns the required dependencies that count.
-func (n Node) requiredDependencies() []lockfile.Dependency { return n.dependencies(false) }
-
-// suits returns the optional dependencies that count.
-func (n Node) optionalDependencies() []lockfile.Dependency { return n.dependencies(true) }
-
-func (n Node) dependencies(optional bool) []lockfile.Dependency {
-	var out []lockfile.Dependency
-	for _, d := range n.Dependencies {
-		if !n.SkipDependencies && d.Optional == optional {
-			out = append(out, d)
-		}
+// requiredDependencies returns the required dependencies that are resolved.
+func (n Node) requiredDependencies() []dependency.Dependency {
+	if n.SkipDependencies {
+		return nil
 	}
-	return out
+	return dependency.Required(n.Dependencies)
+}
+
+// optionalDependencies returns the optional dependencies that are resolved.
+func (n Node) optionalDependencies() []dependency.Dependency {
+	if n.SkipDependencies {
+		return nil
+	}
+	return dependency.Optional(n.Dependencies)
 }
 
 // Compare orders nodes by kind and name.
@@ -57,7 +58,7 @@ type Graph struct {
 	byLocation map[string]string
 	locate     func(repository string) string
 	// conditions are constraints of packages outside of the graph on packages that are not installed and may be added.
-	outsideRequirements []lockfile.Root
+	outsideRequirements []dependency.Root
 }
 
 // New returns the graph of packages, independent of their order. From returns the location from which a

@@ -8,6 +8,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
@@ -15,13 +16,13 @@ import (
 
 // NodeFromPackage returns the node of a package with the given dependencies. It returns none for a package that is
 // being deleted, or whose reference is invalid.
-func NodeFromPackage(p v1.Package, needs []xpkg.Dependency) (Node, bool) {
+func NodeFromPackage(p v1.Package, needs []dependency.Dependency) (Node, bool) {
 	return NodeFromImage(p, p.PackageSpec().Package, CurrentDigest(p), needs)
 }
 
 // NodeFromImage is like NodeFromPackage, for another image and content than those in the spec and the
 // status of the package. A digest in the image takes precedence.
-func NodeFromImage(p v1.Package, image string, content oci.Digest, needs []xpkg.Dependency) (Node, bool) {
+func NodeFromImage(p v1.Package, image string, content oci.Digest, needs []dependency.Dependency) (Node, bool) {
 	spec := p.PackageSpec()
 	ref, err := oci.ParseReference(image, oci.ParseOptions{})
 	if err != nil || p.GetDeletionTimestamp() != nil {
@@ -74,37 +75,25 @@ func LockEntry(p v1.Package, lock []v1beta1.LockPackage) (v1beta1.LockPackage, b
 }
 
 // LockedDependencies returns the dependencies of a package in the Lock, and whether the Lock contains them.
-func LockedDependencies(p v1.Package, lock []v1beta1.LockPackage) (dependencies []xpkg.Dependency, known bool) {
+func LockedDependencies(p v1.Package, lock []v1beta1.LockPackage) (dependencies []dependency.Dependency, known bool) {
 	entry, known := LockEntry(p, lock)
-	return dependenciesOf(entry), known
-}
-
-// dependenciesOf returns the dependencies that an entry of the Lock lists.
-func dependenciesOf(entry v1beta1.LockPackage) []xpkg.Dependency {
-	var out []xpkg.Dependency
-	for _, d := range entry.Dependencies {
-		out = append(out, xpkg.Dependency{Package: d.Package, Constraint: d.Constraints})
-	}
-	for _, d := range entry.OptionalDependencies {
-		out = append(out, xpkg.Dependency{Package: d.Package, Constraint: d.Constraints, Optional: true})
-	}
-	return out
+	return DependenciesFromLock(entry), known
 }
 
 // Dependencies returns the dependencies of the content that an image stands for, as far as they are
 // known.
-type Dependencies func(image string, content oci.Digest) []xpkg.Dependency
+type Dependencies func(image string, content oci.Digest) []dependency.Dependency
 
 // DependenciesInLock returns the dependencies of contents as the Lock lists them.
 func DependenciesInLock(lock []v1beta1.LockPackage) Dependencies {
-	return func(image string, _ oci.Digest) []xpkg.Dependency {
+	return func(image string, _ oci.Digest) []dependency.Dependency {
 		ref, err := oci.ParseReference(image, oci.ParseOptions{})
 		if err != nil {
 			return nil
 		}
 		for _, entry := range lock {
 			if entry.Source == ref.Name() && (entry.Version == ref.Tag || entry.Version == ref.Digest.String()) {
-				return dependenciesOf(entry)
+				return DependenciesFromLock(entry)
 			}
 		}
 		return nil

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/resolver"
 	"github.com/xpkg-dev/xpkg/pkg/solver"
@@ -54,12 +55,12 @@ func (g *Graph) Request(policy Policy) resolver.Request {
 		kept := n.locked()
 		if n.Digest.IsZero() {
 			// Its dependencies are read from the same location.
-			q.Roots = append(q.Roots, lockfile.Root{Package: kept.Repository, Constraint: kept.Version, Exact: true, By: n.objectName()})
+			q.Roots = append(q.Roots, dependency.Root{Package: kept.Repository, Constraint: kept.Version, Exact: true, By: n.objectName()})
 			continue
 		}
 		q.Locked = append(q.Locked, kept)
 		if !n.AutoInstalled || n.Paused || slices.ContainsFunc(vain, func(o Node) bool { return o.Compare(n) == 0 }) {
-			q.Roots = append(q.Roots, lockfile.Root{Package: kept.Repository, Constraint: cmp.Or(kept.Version, kept.Pin()), Exact: true, By: n.requester()})
+			q.Roots = append(q.Roots, dependency.Root{Package: kept.Repository, Constraint: cmp.Or(kept.Version, kept.Pin()), Exact: true, By: n.requester()})
 		}
 	}
 	q.Roots = append(q.Roots, g.outsideRequirements...)
@@ -74,10 +75,10 @@ func (n Node) locked() lockfile.Package {
 }
 
 // needsOf are the needs of a package that is not a choice of its own.
-func (g *Graph) rootsFor(n Node) []lockfile.Root {
-	var out []lockfile.Root
+func (g *Graph) rootsFor(n Node) []dependency.Root {
+	var out []dependency.Root
 	for _, d := range append(n.requiredDependencies(), n.optionalDependencies()...) {
-		out = append(out, lockfile.Root{Package: d.Package, Constraint: d.Constraint, Optional: d.Optional, By: n.objectName()})
+		out = append(out, dependency.Root{Package: d.Package, Constraint: d.Constraint, Optional: d.Optional, By: n.objectName()})
 	}
 	return out
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 )
 
 const repositoryA = "registry.example.com/a"
@@ -98,11 +98,11 @@ func TestStates(t *testing.T) {
 			if diff := cmp.Diff(tc.running, strings.Join(running, " ")); diff != "" {
 				t.Errorf("running (-want +got):\n%s", diff)
 			}
-			got := New([]Node{n}, nil).Check([]lockfile.Dependency{{Package: repositoryA, Constraint: tc.needed}})
+			got := New([]Node{n}, nil).Check([]dependency.Dependency{{Package: repositoryA, Constraint: tc.needed}})
 			if got[0].State != tc.want {
 				t.Errorf("it is %s, want %s", got[0].State, tc.want)
 			}
-			any := New([]Node{n}, nil).Check([]lockfile.Dependency{{Package: repositoryA}})
+			any := New([]Node{n}, nil).Check([]dependency.Dependency{{Package: repositoryA}})
 			if any[0].State != Satisfied {
 				t.Errorf("for somebody who takes any version it is %s", any[0].State)
 			}

@@ -7,7 +7,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
-	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 // ErrDependentsBroken is the code of a plan after which the dependencies of another package are not satisfied.
@@ -63,7 +63,7 @@ func (pl *Planner) breaks(s *clusterState, g *graph.Graph, node *graph.Node) []B
 			if pl.ChangedTogether[short] || to == nil && d.Dependency.Optional || brokenBefore {
 				continue
 			}
-			b := Broken{Kind: d.Kind, Name: d.Name, Requires: lockfile.Repository(d.Dependency.Package), Constraint: d.Dependency.Constraint}
+			b := Broken{Kind: d.Kind, Name: d.Name, Requires: oci.RepositoryName(d.Dependency.Package), Constraint: d.Dependency.Constraint}
 			if to != nil {
 				if graph.Accepts(d.Dependency, graph.VersionOf(*to)) {
 					continue

@@ -16,7 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/revision"
-	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 // clusterState is the state of a cluster around one package.
@@ -85,7 +85,7 @@ func (pl *Planner) listRevisions(ctx context.Context, kind string, names ...stri
 func (pl *Planner) nodes(ctx context.Context, s *clusterState, isNeeded func(repository string) bool) ([]graph.Node, error) {
 	names := map[string][]string{}
 	for _, x := range s.others {
-		if isNeeded(lockfile.Repository(x.PackageSpec().Package)) || revision.PolicyOf(x).Back != "" {
+		if isNeeded(oci.RepositoryName(x.PackageSpec().Package)) || revision.PolicyOf(x).Back != "" {
 			names[x.PackageKind()] = append(names[x.PackageKind()], x.GetName())
 		}
 	}
@@ -161,14 +161,14 @@ func (s *clusterState) startPlan(op Operation, p v1.Package) (*Plan, error) {
 func (s *clusterState) preconditions(p *Plan) []Installed {
 	repositories := map[string]bool{}
 	for _, d := range p.Dependencies {
-		repositories[s.placeOf(lockfile.Repository(d.Package))] = true
+		repositories[s.placeOf(oci.RepositoryName(d.Package))] = true
 	}
 	for _, b := range p.AddedPackages {
-		repositories[s.placeOf(lockfile.Repository(b.Reference))] = true
+		repositories[s.placeOf(oci.RepositoryName(b.Reference))] = true
 	}
 	var out []Installed
 	for _, x := range s.others {
-		if repository := lockfile.Repository(x.PackageSpec().Package); repository == "" || !repositories[s.placeOf(repository)] {
+		if repository := oci.RepositoryName(x.PackageSpec().Package); repository == "" || !repositories[s.placeOf(repository)] {
 			continue
 		}
 		out = append(out, Installed{

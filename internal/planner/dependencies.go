@@ -7,17 +7,17 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
-	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // dependencies plans which dependencies of a package are installed, added and updated, and reports the packages whose
 // requirements it would break. It returns the changes that the manager makes.
-func (pl *Planner) dependencies(ctx context.Context, s *clusterState, p v1.Package, current v1.PackageRevision, content oci.Digest, dependencies []xpkg.Dependency, out *Plan) ([]graph.Change, error) {
+func (pl *Planner) dependencies(ctx context.Context, s *clusterState, p v1.Package, current v1.PackageRevision, content oci.Digest, dependencies []dependency.Dependency, out *Plan) ([]graph.Change, error) {
 	others, err := pl.nodes(ctx, s, func(repository string) bool {
-		return slices.ContainsFunc(dependencies, func(d xpkg.Dependency) bool { return s.sameRepository(lockfile.Repository(d.Package), repository) })
+		return slices.ContainsFunc(dependencies, func(d dependency.Dependency) bool { return s.sameRepository(oci.RepositoryName(d.Package), repository) })
 	})
 	if err != nil {
 		return nil, err

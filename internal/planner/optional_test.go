@@ -34,7 +34,7 @@ func TestPlansWithOptionalDependencies(t *testing.T) {
 	pl.Registry = s
 	installed := newProvider("optional-shop", at+"shop:v1")
 	p := install(t, pl, installed)
-	want := []planner.Dependency{{Package: at + "mail", Constraint: "<v2", State: graph.Absent, Optional: true, Kind: xpkg.Provider}}
+	want := []planner.Dependency{{Package: at + "mail", Constraint: "<v2", State: graph.Absent, Optional: true, Kind: "Provider"}}
 	if !slices.Equal(p.Dependencies, want) || p.WaitsForDependencies() || len(p.AddedPackages) != 0 {
 		t.Errorf("planned with %+v, and brings %+v", p.Dependencies, p.AddedPackages)
 	}

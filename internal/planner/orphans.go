@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/xpkg-dev/xpkg/internal/graph"
-	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 )
 
 // Orphan is a package that was installed as a dependency and that no package requires any more.
@@ -66,7 +66,7 @@ func (s *clusterState) orphanNodes(nodes []graph.Node) []graph.Node {
 	for i := range nodes {
 		nodes[i].SkipDependencies, nodes[i].Dependencies = false, slices.Clone(nodes[i].Dependencies)
 		for j := range nodes[i].Dependencies {
-			nodes[i].Dependencies[j] = lockfile.Dependency{Package: nodes[i].Dependencies[j].Package}
+			nodes[i].Dependencies[j] = dependency.Dependency{Package: nodes[i].Dependencies[j].Package}
 		}
 	}
 	return graph.New(nodes, s.place).Orphans()

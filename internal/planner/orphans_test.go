@@ -7,6 +7,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 )
 
@@ -41,7 +42,7 @@ func around(texts ...string) *clusterState {
 func pkg(name string, needs ...string) lockfile.Package {
 	p := lockfile.Package{Repository: orphanage + name, Version: "v2", Kind: v1.ProviderKind}
 	for _, n := range needs {
-		p.Dependencies = append(p.Dependencies, lockfile.Dependency{Package: orphanage + n})
+		p.Dependencies = append(p.Dependencies, dependency.Dependency{Package: orphanage + n})
 	}
 	return p
 }

@@ -15,10 +15,8 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/revision"
-	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
-	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // The type of a kept plan.
@@ -144,8 +142,8 @@ type Dependency struct {
 	State      graph.State `json:"state"`
 	// Optional reports whether the dependency is optional, and Kind is the kind that the author stated; it may be
 	// empty.
-	Optional bool      `json:"optional,omitempty"`
-	Kind     xpkg.Kind `json:"kind,omitempty"`
+	Optional bool   `json:"optional,omitempty"`
+	Kind     string `json:"kind,omitempty"`
 	// Installed is the reference that is there, if any is.
 	Installed string `json:"installed,omitempty"`
 }
@@ -259,7 +257,7 @@ func (p *Plan) needs(which func(Dependency) bool) []string {
 // moves reports whether the package of a repository moves with the one that is planned.
 func (p *Plan) moves(repository string) bool {
 	return slices.ContainsFunc(p.AddedPackages, func(b AddedPackage) bool {
-		return b.From != "" && lockfile.Repository(b.Reference) == lockfile.Repository(repository)
+		return b.From != "" && oci.RepositoryName(b.Reference) == oci.RepositoryName(repository)
 	})
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
-	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
@@ -147,7 +147,7 @@ func (s *clusterState) changingRevisions(changes []graph.Change) map[string]bool
 	}
 	for _, c := range changes {
 		for _, x := range s.others {
-			if s.sameRepository(lockfile.Repository(x.PackageSpec().Package), lockfile.Repository(c.Reference())) {
+			if s.sameRepository(oci.RepositoryName(x.PackageSpec().Package), oci.RepositoryName(c.Reference())) {
 				names[x.PackageStatus().CurrentRevision] = true
 			}
 		}

@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/xpkg-dev/xpkg/internal/fetch"
-	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
@@ -15,7 +15,7 @@ type Dependencies struct {
 	Content Content
 
 	mu    sync.Mutex
-	known map[string][]xpkg.Dependency
+	known map[string][]dependency.Dependency
 	// optional are the repositories that any known content names as optional dependencies.
 	optional map[string]bool
 }
@@ -23,13 +23,13 @@ type Dependencies struct {
 // Of returns the dependencies of the content with a digest, optional ones included. Content that is
 // not in the cache is not pulled, and has no dependencies here: its revision reports that it is
 // missing.
-func (c *Dependencies) Of(ctx context.Context, image, digest string) []xpkg.Dependency {
+func (c *Dependencies) Of(ctx context.Context, image, digest string) []dependency.Dependency {
 	known, _ := c.Lookup(ctx, image, digest)
 	return known
 }
 
 // Lookup returns the dependencies of the content with a digest, and whether they are known.
-func (c *Dependencies) Lookup(ctx context.Context, image, digest string) (_ []xpkg.Dependency, ok bool) {
+func (c *Dependencies) Lookup(ctx context.Context, image, digest string) (_ []dependency.Dependency, ok bool) {
 	ref, err := oci.ParseReference(image, oci.ParseOptions{})
 	if err != nil {
 		return nil, false
@@ -53,14 +53,14 @@ func (c *Dependencies) Lookup(ctx context.Context, image, digest string) (_ []xp
 
 // Add records the dependencies of the content with a digest, and returns them. The digest is empty
 // for a revision that another package manager created; nothing can be looked up by it then.
-func (c *Dependencies) Add(digest string, meta xpkg.Meta) []xpkg.Dependency {
+func (c *Dependencies) Add(digest string, meta xpkg.Meta) []dependency.Dependency {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.known == nil {
-		c.known, c.optional = map[string][]xpkg.Dependency{}, map[string]bool{}
+		c.known, c.optional = map[string][]dependency.Dependency{}, map[string]bool{}
 	}
 	for _, d := range meta.Optional {
-		c.optional[lockfile.Repository(d.Package)] = true
+		c.optional[oci.RepositoryName(d.Package)] = true
 	}
 	all := meta.Dependencies()
 	if digest != "" {

@@ -1,25 +1,16 @@
 package lockfile
 
 import (
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
-	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// Dependencies are the dependencies that the metadata of a package names, by repositories.
-func Dependencies(all []xpkg.Dependency) []Dependency {
-	var out []Dependency
+// Dependencies returns the dependencies in the metadata of a package as a lock file has them: with the
+// normalized names of their repositories, and without hints.
+func Dependencies(all []dependency.Dependency) []dependency.Dependency {
+	var out []dependency.Dependency
 	for _, d := range all {
-		out = append(out, Dependency{Package: Repository(d.Package), Constraint: d.Constraint, Optional: d.Optional})
+		out = append(out, d.On(oci.RepositoryName(d.Package)))
 	}
 	return out
-}
-
-// Repository is the canonical form of a dependency's package, without tag and
-// digest.
-func Repository(s string) string {
-	ref, err := oci.ParseReference(s, oci.ParseOptions{AllowUntagged: true})
-	if err != nil {
-		return s
-	}
-	return ref.Name()
 }

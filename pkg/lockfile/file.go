@@ -9,22 +9,19 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
-	"github.com/xpkg-dev/xpkg/pkg/solver"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // File is the content of a lock file.
 type File struct {
 	// Roots are the requested packages.
-	Roots []Root `json:"roots"`
+	Roots []dependency.Root `json:"roots"`
 	// Packages are everything that the roots need, each repository once, in the
 	// order of their repositories.
 	Packages []Package `json:"packages"`
 }
-
-// Root is a requirement on a package that a user or the package of a folder has.
-type Root = solver.Root
 
 // Package is one version of a package.
 type Package struct {
@@ -36,11 +33,8 @@ type Package struct {
 	// Kind is the kind in the metadata of the package.
 	Kind xpkg.Kind `json:"kind"`
 	// Dependencies are the dependencies of this version, ordered by package.
-	Dependencies []Dependency `json:"dependencies,omitempty"`
+	Dependencies []dependency.Dependency `json:"dependencies,omitempty"`
 }
-
-// Dependency is a dependency of a package of the file.
-type Dependency = solver.Dependency
 
 // Reference names the content of the package, by its digest and, where it is known,
 // its tag.
@@ -81,14 +75,14 @@ func (f *File) Find(repository string) (Package, bool) {
 
 // sort puts everything into its one order.
 func (f *File) sort() {
-	slices.SortFunc(f.Roots, func(a, b Root) int {
+	slices.SortFunc(f.Roots, func(a, b dependency.Root) int {
 		return cmp.Or(cmp.Compare(a.Package, b.Package), cmp.Compare(a.Constraint, b.Constraint), cmp.Compare(a.By, b.By), cmp.Compare(strconv.FormatBool(a.Optional), strconv.FormatBool(b.Optional)))
 	})
 	f.Roots = slices.Compact(f.Roots)
 	slices.SortFunc(f.Packages, func(a, b Package) int { return cmp.Compare(a.Repository, b.Repository) })
 	for i := range f.Packages {
 		deps := f.Packages[i].Dependencies
-		slices.SortFunc(deps, func(a, b Dependency) int {
+		slices.SortFunc(deps, func(a, b dependency.Dependency) int {
 			return cmp.Or(cmp.Compare(a.Package, b.Package), cmp.Compare(a.Constraint, b.Constraint), cmp.Compare(strconv.FormatBool(a.Optional), strconv.FormatBool(b.Optional)))
 		})
 		f.Packages[i].Dependencies = slices.Compact(deps)

@@ -5,74 +5,36 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 )
+
+// Graph returns the packages of the file with their required dependencies.
+func (f *File) Graph() *dependency.Graph {
+	g := &dependency.Graph{}
+	for _, p := range f.Packages {
+		g.Add(p.Repository, dependency.Required(p.Dependencies)...)
+	}
+	return g
+}
 
 // InstallOrder returns the packages in dependency order, except for cycles, and otherwise by repository. Optional
 // dependencies in the file precede their dependents, unless they depend on them.
 func (f *File) InstallOrder() []Package {
-	var out []Package
-	before := f.predecessors()
-	seen := map[string]bool{}
-	var visit func(p Package)
-	visit = func(p Package) {
-		if seen[p.Repository] {
-			return
-		}
-		seen[p.Repository] = true
-		for _, name := range before[p.Repository] {
-			if to, ok := f.Find(name); ok {
-				visit(to)
+	g := f.Graph()
+	for _, p := range f.Packages {
+		for _, d := range dependency.Optional(p.Dependencies) {
+			if !g.Reachable(d.Package)[p.Repository] {
+				g.Add(p.Repository, d)
 			}
 		}
+	}
+	var out []Package
+	for _, name := range g.Order() {
+		p, _ := f.Find(name)
 		out = append(out, p)
 	}
-	for _, p := range f.Packages {
-		visit(p)
-	}
 	return out
-}
-
-// before returns for each package the packages that precede it: its dependencies, and its optional dependencies if
-// they create no cycle.
-func (f *File) predecessors() map[string][]string {
-	out := map[string][]string{}
-	for _, p := range f.Packages {
-		for _, d := range p.required() {
-			out[p.Repository] = append(out[p.Repository], d.Package)
-		}
-	}
-	for _, p := range f.Packages {
-		for _, d := range p.Dependencies {
-			if d.Optional && !reaches(out, d.Package, p.Repository) {
-				out[p.Repository] = append(out[p.Repository], d.Package)
-			}
-		}
-	}
-	return out
-}
-
-// leads reports whether one package is the other, or comes after it.
-func reaches(before map[string][]string, from, to string) bool {
-	seen := map[string]bool{from: true}
-	for todo := []string{from}; len(todo) > 0; {
-		at := todo[len(todo)-1]
-		todo = todo[:len(todo)-1]
-		if at == to {
-			return true
-		}
-		for _, next := range before[at] {
-			if !seen[next] {
-				seen[next] = true
-				todo = append(todo, next)
-			}
-		}
-	}
-	return false
-}
-
-// needs are the dependencies that have to be there.
-func (p Package) required() []Dependency {
-	return slices.DeleteFunc(slices.Clone(p.Dependencies), func(d Dependency) bool { return d.Optional })
 }
 
 // Dependent is a package or a root that requires a package.
@@ -96,7 +58,7 @@ func (f *File) dependents(repository string, optional bool) []Dependent {
 	var out []Dependent
 	for _, r := range f.Roots {
 		if r.Package == repository && r.Optional == optional {
-			out = append(out, Dependent{By: cmp.Or(r.By, "you"), Constraint: r.Constraint})
+			out = append(out, Dependent{By: r.Requester(), Constraint: r.Constraint})
 		}
 	}
 	for _, p := range f.Packages {
@@ -112,11 +74,11 @@ func (f *File) dependents(repository string, optional bool) []Dependent {
 // Check returns the reasons why the file is not the dependency tree of the given roots: added, removed or changed
 // roots, and versions that do not satisfy a constraint. It returns none if the file is up to date. It reads only the
 // file.
-func (f *File) Check(roots []Root) []string {
+func (f *File) Check(roots []dependency.Root) []string {
 	want := File{Roots: slices.Clone(roots)}
 	want.sort()
 	var out []string
-	var removed, added []Root
+	var removed, added []dependency.Root
 	for _, r := range f.Roots {
 		if !slices.Contains(want.Roots, r) {
 			removed = append(removed, r)
@@ -128,7 +90,9 @@ func (f *File) Check(roots []Root) []string {
 		}
 	}
 	for _, r := range added {
-		was := slices.IndexFunc(removed, func(o Root) bool { return o.Package == r.Package && o.By == r.By && o.Optional == r.Optional })
+		was := slices.IndexFunc(removed, func(o dependency.Root) bool {
+			return o.Package == r.Package && o.By == r.By && o.Optional == r.Optional
+		})
 		if was < 0 {
 			out = append(out, describe(r)+", which is not locked")
 			continue
@@ -151,14 +115,14 @@ func (f *File) Problems() []string {
 			out = append(out, fmt.Sprintf("%s, and %s is locked", describe(r), p.ShortVersion()))
 		}
 	}
-	needed := f.reachable()
+	orphans := f.Graph().Orphans(f.required()...)
 	for _, p := range f.Packages {
-		if !needed[p.Repository] {
+		if slices.Contains(orphans, p.Repository) {
 			out = append(out, fmt.Sprintf("no package requires %s", p.Repository))
 		}
 		for _, d := range p.Dependencies {
 			to, ok := f.Find(d.Package)
-			if d.Optional && !ok || (Root{Constraint: d.Constraint}).Accepts(to.Pin()) {
+			if d.Optional && !ok || (dependency.Root{Constraint: d.Constraint}).Accepts(to.Pin()) {
 				continue
 			}
 			verb := "needs"
@@ -172,7 +136,7 @@ func (f *File) Problems() []string {
 }
 
 // wish describes the request of a root.
-func describe(r Root) string {
+func describe(r dependency.Root) string {
 	asks := "you ask for "
 	switch {
 	case r.Optional:
@@ -183,26 +147,15 @@ func describe(r Root) string {
 	return asks + r.Package + " " + r.Constraint
 }
 
-// reached are the packages that a root needs, directly or not.
-func (f *File) reachable() map[string]bool {
-	seen := map[string]bool{}
-	var visit func(repository string)
-	visit = func(repository string) {
-		if seen[repository] {
-			return
-		}
-		seen[repository] = true
-		p, _ := f.Find(repository)
-		for _, d := range p.required() {
-			visit(d.Package)
-		}
-	}
+// required returns the repositories of the roots that have to be installed.
+func (f *File) required() []string {
+	var out []string
 	for _, r := range f.Roots {
 		if !r.Optional {
-			visit(r.Package)
+			out = append(out, r.Package)
 		}
 	}
-	return seen
+	return out
 }
 
 // Match returns the packages whose repository is the given name, or ends with it after a slash.
@@ -223,46 +176,17 @@ func (f *File) Match(name string) []Package {
 // of repositories that starts with a root and ends with the package.
 func (f *File) Paths(repository string) [][]string {
 	var out [][]string
+	g, roots := f.Graph(), f.required()
+	around := func(pkg string) bool { return pkg == repository }
 	for _, by := range f.Dependents(repository) {
 		if by.Package == "" {
 			out = append(out, []string{repository})
 			continue
 		}
-		if path := f.shortest(by.Package, repository); path != nil {
+		if path := g.Path(roots, by.Package, around); path != nil {
 			out = append(out, append(path, repository))
 		}
 	}
 	slices.SortFunc(out, slices.Compare)
 	return slices.CompactFunc(out, slices.Equal)
-}
-
-// shortest is the shortest way from a root to a package that does not lead through
-// another one.
-func (f *File) shortest(to, around string) []string {
-	from := map[string]string{}
-	var queue []string
-	for _, r := range f.Roots {
-		if _, seen := from[r.Package]; !seen && !r.Optional && r.Package != around {
-			from[r.Package] = ""
-			queue = append(queue, r.Package)
-		}
-	}
-	for ; len(queue) > 0; queue = queue[1:] {
-		if queue[0] == to {
-			var path []string
-			for at := to; at != ""; at = from[at] {
-				path = append(path, at)
-			}
-			slices.Reverse(path)
-			return path
-		}
-		p, _ := f.Find(queue[0])
-		for _, d := range p.required() {
-			if _, seen := from[d.Package]; !seen && d.Package != around {
-				from[d.Package] = p.Repository
-				queue = append(queue, d.Package)
-			}
-		}
-	}
-	return nil
 }

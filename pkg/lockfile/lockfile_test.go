@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
@@ -22,14 +23,14 @@ func digest(s string) oci.Digest { return oci.DigestOf([]byte(s)) }
 // example is a platform that needs two packages that share one.
 func example() File {
 	return File{
-		Roots: []Root{{Package: "xpkg.test/a/top", Constraint: ">=v1.0.0"}, {Package: "xpkg.test/a/right", Constraint: "v1", By: "platform"}},
+		Roots: []dependency.Root{{Package: "xpkg.test/a/top", Constraint: ">=v1.0.0"}, {Package: "xpkg.test/a/right", Constraint: "v1", By: "platform"}},
 		Packages: []Package{
 			{Repository: "xpkg.test/a/base", Version: "1.10", Digest: digest("base"), Kind: xpkg.Provider},
-			{Repository: "xpkg.test/a/left", Digest: digest("left"), Kind: xpkg.Function, Dependencies: []Dependency{{Package: "xpkg.test/a/base", Constraint: "1.10"}}},
+			{Repository: "xpkg.test/a/left", Digest: digest("left"), Kind: xpkg.Function, Dependencies: []dependency.Dependency{{Package: "xpkg.test/a/base", Constraint: "1.10"}}},
 			{Repository: "xpkg.test/a/right", Version: "v1.2.0", Digest: digest("right"), Kind: xpkg.Configuration},
 			{
 				Repository: "xpkg.test/a/top", Version: "v1.0.0", Digest: digest("top"), Kind: xpkg.Configuration,
-				Dependencies: []Dependency{{Package: "xpkg.test/a/right", Constraint: ">=v1, <v2"}, {Package: "xpkg.test/a/left", Constraint: digest("left").String()}},
+				Dependencies: []dependency.Dependency{{Package: "xpkg.test/a/right", Constraint: ">=v1, <v2"}, {Package: "xpkg.test/a/left", Constraint: digest("left").String()}},
 			},
 		},
 	}
@@ -86,22 +87,22 @@ var texts = []string{"v1.0.0", "1.10", "latest", "true", "null", "no", "1e3", "0
 // was.
 func TestEncodeIsOneToOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		f := File{Roots: []Root{}, Packages: []Package{}}
+		f := File{Roots: []dependency.Root{}, Packages: []Package{}}
 		n := rapid.IntRange(0, 5).Draw(t, "packages")
 		name := func(i int) string { return fmt.Sprintf("127.0.0.1:5000/p%d", i) }
 		text := rapid.SampledFrom(texts)
 		for i := range n {
 			p := Package{Repository: name(i), Version: rapid.SampledFrom([]string{"", "v1.0.0", "1.10", "true", "null", "0x10", "1e3"}).Draw(t, "version"), Digest: digest(name(i)), Kind: xpkg.Provider}
 			for range rapid.IntRange(0, 3).Draw(t, "dependencies") {
-				p.Dependencies = append(p.Dependencies, Dependency{Package: name(rapid.IntRange(0, n-1).Draw(t, "to")), Constraint: text.Draw(t, "constraint"), Optional: rapid.Bool().Draw(t, "optional")})
+				p.Dependencies = append(p.Dependencies, dependency.Dependency{Package: name(rapid.IntRange(0, n-1).Draw(t, "to")), Constraint: text.Draw(t, "constraint"), Optional: rapid.Bool().Draw(t, "optional")})
 			}
 			f.Packages = append(f.Packages, p)
 			if rapid.Bool().Draw(t, "root") {
-				f.Roots = append(f.Roots, Root{Package: p.Repository, Constraint: text.Draw(t, "asked"), Exact: rapid.Bool().Draw(t, "exact"), Optional: rapid.Bool().Draw(t, "condition"), By: rapid.SampledFrom([]string{"", "platform", "true"}).Draw(t, "by")})
+				f.Roots = append(f.Roots, dependency.Root{Package: p.Repository, Constraint: text.Draw(t, "asked"), Exact: rapid.Bool().Draw(t, "exact"), Optional: rapid.Bool().Draw(t, "condition"), By: rapid.SampledFrom([]string{"", "platform", "true"}).Draw(t, "by")})
 			}
 		}
 		want := Encode(f)
-		shuffled := File{Roots: append([]Root{}, f.Roots...), Packages: clonePackages(f.Packages)}
+		shuffled := File{Roots: append([]dependency.Root{}, f.Roots...), Packages: clonePackages(f.Packages)}
 		rand.Shuffle(len(shuffled.Roots), func(i, j int) { shuffled.Roots[i], shuffled.Roots[j] = shuffled.Roots[j], shuffled.Roots[i] })
 		rand.Shuffle(len(shuffled.Packages), func(i, j int) {
 			shuffled.Packages[i], shuffled.Packages[j] = shuffled.Packages[j], shuffled.Packages[i]
@@ -196,13 +197,13 @@ func TestCheck(t *testing.T) {
 	// The version 1.10 is a partial one, which no constraint but itself as a tag accepts.
 	partial := "xpkg.test/a/left " + digest("left").Short() + " needs xpkg.test/a/base 1.10, and 1.10 is locked"
 	for name, c := range map[string]struct {
-		roots []Root
+		roots []dependency.Root
 		want  []string
 	}{
-		"as it is":  {[]Root{top, right}, nil},
-		"a new one": {[]Root{top, right, {Package: "xpkg.test/a/base", Constraint: "v1"}}, []string{"you ask for xpkg.test/a/base v1, which is not locked"}},
-		"one less":  {[]Root{top}, []string{"the lock file has a request that was removed: platform asks for xpkg.test/a/right v1"}},
-		"changed": {[]Root{{Package: top.Package, Constraint: ">=v2"}, right}, []string{
+		"as it is":  {[]dependency.Root{top, right}, nil},
+		"a new one": {[]dependency.Root{top, right, {Package: "xpkg.test/a/base", Constraint: "v1"}}, []string{"you ask for xpkg.test/a/base v1, which is not locked"}},
+		"one less":  {[]dependency.Root{top}, []string{"the lock file has a request that was removed: platform asks for xpkg.test/a/right v1"}},
+		"changed": {[]dependency.Root{{Package: top.Package, Constraint: ">=v2"}, right}, []string{
 			"you ask for xpkg.test/a/top >=v2, and >=v1.0.0 is locked",
 		}},
 	} {
@@ -221,18 +222,18 @@ func TestCheck(t *testing.T) {
 }
 
 func TestMatches(t *testing.T) {
-	p := Package{Repository: "xpkg.test/a/top", Version: "v1", Kind: xpkg.Configuration, Dependencies: []Dependency{{Package: "xpkg.test/a/left", Constraint: "v1"}, {Package: "docker.io/a/right", Constraint: "v2"}}}
-	left, right := xpkg.Dependency{Package: "XPKG.test/a/left:v9", Constraint: "v1", Kind: xpkg.Provider}, xpkg.Dependency{Package: "a/right", Constraint: "v2"}
+	p := Package{Repository: "xpkg.test/a/top", Version: "v1", Kind: xpkg.Configuration, Dependencies: []dependency.Dependency{{Package: "xpkg.test/a/left", Constraint: "v1"}, {Package: "docker.io/a/right", Constraint: "v2"}}}
+	left, right := dependency.Dependency{Package: "XPKG.test/a/left:v9", Constraint: "v1", Kind: string(xpkg.Provider)}, dependency.Dependency{Package: "a/right", Constraint: "v2"}
 	for name, c := range map[string]struct {
 		kind  xpkg.Kind
-		needs []xpkg.Dependency
+		needs []dependency.Dependency
 		says  string
 	}{
-		"as it is":     {xpkg.Configuration, []xpkg.Dependency{right, left}, ""},
-		"another kind": {xpkg.Provider, []xpkg.Dependency{right, left}, "is a Provider, and locked as a Configuration"},
-		"less":         {xpkg.Configuration, []xpkg.Dependency{left}, "it does not need docker.io/a/right v2"},
-		"more":         {xpkg.Configuration, []xpkg.Dependency{left, right, {Package: "evil.test/a/right", Constraint: "v2"}}, "it needs evil.test/a/right v2, which is not locked"},
-		"else":         {xpkg.Configuration, []xpkg.Dependency{right, {Package: left.Package, Constraint: "v2"}}, "which is not locked; it does not need"},
+		"as it is":     {xpkg.Configuration, []dependency.Dependency{right, left}, ""},
+		"another kind": {xpkg.Provider, []dependency.Dependency{right, left}, "is a Provider, and locked as a Configuration"},
+		"less":         {xpkg.Configuration, []dependency.Dependency{left}, "it does not need docker.io/a/right v2"},
+		"more":         {xpkg.Configuration, []dependency.Dependency{left, right, {Package: "evil.test/a/right", Constraint: "v2"}}, "it needs evil.test/a/right v2, which is not locked"},
+		"else":         {xpkg.Configuration, []dependency.Dependency{right, {Package: left.Package, Constraint: "v2"}}, "which is not locked; it does not need"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := p.Matches(c.kind, c.needs)

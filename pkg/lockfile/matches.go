@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
@@ -18,13 +20,13 @@ var ErrContradicted = errcode.Code{
 }
 
 // Matches compares the file with the metadata of a package.
-func (p Package) Matches(kind xpkg.Kind, needs []xpkg.Dependency) error {
+func (p Package) Matches(kind xpkg.Kind, needs []dependency.Dependency) error {
 	if kind != p.Kind {
 		return ErrContradicted.New(nil, "%s %s is a %s, and locked as a %s", p.Repository, p.ShortVersion(), kind, p.Kind)
 	}
 	var problems []string
 	for _, d := range needs {
-		if slices.ContainsFunc(p.Dependencies, func(l Dependency) bool { return matches(l, d) }) {
+		if slices.ContainsFunc(p.Dependencies, func(l dependency.Dependency) bool { return matches(l, d) }) {
 			continue
 		}
 		words := "it needs %s %s, which is not locked"
@@ -34,7 +36,7 @@ func (p Package) Matches(kind xpkg.Kind, needs []xpkg.Dependency) error {
 		problems = append(problems, fmt.Sprintf(words, d.Package, d.Constraint))
 	}
 	for _, l := range p.Dependencies {
-		if slices.ContainsFunc(needs, func(d xpkg.Dependency) bool { return matches(l, d) }) {
+		if slices.ContainsFunc(needs, func(d dependency.Dependency) bool { return matches(l, d) }) {
 			continue
 		}
 		words := "it does not need %s %s"
@@ -51,7 +53,7 @@ func (p Package) Matches(kind xpkg.Kind, needs []xpkg.Dependency) error {
 
 // is reports whether a dependency of a package is this one. For a dependency without a registry, the resolver has
 // selected the registry.
-func matches(d Dependency, need xpkg.Dependency) bool {
-	name := Repository(need.Package)
+func matches(d dependency.Dependency, need dependency.Dependency) bool {
+	name := oci.RepositoryName(need.Package)
 	return d.Optional == need.Optional && d.Constraint == need.Constraint && (d.Package == name || strings.HasSuffix(d.Package, "/"+name))
 }

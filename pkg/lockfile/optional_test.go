@@ -10,24 +10,25 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // optional is a file in which two packages work with others that need not be there, of
 // which one is.
 func optional() File {
-	dep := func(name, constraint string, optional bool) Dependency {
-		return Dependency{Package: "xpkg.test/a/" + name, Constraint: constraint, Optional: optional}
+	dep := func(name, constraint string, optional bool) dependency.Dependency {
+		return dependency.Dependency{Package: "xpkg.test/a/" + name, Constraint: constraint, Optional: optional}
 	}
 	f := File{
-		Roots: []Root{
+		Roots: []dependency.Root{
 			{Package: "xpkg.test/a/app", Constraint: "v1"}, {Package: "xpkg.test/a/mail", Constraint: "v1"},
 			{Package: "xpkg.test/a/gone", Constraint: "<v2", Optional: true, By: "platform"},
 		},
 		Packages: []Package{
-			{Repository: "xpkg.test/a/app", Dependencies: []Dependency{dep("gone", "v1", true), dep("mail", "<v2", true)}},
-			{Repository: "xpkg.test/a/mail", Dependencies: []Dependency{dep("zone", "v1", false)}},
-			{Repository: "xpkg.test/a/zone", Dependencies: []Dependency{dep("mail", "v1", true)}},
+			{Repository: "xpkg.test/a/app", Dependencies: []dependency.Dependency{dep("gone", "v1", true), dep("mail", "<v2", true)}},
+			{Repository: "xpkg.test/a/mail", Dependencies: []dependency.Dependency{dep("zone", "v1", false)}},
+			{Repository: "xpkg.test/a/zone", Dependencies: []dependency.Dependency{dep("mail", "v1", true)}},
 		},
 	}
 	for i := range f.Packages {
@@ -62,7 +63,7 @@ func TestOptional(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	f.Packages[1].Version = "v2.0.0"
-	f.Roots = append(f.Roots[:1:1], Root{Package: "xpkg.test/a/zone", Constraint: "v2", Optional: true, By: "platform"})
+	f.Roots = append(f.Roots[:1:1], dependency.Root{Package: "xpkg.test/a/zone", Constraint: "v2", Optional: true, By: "platform"})
 	unfit := []string{
 		"platform works only with xpkg.test/a/zone v2, and v1.0.0 is locked",
 		"xpkg.test/a/app v1.0.0 works only with xpkg.test/a/mail <v2, and v2.0.0 is locked",
@@ -76,12 +77,12 @@ func TestOptional(t *testing.T) {
 
 func TestMatchesOptional(t *testing.T) {
 	p := optional().Packages[0]
-	gone, mail := xpkg.Dependency{Package: "xpkg.test/a/gone", Constraint: "v1", Optional: true}, xpkg.Dependency{Package: "xpkg.test/a/mail", Constraint: "<v2", Optional: true}
-	if err := p.Matches(xpkg.Provider, []xpkg.Dependency{mail, gone}); err != nil {
+	gone, mail := dependency.Dependency{Package: "xpkg.test/a/gone", Constraint: "v1", Optional: true}, dependency.Dependency{Package: "xpkg.test/a/mail", Constraint: "<v2", Optional: true}
+	if err := p.Matches(xpkg.Provider, []dependency.Dependency{mail, gone}); err != nil {
 		t.Error(err)
 	}
 	mail.Optional = false
-	err := p.Matches(xpkg.Provider, []xpkg.Dependency{mail, gone})
+	err := p.Matches(xpkg.Provider, []dependency.Dependency{mail, gone})
 	if !errors.Is(err, ErrContradicted) || !strings.Contains(err.Error(), "it needs xpkg.test/a/mail <v2, which is not locked; it has no optional dependency on xpkg.test/a/mail <v2") {
 		t.Error(err)
 	}
@@ -108,7 +109,7 @@ func TestOrderWithOptional(t *testing.T) {
 		for i := range n {
 			p := Package{Repository: name(i)}
 			for range rapid.IntRange(0, 3).Draw(rt, "dependencies") {
-				d := Dependency{Package: name(rapid.IntRange(0, n-1).Draw(rt, "to")), Optional: rapid.Bool().Draw(rt, "optional")}
+				d := dependency.Dependency{Package: name(rapid.IntRange(0, n-1).Draw(rt, "to")), Optional: rapid.Bool().Draw(rt, "optional")}
 				// Names of those who are needed are in no order that helps.
 				if d.Optional || (d.Package > p.Repository) != (n%2 == 0) && d.Package != p.Repository {
 					p.Dependencies = append(p.Dependencies, d)
@@ -130,7 +131,7 @@ func TestOrderWithOptional(t *testing.T) {
 					rt.Fatalf("%s needs %s: %v", p.Repository, d.Package, place)
 				}
 				alone := !slices.ContainsFunc(f.Packages, func(other Package) bool {
-					return slices.ContainsFunc(other.Dependencies, func(back Dependency) bool { return back.Package == p.Repository })
+					return slices.ContainsFunc(other.Dependencies, func(back dependency.Dependency) bool { return back.Package == p.Repository })
 				})
 				if late && alone {
 					rt.Fatalf("%s works with %s, and nothing leads back: %v", p.Repository, d.Package, place)

@@ -69,6 +69,17 @@ func MustParseReference(s string) Reference {
 	return ref
 }
 
+// RepositoryName returns the normalized name of the repository of a reference: its registry
+// and repository, without tag and digest. It returns text that is no reference unchanged.
+// Packages are compared by this name.
+func RepositoryName(s string) string {
+	ref, err := ParseReference(s, ParseOptions{AllowUntagged: true})
+	if err != nil {
+		return s
+	}
+	return ref.Name()
+}
+
 func parseReference(s string, opts ParseOptions) (Reference, error) {
 	if len(s) > maxReference {
 		return Reference{}, fmt.Errorf("it has %d characters and may have %d", len(s), maxReference)

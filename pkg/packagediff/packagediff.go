@@ -19,6 +19,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
 	"github.com/xpkg-dev/xpkg/pkg/crddiff"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/crd"
 )
@@ -213,8 +214,8 @@ func compareMetadata(a, b xpkg.Meta) []Change {
 }
 
 // compareDependencies compares dependencies by package.
-func compareDependencies(from, to []xpkg.Dependency, subject string) []Change {
-	constraints := func(all []xpkg.Dependency) map[string]string {
+func compareDependencies(from, to []dependency.Dependency, subject string) []Change {
+	constraints := func(all []dependency.Dependency) map[string]string {
 		out := map[string]string{}
 		for _, d := range all {
 			out[d.Package] = d.Constraint

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/xpkg-dev/xpkg/internal/testing/corpus"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -42,7 +43,7 @@ type published struct {
 	address string
 	kinds   map[string]string
 	// needs are by repository and tag.
-	needs map[string]map[string][]solver.Dependency
+	needs map[string]map[string][]dependency.Dependency
 
 	mu    sync.Mutex
 	blobs map[string][]byte
@@ -64,7 +65,7 @@ func (p *published) Versions(pkg string) ([]string, error) {
 }
 
 // Dependencies implements solve.Source.
-func (p *published) Dependencies(pkg, tag string) ([]solver.Dependency, error) {
+func (p *published) Dependencies(pkg, tag string) ([]dependency.Dependency, error) {
 	deps, ok := p.needs[pkg][tag]
 	if !ok {
 		return nil, errMissing.New(nil, "there is no tag %s of %s", tag, pkg)
@@ -87,24 +88,24 @@ func publishCorpus(t *testing.T) *published {
 	if err := json.Unmarshal(raw, &g); err != nil {
 		t.Fatal(err)
 	}
-	p := &published{kinds: map[string]string{}, needs: map[string]map[string][]solver.Dependency{}, blobs: map[string][]byte{}}
+	p := &published{kinds: map[string]string{}, needs: map[string]map[string][]dependency.Dependency{}, blobs: map[string][]byte{}}
 	server := httptest.NewServer(p)
 	t.Cleanup(server.Close)
 	p.address = strings.TrimPrefix(server.URL, "http://")
 	for id, pkg := range g.Packages {
 		repository := p.repository(id)
-		p.kinds[repository], p.needs[repository] = pkg.Kind, map[string][]solver.Dependency{}
+		p.kinds[repository], p.needs[repository] = pkg.Kind, map[string][]dependency.Dependency{}
 		for tag, v := range pkg.Versions {
 			if strings.Contains(tag, "+") {
 				continue // No registry can have such a tag.
 			}
-			var deps []solver.Dependency
+			var deps []dependency.Dependency
 			for _, d := range v.Deps {
 				to := p.address + "/nobody/" + strings.NewReplacer(":", "-", "@", "-").Replace(strings.ToLower(d.Ref))
 				if a, ok := g.Aliases[d.Ref]; ok && a.Package != nil {
 					to = p.repository(*a.Package)
 				}
-				deps = append(deps, solver.Dependency{Package: to, Constraint: cmp.Or(d.Version, "*")})
+				deps = append(deps, dependency.Dependency{Package: to, Constraint: cmp.Or(d.Version, "*")})
 			}
 			p.needs[repository][tag] = deps
 		}
@@ -146,7 +147,7 @@ func (p *published) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // build makes a package and keeps its layer.
-func (p *published) build(r *http.Request, repository, tag string, deps []solver.Dependency) ([]byte, error) {
+func (p *published) build(r *http.Request, repository, tag string, deps []dependency.Dependency) ([]byte, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "apiVersion: meta.pkg.crossplane.io/v1\nkind: %s\nmetadata: {name: %s, annotations: {tag: %q}}\nspec:\n  dependsOn:\n", p.kinds[repository], strings.ReplaceAll(filepath.Base(repository), "_", "-"), tag)
 	for _, d := range deps {
@@ -208,11 +209,11 @@ func TestCorpus(t *testing.T) {
 		problem := solver.Problem{Source: p}
 		for _, root := range sample {
 			at := strings.LastIndex(root, "@")
-			x := lockfile.Root{Package: p.repository(root[:at]), Constraint: root[at+1:], Exact: true, By: "the platform"}
+			x := dependency.Root{Package: p.repository(root[:at]), Constraint: root[at+1:], Exact: true, By: "the platform"}
 			q.Roots = append(q.Roots, x)
-			problem.Roots = append(problem.Roots, solver.Root{Package: x.Package, Constraint: x.Constraint, Exact: true, By: x.By})
+			problem.Roots = append(problem.Roots, dependency.Root{Package: x.Package, Constraint: x.Constraint, Exact: true, By: x.By})
 		}
-		if slices.ContainsFunc(q.Roots, func(r lockfile.Root) bool { return strings.Contains(r.Constraint, "+") }) {
+		if slices.ContainsFunc(q.Roots, func(r dependency.Root) bool { return strings.Contains(r.Constraint, "+") }) {
 			continue
 		}
 		want, wantErr := solver.Solve(problem)

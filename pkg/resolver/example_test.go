@@ -6,15 +6,15 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
-	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/resolver"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // memory is a registry in memory: repository, tag, dependencies.
-type memory map[string]map[string][]xpkg.Dependency
+type memory map[string]map[string][]dependency.Dependency
 
 var errNotFound = errcode.Code{Name: "ExampleNotFound", Class: errcode.NotFound}
 
@@ -46,7 +46,7 @@ func ExampleResolver() {
 	}
 	r := resolver.Resolver{Registry: registry}
 	result, err := r.Resolve(context.Background(), resolver.Request{
-		Roots: []lockfile.Root{{Package: "example.org/platform", Constraint: "*"}},
+		Roots: []dependency.Root{{Package: "example.org/platform", Constraint: "*"}},
 	})
 	if err != nil {
 		fmt.Println(err)

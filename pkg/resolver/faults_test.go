@@ -11,6 +11,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/credentials"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/image"
@@ -26,7 +27,7 @@ import (
 func TestMovedTag(t *testing.T) {
 	r := newRegistry(t, 0)
 	r.have(t, "top v1.0.0: base v1\nbase v1.0.0")
-	q := resolver.Request{Roots: []lockfile.Root{r.root("top", "*")}}
+	q := resolver.Request{Roots: []dependency.Root{r.root("top", "*")}}
 	res := newResolver(t, nil)
 	first, err := res.Resolve(t.Context(), q)
 	if err != nil {
@@ -44,7 +45,7 @@ func TestMovedTag(t *testing.T) {
 	// Not even where it does not go with something new.
 	q.Roots = append(q.Roots, r.root("other", "v1.0.0"))
 	q.Locked = []lockfile.Package{base}
-	q.Locked[0].Dependencies = []lockfile.Dependency{{Package: r.address + "/other", Constraint: "v9"}}
+	q.Locked[0].Dependencies = []dependency.Dependency{{Package: r.address + "/other", Constraint: "v9"}}
 	_, err = res.Resolve(t.Context(), q)
 	checkFailure(t, err, "Unsolvable", "/other v9, which does not exist")
 	q.Locked = nil
@@ -58,11 +59,11 @@ func TestMovedTag(t *testing.T) {
 
 	// The root requests the digest itself.
 	gone := oci.DigestOf([]byte("gone"))
-	_, err = res.Resolve(t.Context(), resolver.Request{Roots: []lockfile.Root{r.root("base", "v1.0.0@"+gone.String())}})
+	_, err = res.Resolve(t.Context(), resolver.Request{Roots: []dependency.Root{r.root("base", "v1.0.0@"+gone.String())}})
 	checkFailure(t, err, "TagMoved", "base:v1.0.0 now refers to sha256:")
-	_, err = res.Resolve(t.Context(), resolver.Request{Roots: []lockfile.Root{r.root("base", gone.String())}})
+	_, err = res.Resolve(t.Context(), resolver.Request{Roots: []dependency.Root{r.root("base", gone.String())}})
 	checkFailure(t, err, "ManifestNotFound", "there is no "+gone.String())
-	_, err = res.Resolve(t.Context(), resolver.Request{Roots: []lockfile.Root{r.root("base", base.Pin())}})
+	_, err = res.Resolve(t.Context(), resolver.Request{Roots: []dependency.Root{r.root("base", base.Pin())}})
 	if err != nil {
 		t.Errorf("the digest that is still there: %v", err)
 	}
@@ -79,7 +80,7 @@ func TestVersionsThatCannotBeRead(t *testing.T) {
 	remote := remote.New(remote.Options{})
 	defer remote.Close()
 	r.push(t, remote, "base", "v1.2.0", "apiVersion: meta.pkg.crossplane.io/v7\nkind: Provider\nmetadata: {name: base}\n")
-	q := resolver.Request{Roots: []lockfile.Root{r.root("top", "*")}}
+	q := resolver.Request{Roots: []dependency.Root{r.root("top", "*")}}
 	got, err := newResolver(t, nil).Resolve(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +122,7 @@ func TestVersionsThatCannotBeRead(t *testing.T) {
 func TestWayToARegistry(t *testing.T) {
 	r := newRegistry(t, 0)
 	r.have(t, "top v1.0.0: base >=v1\nbase v1.0.0\nbase v1.1.0")
-	q := resolver.Request{Roots: []lockfile.Root{r.root("top", "*")}}
+	q := resolver.Request{Roots: []dependency.Root{r.root("top", "*")}}
 	res := newResolverAt(t, nil, func(_ context.Context, ref oci.Reference) (fetch.Origin, error) {
 		o := fetch.Plain(ref)
 		if ref.Tag == "v1.1.0" {
@@ -164,7 +165,7 @@ func digestOf(t *testing.T, r *registry, name, tag string) string {
 func TestShortNames(t *testing.T) {
 	r := newRegistry(t, 0)
 	r.have(t, "top v1.0.0: short/base v1\nshort/base v1.0.0")
-	q := resolver.Request{Roots: []lockfile.Root{r.root("top", "*")}}
+	q := resolver.Request{Roots: []dependency.Root{r.root("top", "*")}}
 	res := newResolver(t, nil)
 	_, err := res.Resolve(t.Context(), q)
 	checkFailure(t, err, "Unsolvable", "short/base")
@@ -187,7 +188,7 @@ func TestLocate(t *testing.T) {
 		ref.Registry, ref.Repository = r.address, "mirrored/"+ref.Repository
 		return fetch.Plain(ref), nil
 	})
-	got, err := res.Resolve(t.Context(), resolver.Request{Roots: []lockfile.Root{{Package: "example.test/top", Constraint: "*"}}})
+	got, err := res.Resolve(t.Context(), resolver.Request{Roots: []dependency.Root{{Package: "example.test/top", Constraint: "*"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +212,7 @@ func TestRewrittenRepositoryIsOnePackage(t *testing.T) {
 		}
 		return fetch.Plain(ref), nil
 	})
-	q := resolver.Request{Roots: []lockfile.Root{r.root("top", "*")}}
+	q := resolver.Request{Roots: []dependency.Root{r.root("top", "*")}}
 	got, err := res.Resolve(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)
@@ -234,7 +235,7 @@ func TestRewrittenRepositoryIsOnePackage(t *testing.T) {
 			}
 		}
 	}
-	got, err = res.Resolve(t.Context(), resolver.Request{Roots: []lockfile.Root{r.root("top", "*"), r.root("mirrored/base", "*")}, Locked: locked})
+	got, err = res.Resolve(t.Context(), resolver.Request{Roots: []dependency.Root{r.root("top", "*"), r.root("mirrored/base", "*")}, Locked: locked})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +252,7 @@ func TestClaims(t *testing.T) {
 	honest := bigStream(r.stream("big", "base v2"))
 	pushWithIndex(t, r, "big", "v2.0.0", honest, honest)
 	pushWithIndex(t, r, "big", "v1.0.0", bigStream(r.stream("big", "base v1")), bigStream(r.stream("big", "base v1")))
-	q := resolver.Request{Roots: []lockfile.Root{r.root("big", "*"), r.root("base", "v1")}}
+	q := resolver.Request{Roots: []dependency.Root{r.root("big", "*"), r.root("base", "v1")}}
 	r.asked()
 	got, err := newResolver(t, nil).Resolve(t.Context(), q)
 	if err != nil {
@@ -264,7 +265,7 @@ func TestClaims(t *testing.T) {
 	}
 
 	pushWithIndex(t, r, "liar", "v1.0.0", honest, bigStream(r.stream("big", "base v1")))
-	_, err = newResolver(t, nil).Resolve(t.Context(), resolver.Request{Roots: []lockfile.Root{r.root("liar", "*")}})
+	_, err = newResolver(t, nil).Resolve(t.Context(), resolver.Request{Roots: []dependency.Root{r.root("liar", "*")}})
 	checkFailure(t, err, "IndexMismatch", "liar v1.0.0 has other dependencies than its package.yaml")
 }
 
@@ -305,7 +306,7 @@ func pushWithIndex(t *testing.T, r *registry, name, tag, stream, claimed string)
 func TestOnePackageUnderTwoNames(t *testing.T) {
 	r := newRegistry(t, 0)
 	r.have(t, "top v1.0.0: old/base v1; new/base v1\nold/base v1.0.0\nnew/base v1.0.0")
-	got, err := newResolver(t, nil).Resolve(t.Context(), resolver.Request{Roots: []lockfile.Root{r.root("top", "*")}})
+	got, err := newResolver(t, nil).Resolve(t.Context(), resolver.Request{Roots: []dependency.Root{r.root("top", "*")}})
 	if err != nil {
 		t.Fatal(err)
 	}

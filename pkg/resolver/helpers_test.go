@@ -16,6 +16,7 @@ import (
 	"github.com/olareg/olareg/config"
 
 	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -192,8 +193,8 @@ func (r *registry) stream(name, needs string) string {
 }
 
 // root asks for a package of this registry.
-func (r *registry) root(name, constraint string) lockfile.Root {
-	return lockfile.Root{Package: r.address + "/" + name, Constraint: constraint}
+func (r *registry) root(name, constraint string) dependency.Root {
+	return dependency.Root{Package: r.address + "/" + name, Constraint: constraint}
 }
 
 // newResolver returns a resolver with a store of its own.

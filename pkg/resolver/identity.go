@@ -5,9 +5,9 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
-	"github.com/xpkg-dev/xpkg/pkg/solver"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
@@ -23,7 +23,7 @@ func (a aliases) of(name string) string {
 }
 
 // dependencies returns dependencies with the names of the problem.
-func (a aliases) dependencies(list []solver.Dependency) []solver.Dependency {
+func (a aliases) dependencies(list []dependency.Dependency) []dependency.Dependency {
 	out := slices.Clone(list)
 	for i := range out {
 		out[i].Package = a.of(out[i].Package)
@@ -79,10 +79,10 @@ func (s *source) recordName(name string) {
 }
 
 // dependencies returns the dependencies of a package, under the names of the problem.
-func (s *source) dependencies(meta xpkg.Meta) []solver.Dependency {
-	var out []solver.Dependency
+func (s *source) dependencies(meta xpkg.Meta) []dependency.Dependency {
+	var out []dependency.Dependency
 	for _, d := range meta.Dependencies() {
-		out = append(out, solver.Dependency{Package: s.identity(d.Package), Constraint: d.Constraint, Optional: d.Optional})
+		out = append(out, d.On(s.identity(d.Package)))
 	}
 	return out
 }

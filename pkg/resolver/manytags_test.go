@@ -8,10 +8,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/resolver"
-	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // counted counts the requests to a registry.
@@ -33,9 +32,9 @@ func (c *counted) Metadata(ctx context.Context, version oci.Reference) (resolver
 // The number of requests depends on the number of packages, not on the number of their tags.
 func TestManyTagsDoNotCostARequestEach(t *testing.T) {
 	const tags = 50_000
-	big := map[string][]xpkg.Dependency{}
+	big := map[string][]dependency.Dependency{}
 	for i := range tags {
-		big[fmt.Sprintf("v%d.%d.0", i/100, i%100)] = []xpkg.Dependency{{Package: "example.org/base", Constraint: "v1.0.0"}}
+		big[fmt.Sprintf("v%d.%d.0", i/100, i%100)] = []dependency.Dependency{{Package: "example.org/base", Constraint: "v1.0.0"}}
 	}
 	registry := &counted{memory: memory{
 		"example.org/top":  {"v1.0.0": {{Package: "example.org/big", Constraint: ">=v0.0.0"}}},
@@ -43,7 +42,7 @@ func TestManyTagsDoNotCostARequestEach(t *testing.T) {
 		"example.org/base": {"v1.0.0": nil, "v2.0.0": nil},
 	}}
 	r := resolver.Resolver{Registry: registry}
-	got, err := r.Resolve(t.Context(), resolver.Request{Roots: []lockfile.Root{{Package: "example.org/top", Constraint: "*"}}})
+	got, err := r.Resolve(t.Context(), resolver.Request{Roots: []dependency.Root{{Package: "example.org/top", Constraint: "*"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +55,7 @@ func TestManyTagsDoNotCostARequestEach(t *testing.T) {
 
 	// No version of the package fits.
 	registry.metadata.Store(0)
-	_, err = r.Resolve(t.Context(), resolver.Request{Roots: []lockfile.Root{
+	_, err = r.Resolve(t.Context(), resolver.Request{Roots: []dependency.Root{
 		{Package: "example.org/top", Constraint: "*"}, {Package: "example.org/base", Constraint: "v2.0.0"},
 	}})
 	if !errors.Is(err, resolver.ErrTooManyVersions) || !strings.Contains(err.Error(), "none of the 1000 newest versions of example.org/big") {

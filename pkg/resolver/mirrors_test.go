@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/xpkg-dev/xpkg/internal/fetch"
-	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/resolver"
 )
@@ -37,7 +37,7 @@ func TestMirrorListsVersions(t *testing.T) {
 	home.have(t, "base v1.0.0\nbase v1.1.0")
 	mirror.have(t, "base v0.9.0\nbase v1.0.0")
 	res := mirrored(t, home, mirror)
-	q := resolver.Request{Roots: []lockfile.Root{home.root("base", ">=v0")}}
+	q := resolver.Request{Roots: []dependency.Root{home.root("base", ">=v0")}}
 	got, err := res.Resolve(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func TestMirrorIsBehind(t *testing.T) {
 	for _, mirror := range []*registry{first, second} {
 		mirror.have(t, "base v1.0.0")
 	}
-	q := resolver.Request{Roots: []lockfile.Root{home.root("top", "*")}}
+	q := resolver.Request{Roots: []dependency.Root{home.root("top", "*")}}
 	got, err := mirrored(t, home, first, second).Resolve(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +107,7 @@ func TestNoMirrorHasASolution(t *testing.T) {
 	home.have(t, "base v1.0.0\nbase v1.1.0")
 	mirror.have(t, "base v1.0.0")
 	res := mirrored(t, home, mirror)
-	q := resolver.Request{Roots: []lockfile.Root{home.root("base", ">=v2")}}
+	q := resolver.Request{Roots: []dependency.Root{home.root("base", ">=v2")}}
 	got, err := res.Resolve(t.Context(), q)
 	checkFailure(t, err, "Unsolvable", "(versions: v1.0.0, v1.1.0)")
 	if len(got.Notes) != 1 || !strings.Contains(got.Notes[0], "is outdated: "+home.address+"/base also has v1.1.0") {

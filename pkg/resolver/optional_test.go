@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/resolver"
 )
@@ -15,7 +16,7 @@ func TestOptional(t *testing.T) {
 	r.have(t, "app v1.0.0: base v1; ?mail <v2; ?gone v1\nbase v1.0.0\nmail v1.0.0\nmail v2.0.0\ntop v1.0.0: app v1; mail >=v1")
 	r.asked()
 	res := newResolver(t, nil)
-	q := resolver.Request{Roots: []lockfile.Root{r.root("app", "*")}}
+	q := resolver.Request{Roots: []dependency.Root{r.root("app", "*")}}
 	got, err := res.Resolve(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)
@@ -29,7 +30,7 @@ func TestOptional(t *testing.T) {
 		t.Errorf("%v\n%s", err, text)
 	}
 
-	got, err = res.Resolve(t.Context(), resolver.Request{Roots: []lockfile.Root{r.root("top", "*")}, Locked: locked.Packages})
+	got, err = res.Resolve(t.Context(), resolver.Request{Roots: []dependency.Root{r.root("top", "*")}, Locked: locked.Packages})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,9 +43,9 @@ func TestOptional(t *testing.T) {
 
 	// The explanation includes locked versions, and packages whose optional dependency
 	// is absent.
-	_, err = res.Resolve(t.Context(), resolver.Request{Roots: []lockfile.Root{r.root("app", "*"), r.root("mail", "v2")}, Locked: locked.Packages})
+	_, err = res.Resolve(t.Context(), resolver.Request{Roots: []dependency.Root{r.root("app", "*"), r.root("mail", "v2")}, Locked: locked.Packages})
 	checkFailure(t, err, "Unsolvable", "works only with "+r.address+"/mail <v2")
-	other := lockfile.Root{Package: r.address + "/base", Constraint: "v9", Optional: true, By: "provider/other"}
-	_, err = res.Resolve(t.Context(), resolver.Request{Roots: []lockfile.Root{r.root("app", "*"), other}})
+	other := dependency.Root{Package: r.address + "/base", Constraint: "v9", Optional: true, By: "provider/other"}
+	_, err = res.Resolve(t.Context(), resolver.Request{Roots: []dependency.Root{r.root("app", "*"), other}})
 	checkFailure(t, err, "Unsolvable", "provider/other works only with "+r.address+"/base v9")
 }

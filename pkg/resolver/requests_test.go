@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/resolver"
 )
@@ -49,7 +50,7 @@ func TestRequests(t *testing.T) {
 	r.have(t, have)
 	source := newSource(t, nil)
 	res := &resolver.Resolver{Registry: fetch.NewRegistry(source, nil)}
-	q := resolver.Request{Roots: []lockfile.Root{r.root("top", "v1.0.0")}}
+	q := resolver.Request{Roots: []dependency.Root{r.root("top", "v1.0.0")}}
 	q.Roots[0].Exact = true
 	first, err := res.Resolve(t.Context(), q)
 	if err != nil {
@@ -106,7 +107,7 @@ func TestBacktrackingReadsAhead(t *testing.T) {
 	}
 	fmt.Fprint(&b, "base v1.0.0\n")
 	r.have(t, b.String())
-	got, err := newResolver(t, nil).Resolve(t.Context(), resolver.Request{Roots: []lockfile.Root{r.root("top", "*")}})
+	got, err := newResolver(t, nil).Resolve(t.Context(), resolver.Request{Roots: []dependency.Root{r.root("top", "*")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +146,7 @@ d v1.0.0`
 			}
 			return false
 		})
-		got, err := newResolver(t, nil).Resolve(t.Context(), resolver.Request{Roots: []lockfile.Root{r.root("top", "*")}})
+		got, err := newResolver(t, nil).Resolve(t.Context(), resolver.Request{Roots: []dependency.Root{r.root("top", "*")}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -183,7 +184,7 @@ func TestLockIsTheSameBytes(t *testing.T) {
 			_ = json.NewEncoder(w).Encode(map[string]any{"tags": tags})
 			return true
 		})
-		q := resolver.Request{Roots: []lockfile.Root{r.root("child02", "*"), r.root("top", "*"), r.root("child00", "<v2")}}
+		q := resolver.Request{Roots: []dependency.Root{r.root("child02", "*"), r.root("top", "*"), r.root("child00", "<v2")}}
 		random.Shuffle(len(q.Roots), func(i, j int) { q.Roots[i], q.Roots[j] = q.Roots[j], q.Roots[i] })
 		got, err := newResolver(t, nil).Resolve(t.Context(), q)
 		if err != nil {
@@ -241,7 +242,7 @@ func BenchmarkDelayedRegistry(b *testing.B) {
 			var all, one time.Duration
 			for b.Loop() {
 				one += timed(b, r, r.root("leaf", ">=v1"))
-				all += timed(b, r, lockfile.Root{Package: r.address + "/top", Constraint: "v1.0.0", Exact: true})
+				all += timed(b, r, dependency.Root{Package: r.address + "/top", Constraint: "v1.0.0", Exact: true})
 			}
 			n := time.Duration(b.N)
 			// The root has a manifest and a layer, and everything else a list as well.
@@ -278,10 +279,10 @@ func chain(levels, width int) (have string, packages, depth int) {
 	return b.String(), 1 + levels*width, levels
 }
 
-func timed(b *testing.B, r *registry, root lockfile.Root) time.Duration {
+func timed(b *testing.B, r *registry, root dependency.Root) time.Duration {
 	res := newResolver(b, nil)
 	start := time.Now()
-	if _, err := res.Resolve(b.Context(), resolver.Request{Roots: []lockfile.Root{root}}); err != nil {
+	if _, err := res.Resolve(b.Context(), resolver.Request{Roots: []dependency.Root{root}}); err != nil {
 		b.Fatal(err)
 	}
 	return time.Since(start)

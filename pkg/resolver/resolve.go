@@ -27,6 +27,7 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/solver"
 	"github.com/xpkg-dev/xpkg/pkg/version"
@@ -47,7 +48,7 @@ type Resolver struct {
 
 // A Request is the input of Resolve.
 type Request struct {
-	Roots []lockfile.Root
+	Roots []dependency.Root
 	// Locked are versions that are kept as long as they satisfy all constraints: the
 	// versions of a lock file, or the installed ones. Their dependencies are trusted, so
 	// that they cost no request.
@@ -143,7 +144,7 @@ func (s *source) solve(q Request, lockedOnly bool) (solver.Solution, error) {
 
 // checkNamedRoots returns the error of a root that names one version or a repository that is
 // not available, which is more specific than that there is no solution.
-func (s *source) checkNamedRoots(roots []lockfile.Root) error {
+func (s *source) checkNamedRoots(roots []dependency.Root) error {
 	for _, root := range roots {
 		if root.Optional {
 			continue

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/resolver"
 	"github.com/xpkg-dev/xpkg/pkg/solver"
@@ -77,7 +78,7 @@ func TestMoves(t *testing.T) {
 	r.have(t, "top v1.0.0: base >=v1.1.0\nlow v1.0.0: base <v1.3.0\nbase v1.0.0\nbase v1.1.0\nbase v1.2.0\nbase v1.4.0")
 	res := newResolver(t, nil)
 	locked := func(constraint string) []lockfile.Package {
-		got, err := res.Resolve(t.Context(), resolver.Request{Roots: []lockfile.Root{r.root("base", constraint)}})
+		got, err := res.Resolve(t.Context(), resolver.Request{Roots: []dependency.Root{r.root("base", constraint)}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +87,7 @@ func TestMoves(t *testing.T) {
 	top, low := r.root("top", "*"), r.root("low", "*")
 	for name, c := range map[string]struct {
 		kept    string
-		root    lockfile.Root
+		root    dependency.Root
 		moves   solver.Moves
 		nearest bool
 		want    string
@@ -99,7 +100,7 @@ func TestMoves(t *testing.T) {
 		"it fits":              {"v1.2.0", low, solver.Never, false, "base v1.2.0; low v1.0.0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := res.Resolve(t.Context(), resolver.Request{Roots: []lockfile.Root{c.root}, Locked: locked(c.kept), Moves: c.moves, Nearest: c.nearest})
+			got, err := res.Resolve(t.Context(), resolver.Request{Roots: []dependency.Root{c.root}, Locked: locked(c.kept), Moves: c.moves, Nearest: c.nearest})
 			if c.want == "" {
 				checkFailure(t, err, "Unsolvable", "is installed and must not")
 				return

@@ -84,7 +84,7 @@ func (s *source) noteKindMismatches(picks []solver.Pick, f *lockfile.File) {
 			continue
 		}
 		for _, d := range t.value.Meta.Dependencies() {
-			if to, ok := f.Find(s.identity(d.Package)); ok && d.Kind != "" && d.Kind != to.Kind {
+			if to, ok := f.Find(s.identity(d.Package)); ok && d.Kind != "" && d.Kind != string(to.Kind) {
 				s.note(fmt.Sprintf("%s expects %s to be a %s, but it is a %s", pick.Package, to.Repository, d.Kind, to.Kind))
 			}
 		}

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
-	"github.com/xpkg-dev/xpkg/pkg/solver"
 	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
@@ -89,7 +89,7 @@ func (s *source) Versions(pkg string) ([]string, error) {
 }
 
 // Dependencies implements [solver.Source].
-func (s *source) Dependencies(pkg, pin string) ([]solver.Dependency, error) {
+func (s *source) Dependencies(pkg, pin string) ([]dependency.Dependency, error) {
 	if locked, ok := s.locked[pkg]; ok && locked.Pin() == pin {
 		return locked.Dependencies, nil
 	}
@@ -109,7 +109,7 @@ func (s *source) Dependencies(pkg, pin string) ([]solver.Dependency, error) {
 }
 
 // prefetch reads the likely versions of the roots and of their dependencies.
-func (s *source) prefetch(roots []lockfile.Root, lockedOnly bool) {
+func (s *source) prefetch(roots []dependency.Root, lockedOnly bool) {
 	s.lockedOnly = lockedOnly // No request is in flight.
 	for _, root := range roots {
 		if root.Optional {
@@ -130,7 +130,7 @@ func (s *source) prefetchDependency(pkg, constraint string, exact bool) {
 	if asked {
 		return
 	}
-	root := lockfile.Root{Package: pkg, Constraint: constraint, Exact: exact}
+	root := dependency.Root{Package: pkg, Constraint: constraint, Exact: exact}
 	if kept, ok := s.locked[pkg]; ok && root.Accepts(kept.Pin()) {
 		for _, d := range kept.Dependencies {
 			if !d.Optional {

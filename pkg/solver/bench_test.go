@@ -5,25 +5,27 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 )
 
 // backtracking is a problem in which the newest versions always fail: every package
 // has 200 versions, each requires at most the same version of the next package, and
 // only the oldest versions satisfy the last one.
-func backtracking(packages, versions int) (*table, []Root) {
+func backtracking(packages, versions int) (*table, []dependency.Root) {
 	t := newTable()
 	name := func(i int) string { return fmt.Sprintf("p%03d", i) }
 	for i := range packages {
 		for v := range versions {
-			var deps []Dependency
+			var deps []dependency.Dependency
 			if i+1 < packages {
-				deps = append(deps, Dependency{Package: name(i + 1), Constraint: fmt.Sprintf("<=v1.%d.0", v)})
+				deps = append(deps, dependency.Dependency{Package: name(i + 1), Constraint: fmt.Sprintf("<=v1.%d.0", v)})
 			}
 			if i+2 < packages {
-				deps = append(deps, Dependency{Package: name(i + 2), Constraint: fmt.Sprintf(">=v1.%d.0", v/2)})
+				deps = append(deps, dependency.Dependency{Package: name(i + 2), Constraint: fmt.Sprintf(">=v1.%d.0", v/2)})
 			}
 			if i > 0 && v > versions/10 {
-				deps = append(deps, Dependency{Package: "shared", Constraint: fmt.Sprintf("v1.%d.0", v)})
+				deps = append(deps, dependency.Dependency{Package: "shared", Constraint: fmt.Sprintf("v1.%d.0", v)})
 			}
 			t.add(name(i), fmt.Sprintf("v1.%d.0", v), deps...)
 		}
@@ -31,47 +33,47 @@ func backtracking(packages, versions int) (*table, []Root) {
 	for v := range versions / 10 {
 		t.add("shared", fmt.Sprintf("v1.%d.0", v))
 	}
-	return t, []Root{{Package: name(0)}, {Package: "shared", Constraint: ">=v1.0.0"}}
+	return t, []dependency.Root{{Package: name(0)}, {Package: "shared", Constraint: ">=v1.0.0"}}
 }
 
 // layered is a graph like published ones: each package requires three packages of
 // the next layer, mostly with a minimum version, and one package in fifty does not
 // accept the newest version of its dependency.
-func layered(packages, versions int) (*table, []Root) {
+func layered(packages, versions int) (*table, []dependency.Root) {
 	t := newTable()
 	name := func(i int) string { return fmt.Sprintf("p%05d", i) }
 	for i := range packages {
 		for v := range versions {
-			var deps []Dependency
+			var deps []dependency.Dependency
 			for k := 1; k <= 3; k++ {
 				constraint := fmt.Sprintf(">=v1.%d.0", v/2)
 				if (i+k)%50 == 0 {
 					constraint += fmt.Sprintf(",<v1.%d.0", versions-1)
 				}
 				if to := i*2 + k*k; to < packages {
-					deps = append(deps, Dependency{Package: name(to), Constraint: constraint})
+					deps = append(deps, dependency.Dependency{Package: name(to), Constraint: constraint})
 				}
 			}
 			t.add(name(i), fmt.Sprintf("v1.%d.0", v), deps...)
 		}
 	}
 	count := 5 + packages/100
-	roots := make([]Root, 0, count)
+	roots := make([]dependency.Root, 0, count)
 	for i := range count {
-		roots = append(roots, Root{Package: name(i * packages / count)})
+		roots = append(roots, dependency.Root{Package: name(i * packages / count)})
 	}
 	return t, roots
 }
 
 // exhausting is a package of which every version needs another one that does not
 // exist.
-func exhausting(versions int) (*table, []Root) {
+func exhausting(versions int) (*table, []dependency.Root) {
 	t := newTable()
 	for v := range versions {
-		t.add("a", fmt.Sprintf("v1.%d.0", v), Dependency{Package: "b", Constraint: fmt.Sprintf("v2.%d.0", v)})
+		t.add("a", fmt.Sprintf("v1.%d.0", v), dependency.Dependency{Package: "b", Constraint: fmt.Sprintf("v2.%d.0", v)})
 		t.add("b", fmt.Sprintf("v1.%d.0", v))
 	}
-	return t, []Root{{Package: "a"}}
+	return t, []dependency.Root{{Package: "a"}}
 }
 
 // The work of a search is counted in words, so the limit holds on every machine:
@@ -79,7 +81,7 @@ func exhausting(versions int) (*table, []Root) {
 //
 // hardening: F9
 func TestWorkIsBounded(t *testing.T) {
-	steps := func(table *table, roots []Root) int {
+	steps := func(table *table, roots []dependency.Root) int {
 		s, err := Solve(Problem{Roots: roots, Source: table})
 		var e *Exhausted
 		if err != nil && !errors.As(err, &e) {

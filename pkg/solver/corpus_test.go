@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/testing/corpus"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 )
 
 // graph is the graph of real packages as it was published.
@@ -57,13 +58,13 @@ func readGraph(t testing.TB) *table {
 	out := newTable()
 	for name, p := range g.Packages {
 		for tag, v := range p.Versions {
-			var deps []Dependency
+			var deps []dependency.Dependency
 			for _, d := range v.Deps {
 				to := d.Ref
 				if a, ok := g.Aliases[d.Ref]; ok && a.Package != nil {
 					to = *a.Package
 				}
-				deps = append(deps, Dependency{Package: to, Constraint: d.Version})
+				deps = append(deps, dependency.Dependency{Package: to, Constraint: d.Version})
 			}
 			out.add(name, tag, deps...)
 		}
@@ -77,7 +78,7 @@ func (t *table) known() *table {
 	out := newTable()
 	for name, versions := range t.packages {
 		for tag, deps := range versions {
-			out.add(name, tag, slices.DeleteFunc(slices.Clone(deps), func(d Dependency) bool {
+			out.add(name, tag, slices.DeleteFunc(slices.Clone(deps), func(d dependency.Dependency) bool {
 				for have := range t.packages[d.Package] {
 					if accepts(d.Constraint, have) {
 						return false
@@ -90,9 +91,9 @@ func (t *table) known() *table {
 	return out
 }
 
-func corpusRoot(s string) Root {
+func corpusRoot(s string) dependency.Root {
 	at := strings.LastIndex(s, "@")
-	return Root{Package: s[:at], Constraint: s[at+1:], Exact: true, By: "the platform"}
+	return dependency.Root{Package: s[:at], Constraint: s[at+1:], Exact: true, By: "the platform"}
 }
 
 func TestCorpusRootsAndPairs(t *testing.T) {
@@ -105,7 +106,7 @@ func TestCorpusRootsAndPairs(t *testing.T) {
 	fewer := all.known()
 	var slowest, total time.Duration
 	count := map[string]int{}
-	run := func(name, mode string, source *table, roots ...Root) bool {
+	run := func(name, mode string, source *table, roots ...dependency.Root) bool {
 		start := time.Now()
 		s, err := Solve(Problem{Roots: roots, Source: source})
 		took := time.Since(start)
@@ -135,7 +136,7 @@ func TestCorpusRootsAndPairs(t *testing.T) {
 	}
 	for _, p := range o.Pairs {
 		name := strings.Join(p.Roots, " and ")
-		roots := []Root{corpusRoot(p.Roots[0]), corpusRoot(p.Roots[1])}
+		roots := []dependency.Root{corpusRoot(p.Roots[0]), corpusRoot(p.Roots[1])}
 		loose := run(name, "pair, as far as known,", fewer, roots...)
 		run(name, "pair", all, roots...)
 		if p.Outcome == "unsat" == loose && !strings.HasPrefix(p.Outcome, "undecided") {

@@ -64,7 +64,7 @@ func (s *search) addVersionFacts(pkg, i int, n *versionFacts) error {
 // addDependency adds the incompatibility for a dependency of candidate i of a package.
 func (s *search) addDependency(pkg, i, to int, text string, fit set) {
 	v := s.variables[pkg]
-	c := cause{kind: dependency, from: pkg, to: to, texts: []string{text}}
+	c := cause{kind: requiredDependency, from: pkg, to: to, texts: []string{text}}
 	if pkg == to {
 		if !fit.has(i) {
 			s.merge(v, mergeKey{to: to, text: text}, &incompatibility{terms: []term{{pkg, single(v.size, i)}}, cause: c})

@@ -4,11 +4,12 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/solver"
 )
 
 // shelf is a Source in memory: package, version, dependencies.
-type shelf map[string]map[string][]solver.Dependency
+type shelf map[string]map[string][]dependency.Dependency
 
 func (s shelf) Versions(pkg string) ([]string, error) {
 	var tags []string
@@ -18,7 +19,7 @@ func (s shelf) Versions(pkg string) ([]string, error) {
 	return tags, nil
 }
 
-func (s shelf) Dependencies(pkg, version string) ([]solver.Dependency, error) {
+func (s shelf) Dependencies(pkg, version string) ([]dependency.Dependency, error) {
 	return s[pkg][version], nil
 }
 
@@ -29,7 +30,7 @@ var source = shelf{
 
 func ExampleSolve() {
 	solution, err := solver.Solve(solver.Problem{
-		Roots:  []solver.Root{{Package: "platform"}, {Package: "network", Constraint: "<v2"}},
+		Roots:  []dependency.Root{{Package: "platform"}, {Package: "network", Constraint: "<v2"}},
 		Source: source,
 	})
 	if err != nil {
@@ -46,7 +47,7 @@ func ExampleSolve() {
 
 func ExampleConflict() {
 	_, err := solver.Solve(solver.Problem{
-		Roots:  []solver.Root{{Package: "platform"}, {Package: "network", Constraint: "<v1.0.0"}},
+		Roots:  []dependency.Root{{Package: "platform"}, {Package: "network", Constraint: "<v1.0.0"}},
 		Source: source,
 	})
 	var conflict *solver.Conflict

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"slices"
 	"strings"
+
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 )
 
 // Conflict is the error of a problem without a solution.
@@ -32,7 +34,7 @@ func (c *Conflict) Error() string {
 type Explanation struct {
 	// Roots is a minimal set of roots in conflict, in the order of the problem: they have
 	// no solution together, and have one if any of them is left out.
-	Roots []Root
+	Roots []dependency.Root
 	// Lines describe the conflict: a heading, and one requirement in each line. A line
 	// that is longer than about 200 characters continues in indented lines.
 	Lines []string
@@ -122,7 +124,7 @@ func (x *explainer) solve(store *factStore, p Problem) (*search, error) {
 }
 
 // with returns the problem with other roots.
-func (x *explainer) with(roots []Root) Problem {
+func (x *explainer) with(roots []dependency.Root) Problem {
 	p := x.problem
 	p.Roots = roots
 	return p
@@ -131,9 +133,9 @@ func (x *explainer) with(roots []Root) Problem {
 // conflicts returns disjoint minimal sets of roots that have no solution, given one set
 // without a solution. Removing all of them makes the problem solvable, unless the budget
 // is exhausted or there are too many.
-func (x *explainer) conflicts(roots []Root) [][]Root {
+func (x *explainer) conflicts(roots []dependency.Root) [][]dependency.Root {
 	rest := x.problem.Roots
-	var out [][]Root
+	var out [][]dependency.Root
 	for {
 		core := x.minimal(roots)
 		out = append(out, core)
@@ -152,11 +154,11 @@ func (x *explainer) conflicts(roots []Root) [][]Root {
 
 // minimal returns a minimal subset of roots that has no solution, in the order of the
 // problem. A single root is preferred.
-func (x *explainer) minimal(roots []Root) []Root {
+func (x *explainer) minimal(roots []dependency.Root) []dependency.Root {
 	core := slices.Clone(roots)
 	for _, r := range core {
-		if len(core) > 1 && !r.Optional && x.unsolvable([]Root{r}) != nil {
-			core = []Root{r}
+		if len(core) > 1 && !r.Optional && x.unsolvable([]dependency.Root{r}) != nil {
+			core = []dependency.Root{r}
 		}
 	}
 	for i := 0; i < len(core) && len(core) > 1; {
@@ -169,7 +171,7 @@ func (x *explainer) minimal(roots []Root) []Root {
 		// Roots before i are necessary, so that they are in every smaller conflict.
 		core = smaller
 	}
-	slices.SortStableFunc(core, func(a, b Root) int {
+	slices.SortStableFunc(core, func(a, b dependency.Root) int {
 		return slices.Index(x.problem.Roots, a) - slices.Index(x.problem.Roots, b)
 	})
 	return core
@@ -177,7 +179,7 @@ func (x *explainer) minimal(roots []Root) []Root {
 
 // unsolvable returns the subset of roots that proves that they have no solution, sorted,
 // or nil if they have one or the search is not finished within the budget.
-func (x *explainer) unsolvable(roots []Root) []Root {
+func (x *explainer) unsolvable(roots []dependency.Root) []dependency.Root {
 	s, err := x.solve(x.store, x.with(roots))
 	var none *unsolvable
 	if !errors.As(err, &none) {
@@ -188,7 +190,7 @@ func (x *explainer) unsolvable(roots []Root) []Root {
 
 // exhaustive searches once more with all cached facts, which makes shorter proofs. It
 // returns nil if that search finds no proof.
-func (x *explainer) exhaustive(roots []Root) (*search, *incompatibility) {
+func (x *explainer) exhaustive(roots []dependency.Root) (*search, *incompatibility) {
 	p := x.with(roots)
 	p.Budget = min(x.budget, attemptBudget)
 	for {
@@ -229,8 +231,8 @@ func proofFacts(proof *incompatibility) []*incompatibility {
 }
 
 // rootsOfProof returns the roots on which a derivation rests, sorted.
-func rootsOfProof(s *search, proof *incompatibility) []Root {
-	var out []Root
+func rootsOfProof(s *search, proof *incompatibility) []dependency.Root {
+	var out []dependency.Root
 	for _, c := range proofFacts(proof) {
 		if c.cause.kind == rootRequirement {
 			out = append(out, s.roots[c.cause.root])
@@ -246,6 +248,6 @@ func hasCycle(proof *incompatibility) bool {
 }
 
 // exclude returns the roots that are not among others.
-func exclude(roots, others []Root) []Root {
-	return slices.DeleteFunc(slices.Clone(roots), func(r Root) bool { return slices.Contains(others, r) })
+func exclude(roots, others []dependency.Root) []dependency.Root {
+	return slices.DeleteFunc(slices.Clone(roots), func(r dependency.Root) bool { return slices.Contains(others, r) })
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -57,7 +59,7 @@ func refusedByCorpus(t *testing.T, source *table) []Problem {
 	var o outcomes
 	readJSON(t, "outcomes.json", &o)
 	var out []Problem
-	try := func(roots ...Root) {
+	try := func(roots ...dependency.Root) {
 		p := Problem{Roots: roots, Source: source}
 		if _, err := Solve(p); errors.Is(err, ErrUnsolvable) {
 			out = append(out, p)

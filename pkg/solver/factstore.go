@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/version"
 )
@@ -39,7 +40,7 @@ type listing struct {
 
 // versionFacts are the dependencies of one version.
 type versionFacts struct {
-	deps        []Dependency
+	deps        []dependency.Dependency
 	unavailable error
 }
 
@@ -123,7 +124,7 @@ func (m *factStore) dependencies(pkg string, p version.Pin) (*versionFacts, erro
 		return nil, fmt.Errorf("read the dependencies of %s %s: %w", pkg, name, err)
 	}
 	n.deps = slices.Clone(deps)
-	slices.SortStableFunc(n.deps, func(a, b Dependency) int {
+	slices.SortStableFunc(n.deps, func(a, b dependency.Dependency) int {
 		return cmp.Or(cmp.Compare(a.Package, b.Package), cmp.Compare(a.Constraint, b.Constraint), cmp.Compare(strconv.FormatBool(a.Optional), strconv.FormatBool(b.Optional)))
 	})
 	n.deps = slices.Compact(n.deps)

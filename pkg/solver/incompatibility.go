@@ -24,7 +24,7 @@ const (
 	derived            causeKind = iota // it follows from two other incompatibilities
 	required                            // the problem must be solved
 	rootRequirement                     // a root requires the package
-	dependency                          // versions of a package depend on another package
+	requiredDependency                  // versions of a package depend on another package
 	optionalDependency                  // versions of a package restrict another package
 	unavailableVersion                  // versions of a package are not available
 	installedPin                        // the installed version must not move there
@@ -35,7 +35,7 @@ const (
 type cause struct {
 	kind causeKind
 	root int // of rootRequirement: index in the roots
-	// from, to and texts belong to dependency and optionalDependency; texts are the
+	// from, to and texts belong to requiredDependency and optionalDependency; texts are the
 	// constraints as written.
 	from, to int
 	texts    []string
@@ -48,7 +48,7 @@ type cause struct {
 
 // isDependency reports whether the incompatibility states a dependency.
 func (c *incompatibility) isDependency() bool {
-	return c.cause.kind == dependency || c.cause.kind == optionalDependency
+	return c.cause.kind == requiredDependency || c.cause.kind == optionalDependency
 }
 
 func (c *incompatibility) find(pkg int) (term, bool) {

@@ -17,12 +17,12 @@ func (s *search) describeFact(c *incompatibility) string {
 		r := s.roots[c.cause.root]
 		switch {
 		case r.Optional:
-			return r.requester() + " " + worksOnlyWith + s.requirementText(r.Package, r.Constraint)
+			return r.Requester() + " " + worksOnlyWith + s.requirementText(r.Package, r.Constraint)
 		case r.By == "":
 			return "you request " + s.requirementText(r.Package, r.Constraint) + s.missingText(s.numbers[r.Package], c, 0, r.Constraint)
 		}
 		return r.By + " requests " + s.requirementText(r.Package, r.Constraint) + s.missingText(s.numbers[r.Package], c, 0, r.Constraint)
-	case dependency, optionalDependency:
+	case requiredDependency, optionalDependency:
 		from, _ := c.find(c.cause.from)
 		return s.versions(from) + " " + s.requires(c)
 	case unavailableVersion:

@@ -1,25 +1,6 @@
 package solver
 
-import (
-	"cmp"
-
-	"github.com/xpkg-dev/xpkg/pkg/version"
-)
-
-// Dependency is a requirement that one version of a package has on another package.
-type Dependency struct {
-	// Package is the identity of the required package. Identities are compared as
-	// strings; the caller replaces mirrors and aliases by one name.
-	Package string `json:"package"`
-	// Constraint selects versions: a constraint in the language of Masterminds/semver,
-	// a digest ("sha256:…"), or a tag with its digest ("v1.2.3@sha256:…"). Any other
-	// text is the name of a tag. An empty constraint accepts every release and the
-	// installed version.
-	Constraint string `json:"constraint"`
-	// Optional reports that the package does not have to be installed. If another
-	// package requires it, its version must satisfy the constraint.
-	Optional bool `json:"optional,omitempty"`
-}
+import "github.com/xpkg-dev/xpkg/pkg/dependency"
 
 // Source provides versions and their dependencies. It must return the same results
 // for the same arguments while a problem is being solved.
@@ -31,34 +12,8 @@ type Source interface {
 	// Dependencies returns the dependencies of one version, which is a tag, a digest, or
 	// both. An error of class NotFound reports that the version is not available; any
 	// other error ends the search.
-	Dependencies(pkg, version string) ([]Dependency, error)
+	Dependencies(pkg, version string) ([]dependency.Dependency, error)
 }
-
-// Root is a requirement of the caller.
-type Root struct {
-	// Package and Constraint are as in Dependency.
-	Package    string `json:"package"`
-	Constraint string `json:"constraint"`
-	// Exact makes Constraint the name of a tag, even if it reads as a constraint: "v1"
-	// is then the tag v1, not every version 1.
-	Exact bool `json:"exact,omitempty"`
-	// Optional makes the root a restriction: the package does not have to be installed,
-	// but if it is, its version must satisfy the constraint.
-	Optional bool `json:"optional,omitempty"`
-	// By names the requester in explanations. If it is empty, the requester is the user.
-	By string `json:"by,omitempty"`
-}
-
-// Accepts reports whether a pin, which is a tag, a digest, or both, satisfies the root.
-func (r Root) Accepts(pin string) bool {
-	if r.Exact {
-		return version.ExactTag(r.Constraint).Accepts(pin)
-	}
-	return version.ParseConstraint(r.Constraint).Accepts(pin)
-}
-
-// requester returns the name of the requester for messages.
-func (r Root) requester() string { return cmp.Or(r.By, "you") }
 
 // Moves restricts how the versions of installed packages change. It does not apply to
 // packages that a root names.
@@ -75,7 +30,7 @@ const (
 
 // Problem is the input of Solve. The order of its parts does not affect the solution.
 type Problem struct {
-	Roots []Root
+	Roots []dependency.Root
 	// Installed maps packages to their installed versions: a tag, a digest, or both. The
 	// solver keeps an installed version if it satisfies every constraint. Packages that no
 	// root reaches are not part of the solution.

@@ -8,6 +8,8 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 	"pgregory.net/rapid"
+
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 )
 
 // A checker follows a proof without any of the code that found it: facts are looked
@@ -98,15 +100,15 @@ func (k *checker) fact(c *incompatibility) string {
 		if why := k.optional(c, k.numbers[r.Package]); r.Optional && why != "" {
 			return why
 		}
-		return k.excludes(c, k.numbers[r.Package], []Dependency{r.dependency()}, r.Exact)
-	case dependency, optionalDependency:
+		return k.excludes(c, k.numbers[r.Package], []dependency.Dependency{asDependency(r)}, r.Exact)
+	case requiredDependency, optionalDependency:
 		if why := k.optional(c, c.cause.to); c.cause.kind == optionalDependency && c.cause.from != c.cause.to && why != "" {
 			return why
 		}
 		from, _ := c.find(c.cause.from)
 		v := k.variables[c.cause.from]
 		for _, i := range from.set.members() {
-			var deps []Dependency
+			var deps []dependency.Dependency
 			for _, d := range k.table.packages[v.name][v.candidates[i].Tag] {
 				if d.Package == k.variables[c.cause.to].name && d.Optional == (c.cause.kind == optionalDependency) && slices.Contains(c.cause.texts, d.Constraint) {
 					deps = append(deps, d)
@@ -127,7 +129,7 @@ func (k *checker) fact(c *incompatibility) string {
 				return "a package of the cycle can be absent"
 			}
 			for _, i := range t.set.members() {
-				if !slices.ContainsFunc(k.table.packages[v.name][v.candidates[i].Tag], func(d Dependency) bool { return d.Package == to && !d.Optional }) {
+				if !slices.ContainsFunc(k.table.packages[v.name][v.candidates[i].Tag], func(d dependency.Dependency) bool { return d.Package == to && !d.Optional }) {
 					return v.candidates[i].Tag + " does not require " + to
 				}
 			}
@@ -154,7 +156,7 @@ func (k *checker) optional(c *incompatibility, to int) string {
 }
 
 // excludes checks that one of the needs accepts no version that a fact excludes.
-func (k *checker) excludes(c *incompatibility, to int, needs []Dependency, exact bool) string {
+func (k *checker) excludes(c *incompatibility, to int, needs []dependency.Dependency, exact bool) string {
 	v := k.variables[to]
 	t, ok := c.find(to)
 	why := "nothing needs it"

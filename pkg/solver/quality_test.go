@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/Masterminds/semver/v3"
+
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 )
 
 // tally counts how many of some results are as they should be.
@@ -63,7 +65,7 @@ func (q *quality) check(p Problem) {
 }
 
 // minimalConflict reports whether roots have no solution, and have one without any of them.
-func minimalConflict(p Problem, roots []Root) bool {
+func minimalConflict(p Problem, roots []dependency.Root) bool {
 	p.Roots = roots
 	if solvable(p) {
 		return false
@@ -216,12 +218,12 @@ func corpusConflicts(t *testing.T, source *table) []Problem {
 	for i, r := range o.Roots {
 		all = append(all, r.Root+"@"+r.Version)
 		if i%every == 0 {
-			out = append(out, Problem{Roots: []Root{corpusRoot(all[i])}, Source: source})
+			out = append(out, Problem{Roots: []dependency.Root{corpusRoot(all[i])}, Source: source})
 		}
 	}
 	for i, pair := range o.Pairs {
 		if i%every == 0 {
-			out = append(out, Problem{Roots: []Root{corpusRoot(pair.Roots[0]), corpusRoot(pair.Roots[1])}, Source: source})
+			out = append(out, Problem{Roots: []dependency.Root{corpusRoot(pair.Roots[0]), corpusRoot(pair.Roots[1])}, Source: source})
 		}
 		all = append(all, pair.Roots...)
 	}

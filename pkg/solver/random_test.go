@@ -7,41 +7,43 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 )
 
 // instance draws a problem of up to n packages with up to v versions each.
-func instance(rt *rapid.T, n, v int) (*table, []Root) {
+func instance(rt *rapid.T, n, v int) (*table, []dependency.Root) {
 	t := newTable()
 	count := rapid.IntRange(1, n).Draw(rt, "packages")
 	name := func(i int) string { return fmt.Sprintf("p%02d", i) }
-	dependency := func(i int) Dependency {
-		return Dependency{
+	dependencyOn := func(i int) dependency.Dependency {
+		return dependency.Dependency{
 			Package:    name(i),
 			Constraint: rapid.SampledFrom(constraints).Draw(rt, "constraint"),
 			Optional:   rapid.IntRange(0, 5).Draw(rt, "optional") == 5,
 		}
 	}
 	for i := range count {
-		t.packages[name(i)] = map[string][]Dependency{}
+		t.packages[name(i)] = map[string][]dependency.Dependency{}
 		for range rapid.IntRange(1, v).Draw(rt, "versions") {
 			tag := rapid.SampledFrom(tags).Draw(rt, "tag")
-			var deps []Dependency
+			var deps []dependency.Dependency
 			for range rapid.IntRange(0, 3).Draw(rt, "dependencies") {
 				// Mostly acyclic, as real packages are.
 				if i+1 < count {
-					deps = append(deps, dependency(rapid.IntRange(i+1, count-1).Draw(rt, "to")))
+					deps = append(deps, dependencyOn(rapid.IntRange(i+1, count-1).Draw(rt, "to")))
 				}
-				if d := dependency(rapid.IntRange(0, i).Draw(rt, "back")); d.Optional {
+				if d := dependencyOn(rapid.IntRange(0, i).Draw(rt, "back")); d.Optional {
 					deps = append(deps, d)
 				}
 			}
 			t.add(name(i), tag, deps...)
 		}
 	}
-	var roots []Root
+	var roots []dependency.Root
 	for i := range rapid.IntRange(1, min(3, count)).Draw(rt, "roots") {
-		d := dependency(rapid.IntRange(0, count-1).Draw(rt, "root"))
-		roots = append(roots, Root{Package: d.Package, Constraint: d.Constraint, By: fmt.Sprintf("root%d", i), Optional: i > 0 && d.Optional})
+		d := dependencyOn(rapid.IntRange(0, count-1).Draw(rt, "root"))
+		roots = append(roots, dependency.Root{Package: d.Package, Constraint: d.Constraint, By: fmt.Sprintf("root%d", i), Optional: i > 0 && d.Optional})
 	}
 	return t, roots
 }
@@ -54,9 +56,9 @@ var constraints = []string{
 }
 
 // brute tries everything.
-func (t *table) brute(roots []Root) map[string]string {
-	var try func(chosen map[string]string, open []Dependency) map[string]string
-	try = func(chosen map[string]string, open []Dependency) map[string]string {
+func (t *table) brute(roots []dependency.Root) map[string]string {
+	var try func(chosen map[string]string, open []dependency.Dependency) map[string]string
+	try = func(chosen map[string]string, open []dependency.Dependency) map[string]string {
 		if len(open) == 0 {
 			if t.valid(roots, chosen) != "" {
 				return nil // An optional dependency does not fit.
@@ -85,9 +87,9 @@ func (t *table) brute(roots []Root) map[string]string {
 		}
 		return nil
 	}
-	var open []Dependency
+	var open []dependency.Dependency
 	for _, r := range roots {
-		open = append(open, r.dependency())
+		open = append(open, asDependency(r))
 	}
 	return try(map[string]string{}, open)
 }

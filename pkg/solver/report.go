@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 )
 
 const (
@@ -26,7 +27,7 @@ type reporter struct {
 	*search
 	proof   *incompatibility
 	facts   []*incompatibility
-	order   []Root                   // as the caller requested them
+	order   []dependency.Root        // as the caller requested them
 	uses    map[*incompatibility]int // how often each conclusion is used
 	numbers map[*incompatibility]int // of the written steps
 	refers  map[int]bool             // steps to which later ones refer
@@ -39,7 +40,7 @@ type step struct {
 	reasons    []string
 }
 
-func newReporter(s *search, proof *incompatibility, order []Root) *reporter {
+func newReporter(s *search, proof *incompatibility, order []dependency.Root) *reporter {
 	r := &reporter{search: s, proof: proof, order: order}
 	for _, c := range proofFacts(proof) {
 		if c.cause.kind != required {
@@ -51,7 +52,7 @@ func newReporter(s *search, proof *incompatibility, order []Root) *reporter {
 
 // lines returns the explanation: a heading, and one line for each side of the conflict. A
 // conflict with many requirements is explained step by step.
-func (r *reporter) lines(core []Root) []string {
+func (r *reporter) lines(core []dependency.Root) []string {
 	out := []string{r.heading(core) + ":"}
 	if len(r.facts) > maxFacts {
 		if derivation := r.derivation(); derivation != nil {
@@ -69,7 +70,7 @@ func (r *reporter) lines(core []Root) []string {
 }
 
 // heading names the subject of the conflict.
-func (r *reporter) heading(core []Root) string {
+func (r *reporter) heading(core []dependency.Root) string {
 	if len(core) == 1 {
 		root := core[0]
 		return strings.TrimSpace(root.Package+" "+shorten(root.Constraint)) + requestedBy(root) + " cannot be installed at all"
@@ -80,7 +81,7 @@ func (r *reporter) heading(core []Root) string {
 	return "These requirements cannot all be satisfied"
 }
 
-func requestedBy(r Root) string {
+func requestedBy(r dependency.Root) string {
 	if r.By == "" {
 		return ""
 	}
@@ -181,7 +182,7 @@ func (r *reporter) target(c *incompatibility) int {
 	switch c.cause.kind {
 	case rootRequirement:
 		return r.search.numbers[r.roots[c.cause.root].Package]
-	case dependency:
+	case requiredDependency:
 		if c.cause.from != c.cause.to {
 			return c.cause.to
 		}
@@ -329,9 +330,9 @@ func (r *reporter) writeStep(c *incompatibility, facts, conclusions []*incompati
 }
 
 // furtherText names independent conflicts in one line.
-func furtherText(conflicts [][]Root) string {
-	texts := textsOf(conflicts, func(core []Root) string {
-		names := textsOf(core, func(r Root) string { return r.Package })
+func furtherText(conflicts [][]dependency.Root) string {
+	texts := textsOf(conflicts, func(core []dependency.Root) string {
+		names := textsOf(core, func(r dependency.Root) string { return r.Package })
 		if len(names) == 1 {
 			return names[0] + " cannot be installed at all"
 		}

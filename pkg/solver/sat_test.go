@@ -9,10 +9,12 @@ import (
 	"testing"
 
 	"github.com/crillab/gophersat/solver"
+
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 )
 
 // medium makes a problem that brute force could not decide.
-func medium(seed uint64) (*table, []Root) {
+func medium(seed uint64) (*table, []dependency.Root) {
 	random := rand.New(rand.NewPCG(seed, 7))
 	count := 10 + random.IntN(30)
 	name := func(i int) string { return fmt.Sprintf("p%02d", i) }
@@ -31,27 +33,27 @@ func medium(seed uint64) (*table, []Root) {
 	t := newTable()
 	for i := range count {
 		for v := range 2 + random.IntN(8) {
-			var deps []Dependency
+			var deps []dependency.Dependency
 			for range random.IntN(4) {
 				if to := random.IntN(count); to != i {
-					deps = append(deps, Dependency{Package: name(to), Constraint: constraint(), Optional: random.IntN(6) == 0})
+					deps = append(deps, dependency.Dependency{Package: name(to), Constraint: constraint(), Optional: random.IntN(6) == 0})
 				}
 			}
 			t.add(name(i), fmt.Sprintf("v1.%d.0", v), deps...)
 		}
 	}
-	var roots []Root
+	var roots []dependency.Root
 	for range 1 + random.IntN(4) {
-		roots = append(roots, Root{Package: name(random.IntN(count)), Constraint: constraint(), By: "root"})
+		roots = append(roots, dependency.Root{Package: name(random.IntN(count)), Constraint: constraint(), By: "root"})
 	}
 	if random.IntN(3) == 0 {
-		roots = append(roots, Root{Package: name(random.IntN(count)), Constraint: constraint(), By: "other", Optional: true})
+		roots = append(roots, dependency.Root{Package: name(random.IntN(count)), Constraint: constraint(), By: "other", Optional: true})
 	}
 	return t, roots
 }
 
 // satisfiable asks another kind of solver, which can exclude cycles as well.
-func satisfiable(t *table, roots []Root, acyclic bool) bool {
+func satisfiable(t *table, roots []dependency.Root, acyclic bool) bool {
 	type version struct{ pkg, tag string }
 	number := map[version]int{}
 	var clauses [][]int
@@ -64,7 +66,7 @@ func satisfiable(t *table, roots []Root, acyclic bool) bool {
 			}
 		}
 	}
-	either := func(d Dependency, clause ...int) {
+	either := func(d dependency.Dependency, clause ...int) {
 		if d.Optional {
 			for tag := range t.packages[d.Package] {
 				if !accepts(d.Constraint, tag) {
@@ -81,7 +83,7 @@ func satisfiable(t *table, roots []Root, acyclic bool) bool {
 		clauses = append(clauses, clause)
 	}
 	for _, r := range roots {
-		either(r.dependency())
+		either(asDependency(r))
 	}
 	for v, n := range number {
 		for _, d := range t.packages[v.pkg][v.tag] {

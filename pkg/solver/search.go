@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
@@ -13,7 +14,7 @@ import (
 // candidate in the fact store and returns errRestart; the next search includes it.
 type search struct {
 	problem     *Problem
-	roots       []Root // sorted
+	roots       []dependency.Root // sorted
 	store       *factStore
 	variables   []*variable
 	numbers     map[string]int
@@ -188,7 +189,7 @@ func (s *search) addVariable(name string, c *version.Constraint) (int, error) {
 	if p := s.problem.preferred; p != nil && p.pkg == name {
 		v.preference, v.preferred = p.order(v), true
 	}
-	v.isRoot = slices.ContainsFunc(s.roots, func(r Root) bool { return r.Package == name && !r.Optional })
+	v.isRoot = slices.ContainsFunc(s.roots, func(r dependency.Root) bool { return r.Package == name && !r.Optional })
 	n := len(s.variables)
 	v.order = unordered + n
 	s.numbers[name] = n
@@ -280,7 +281,7 @@ func (s *search) constrained(pkg int) bool {
 			if r := s.roots[c.cause.root]; !r.Optional {
 				text = r.Constraint
 			}
-		case dependency:
+		case requiredDependency:
 			text, by = c.cause.texts[0], c.cause.from
 		}
 		if t, ok := c.find(by); text != "" && by != pkg && ok && s.variables[by].state.subset(t.set) {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 )
 
 // Solution is one version for each required package.
@@ -21,7 +23,7 @@ type Pick struct {
 	// Tag and Digest identify the version. One of them can be empty.
 	Tag, Digest string
 	// Dependencies are the dependencies of the version, ordered by package.
-	Dependencies []Dependency
+	Dependencies []dependency.Dependency
 	// Why lists the requirements on the package, including optional ones, with their
 	// constraints.
 	Why []string
@@ -92,7 +94,7 @@ func (s *search) solution() Solution {
 		if r.Optional {
 			words = " " + worksOnlyWith + s.requirementText(r.Package, r.Constraint)
 		}
-		a.addRequirement(r.Package, text, r.requester()+words)
+		a.addRequirement(r.Package, text, r.Requester()+words)
 	}
 	for n := 1; n < len(s.variables); n++ {
 		for _, d := range s.selectedDependencies(n) {
@@ -136,7 +138,7 @@ func (a *report) pick(n int) Pick {
 }
 
 // selectedDependencies returns the dependencies of the selected version of a package.
-func (s *search) selectedDependencies(n int) []Dependency {
+func (s *search) selectedDependencies(n int) []dependency.Dependency {
 	v := s.variables[n]
 	i := v.state.only()
 	if i <= 0 {

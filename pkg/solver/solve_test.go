@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
@@ -20,11 +21,11 @@ const (
 )
 
 // rootsOf reads "package constraint; …".
-func rootsOf(text string) []Root {
-	var out []Root
+func rootsOf(text string) []dependency.Root {
+	var out []dependency.Root
 	for ask := range strings.SplitSeq(text, ";") {
 		pkg, constraint, _ := strings.Cut(strings.TrimSpace(ask), " ")
-		root := Root{Package: pkg, Constraint: constraint}
+		root := dependency.Root{Package: pkg, Constraint: constraint}
 		if pkg, root.Optional = strings.CutPrefix(pkg, "?"); root.Optional {
 			root.Package, root.By = pkg, "provider/other"
 		}
@@ -58,7 +59,7 @@ func TestSolve(t *testing.T) {
 		{name: "partial tags are set aside", table: "a v1.0.0\na v1\na v2", roots: "a", want: "a v1.0.0"},
 		{name: "tags that are no versions can be named", table: "a main: b v1\na v1.0.0\nb v1.0.0", roots: "a main", want: "a main; b v1.0.0"},
 		{name: "four numbers are no version", table: "a 1.2.3.4\na v1.0.0", roots: "a", want: "a v1.0.0"},
-		{name: "a moving tag that is named exactly", table: "a v1\na v1.5.0", problem: Problem{Roots: []Root{{Package: "a", Constraint: "v1", Exact: true}}}, want: "a v1"},
+		{name: "a moving tag that is named exactly", table: "a v1\na v1.5.0", problem: Problem{Roots: []dependency.Root{{Package: "a", Constraint: "v1", Exact: true}}}, want: "a v1"},
 		{name: "prereleases only where the constraint names one", table: "a v1.0.0\na v1.1.0-rc.1", roots: "a >=v1.0.0", want: "a v1.0.0"},
 		{name: "prereleases where the constraint names one", table: "a v1.0.0\na v1.1.0-rc.1", roots: "a >=v1.0.0-0", want: "a v1.1.0-rc.1"},
 		{name: "a prerelease rather than nothing", table: "a v1.1.0-rc.1", roots: "a", want: "a v1.1.0-rc.1"},
@@ -90,7 +91,7 @@ func TestSolve(t *testing.T) {
 		{name: "an optional version of itself", table: "a v1.0.0: ?a >=v1\na v1.1.0: ?a <v1.1", roots: "a", want: "a v1.0.0"},
 		{name: "an older version without a cycle", table: "a v1.0.0\na v1.1.0: b\nb v1.0.0: a", roots: "a", want: "a v1.0.0"},
 		{name: "an older dependency without a cycle", table: "a v1.0.0: b\nb v1.0.0\nb v1.1.0: c\nb v1.2.0: c\nc v1.0.0: a", roots: "a", want: "a v1.0.0; b v1.0.0"},
-		{name: "nothing asked, nothing chosen", roots: "", problem: Problem{Roots: []Root{}}},
+		{name: "nothing asked, nothing chosen", roots: "", problem: Problem{Roots: []dependency.Root{}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			p := tc.problem
@@ -231,14 +232,14 @@ func TestDigestsAreNotListed(t *testing.T) {
 
 func TestReasons(t *testing.T) {
 	s, err := Solve(Problem{
-		Roots:  []Root{{Package: "a", Constraint: "<v3", By: "the platform"}, {Package: "b"}},
+		Roots:  []dependency.Root{{Package: "a", Constraint: "<v3", By: "the platform"}, {Package: "b"}},
 		Source: parseTable("a v1.0.0: b v1\na v2.0.0: b v2\na v3.0.0\na v3\nb v1.0.0\nb v2.0.0: c >=v9\nb v2.1.0-rc.1\nb nightly\nc v1.0.0"),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []Pick{
-		{Package: "a", Tag: "v1.0.0", Why: []string{"the platform asked for <v3"}, Dependencies: []Dependency{{Package: "b", Constraint: "v1"}}, SetAside: []SetAside{
+		{Package: "a", Tag: "v1.0.0", Why: []string{"the platform asked for <v3"}, Dependencies: []dependency.Dependency{{Package: "b", Constraint: "v1"}}, SetAside: []SetAside{
 			{"v3.0.0", "the platform asked for <v3"},
 			{"v2.0.0", "it needs b v2, and v1.0.0 is chosen"},
 			{"v3", "it names a part of a version, and moves"},
@@ -262,7 +263,7 @@ func TestOrderHasNoEffect(t *testing.T) {
 		var first, firstText string
 		for seed := range uint64(5) {
 			random := rand.New(rand.NewPCG(seed, instance))
-			solve := func(roots []Root) (string, string) {
+			solve := func(roots []dependency.Root) (string, string) {
 				p := Problem{Roots: roots, Source: shuffled{table, random}, Installed: map[string]string{"p01": "v1.1.0", "p02": "v1.0.0", "p03": "v1.2.0"}}
 				s, err := Solve(p)
 				var c *Conflict
@@ -298,7 +299,7 @@ func (s shuffled) Versions(pkg string) ([]string, error) {
 	return out, nil
 }
 
-func (s shuffled) Dependencies(pkg, version string) ([]Dependency, error) {
+func (s shuffled) Dependencies(pkg, version string) ([]dependency.Dependency, error) {
 	deps, err := s.table.Dependencies(pkg, version)
 	deps = slices.Clone(deps)
 	s.random.Shuffle(len(deps), func(i, j int) { deps[i], deps[j] = deps[j], deps[i] })
@@ -307,20 +308,20 @@ func (s shuffled) Dependencies(pkg, version string) ([]Dependency, error) {
 
 // Every pigeon of n+1 needs one of n holes of its own, which no search by
 // resolution finds out in less than exponential time.
-func pigeons(n int) (*table, []Root) {
+func pigeons(n int) (*table, []dependency.Root) {
 	t := newTable()
 	for hole := range n {
 		for pigeon := range n + 1 {
 			t.add(fmt.Sprintf("hole%d", hole), fmt.Sprintf("v%d.0.0", pigeon))
 		}
 	}
-	var roots []Root
+	var roots []dependency.Root
 	for pigeon := range n + 1 {
 		name := fmt.Sprintf("pigeon%d", pigeon)
 		for hole := range n {
-			t.add(name, fmt.Sprintf("v%d.0.0", hole), Dependency{Package: fmt.Sprintf("hole%d", hole), Constraint: fmt.Sprintf("v%d.0.0", pigeon)})
+			t.add(name, fmt.Sprintf("v%d.0.0", hole), dependency.Dependency{Package: fmt.Sprintf("hole%d", hole), Constraint: fmt.Sprintf("v%d.0.0", pigeon)})
 		}
-		roots = append(roots, Root{Package: name})
+		roots = append(roots, dependency.Root{Package: name})
 	}
 	return t, roots
 }

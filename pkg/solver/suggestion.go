@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
@@ -14,13 +15,13 @@ import (
 // and All is set.
 type Suggestion struct {
 	// Relax makes a root require the tag or digest To instead.
-	Relax *Root
+	Relax *dependency.Root
 	// Remove leaves roots out.
-	Remove []Root
+	Remove []dependency.Root
 	// Move lifts the restriction on moves of installed packages, which then move like this.
 	Move []Movement
 	// Provide adds the version To of a package that no registry has, without dependencies.
-	Provide *Dependency
+	Provide *dependency.Dependency
 	// Publish is a new version of a package that accepts To of a dependency, or does not
 	// have the dependency if To is empty. Only the package's author can make it.
 	Publish *Publication
@@ -41,14 +42,14 @@ type Movement struct {
 // Publication is a version of a package with one of its dependencies.
 type Publication struct {
 	Package, Version string
-	Dependency       Dependency
+	Dependency       dependency.Dependency
 }
 
 // String returns the change as an imperative clause.
 func (s Suggestion) String() string {
 	switch {
 	case s.Relax != nil && s.Relax.Optional:
-		return fmt.Sprintf("let %s accept %s %s", s.Relax.requester(), s.Relax.Package, s.version())
+		return fmt.Sprintf("let %s accept %s %s", s.Relax.Requester(), s.Relax.Package, s.version())
 	case s.Relax != nil && s.Relax.By == "":
 		return fmt.Sprintf("request %s %s instead of %s", s.Relax.Package, s.version(), shorten(s.Relax.Constraint))
 	case s.Relax != nil:
@@ -66,7 +67,7 @@ func (s Suggestion) String() string {
 		p := s.Publish
 		return fmt.Sprintf("ask the author of %s for a version like %s that accepts %s %s", p.Package, p.Version, p.Dependency.Package, s.version())
 	}
-	return "remove " + joinList(textsOf(s.Remove, func(r Root) string { return strings.TrimSpace(r.Package + " " + shorten(r.Constraint)) }), "and")
+	return "remove " + joinList(textsOf(s.Remove, func(r dependency.Root) string { return strings.TrimSpace(r.Package + " " + shorten(r.Constraint)) }), "and")
 }
 
 // String returns the movement as a phrase.
@@ -138,7 +139,7 @@ func (s providedSource) Versions(pkg string) ([]string, error) {
 }
 
 // Dependencies returns none for the provided version.
-func (s providedSource) Dependencies(pkg, version string) ([]Dependency, error) {
+func (s providedSource) Dependencies(pkg, version string) ([]dependency.Dependency, error) {
 	if pkg == s.pkg && version == s.version {
 		return nil, nil
 	}
@@ -154,7 +155,7 @@ type publishedSource struct {
 }
 
 // Dependencies returns the dependencies of the source, with the changed one.
-func (s publishedSource) Dependencies(pkg, version string) ([]Dependency, error) {
+func (s publishedSource) Dependencies(pkg, version string) ([]dependency.Dependency, error) {
 	deps, err := s.Source.Dependencies(pkg, version)
 	if err != nil || pkg != s.publication.Package || version != s.publication.Version {
 		return deps, err
@@ -164,18 +165,18 @@ func (s publishedSource) Dependencies(pkg, version string) ([]Dependency, error)
 
 // change returns dependencies with another constraint, or without the dependency if the
 // constraint is empty.
-func (p Publication) change(deps []Dependency, to string) []Dependency {
+func (p Publication) change(deps []dependency.Dependency, to string) []dependency.Dependency {
 	deps = slices.Clone(deps)
 	for i := range deps {
 		if deps[i] == p.Dependency {
 			deps[i].Constraint = to
 		}
 	}
-	return slices.DeleteFunc(deps, func(d Dependency) bool { return to == "" && d.Package == p.Dependency.Package })
+	return slices.DeleteFunc(deps, func(d dependency.Dependency) bool { return to == "" && d.Package == p.Dependency.Package })
 }
 
 // sameOrder compares roots in the order in which a search sorts them.
-func sameOrder(a, b Root) int {
+func sameOrder(a, b dependency.Root) int {
 	return cmp.Or(
 		cmp.Compare(a.Package, b.Package), cmp.Compare(a.By, b.By), cmp.Compare(a.Constraint, b.Constraint),
 		cmp.Compare(strconv.FormatBool(a.Optional), strconv.FormatBool(b.Optional)),

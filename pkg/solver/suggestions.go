@@ -9,6 +9,7 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
@@ -30,7 +31,7 @@ type suggester struct {
 
 // suggestions returns changes that make the whole problem solvable, given the proof of the
 // first of some independent conflicts.
-func (x *explainer) suggestions(s *search, proof *incompatibility, conflicts [][]Root) []Suggestion {
+func (x *explainer) suggestions(s *search, proof *incompatibility, conflicts [][]dependency.Root) []Suggestion {
 	if len(conflicts) == 1 {
 		y := x.suggester(s, proof, x.problem)
 		y.collect(conflicts[0])
@@ -54,7 +55,7 @@ func (x *explainer) suggester(s *search, proof *incompatibility, p Problem) *sug
 }
 
 // collect tries all single changes that concern a conflict, smallest first.
-func (y *suggester) collect(core []Root) {
+func (y *suggester) collect(core []dependency.Root) {
 	var newer, highest, older []Suggestion
 	for _, root := range core {
 		nearest, other := y.relax(root)
@@ -75,19 +76,19 @@ func (y *suggester) collect(core []Root) {
 	y.provide()
 	if len(mandatory(y.problem.Roots)) > 1 {
 		for _, root := range mandatory(core) {
-			y.keep(Suggestion{Remove: []Root{root}})
+			y.keep(Suggestion{Remove: []dependency.Root{root}})
 		}
 	}
 	y.publish()
 }
 
 // mandatory returns the roots that are not optional.
-func mandatory(roots []Root) []Root {
-	return slices.DeleteFunc(slices.Clone(roots), func(r Root) bool { return r.Optional })
+func mandatory(roots []dependency.Root) []dependency.Root {
+	return slices.DeleteFunc(slices.Clone(roots), func(r dependency.Root) bool { return r.Optional })
 }
 
 // combine finds one change for each conflict, which are necessary together.
-func (y *suggester) combine(conflicts [][]Root) {
+func (y *suggester) combine(conflicts [][]dependency.Root) {
 	var all []Suggestion
 	for i, core := range conflicts {
 		rest := y.problem.Roots
@@ -108,7 +109,7 @@ func (y *suggester) combine(conflicts [][]Root) {
 			one.relaxSeveral(core)
 		}
 		if len(one.found) == 0 {
-			one.remove([][]Root{core})
+			one.remove([][]dependency.Root{core})
 		}
 		if len(one.found) == 0 {
 			return
@@ -187,7 +188,7 @@ func (y *suggester) keep(change Suggestion) bool {
 
 // relax returns the change of a root to the nearest version that makes the problem
 // solvable, and to the highest one with the same major version if that is another one.
-func (y *suggester) relax(root Root) (nearest, highest *Suggestion) {
+func (y *suggester) relax(root dependency.Root) (nearest, highest *Suggestion) {
 	if root.Constraint == "" {
 		return nil, nil
 	}
@@ -201,7 +202,7 @@ func (y *suggester) relax(root Root) (nearest, highest *Suggestion) {
 
 // nearest returns the first version of a package in an order, for which the problem with
 // some other changes is solvable if the root requires it.
-func (y *suggester) nearest(root Root, others []Suggestion, order func(v *variable, b base) []int) *Suggestion {
+func (y *suggester) nearest(root dependency.Root, others []Suggestion, order func(v *variable, b base) []int) *Suggestion {
 	p := Suggestion{All: others}.Apply(y.problem)
 	for i := range p.Roots {
 		if p.Roots[i] == root {
@@ -325,7 +326,7 @@ func (v *variable) olderThan(c *candidate, b base) bool {
 }
 
 // relaxSeveral looks for other versions for several roots of a conflict.
-func (y *suggester) relaxSeveral(core []Root) {
+func (y *suggester) relaxSeveral(core []dependency.Root) {
 	p := y.problem
 	p.Roots = slices.Clone(p.Roots)
 	for i, root := range p.Roots {
@@ -409,7 +410,7 @@ func (y *suggester) lacking(s *search, facts []*incompatibility) []Suggestion {
 		if version == "" {
 			continue
 		}
-		change := Suggestion{Provide: &Dependency{Package: to.name, Constraint: text}, To: version}
+		change := Suggestion{Provide: &dependency.Dependency{Package: to.name, Constraint: text}, To: version}
 		if !slices.ContainsFunc(out, func(s Suggestion) bool { return s.String() == change.String() }) {
 			out = append(out, change)
 		}
@@ -429,7 +430,7 @@ func (s *search) missing(c *incompatibility) (*variable, string) {
 		if !r.Optional {
 			return s.variables[s.numbers[r.Package]], r.Constraint
 		}
-	case dependency:
+	case requiredDependency:
 		if c.cause.from != c.cause.to {
 			return s.variables[c.cause.to], c.cause.texts[0]
 		}
@@ -510,7 +511,7 @@ func (y *suggester) acceptable(p *Publication) string {
 		}
 	}
 	problem := y.problem
-	problem.Roots = append(slices.Clone(problem.Roots), Root{Package: d.Package})
+	problem.Roots = append(slices.Clone(problem.Roots), dependency.Root{Package: d.Package})
 	problem.preferred = &preference{d.Package, func(v *variable) []int {
 		b := v.baseOf(d.Constraint, false, y.store)
 		above, _ := v.around(b)
@@ -536,7 +537,7 @@ func prereleaseLast(v *variable, i int) int {
 }
 
 // remove suggests to remove a minimal set of roots from all conflicts.
-func (y *suggester) remove(conflicts [][]Root) {
+func (y *suggester) remove(conflicts [][]dependency.Root) {
 	all := mandatory(slices.Concat(conflicts...))
 	if _, ok := y.try(Suggestion{Remove: all}); !ok {
 		all = mandatory(y.problem.Roots)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
@@ -15,13 +16,13 @@ var errMissing = errcode.Code{Name: "TestMissing", Class: errcode.NotFound, Caus
 
 // A table is a Source in memory: package → tag → dependencies. It counts lookups.
 type table struct {
-	packages map[string]map[string][]Dependency
+	packages map[string]map[string][]dependency.Dependency
 	asked    map[string]int
 	fault    map[string]error
 }
 
 func newTable() *table {
-	return &table{packages: map[string]map[string][]Dependency{}, asked: map[string]int{}, fault: map[string]error{}}
+	return &table{packages: map[string]map[string][]dependency.Dependency{}, asked: map[string]int{}, fault: map[string]error{}}
 }
 
 // parseTable reads lines "package version: dependency constraint; …". An optional
@@ -34,11 +35,11 @@ func parseTable(text string) *table {
 		if !ok {
 			continue
 		}
-		var deps []Dependency
+		var deps []dependency.Dependency
 		for need := range strings.SplitSeq(needs, ";") {
 			if name, constraint, _ := strings.Cut(strings.TrimSpace(need), " "); name != "" {
 				name, optional := strings.CutPrefix(name, "?")
-				deps = append(deps, Dependency{Package: name, Constraint: constraint, Optional: optional})
+				deps = append(deps, dependency.Dependency{Package: name, Constraint: constraint, Optional: optional})
 			}
 		}
 		t.add(pkg, tag, deps...)
@@ -46,9 +47,9 @@ func parseTable(text string) *table {
 	return t
 }
 
-func (t *table) add(pkg, tag string, deps ...Dependency) {
+func (t *table) add(pkg, tag string, deps ...dependency.Dependency) {
 	if t.packages[pkg] == nil {
-		t.packages[pkg] = map[string][]Dependency{}
+		t.packages[pkg] = map[string][]dependency.Dependency{}
 	}
 	t.packages[pkg][tag] = deps
 }
@@ -65,7 +66,7 @@ func (t *table) Versions(pkg string) ([]string, error) {
 	return slices.Collect(maps.Keys(p)), nil
 }
 
-func (t *table) Dependencies(pkg, version string) ([]Dependency, error) {
+func (t *table) Dependencies(pkg, version string) ([]dependency.Dependency, error) {
 	t.asked[pkg+" "+version]++
 	if err := t.fault[pkg+" "+version]; err != nil {
 		return nil, err
@@ -95,8 +96,8 @@ func accepts(constraint, tag string) bool {
 }
 
 // valid returns the reason why a selection of versions is invalid, or "".
-func (t *table) valid(roots []Root, chosen map[string]string) string {
-	needs := func(who string, d Dependency) string {
+func (t *table) valid(roots []dependency.Root, chosen map[string]string) string {
+	needs := func(who string, d dependency.Dependency) string {
 		tag, ok := chosen[d.Package]
 		if !ok && d.Optional {
 			return ""
@@ -107,7 +108,7 @@ func (t *table) valid(roots []Root, chosen map[string]string) string {
 		return ""
 	}
 	for _, r := range roots {
-		if wrong := needs("root", r.dependency()); wrong != "" {
+		if wrong := needs("root", asDependency(r)); wrong != "" {
 			return wrong
 		}
 	}
@@ -126,7 +127,10 @@ func (t *table) valid(roots []Root, chosen map[string]string) string {
 }
 
 // dependency is a root as a dependency of the problem.
-func (r Root) dependency() Dependency { return Dependency{r.Package, r.Constraint, r.Optional} }
+// asDependency returns the requirement of a root.
+func asDependency(r dependency.Root) dependency.Dependency {
+	return dependency.Dependency{Package: r.Package, Constraint: r.Constraint, Optional: r.Optional}
+}
 
 func chosen(s Solution) map[string]string {
 	out := map[string]string{}

@@ -12,6 +12,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/version"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/internal/yamldoc"
@@ -214,8 +215,8 @@ func (r *metaReader) crossplane(raw json.RawMessage) string {
 }
 
 // dependencies returns the valid entries of a list at a path.
-func (r *metaReader) dependencies(path string, list []wireDependency) []Dependency {
-	var out []Dependency
+func (r *metaReader) dependencies(path string, list []wireDependency) []dependency.Dependency {
+	var out []dependency.Dependency
 	for i, d := range list {
 		if dep, ok := r.dependency(fmt.Sprintf("%s[%d]", path, i), d); ok {
 			out = append(out, dep)
@@ -225,16 +226,16 @@ func (r *metaReader) dependencies(path string, list []wireDependency) []Dependen
 }
 
 // dependency reads one dependency, in either form.
-func (r *metaReader) dependency(path string, d wireDependency) (Dependency, bool) {
-	dep := Dependency{APIVersion: d.APIVersion, Kind: Kind(d.Kind), Package: d.Package}
+func (r *metaReader) dependency(path string, d wireDependency) (dependency.Dependency, bool) {
+	dep := dependency.Dependency{APIVersion: d.APIVersion, Kind: d.Kind, Package: d.Package}
 	named := 0
 	if d.Package != "" {
 		named++
 	}
-	for _, short := range []Dependency{
-		{Kind: Provider, Package: d.Provider},
-		{Kind: Configuration, Package: d.Configuration},
-		{Kind: Function, Package: d.Function},
+	for _, short := range []dependency.Dependency{
+		{Kind: string(Provider), Package: d.Provider},
+		{Kind: string(Configuration), Package: d.Configuration},
+		{Kind: string(Function), Package: d.Function},
 	} {
 		if short.Package != "" {
 			named++

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
@@ -45,9 +46,9 @@ spec:
 `, Meta{
 			APIVersion: "meta.pkg.crossplane.io/v1", Kind: Configuration, Name: "c",
 			Labels: map[string]string{"l": "m"}, Annotations: map[string]string{"a": "b"}, Crossplane: ">=v1.14.0-0",
-			DependsOn: []Dependency{
-				{Package: "x/f", APIVersion: "pkg.crossplane.io/v1", Kind: Function, Constraint: ">=v0.1.0,<v1"},
-				{Package: "x/p", APIVersion: "pkg.crossplane.io/v1", Kind: Provider, Constraint: "sha256:" + strings.Repeat("0a", 32)},
+			DependsOn: []dependency.Dependency{
+				{Package: "x/f", APIVersion: "pkg.crossplane.io/v1", Kind: string(Function), Constraint: ">=v0.1.0,<v1"},
+				{Package: "x/p", APIVersion: "pkg.crossplane.io/v1", Kind: string(Provider), Constraint: "sha256:" + strings.Repeat("0a", 32)},
 			},
 			Capabilities: []string{"SafeStart"},
 		}},
@@ -62,10 +63,10 @@ spec:
   - {function: x/f, version: ">= 0.0.0"}
 `, Meta{
 			APIVersion: "meta.pkg.crossplane.io/v1beta1", Kind: Configuration, Name: "c",
-			DependsOn: []Dependency{
-				{Package: "x/p", APIVersion: "pkg.crossplane.io/v1", Kind: Provider, Constraint: "v0.7.0"},
-				{Package: "x/c", APIVersion: "pkg.crossplane.io/v1", Kind: Configuration, Constraint: "v1"},
-				{Package: "x/f", APIVersion: "pkg.crossplane.io/v1", Kind: Function, Constraint: ">= 0.0.0"},
+			DependsOn: []dependency.Dependency{
+				{Package: "x/p", APIVersion: "pkg.crossplane.io/v1", Kind: string(Provider), Constraint: "v0.7.0"},
+				{Package: "x/c", APIVersion: "pkg.crossplane.io/v1", Kind: string(Configuration), Constraint: "v1"},
+				{Package: "x/f", APIVersion: "pkg.crossplane.io/v1", Kind: string(Function), Constraint: ">= 0.0.0"},
 			},
 		}},
 		"a dependency of unknown kind": {`
@@ -75,7 +76,7 @@ metadata: {name: c}
 spec: {dependsOn: [{package: x/p, version: v0.11.1}]}
 `, Meta{
 			APIVersion: "meta.pkg.crossplane.io/v1alpha1", Kind: Configuration, Name: "c",
-			DependsOn: []Dependency{{Package: "x/p", Constraint: "v0.11.1"}},
+			DependsOn: []dependency.Dependency{{Package: "x/p", Constraint: "v0.11.1"}},
 		}},
 		"the format document": {`
 apiVersion: meta.pkg.ibm.crossplane.io/v1alpha1

@@ -5,6 +5,7 @@ import (
 
 	kjson "sigs.k8s.io/json"
 
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/internal/yamldoc"
 )
@@ -23,7 +24,7 @@ var ErrInvalidOptional = errcode.Code{
 }
 
 // optional reads the optional dependencies.
-func (r *metaReader) optional(text string) []Dependency {
+func (r *metaReader) optional(text string) []dependency.Dependency {
 	if text == "" {
 		return nil
 	}
@@ -46,7 +47,7 @@ func (r *metaReader) optional(text string) []Dependency {
 	out := r.dependencies(path, wire)
 	for i := range out {
 		out[i].Optional = true
-		if slices.ContainsFunc(r.meta.DependsOn, func(d Dependency) bool { return d.Package == out[i].Package }) {
+		if slices.ContainsFunc(r.meta.DependsOn, func(d dependency.Dependency) bool { return d.Package == out[i].Package }) {
 			r.fault(ErrInvalidOptional, path, "%s: %.200q is in spec.dependsOn too", path, out[i].Package)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
@@ -19,9 +20,9 @@ func withOptional(list, spec string) string {
 
 func TestOptionalDependencies(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("0a", 32)
-	want := []Dependency{
-		{APIVersion: "pkg.crossplane.io/v1", Kind: Provider, Package: "x/p", Constraint: ">=v1.2.0", Optional: true},
-		{APIVersion: "pkg.crossplane.io/v1", Kind: Function, Package: "x/f", Constraint: digest, Optional: true},
+	want := []dependency.Dependency{
+		{APIVersion: "pkg.crossplane.io/v1", Kind: string(Provider), Package: "x/p", Constraint: ">=v1.2.0", Optional: true},
+		{APIVersion: "pkg.crossplane.io/v1", Kind: string(Function), Package: "x/f", Constraint: digest, Optional: true},
 	}
 	for name, list := range map[string]string{
 		"YAML": "- {provider: x/p, version: '>=v1.2.0'}\n- apiVersion: pkg.crossplane.io/v1\n  kind: Function\n  package: x/f\n  version: " + digest,

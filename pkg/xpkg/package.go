@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 )
 
 // Kind is the kind of a package.
@@ -40,10 +42,10 @@ type Meta struct {
 	// none. It is a valid constraint.
 	Crossplane string
 	// DependsOn are the dependencies in the order in which they were written.
-	DependsOn []Dependency
+	DependsOn []dependency.Dependency
 	// Optional are the packages that this one works with where they are, in the order
 	// in which they were written; see [AnnotationOptional].
-	Optional []Dependency
+	Optional []dependency.Dependency
 	// Capabilities are as written, except that a Function without any has "composition".
 	// Use HasCapability for comparisons.
 	Capabilities []string
@@ -57,21 +59,4 @@ type Meta struct {
 }
 
 // Dependencies returns the required dependencies, followed by the optional ones.
-func (m Meta) Dependencies() []Dependency { return slices.Concat(m.DependsOn, m.Optional) }
-
-// A Dependency is another package that must be installed first, or that is optional.
-type Dependency struct {
-	// Package is the reference without tag or digest.
-	Package string
-	// APIVersion and Kind identify the package object that installs it, as far as the
-	// author specified them. They are a hint: the metadata of the dependency is
-	// authoritative (Package Format v2).
-	APIVersion string
-	Kind       Kind
-	// Constraint is a semantic version constraint, or a digest such as
-	// "sha256:…". It is valid.
-	Constraint string
-	// Optional means that the package need not be installed. If it is, the constraint
-	// must accept its version.
-	Optional bool
-}
+func (m Meta) Dependencies() []dependency.Dependency { return slices.Concat(m.DependsOn, m.Optional) }

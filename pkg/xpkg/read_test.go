@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 )
 
 const providerMeta = `apiVersion: meta.pkg.crossplane.io/v1
@@ -29,7 +31,7 @@ metadata: {name: things.example.org}
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Dependency{{Package: "example.org/a", APIVersion: "pkg.crossplane.io/v1", Kind: Provider, Constraint: "v1.0.0"}}
+	want := []dependency.Dependency{{Package: "example.org/a", APIVersion: "pkg.crossplane.io/v1", Kind: string(Provider), Constraint: "v1.0.0"}}
 	if diff := cmp.Diff(want, pkg.Meta.DependsOn); diff != "" {
 		t.Error(diff)
 	}

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 )
 
 const metaLast = `apiVersion: example.org/v1
@@ -27,7 +29,7 @@ func TestReadMeta(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Dependency{{Package: "xpkg.test/a/b", APIVersion: "pkg.crossplane.io/v1", Kind: Provider, Constraint: ">=v1.0.0"}}
+	want := []dependency.Dependency{{Package: "xpkg.test/a/b", APIVersion: "pkg.crossplane.io/v1", Kind: string(Provider), Constraint: ">=v1.0.0"}}
 	if diff := cmp.Diff(want, meta.DependsOn); diff != "" || meta.Kind != Configuration || meta.Name != "platform" {
 		t.Errorf("%+v\n%s", meta, diff)
 	}

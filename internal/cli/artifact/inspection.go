@@ -3,6 +3,7 @@ package artifact
 import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/index"
@@ -85,9 +86,9 @@ type contentView struct {
 }
 
 type dependencyView struct {
-	Package    string    `json:"package"`
-	Kind       xpkg.Kind `json:"kind,omitempty"`
-	Constraint string    `json:"constraint,omitempty"`
+	Package    string `json:"package"`
+	Kind       string `json:"kind,omitempty"`
+	Constraint string `json:"constraint,omitempty"`
 }
 
 type objectView struct {
@@ -135,7 +136,7 @@ func describeContent(pkg *xpkg.Package, index *index.Index, from string, state i
 	return v
 }
 
-func dependencyViews(all []xpkg.Dependency) []dependencyView {
+func dependencyViews(all []dependency.Dependency) []dependencyView {
 	var out []dependencyView
 	for _, d := range all {
 		out = append(out, dependencyView{d.Package, d.Kind, d.Constraint})

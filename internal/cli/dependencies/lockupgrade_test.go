@@ -5,13 +5,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/resolver"
 	"github.com/xpkg-dev/xpkg/pkg/solver"
 )
 
-func lockedAt(repository, version string, deps ...lockfile.Dependency) lockfile.Package {
+func lockedAt(repository, version string, deps ...dependency.Dependency) lockfile.Package {
 	return lockfile.Package{Repository: repository, Version: version, Digest: oci.DigestOf([]byte(repository + version)), Dependencies: deps}
 }
 
@@ -40,9 +41,9 @@ func TestUpgradeRefusesDowngrades(t *testing.T) {
 // the command that moves both.
 func TestUpgradeNamesHolders(t *testing.T) {
 	f := lockfile.File{
-		Roots: []lockfile.Root{{Package: "registry.example.com/app", Constraint: ">=v1"}},
+		Roots: []dependency.Root{{Package: "registry.example.com/app", Constraint: ">=v1"}},
 		Packages: []lockfile.Package{
-			lockedAt("registry.example.com/app", "v1.0.0", lockfile.Dependency{Package: "registry.example.com/net", Constraint: "<v2"}),
+			lockedAt("registry.example.com/app", "v1.0.0", dependency.Dependency{Package: "registry.example.com/net", Constraint: "<v2"}),
 			lockedAt("registry.example.com/net", "v1.9.0"),
 		},
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/origin"
 	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -102,7 +103,7 @@ func (c *OutdatedCmd) Run(env *terminal.Env) (err error) {
 
 // closure returns the packages to compare, the roots that an upgrade of one of them keeps, and
 // the function that locates packages as the cluster does.
-func (c *OutdatedCmd) closure(env *terminal.Env) (lockfile.File, []lockfile.Root, func(context.Context, oci.Reference) (fetch.Origin, error), error) {
+func (c *OutdatedCmd) closure(env *terminal.Env) (lockfile.File, []dependency.Root, func(context.Context, oci.Reference) (fetch.Origin, error), error) {
 	if c.Lock != "" {
 		f, err := c.of(env, nil)
 		return f, f.Roots, nil, err
@@ -138,7 +139,7 @@ const lookups = 16
 
 // outdated compares every package of a closure with the versions in its repository. It fails if
 // no repository can be read.
-func outdated(env *terminal.Env, r *rootResolver, f lockfile.File, roots []lockfile.Root) ([]outdatedView, error) {
+func outdated(env *terminal.Env, r *rootResolver, f lockfile.File, roots []dependency.Root) ([]outdatedView, error) {
 	p := terminal.StartTask(env.Stderr, "looking for newer versions of %s", wording.Count(len(f.Packages), "package"))
 	defer p.End()
 	out, errs := make([]outdatedView, len(f.Packages)), make([]error, len(f.Packages))
@@ -208,7 +209,7 @@ func compareVersions(f *lockfile.File, p lockfile.Package, tags []string) outdat
 // newestSolvable returns the newest accepted version for which a solution exists: one in which
 // the other roots keep their versions, and dependencies can change. The installed version
 // always has one.
-func (r *rootResolver) newestSolvable(ctx context.Context, f lockfile.File, roots []lockfile.Root, p lockfile.Package, row *outdatedView) string {
+func (r *rootResolver) newestSolvable(ctx context.Context, f lockfile.File, roots []dependency.Root, p lockfile.Package, row *outdatedView) string {
 	q := resolver.Request{}
 	for _, root := range roots {
 		if root.Package != p.Repository {
@@ -225,7 +226,7 @@ func (r *rootResolver) newestSolvable(ctx context.Context, f lockfile.File, root
 			return tag
 		}
 		with := q
-		with.Roots = append(slices.Clip(q.Roots), lockfile.Root{Package: p.Repository, Constraint: tag, Exact: true})
+		with.Roots = append(slices.Clip(q.Roots), dependency.Root{Package: p.Repository, Constraint: tag, Exact: true})
 		_, err := r.Resolve(ctx, with)
 		if err == nil {
 			return tag

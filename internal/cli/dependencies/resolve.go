@@ -13,6 +13,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/fileutil"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/resolver"
@@ -40,7 +41,7 @@ type ResolveCmd struct {
 
 // resolution is the result in the output formats JSON and YAML.
 type resolution struct {
-	Roots    []lockfile.Root   `json:"roots"`
+	Roots    []dependency.Root `json:"roots"`
 	Packages []resolvedPackage `json:"packages"`
 	Notes    []string          `json:"notes,omitempty"`
 }
@@ -125,7 +126,7 @@ func (c *ResolveCmd) readLock(env *terminal.Env) (lockfile.File, error) {
 }
 
 // frozen checks the lock file.
-func (c *ResolveCmd) frozen(env *terminal.Env, f lockfile.File, roots []lockfile.Root) error {
+func (c *ResolveCmd) frozen(env *terminal.Env, f lockfile.File, roots []dependency.Root) error {
 	if problems := f.Check(roots); len(problems) > 0 {
 		return ErrLockStale.New(errors.New(strings.Join(problems, "; ")), "%s does not fit", c.Lock)
 	}

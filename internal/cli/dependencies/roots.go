@@ -7,7 +7,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
-	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/resolver"
 	"github.com/xpkg-dev/xpkg/pkg/version"
@@ -22,7 +22,7 @@ type RootArgs struct {
 // roots read the arguments. There are none when nothing was named and this folder is
 // no package. A dependency of a folder that names no registry is in the default one,
 // if there is one.
-func (a RootArgs) roots(registry string) ([]lockfile.Root, error) {
+func (a RootArgs) roots(registry string) ([]dependency.Root, error) {
 	what := a.What
 	if len(what) == 0 {
 		if found, err := filepath.Glob("crossplane.yaml"); err != nil || len(found) == 0 {
@@ -30,7 +30,7 @@ func (a RootArgs) roots(registry string) ([]lockfile.Root, error) {
 		}
 		what = []string{"."}
 	}
-	var out []lockfile.Root
+	var out []dependency.Root
 	for _, w := range what {
 		roots, err := rootsOf(w, registry)
 		if err != nil {
@@ -42,7 +42,7 @@ func (a RootArgs) roots(registry string) ([]lockfile.Root, error) {
 }
 
 // rootsOf parses one argument. As for locations, only the text determines its kind.
-func rootsOf(s, registry string) ([]lockfile.Root, error) {
+func rootsOf(s, registry string) ([]dependency.Root, error) {
 	if location.IsPath(s) {
 		return folderRoots(s, registry)
 	}
@@ -52,11 +52,11 @@ func rootsOf(s, registry string) ([]lockfile.Root, error) {
 		if err != nil {
 			return nil, err
 		}
-		root := lockfile.Root{Package: ref.Name(), Constraint: ref.Identifier()}
+		root := dependency.Root{Package: ref.Name(), Constraint: ref.Identifier()}
 		if ref.Tag != "" {
 			root.Constraint, root.Exact = strings.TrimPrefix(ref.String(), ref.Name()+":"), true
 		}
-		return []lockfile.Root{root}, nil
+		return []dependency.Root{root}, nil
 	}
 	ref, err := oci.ParseReference(name, oci.ParseOptions{DefaultRegistry: flags.DefaultRegistry, AllowUntagged: true})
 	if err != nil {
@@ -68,11 +68,11 @@ func rootsOf(s, registry string) ([]lockfile.Root, error) {
 	if err := version.CheckConstraint(constraint, false); err != nil {
 		return nil, xpkg.ErrInvalidConstraint.New(err, "cannot read %q", constraint)
 	}
-	return []lockfile.Root{{Package: ref.Name(), Constraint: constraint}}, nil
+	return []dependency.Root{{Package: ref.Name(), Constraint: constraint}}, nil
 }
 
 // folderRoots returns the dependencies and optional dependencies of the package in a folder.
-func folderRoots(dir, registry string) ([]lockfile.Root, error) {
+func folderRoots(dir, registry string) ([]dependency.Root, error) {
 	folder, err := location.FolderFlags{}.Read(dir, xpkg.Limits{})
 	if err != nil {
 		return nil, err
@@ -81,13 +81,13 @@ func folderRoots(dir, registry string) ([]lockfile.Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := []lockfile.Root{}
+	out := []dependency.Root{}
 	for _, d := range meta.Dependencies() {
 		ref, err := oci.ParseReference(d.Package, oci.ParseOptions{AllowUntagged: true, DefaultRegistry: registry})
 		if err != nil {
 			return nil, resolver.ErrUnqualified.New(err, "the registry of %s, a dependency of %s, is unknown", d.Package, meta.Name)
 		}
-		out = append(out, lockfile.Root{Package: ref.Name(), Constraint: d.Constraint, Optional: d.Optional, By: meta.Name})
+		out = append(out, dependency.Root{Package: ref.Name(), Constraint: d.Constraint, Optional: d.Optional, By: meta.Name})
 	}
 	return out, nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
@@ -177,44 +178,23 @@ func (t *packageTree) entry(p v1.Package) v1beta1.LockPackage {
 
 // roots returns the packages without dependents, and one of each cycle without dependents outside of it.
 func (t *packageTree) roots() []v1.Package {
-	needed, reached := map[string]bool{}, map[string]bool{}
+	var g dependency.Graph
+	byName := map[string]v1.Package{}
 	for _, p := range t.all.Packages {
-		for _, to := range t.needs(p) {
-			needed[inventory.ShortName(to)] = true
-		}
-	}
-	var out []v1.Package
-	for _, circles := range []bool{false, true} {
-		for _, p := range t.all.Packages {
-			if name := inventory.ShortName(p); !reached[name] && needed[name] == circles {
-				out = append(out, p)
-				t.reach(p, reached)
+		name := inventory.ShortName(p)
+		byName[name] = p
+		g.Add(name)
+		for _, d := range t.entry(p).Dependencies {
+			if to, ok := t.bySource[d.Package]; ok {
+				g.Add(name, dependency.Dependency{Package: inventory.ShortName(to), Constraint: d.Constraints})
 			}
 		}
 	}
-	return out
-}
-
-// needs are the packages that one needs, as far as they are there.
-func (t *packageTree) needs(p v1.Package) []v1.Package {
 	var out []v1.Package
-	for _, d := range t.entry(p).Dependencies {
-		if to, ok := t.bySource[d.Package]; ok {
-			out = append(out, to)
-		}
+	for _, name := range g.Roots() {
+		out = append(out, byName[name])
 	}
 	return out
-}
-
-// reach notes a package and all that it needs.
-func (t *packageTree) reach(p v1.Package, reached map[string]bool) {
-	if reached[inventory.ShortName(p)] {
-		return
-	}
-	reached[inventory.ShortName(p)] = true
-	for _, to := range t.needs(p) {
-		t.reach(to, reached)
-	}
 }
 
 func (t *packageTree) grow(p v1.Package) *node {
@@ -228,27 +208,26 @@ func (t *packageTree) grow(p v1.Package) *node {
 			n.Objects[o.Kind]++
 		}
 	}
-	entry := t.entry(p)
-	for _, d := range entry.Dependencies {
-		need := dependencyNode{Package: d.Package, Constraint: d.Constraints}
-		if by, ok := t.bySource[d.Package]; ok {
-			if need.Seen = t.seen[inventory.ShortName(by)]; need.Seen {
-				need.By = t.alone(by)
-			} else {
-				need.By = t.grow(by)
-			}
-		}
-		n.Needs = append(n.Needs, need)
-	}
-	for _, d := range entry.OptionalDependencies {
-		need := dependencyNode{Package: d.Package, Constraint: d.Constraints, Optional: true}
-		if by, ok := t.bySource[d.Package]; ok {
-			// It is a separate root of the tree: it was not installed because of this package.
-			need.By, need.Seen = t.alone(by), true
-		}
-		n.Needs = append(n.Needs, need)
+	for _, d := range graph.DependenciesFromLock(t.entry(p)) {
+		n.Needs = append(n.Needs, t.need(d))
 	}
 	return n
+}
+
+// need returns a dependency, with its package where that is shown for the first time. An optional dependency is a
+// separate root of the tree: it was not installed because of this package.
+func (t *packageTree) need(d dependency.Dependency) dependencyNode {
+	out := dependencyNode{Package: d.Package, Constraint: d.Constraint, Optional: d.Optional}
+	by, ok := t.bySource[d.Package]
+	if !ok {
+		return out
+	}
+	if out.Seen = d.Optional || t.seen[inventory.ShortName(by)]; out.Seen {
+		out.By = t.alone(by)
+	} else {
+		out.By = t.grow(by)
+	}
+	return out
 }
 
 // alone returns a package without its dependencies, for a place where the tree refers to another place.

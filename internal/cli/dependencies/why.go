@@ -141,7 +141,7 @@ func asksAlong(f lockfile.File, path []string) [][]askView {
 	var out [][]askView
 	for _, r := range f.Roots {
 		if r.Package == path[0] && !r.Optional {
-			out = append(out, append([]askView{{By: cmp.Or(r.By, "you"), Package: r.Package, Constraint: r.Constraint}}, between...))
+			out = append(out, append([]askView{{By: r.Requester(), Package: r.Package, Constraint: r.Constraint}}, between...))
 		}
 	}
 	return out

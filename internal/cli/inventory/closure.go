@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -38,14 +39,9 @@ func (i *Inventory) Graph() (*graph.Graph, error) {
 // Closure returns the installed packages in the form of a lock file. Its roots are the explicitly installed packages.
 func (i *Inventory) Closure() lockfile.File {
 	var f lockfile.File
-	needs := map[string][]lockfile.Dependency{}
+	needs := map[string][]dependency.Dependency{}
 	for _, e := range i.Lock.Packages {
-		for _, d := range e.Dependencies {
-			needs[e.Name] = append(needs[e.Name], lockfile.Dependency{Package: d.Package, Constraint: d.Constraints})
-		}
-		for _, d := range e.OptionalDependencies {
-			needs[e.Name] = append(needs[e.Name], lockfile.Dependency{Package: d.Package, Constraint: d.Constraints, Optional: true})
-		}
+		needs[e.Name] = graph.DependenciesFromLock(e)
 	}
 	for _, x := range i.Packages {
 		ref, err := oci.ParseReference(x.PackageSpec().Package, oci.ParseOptions{})
@@ -61,7 +57,7 @@ func (i *Inventory) Closure() lockfile.File {
 		}
 		f.Packages = append(f.Packages, p)
 		if !graph.IsAutoInstalled(x) {
-			f.Roots = append(f.Roots, lockfile.Root{Package: p.Repository, Constraint: p.ShortVersion(), Exact: true})
+			f.Roots = append(f.Roots, dependency.Root{Package: p.Repository, Constraint: p.ShortVersion(), Exact: true})
 		}
 	}
 	slices.SortFunc(f.Packages, func(a, b lockfile.Package) int { return cmp.Compare(a.Repository, b.Repository) })

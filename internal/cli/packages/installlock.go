@@ -13,7 +13,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/wording"
-	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 )
 
 // runLock installs the packages of a lock file in dependency order, so that each can become healthy.
@@ -93,9 +93,9 @@ func truthful(s *step, p *planner.Plan) error {
 	if s.want.PackageSpec().SkipDependencyResolution {
 		return nil // The plan does not contain the dependencies.
 	}
-	var needs []xpkg.Dependency
+	var needs []dependency.Dependency
 	for _, d := range p.Dependencies {
-		needs = append(needs, xpkg.Dependency{Package: d.Package, Constraint: d.Constraint, Optional: d.Optional})
+		needs = append(needs, dependency.Dependency{Package: d.Package, Constraint: d.Constraint, Optional: d.Optional})
 	}
 	return s.locked.Matches(s.locked.Kind, needs)
 }

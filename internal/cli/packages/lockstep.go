@@ -14,6 +14,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
@@ -72,16 +73,14 @@ func (c *InstallCmd) steps(ctx context.Context, cluster client.Client, f lockfil
 
 // isRoot reports whether the user asked for a package of a lock file.
 func isRoot(f lockfile.File, repository string) bool {
-	return slices.ContainsFunc(f.Roots, func(r lockfile.Root) bool { return r.Package == repository && !r.Optional })
+	return slices.ContainsFunc(f.Roots, func(r dependency.Root) bool { return r.Package == repository && !r.Optional })
 }
 
 // dependents returns the repositories of the packages that require a package.
 func dependents(f lockfile.File, repository string) []string {
 	var out []string
-	for _, by := range f.Dependents(repository) {
-		if by.Package != "" {
-			out = append(out, by.Package)
-		}
+	for _, by := range f.Graph().Dependents(repository) {
+		out = append(out, by.From)
 	}
 	return out
 }

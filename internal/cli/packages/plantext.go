@@ -181,7 +181,7 @@ func (t planText) dependencies(all []planner.Dependency) {
 		case graph.Incompatible:
 			about = "installed is " + d.Installed
 		case graph.Absent:
-			about = fmt.Sprintf("optional; xpkg install %s %s:TAG turns it on", cmp.Or(strings.ToLower(string(d.Kind)), "KIND"), d.Package)
+			about = fmt.Sprintf("optional; xpkg install %s %s:TAG turns it on", cmp.Or(strings.ToLower(d.Kind), "KIND"), d.Package)
 		case graph.Progressing:
 			about = "asked for is " + d.Installed
 		}

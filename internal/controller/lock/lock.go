@@ -32,9 +32,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/permission"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
-	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
-	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // sizeLimit is the maximum size in bytes of the packages of the Lock. etcd accepts one and a half times
@@ -202,23 +201,7 @@ func (r *Reconciler) entry(ctx context.Context, rev v1.PackageRevision) (v1beta1
 		Name: rev.GetName(), APIVersion: new(v1.GroupVersion.String()), Kind: new(rev.PackageKind()),
 		Source: ref.Name(), Version: cmp.Or(ref.Tag, ref.Digest.String()),
 		// The API server requires a list of dependencies, also an empty one.
-		Dependencies:         append([]v1beta1.Dependency{}, dependencies(all, false)...),
-		OptionalDependencies: dependencies(all, true), Owns: graph.OwnedObjects(rev),
+		Dependencies:         append([]v1beta1.Dependency{}, graph.LockDependencies(dependency.Required(all))...),
+		OptionalDependencies: graph.LockDependencies(dependency.Optional(all)), Owns: graph.OwnedObjects(rev),
 	}, true
-}
-
-// dependencies returns the optional, or the other, dependencies in the form of the Lock.
-func dependencies(all []xpkg.Dependency, optional bool) []v1beta1.Dependency {
-	var out []v1beta1.Dependency
-	for _, d := range all {
-		if d.Optional != optional {
-			continue
-		}
-		dep := v1beta1.Dependency{Package: lockfile.Repository(d.Package), Constraints: d.Constraint}
-		if d.Kind != "" {
-			dep.APIVersion, dep.Kind = new(cmp.Or(d.APIVersion, v1.GroupVersion.String())), new(string(d.Kind))
-		}
-		out = append(out, dep)
-	}
-	return out
 }

@@ -11,8 +11,9 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
-	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 // dependencyGraph has all packages with every dependency that they have, or may have again.
@@ -74,7 +75,7 @@ func (r *Reconciler) node(ctx context.Context, p v1.Package, revisions []v1.Pack
 	n, exists := graph.NodeFromPackage(p, dependencies)
 	if !exists {
 		n = graph.Node{Kind: p.PackageKind(), Name: p.GetName(), Package: lockfile.Package{
-			Repository: lockfile.Repository(p.PackageSpec().Package), Dependencies: lockfile.Dependencies(dependencies),
+			Repository: oci.RepositoryName(p.PackageSpec().Package), Dependencies: lockfile.Dependencies(dependencies),
 		}}
 	}
 	n.SkipDependencies = false
@@ -135,7 +136,7 @@ func settledRevision(p v1.Package, revisions []v1.PackageRevision) v1.PackageRev
 }
 
 // dependenciesOf returns the dependencies of some contents together, and whether all of them are known.
-func (r *Reconciler) dependenciesOf(ctx context.Context, contents []content) (all []xpkg.Dependency, known bool) {
+func (r *Reconciler) dependenciesOf(ctx context.Context, contents []content) (all []dependency.Dependency, known bool) {
 	known = true
 	for _, c := range contents {
 		more, ok := r.Dependencies.Lookup(ctx, c.image, c.digest)

@@ -17,9 +17,9 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/keyedmutex"
 	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
-	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
 // DependencyOptions configure the installation of dependencies.
@@ -136,7 +136,7 @@ func (r *Reconciler) dependencyGraph(ctx context.Context, in *install) (*graph.G
 			if reservations.KeyOf(p) == own {
 				continue
 			}
-			n, ok := graph.NodeFromRevisions(p, revisions[p.GetName()], func(image string, content oci.Digest) []xpkg.Dependency {
+			n, ok := graph.NodeFromRevisions(p, revisions[p.GetName()], func(image string, content oci.Digest) []dependency.Dependency {
 				return r.Dependencies.Known.Of(ctx, image, content.String())
 			})
 			if ok {

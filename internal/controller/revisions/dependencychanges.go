@@ -18,7 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
-	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
@@ -185,7 +185,7 @@ func (r *Reconciler) installPackage(ctx context.Context, parent v1.Package, c gr
 		if err := r.API.Live.Get(ctx, client.ObjectKey{Name: name}, existing); err != nil {
 			return client.IgnoreNotFound(err)
 		}
-		if lockfile.Repository(existing.PackageSpec().Package) == c.To.Repository {
+		if oci.RepositoryName(existing.PackageSpec().Package) == c.To.Repository {
 			// The cache is behind, or the package is being deleted; the revision retries.
 			return nil
 		}

@@ -15,7 +15,9 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/watch"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 // watchDependencies watches the packages and revisions that revisions depend on.
@@ -45,7 +47,7 @@ func enqueueDependents(c client.Reader, known *state.Dependencies, origins state
 		place := places(repositoryOf(o))
 		return activeRevisions(ctx, c, kind, func(rev v1.PackageRevision) bool {
 			needs := lockfile.Dependencies(known.Of(ctx, rev.RevisionSpec().Image, rev.RevisionSpec().Digest))
-			return slices.ContainsFunc(needs, func(d lockfile.Dependency) bool { return places(d.Package) == place })
+			return slices.ContainsFunc(needs, func(d dependency.Dependency) bool { return places(d.Package) == place })
 		})
 	})
 }
@@ -53,9 +55,9 @@ func enqueueDependents(c client.Reader, known *state.Dependencies, origins state
 // repositoryOf returns the repository of a package or a revision.
 func repositoryOf(o client.Object) string {
 	if rev, ok := o.(v1.PackageRevision); ok {
-		return lockfile.Repository(rev.RevisionSpec().Image)
+		return oci.RepositoryName(rev.RevisionSpec().Image)
 	}
-	return lockfile.Repository(o.(v1.Package).PackageSpec().Package)
+	return oci.RepositoryName(o.(v1.Package).PackageSpec().Package)
 }
 
 // activationChanged admits revisions that become active, and active ones whose image changes: one content
@@ -81,7 +83,7 @@ func activationChanged() predicate.Predicate {
 func specOrDeletionChanged(known *state.Dependencies) predicate.Predicate {
 	return predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool {
-			return known.IsOptional(lockfile.Repository(e.Object.(v1.Package).PackageSpec().Package))
+			return known.IsOptional(oci.RepositoryName(e.Object.(v1.Package).PackageSpec().Package))
 		},
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || e.ObjectNew.GetDeletionTimestamp() != nil
