@@ -189,7 +189,7 @@ func (s *session) tokenError(resp *http.Response, realm *url.URL, c call) error 
 	switch {
 	case resp.StatusCode == http.StatusTooManyRequests:
 		s.mu.Lock()
-		s.tokensUntil = s.opts.Now().Add(s.retryAfter(resp))
+		s.tokensUntil = s.opts.Now().Add(retryAfter(resp, s.opts.Now()))
 		s.mu.Unlock()
 		if err := s.tokensThrottled(realm, c); err != nil {
 			return err

@@ -78,7 +78,7 @@ func (b *blobReader) resume(cause error) error {
 		return b.s.networkError(b.ctx, cause, b.call.what)
 	}
 	if b.stalls > 1 {
-		if err := b.s.opts.Sleep(b.ctx, b.s.backoff(b.stalls-1)); err != nil {
+		if err := b.s.opts.Sleep(b.ctx, b.s.opts.backoff(b.stalls-1)); err != nil {
 			return b.s.networkError(b.ctx, err, b.call.what)
 		}
 	}

@@ -2,8 +2,11 @@ package remote
 
 import (
 	"maps"
+	"net/http"
 	"sync"
 	"time"
+
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 const (
@@ -47,6 +50,48 @@ func NewCircuitBreaker(now func() time.Time) *CircuitBreaker {
 		now = time.Now
 	}
 	return &CircuitBreaker{now: now, hosts: map[string]*hostState{}}
+}
+
+// transport returns a RoundTripper that sends requests with next, unless the breaker is open
+// for their host: they then fail with a *retryAfterError. Any response closes the breaker.
+func (h *CircuitBreaker) transport(next http.RoundTripper) http.RoundTripper {
+	if h == nil {
+		return next
+	}
+	return breakerTransport{next, h}
+}
+
+type breakerTransport struct {
+	next    http.RoundTripper
+	breaker *CircuitBreaker
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (t breakerTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	host := req.URL.Scheme + "://" + req.URL.Host
+	if why := t.breaker.ask(host); why != nil {
+		closeBody(req)
+		return nil, why
+	}
+	resp, err := t.next.RoundTrip(req)
+	switch {
+	case err == nil:
+		t.breaker.answered(host)
+	case req.Context().Err() != nil, errcode.Known(err), isTLS(err):
+		// The caller gave up, or the host responded.
+	default:
+		t.breaker.silent(host, reason(err))
+	}
+	return resp, err
+}
+
+// CloseIdleConnections closes the idle connections of the next transport.
+func (t breakerTransport) CloseIdleConnections() { closeIdle(t.next) }
+
+func closeIdle(t http.RoundTripper) {
+	if t, ok := t.(interface{ CloseIdleConnections() }); ok {
+		t.CloseIdleConnections()
+	}
 }
 
 // ask returns nil if a request to a host is allowed, and the reason otherwise. The first

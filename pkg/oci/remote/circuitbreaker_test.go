@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -102,6 +103,79 @@ func TestOneTriesForAll(t *testing.T) {
 	}
 }
 
+// The states of the transport: closed, open, one trial, and closed again.
+func TestBreakerTransport(t *testing.T) {
+	c := clock.New()
+	h := NewCircuitBreaker(c.Now)
+	var sent int
+	var err error
+	transport := h.transport(roundTripperFunc(func(*http.Request) (*http.Response, error) {
+		sent++
+		return &http.Response{StatusCode: http.StatusBadGateway, Body: http.NoBody}, err
+	}))
+	closed := 0
+	send := func(ctx context.Context, host string) error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPut, "https://"+host, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Body = closer{func() { closed++ }}
+		resp, err := transport.RoundTrip(req)
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		return err
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	silent := errors.New("no answer")
+	for _, step := range []struct {
+		name    string
+		ctx     context.Context
+		host    string
+		err     error
+		advance time.Duration
+		times   int
+		sent    int
+		open    bool
+	}{
+		{"a response", t.Context(), "a", nil, 0, 5, 5, false},
+		{"a canceled request", gone, "a", silent, 0, 5, 5, false},
+		{"an untrusted certificate", t.Context(), "a", errors.New("tls: bad certificate"), 0, 5, 5, false},
+		{"an error of the client", t.Context(), "a", ErrForbiddenAddress.New(nil, "x"), 0, 5, 5, false},
+		{"silence, up to the threshold", t.Context(), "a", silent, 0, failureThreshold, failureThreshold, false},
+		{"open", t.Context(), "a", silent, 0, 5, 0, true},
+		{"another host", t.Context(), "b", nil, 0, 1, 1, false},
+		{"the pause has not passed", t.Context(), "a", nil, firstPause - 1, 1, 0, true},
+		{"one trial", t.Context(), "a", silent, 1, 1, 1, false},
+		{"open again, for twice the pause", t.Context(), "a", nil, 2*firstPause - 1, 1, 0, true},
+		{"a trial with a response", t.Context(), "a", nil, 1, 1, 1, false},
+		{"closed", t.Context(), "a", nil, 0, 5, 5, false},
+	} {
+		c.Add(step.advance)
+		sent, closed, err = 0, 0, step.err
+		for range step.times {
+			got := send(step.ctx, step.host)
+			if _, open := RetryAt(got); open != step.open {
+				t.Errorf("%s: got %v", step.name, got)
+			}
+		}
+		if sent != step.sent || closed != step.times-step.sent {
+			t.Errorf("%s: sent %d requests and closed %d bodies that were not sent; want %d and %d", step.name, sent, closed, step.sent, step.times-step.sent)
+		}
+	}
+}
+
+// closer is a body that reports Close.
+type closer struct{ close func() }
+
+func (closer) Read([]byte) (int, error) { return 0, io.EOF }
+
+func (c closer) Close() error {
+	c.close()
+	return nil
+}
+
 func TestHealthIsBounded(t *testing.T) {
 	c := clock.New()
 	h := NewCircuitBreaker(c.Now)
@@ -114,6 +188,9 @@ func TestHealthIsBounded(t *testing.T) {
 	var none *CircuitBreaker
 	none.answered("h")
 	none.silent("h", nil)
+	if next := http.RoundTripper(http.DefaultTransport); none.transport(next) != next {
+		t.Error("no breaker changes a transport")
+	}
 	if none.ask("h") != nil || !errors.Is(none.pausing("h", errNoChallenge), errNoChallenge) {
 		t.Error("nothing is not nothing")
 	}

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/testing/port"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -227,17 +226,4 @@ func TestDigestHeaderIsVerified(t *testing.T) {
 	}
 	_, err := testRemote(t, nil).Resolve(t.Context(), ref)
 	ocitest.WantCode(t, err, oci.ErrDigestMismatch)
-}
-
-// hardening: A12
-func TestRetryAfter(t *testing.T) {
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	s := &session{opts: &Options{Now: func() time.Time { return now }}}
-	for value, want := range map[string]time.Duration{
-		"": 0, "5": 5 * time.Second, "Fri, 02 Jan 2026 03:05:05 GMT": time.Minute, "soon": 0, "99999999999999999999": 0,
-	} {
-		if got := s.retryAfter(&http.Response{Header: http.Header{"Retry-After": {value}}}); got != want {
-			t.Errorf("%q is %s, want %s", value, got, want)
-		}
-	}
 }

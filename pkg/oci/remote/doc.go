@@ -19,6 +19,9 @@
 //	  │
 //	dial policy checks the address of the connection itself
 //
+// The steps are composed in newSession. Retries and breaker are [http.RoundTripper]s without
+// a reference to the session.
+//
 // # Identity
 //
 // [Client.Resolve] returns the digest of a tag. Resolve once for each decision, then

@@ -101,7 +101,7 @@ func (p *pusher) blob(ctx context.Context, d oci.Descriptor) error {
 		if err == nil || attempt >= p.s.opts.Attempts || !errors.Is(err, ErrRegistryUnavailable) || ctx.Err() != nil {
 			return err
 		}
-		if err := p.s.opts.Sleep(ctx, p.s.backoff(attempt)); err != nil {
+		if err := p.s.opts.Sleep(ctx, p.s.opts.backoff(attempt)); err != nil {
 			return p.s.networkError(ctx, err, what)
 		}
 	}
@@ -169,9 +169,15 @@ func (p *pusher) call(ctx context.Context, c call, expected ...int) (*http.Respo
 
 // once sends a request without retries.
 func (s *session) once(ctx context.Context, c call) (*http.Response, error) {
-	resp, err := s.authorized(ctx, c)
-	if err == nil {
-		return resp, nil
+	req, err := s.request(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if req, err = withBody(req); err == nil {
+		var resp *http.Response
+		if resp, err = s.authorized(req); err == nil {
+			return resp, nil
+		}
 	}
 	if errors.Is(err, context.Canceled) && ctx.Err() == nil {
 		err = errors.New("the registry ended the upload")

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -35,109 +35,102 @@ func (c call) scope() string {
 	return "repository:" + c.repository + ":" + c.actions
 }
 
+// request returns the request of a call. Its body is opened with GetBody for each time that
+// it is sent. The context carries the call to the steps that need its scope and its name.
+func (s *session) request(ctx context.Context, c call) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(context.WithValue(ctx, callKey{}, c), c.method, c.url.String(), nil)
+	if err != nil {
+		return nil, ErrRegistryUnavailable.New(err, "cannot %s", c.what)
+	}
+	maps.Copy(req.Header, c.header)
+	req.Header.Set("User-Agent", s.opts.UserAgent)
+	if c.body != nil {
+		req.GetBody = func() (io.ReadCloser, error) { return c.body(ctx) }
+		req.ContentLength = c.size
+	}
+	return req, nil
+}
+
+type callKey struct{}
+
+// callOf returns the call of a request.
+func callOf(req *http.Request) call {
+	c, _ := req.Context().Value(callKey{}).(call)
+	return c
+}
+
+// withBody returns a request with a new body.
+func withBody(req *http.Request) (*http.Request, error) {
+	if req.GetBody == nil {
+		return req, nil
+	}
+	body, err := req.GetBody()
+	if err != nil {
+		return nil, err
+	}
+	out := req.Clone(req.Context())
+	out.Body = body
+	return out, nil
+}
+
 const maxRedirects = 5
 
 // do sends a request, retries transient failures, and returns the response with any
 // status. The caller closes the body.
 func (s *session) do(ctx context.Context, c call) (*http.Response, error) {
-	for attempt := 1; ; attempt++ {
-		if err := s.throttled(c.what); err != nil {
-			return nil, err
-		}
-		resp, err := s.follow(ctx, c)
-		wait, again := s.again(resp, err, attempt)
-		if ctx.Err() != nil || !again {
-			if err != nil {
-				return nil, s.networkError(ctx, err, c.what)
-			}
-			return resp, nil
-		}
-		if resp != nil {
-			drain(resp)
-		}
-		if err := s.opts.Sleep(ctx, wait); err != nil {
-			return nil, s.networkError(ctx, err, c.what)
-		}
-	}
-}
-
-// again returns the wait before the next attempt, and whether to retry. If Retry-After is
-// longer than MaxRetryAfter, it blocks the session for that time.
-func (s *session) again(resp *http.Response, err error, attempt int) (time.Duration, bool) {
-	wait := s.backoff(attempt)
+	req, err := s.request(ctx, c)
 	if err != nil {
-		return wait, attempt < s.opts.Attempts && canPass(err)
+		return nil, err
 	}
-	switch resp.StatusCode {
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		asked := s.retryAfter(resp)
-		if asked > s.opts.MaxRetryAfter {
-			s.mu.Lock()
-			s.until = s.opts.Now().Add(asked)
-			s.mu.Unlock()
-			return 0, false
-		}
-		if asked > 0 {
-			wait = asked
-		}
-	case http.StatusInternalServerError, http.StatusBadGateway, http.StatusGatewayTimeout, http.StatusRequestTimeout:
-	default:
-		return 0, false
+	resp, err := s.retries.RoundTrip(req)
+	var blocked *retryAfterError
+	switch {
+	case err == nil:
+		return resp, nil
+	case errors.As(err, &blocked) && !errcode.Known(err):
+		return nil, s.throttledUntil(blocked.at, c.what)
 	}
-	return wait, attempt < s.opts.Attempts
-}
-
-// backoff doubles from a quarter of a second, spread by half of itself.
-func (s *session) backoff(attempt int) time.Duration {
-	base := 250 * time.Millisecond << min(attempt-1, 6)
-	return base/2 + time.Duration(s.opts.Jitter()*float64(base/2))
-}
-
-// longestRetryAfter bounds the Retry-After of a host. After that, one request shows
-// whether the host still rejects requests.
-const longestRetryAfter = time.Hour
-
-// retryAfter reads the header of that name: seconds, or a date.
-func (s *session) retryAfter(resp *http.Response) time.Duration {
-	value := resp.Header.Get("Retry-After")
-	if seconds, err := strconv.ParseInt(value, 10, 32); err == nil {
-		return min(time.Duration(seconds)*time.Second, longestRetryAfter)
-	}
-	if at, err := http.ParseTime(value); err == nil {
-		return min(at.Sub(s.opts.Now()), longestRetryAfter)
-	}
-	return 0
+	return nil, s.networkError(ctx, err, c.what)
 }
 
 // throttled returns an error while the registry's Retry-After is in the future.
 func (s *session) throttled(what string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.opts.Now().Before(s.until) {
-		return ErrThrottled.New(&retryAfterError{at: s.until}, "cannot %s: registry %s is throttled", what, s.host)
+	if at, blocked := s.retries.blockedUntil(); blocked {
+		return s.throttledUntil(at, what)
 	}
 	return nil
 }
 
+func (s *session) throttledUntil(at time.Time, what string) error {
+	return ErrThrottled.New(&retryAfterError{at: at}, "cannot %s: registry %s is throttled", what, s.host)
+}
+
+// roundTripperFunc is an [http.RoundTripper].
+type roundTripperFunc func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements [http.RoundTripper].
+func (f roundTripperFunc) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
 // follow sends a request and follows redirects. It sends the registry's credentials to
 // the registry only.
-func (s *session) follow(ctx context.Context, c call) (*http.Response, error) {
-	seen := map[string]bool{}
+func (s *session) follow(req *http.Request) (*http.Response, error) {
+	what, seen := callOf(req).what, map[string]bool{}
 	for {
-		resp, err := s.authorized(ctx, c)
-		if err != nil || !isRedirect(resp, c.method) {
+		resp, err := s.authorized(req)
+		if err != nil || !isRedirect(resp, req.Method) {
 			return resp, err
 		}
-		next, err := c.url.Parse(resp.Header.Get("Location"))
+		next, err := req.URL.Parse(resp.Header.Get("Location"))
 		drain(resp)
 		if err != nil || resp.Header.Get("Location") == "" {
-			return nil, ErrRegistryUnavailable.New(nil, "cannot %s: registry %s redirects to nowhere", c.what, s.host)
+			return nil, ErrRegistryUnavailable.New(nil, "cannot %s: registry %s redirects to nowhere", what, s.host)
 		}
-		seen[c.url.String()] = true
+		seen[req.URL.String()] = true
 		if seen[next.String()] || len(seen) > maxRedirects {
-			return nil, ErrRegistryUnavailable.New(nil, "cannot %s: registry %s redirects in a circle or more than %d times", c.what, s.host, maxRedirects)
+			return nil, ErrRegistryUnavailable.New(nil, "cannot %s: registry %s redirects in a circle or more than %d times", what, s.host, maxRedirects)
 		}
-		c.url = next
+		req = req.Clone(req.Context())
+		req.URL, req.Host = next, next.Host
 	}
 }
 
@@ -156,13 +149,13 @@ func isRedirect(resp *http.Response, method string) bool {
 
 // authorized sends a request with the cached credentials, and once more with new ones
 // after a challenge.
-func (s *session) authorized(ctx context.Context, c call) (*http.Response, error) {
-	home := s.isHome(c.url)
+func (s *session) authorized(req *http.Request) (*http.Response, error) {
+	ctx, c, home := req.Context(), callOf(req), s.isHome(req.URL)
 	authorization := ""
 	if home {
 		authorization = s.token(c.scope())
 	}
-	resp, err := s.send(ctx, c, authorization)
+	resp, err := s.send(req, authorization)
 	if err != nil || resp.StatusCode != http.StatusUnauthorized {
 		return resp, err
 	}
@@ -174,34 +167,25 @@ func (s *session) authorized(ctx context.Context, c call) (*http.Response, error
 	if err != nil {
 		return nil, err
 	}
-	return s.send(ctx, c, authorization)
+	if req, err = withBody(req); err != nil {
+		return nil, err
+	}
+	return s.send(req, authorization)
 }
 
 // send sends one request.
-func (s *session) send(ctx context.Context, c call, authorization string) (*http.Response, error) {
-	transport, err := s.transportFor(c.url)
+func (s *session) send(req *http.Request, authorization string) (*http.Response, error) {
+	transport, err := s.transportFor(req.URL)
 	if err != nil {
+		closeBody(req)
 		return nil, err
 	}
-	req, err := http.NewRequestWithContext(ctx, c.method, c.url.String(), nil)
-	if err != nil {
-		return nil, ErrRegistryUnavailable.New(err, "cannot %s", c.what)
-	}
-	for k, v := range c.header {
-		req.Header[k] = v
-	}
-	req.Header.Set("User-Agent", s.opts.UserAgent)
 	if authorization != "" {
+		req = req.Clone(req.Context())
 		req.Header.Set("Authorization", authorization)
 	}
-	if c.body != nil {
-		if req.Body, err = c.body(ctx); err != nil {
-			return nil, err
-		}
-		req.ContentLength = c.size
-	}
-	resp, err := s.roundTrip(transport, req, c.what)
-	if err == nil && s.opts.Warn != nil && c.method != http.MethodGet && c.method != http.MethodHead {
+	resp, err := s.roundTrip(transport, req, callOf(req).what)
+	if err == nil && s.opts.Warn != nil && req.Method != http.MethodGet && req.Method != http.MethodHead {
 		for _, message := range warnings(resp.Header) {
 			s.opts.Warn(s.host, message)
 		}
@@ -209,19 +193,19 @@ func (s *session) send(ctx context.Context, c call, authorization string) (*http
 	return resp, err
 }
 
-// roundTrip sends a request unless the circuit breaker rejects its host.
+// roundTrip sends a request, and classifies the error of an open circuit breaker.
 func (s *session) roundTrip(transport http.RoundTripper, req *http.Request, what string) (*http.Response, error) {
-	host := req.URL.Scheme + "://" + req.URL.Host
-	if why := s.opts.Health.ask(host); why != nil {
-		return nil, ErrRegistryUnavailable.New(why, "cannot %s: registry %s cannot be reached", what, req.URL.Host)
-	}
 	resp, err := transport.RoundTrip(req)
-	switch {
-	case err == nil:
-		s.opts.Health.answered(host)
-	case req.Context().Err() != nil, errcode.Known(err), isTLS(err):
-	default:
-		s.opts.Health.silent(host, reason(err))
+	var open *retryAfterError
+	if errors.As(err, &open) && !errcode.Known(err) {
+		return nil, ErrRegistryUnavailable.New(open, "cannot %s: registry %s cannot be reached", what, req.URL.Host)
 	}
 	return resp, err
+}
+
+// closeBody closes the body of a request that is not sent.
+func closeBody(req *http.Request) {
+	if req.Body != nil {
+		_ = req.Body.Close()
+	}
 }

@@ -18,32 +18,40 @@ type session struct {
 	host   string
 	scheme string
 	guard  *dialPolicy
+	// retries sends requests, with retries, redirects and credentials, through own and other:
 	// own reaches the host itself, other the hosts that it names.
+	retries    *retryTransport
 	own, other http.RoundTripper
 	named      func(host string) *session
 
 	mu sync.Mutex
 	// tokens are Authorization headers by scope.
 	tokens map[string]string
-	// until is the end of the host's Retry-After, and tokensUntil of the token server's.
-	until, tokensUntil time.Time
+	// tokensUntil is the end of the token server's Retry-After.
+	tokensUntil time.Time
 }
 
 func newSession(opts *Options, host string, named func(string) *session) *session {
 	s := &session{opts: opts, host: host, scheme: schemeOf(opts, host), guard: newDialPolicy(opts, host), named: named, tokens: map[string]string{}}
-	if opts.Transport != nil {
-		s.own, s.other = opts.Transport, opts.Transport
-		return s
+	own, other := s.transports()
+	s.own, s.other = opts.Health.transport(own), opts.Health.transport(other)
+	s.retries = &retryTransport{next: roundTripperFunc(s.follow), opts: opts}
+	return s
+}
+
+// transports returns the connections to the host itself and to the hosts that it names.
+func (s *session) transports() (own, other http.RoundTripper) {
+	if s.opts.Transport != nil {
+		return s.opts.Transport, s.opts.Transport
 	}
-	h := opts.Hosts[host]
-	own := s.transport(h)
-	own.DialContext = s.guard.dialHome
+	h := s.opts.Hosts[s.host]
+	home := s.transport(h)
+	home.DialContext = s.guard.dialHome
 	// Hosts that the registry names are always verified, with the registry's own roots:
 	// the token server of a private registry has a certificate of the same CA.
-	other := s.transport(HostOptions{RootCAs: h.RootCAs})
-	other.DialContext = s.guard.dialOther
-	s.own, s.other = learningTransport{own, s.guard}, other
-	return s
+	named := s.transport(HostOptions{RootCAs: h.RootCAs})
+	named.DialContext = s.guard.dialOther
+	return learningTransport{home, s.guard}, named
 }
 
 // schemeOf decides once between HTTP and HTTPS; no answer changes it.
@@ -78,11 +86,8 @@ func (s *session) transport(h HostOptions) *http.Transport {
 }
 
 func (s *session) close() {
-	for _, t := range []http.RoundTripper{s.own, s.other} {
-		if t, ok := t.(interface{ CloseIdleConnections() }); ok {
-			t.CloseIdleConnections()
-		}
-	}
+	closeIdle(s.own)
+	closeIdle(s.other)
 }
 
 // url is the address of a path of the registry's API.

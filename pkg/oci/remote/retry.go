@@ -1,0 +1,106 @@
+package remote
+
+import (
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// retryTransport repeats requests after failures that may pass: errors of the network, 429,
+// 408 and 5xx. It waits between attempts, as long as the host asks for, and otherwise with
+// an exponential backoff. It returns the response of the last attempt with any status.
+//
+// A Retry-After beyond Options.MaxRetryAfter is not waited for: until it has passed, all
+// requests fail with a *retryAfterError, without being sent.
+type retryTransport struct {
+	next http.RoundTripper
+	opts *Options
+
+	mu sync.Mutex
+	// until is the end of the host's Retry-After.
+	until time.Time
+}
+
+// RoundTrip implements [http.RoundTripper]. It opens the body with GetBody for each attempt.
+func (t *retryTransport) RoundTrip(req *http.Request) (*http.Response, error) {
+	for attempt := 1; ; attempt++ {
+		if at, blocked := t.blockedUntil(); blocked {
+			return nil, &retryAfterError{at: at}
+		}
+		resp, err := t.attempt(req)
+		wait, again := t.again(resp, err, attempt)
+		if req.Context().Err() != nil || !again {
+			return resp, err
+		}
+		if resp != nil {
+			drain(resp)
+		}
+		if err := t.opts.Sleep(req.Context(), wait); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (t *retryTransport) attempt(req *http.Request) (*http.Response, error) {
+	req, err := withBody(req)
+	if err != nil {
+		return nil, err
+	}
+	return t.next.RoundTrip(req)
+}
+
+// again returns the wait before the next attempt, and whether to retry. If Retry-After is
+// longer than MaxRetryAfter, it blocks the host for that time.
+func (t *retryTransport) again(resp *http.Response, err error, attempt int) (time.Duration, bool) {
+	wait := t.opts.backoff(attempt)
+	if err != nil {
+		return wait, attempt < t.opts.Attempts && canPass(err)
+	}
+	switch resp.StatusCode {
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		asked := retryAfter(resp, t.opts.Now())
+		if asked > t.opts.MaxRetryAfter {
+			t.mu.Lock()
+			t.until = t.opts.Now().Add(asked)
+			t.mu.Unlock()
+			return 0, false
+		}
+		if asked > 0 {
+			wait = asked
+		}
+	case http.StatusInternalServerError, http.StatusBadGateway, http.StatusGatewayTimeout, http.StatusRequestTimeout:
+	default:
+		return 0, false
+	}
+	return wait, attempt < t.opts.Attempts
+}
+
+// blockedUntil returns the end of the host's Retry-After, and whether it is in the future.
+func (t *retryTransport) blockedUntil() (time.Time, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.until, t.opts.Now().Before(t.until)
+}
+
+// backoff doubles from a quarter of a second, spread by half of itself.
+func (o *Options) backoff(attempt int) time.Duration {
+	base := 250 * time.Millisecond << min(attempt-1, 6)
+	return base/2 + time.Duration(o.Jitter()*float64(base/2))
+}
+
+// longestRetryAfter bounds the Retry-After of a host. After that, one request shows
+// whether the host still rejects requests.
+const longestRetryAfter = time.Hour
+
+// retryAfter returns the value of the header of that name: seconds, or a date.
+func retryAfter(resp *http.Response, now time.Time) time.Duration {
+	value := resp.Header.Get("Retry-After")
+	if seconds, err := strconv.ParseInt(value, 10, 32); err == nil {
+		return min(time.Duration(seconds)*time.Second, longestRetryAfter)
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return min(at.Sub(now), longestRetryAfter)
+	}
+	return 0
+}
