@@ -40,7 +40,12 @@ var (
 	ErrStoredVersion = errcode.Code{
 		Name: "StoredVersionInUse", Class: errcode.Conflict, Final: true,
 		Cause: "The package drops a version of a CRD in which custom resources may be stored.",
-		Fix:   "Rewrite the custom resources in a version that stays, and take the dropped version out of status.storedVersions, with the commands in the message. Nothing was written.",
+		Fix:   "Rewrite the custom resources in the storage version with `xpkg migrate-storage PACKAGE`, and try again. Nothing was written.",
+	}
+	ErrDefinitionNotFound = errcode.Code{
+		Name: "CRDNotFound", Class: errcode.NotFound,
+		Cause: "The cluster has no CRD of that name.",
+		Fix:   "List the CRDs with `kubectl get crds`.",
 	}
 	ErrNameTaken = errcode.Code{
 		Name: "NameTaken", Class: errcode.Conflict, Final: true,

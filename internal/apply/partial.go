@@ -17,6 +17,7 @@ import (
 type partial struct {
 	Metadata struct {
 		Name              string                  `json:"name"`
+		Namespace         string                  `json:"namespace"`
 		UID               types.UID               `json:"uid"`
 		ResourceVersion   string                  `json:"resourceVersion"`
 		Generation        int64                   `json:"generation"`

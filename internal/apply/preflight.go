@@ -9,15 +9,15 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 
 	"golang.org/x/sync/errgroup"
 
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
@@ -99,7 +99,7 @@ func (f *preflight) update(ctx context.Context, ch *plan.Change) error {
 		f.refuse(plan.Immutable(ch.Ref, live, want)...)
 	}
 	// Crossplane updates the CRD of an XRD or MRD to its spec.
-	live, exists, err := f.cluster.definition(ctx, plan.Ref{APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: plan.DefinitionKind, Name: ch.Ref.Name})
+	live, exists, err := f.cluster.definition(ctx, crdRef(ch.Ref.Name))
 	if err != nil || !exists {
 		return err
 	}
@@ -119,7 +119,7 @@ func (f *preflight) update(ctx context.Context, ch *plan.Change) error {
 	case empty && ch.Ref.Kind == plan.DefinitionKind:
 		ch.PruneStored = dropped
 	default:
-		f.refuse(plan.StoredVersions(ch.Ref, live, want, dropped, unknown))
+		f.refuse(plan.StoredVersions(ch.Ref, packageOf(*ch), live, want, dropped, unknown))
 	}
 	return nil
 }
@@ -302,7 +302,7 @@ func (c *Cluster) empty(ctx context.Context, d plan.Definition) (empty bool, unk
 	case apierrors.IsForbidden(err):
 		return false, "xpkg may not list them", nil
 	case apierrors.IsNotFound(err):
-		return false, "the API server does not serve the kind", nil
+		return false, kindNotServed, nil
 	case err != nil:
 		return false, "", fmt.Errorf("list the custom resources of %s.%s: %w", d.Plural, d.Group, err)
 	}
@@ -313,6 +313,26 @@ func (c *Cluster) empty(ctx context.Context, d plan.Definition) (empty bool, unk
 		return false, "", err
 	}
 	return len(page.Items) == 0, "", nil
+}
+
+// kindNotServed is the reason why the custom resources of a kind cannot be counted.
+const kindNotServed = "the API server does not serve the kind"
+
+const (
+	// servedTries is the number of attempts to read a kind whose CRD was just written, and servedPause the pause after
+	// the first of them. Each further pause is twice as long.
+	servedTries = 8
+	servedPause = 50 * time.Millisecond
+)
+
+// emptyOnceServed is empty for a CRD that was just written: the API server needs a moment to serve a changed kind.
+func (c *Cluster) emptyOnceServed(ctx context.Context, d plan.Definition) (empty bool, unknown string, err error) {
+	for try := 0; ; try++ {
+		empty, unknown, err = c.empty(ctx, d)
+		if unknown != kindNotServed || try == servedTries || !pause(ctx, servedPause<<try) {
+			return empty, unknown, err
+		}
+	}
 }
 
 // withDropped returns the content of a CRD with dropped versions that are not served, so
@@ -370,28 +390,36 @@ func (c *Cluster) pruneStored(ctx context.Context, folder string, ch plan.Change
 	if err != nil {
 		return ch, err
 	}
-	empty, unknown, err := c.empty(ctx, live)
+	empty, unknown, err := c.emptyOnceServed(ctx, live)
 	if err != nil {
 		return ch, err
 	}
 	if !empty {
-		return ch, Refused([]plan.Refusal{plan.StoredVersions(ch.Ref, live, live, ch.PruneStored, unknown)}, "update %s", ch.Ref.Name)
+		return ch, Refused([]plan.Refusal{plan.StoredVersions(ch.Ref, packageOf(ch), live, live, ch.PruneStored, unknown)}, "update %s", ch.Ref.Name)
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": ch.UID}, "status": map[string]any{"storedVersions": []string{live.Storage}}})
+	m, err := c.setStoredVersions(ctx, folder, ch.Ref.Name, ch.UID, "", live.Storage)
 	if err != nil {
-		return ch, err
-	}
-	raw, _, err := c.call(ctx, writeObject, func() (*rest.Request, int, error) {
-		req := c.rest.Patch(types.MergePatchType).AbsPath(folder, ch.Ref.Name, "status").Param("fieldManager", plan.FieldManager)
-		return req.SetHeader("Accept", metadataObject).Body(patch), len(patch), nil
-	})
-	if err != nil {
-		return ch, err
-	}
-	var m partial
-	if err := json.Unmarshal(raw, &m); err != nil {
 		return ch, err
 	}
 	ch.ResourceVersion, ch.PruneStored = m.Metadata.ResourceVersion, nil
 	return ch, nil
+}
+
+// crdRef returns a reference to a CRD.
+func crdRef(name string) plan.Ref {
+	return plan.Ref{APIVersion: apiextensionsv1.SchemeGroupVersion.String(), Kind: plan.DefinitionKind, Name: name}
+}
+
+// packageOf returns the package that owns a CRD before a change, as "kind/name", or an empty string.
+func packageOf(ch plan.Change) string {
+	if ch.Ref.Kind != plan.DefinitionKind || ch.Action == plan.Adopt {
+		return ""
+	}
+	for _, o := range ch.Owners {
+		group, _, _ := strings.Cut(o.APIVersion, "/")
+		if kind := v1.KindNamed(o.Kind); group == v1.Group && kind != "" {
+			return strings.ToLower(kind) + "/" + o.Name
+		}
+	}
+	return ""
 }

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/internal/apply"
@@ -180,24 +179,12 @@ func TestTheFixOfAStoredVersionWorks(t *testing.T) {
 		t.Fatal(err)
 	}
 	p = update(version("v1", true))
-	const want = "kubectl get boats.fix.preflight.test -A -o json | kubectl replace -f - && " +
-		`kubectl patch crd boats.fix.preflight.test --subresource=status --type=merge -p '{"status":{"storedVersions":["v1"]}}'`
+	const want = "Run `xpkg migrate-storage --crd boats.fix.preflight.test`, and try again."
 	if len(p.Refusals) != 1 || p.Refusals[0].Fix != want {
 		t.Fatalf("the live storage version stays: %+v", p.Refusals)
 	}
-	o := &unstructured.Unstructured{}
-	o.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: "Boat"})
-	if err := other(t).Get(t.Context(), client.ObjectKey{Name: "one"}, o); err != nil {
-		t.Fatal(err)
-	}
-	if err := other(t).Update(t.Context(), o); err != nil { // What kubectl replace does.
-		t.Fatal(err)
-	}
-	d := &unstructured.Unstructured{}
-	d.SetGroupVersionKind(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
-	d.SetName(ref.Name)
-	if err := other(t).Status().Patch(t.Context(), d, client.RawPatch(types.MergePatchType, []byte(`{"status":{"storedVersions":["v1"]}}`))); err != nil {
-		t.Fatal(err)
+	if m, err := c.MigrateStorage(t.Context(), ref.Name, false); err != nil || !m.Migrated || m.Rewritten != 1 {
+		t.Fatalf("%+v, %v", m, err)
 	}
 	p = update(version("v1", true))
 	if _, err := c.Run(t.Context(), p, always(marshal(t, crd))); err != nil {

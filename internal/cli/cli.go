@@ -59,14 +59,15 @@ type grammar struct {
 	Login   artifact.LoginCmd   `cmd:"" group:"artifact" help:"Log in to a registry."`
 	Logout  artifact.LogoutCmd  `cmd:"" group:"artifact" help:"Log out of a registry."`
 
-	Install    packages.InstallCmd    `cmd:"" group:"packages" help:"Install a package."`
-	Update     packages.UpdateCmd     `cmd:"" group:"packages" aliases:"upgrade" help:"Update an installed package."`
-	Uninstall  packages.UninstallCmd  `cmd:"" group:"packages" help:"Uninstall a package."`
-	Autoremove packages.AutoremoveCmd `cmd:"" group:"packages" help:"Uninstall dependencies that no package needs any more."`
-	Approve    packages.ApproveCmd    `cmd:"" group:"packages" help:"Approve the permissions and webhooks that a new version of a package requests."`
-	Plan       packages.PlanCmd       `cmd:"" group:"packages" help:"Show the changes of a command without making them."`
-	Apply      packages.ApplyCmd      `cmd:"" group:"packages" help:"Apply a plan that was saved with xpkg plan --out."`
-	List       packages.ListCmd       `cmd:"" group:"packages" aliases:"ls" help:"List the installed packages."`
+	Install        packages.InstallCmd        `cmd:"" group:"packages" help:"Install a package."`
+	Update         packages.UpdateCmd         `cmd:"" group:"packages" aliases:"upgrade" help:"Update an installed package."`
+	Uninstall      packages.UninstallCmd      `cmd:"" group:"packages" help:"Uninstall a package."`
+	Autoremove     packages.AutoremoveCmd     `cmd:"" group:"packages" help:"Uninstall dependencies that no package needs any more."`
+	Approve        packages.ApproveCmd        `cmd:"" group:"packages" help:"Approve the permissions and webhooks that a new version of a package requests."`
+	Plan           packages.PlanCmd           `cmd:"" group:"packages" help:"Show the changes of a command without making them."`
+	Apply          packages.ApplyCmd          `cmd:"" group:"packages" help:"Apply a plan that was saved with xpkg plan --out."`
+	MigrateStorage packages.MigrateStorageCmd `cmd:"" group:"packages" help:"Rewrite custom resources in the storage version of their CRD, so that an update can drop former versions."`
+	List           packages.ListCmd           `cmd:"" group:"packages" aliases:"ls" help:"List the installed packages."`
 
 	Resolve  dependencies.ResolveCmd  `cmd:"" group:"dependencies" help:"Resolve packages and their dependencies to versions and digests."`
 	Deps     dependencies.DepsCmd     `cmd:"" group:"dependencies" help:"Copy packages and their dependencies to another registry."`

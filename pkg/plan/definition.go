@@ -61,9 +61,10 @@ func DroppedStored(live, want Definition) []string {
 	return out
 }
 
-// StoredVersions refuses a CRD that drops versions in which objects may be stored.
-// Unknown is the reason why the objects cannot be counted, or empty when there are some.
-func StoredVersions(ref Ref, live, want Definition, dropped []string, unknown string) Refusal {
+// StoredVersions refuses a CRD that drops versions in which objects may be stored. Pkg is the package of the CRD as
+// "kind/name", or empty if it has none. Unknown is the reason why the objects cannot be counted, or empty when there
+// are some.
+func StoredVersions(ref Ref, pkg string, live, want Definition, dropped []string, unknown string) Refusal {
 	why := "and custom resources exist"
 	if unknown != "" {
 		why = "and whether custom resources exist is not known: " + unknown
@@ -75,9 +76,10 @@ func StoredVersions(ref Ref, live, want Definition, dropped []string, unknown st
 			strings.Join(dropped, ", "), ref.Name, strings.Join(want.Versions, ", "))
 		return r
 	}
-	left := `"` + strings.Join(slices.DeleteFunc(slices.Clone(live.Stored), func(v string) bool { return slices.Contains(dropped, v) }), `","`) + `"`
-	r.Fix = fmt.Sprintf(`kubectl get %[1]s -A -o json | kubectl replace -f - && kubectl patch crd %[1]s --subresource=status --type=merge -p '{"status":{"storedVersions":[%[2]s]}}'`,
-		ref.Name, left)
+	if pkg == "" {
+		pkg = "--crd " + ref.Name
+	}
+	r.Fix = "Run `xpkg migrate-storage " + pkg + "`, and try again."
 	return r
 }
 

@@ -9,6 +9,7 @@ func Codes() []errcode.Code {
 		ErrPlanRead,
 		ErrPlanWrite,
 		ErrStillGoing,
+		ErrStorageNotMigrated,
 		ErrWait,
 	}
 }

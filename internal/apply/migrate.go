@@ -1,0 +1,241 @@
+package apply
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// rewritesAtOnce is how many custom resources of one CRD are rewritten at the same time.
+const rewritesAtOnce = 8
+
+// Migration is the migration of the custom resources of one CRD to its storage version.
+type Migration struct {
+	CRD string `json:"crd"`
+	// Storage is the version in which objects are stored, and Former the other versions of status.storedVersions.
+	Storage string   `json:"storageVersion"`
+	Former  []string `json:"formerVersions,omitempty"`
+	// Resources is the number of custom resources, and Rewritten the number of those that were rewritten. Resources that
+	// were changed or deleted meanwhile need no rewrite.
+	Resources int `json:"customResources"`
+	Rewritten int `json:"rewritten"`
+	// Migrated reports whether status.storedVersions contains only the storage version.
+	Migrated bool `json:"migrated"`
+}
+
+// CRDs returns the names of the CRDs whose owner references match, in alphabetical order.
+func (c *Cluster) CRDs(ctx context.Context, matches func([]metav1.OwnerReference) bool) ([]string, error) {
+	folder, err := collection(crdRef(""))
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	err = c.each(ctx, folder, func(p partial) {
+		if matches(p.Metadata.OwnerReferences) {
+			names = append(names, p.Metadata.Name)
+		}
+	})
+	if err != nil {
+		return nil, classify(err, "list CustomResourceDefinitions")
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// MigrateStorage rewrites the custom resources of a CRD in its storage version, and removes the other versions from
+// status.storedVersions. A dry run counts the custom resources. An interrupted migration is repeated: the API server
+// does not write an object that is stored in the storage version.
+func (c *Cluster) MigrateStorage(ctx context.Context, crd string, dryRun bool) (Migration, error) {
+	ref := crdRef(crd)
+	m := Migration{CRD: crd}
+	live, exists, err := c.definition(ctx, ref)
+	switch {
+	case err != nil:
+		return m, classify(err, "read CustomResourceDefinition %s", crd)
+	case !exists:
+		return m, ErrDefinitionNotFound.New(nil, "there is no CustomResourceDefinition %s", crd)
+	}
+	m.Storage, m.Former = live.Storage, slices.DeleteFunc(slices.Clone(live.Stored), func(v string) bool { return v == live.Storage })
+	m.Migrated = len(m.Former) == 0
+	if m.Migrated {
+		return m, nil
+	}
+	if len(live.Served) == 0 {
+		return m, ErrKindNotServed.New(nil, "no version of CustomResourceDefinition %s is served", crd)
+	}
+	version := live.Served[0]
+	if slices.Contains(live.Served, live.Storage) {
+		version = live.Storage
+	}
+	if err := c.rewriteAll(ctx, live, version, dryRun, &m); err != nil || dryRun {
+		return m, err
+	}
+	if err := c.finishMigration(ctx, ref, live); err != nil {
+		return m, classify(err, "write status.storedVersions of CustomResourceDefinition %s", crd)
+	}
+	m.Migrated = true
+	return m, nil
+}
+
+// rewriteAll rewrites all custom resources, and returns the first failure after it has tried all of them.
+func (c *Cluster) rewriteAll(ctx context.Context, d plan.Definition, version string, dryRun bool, m *Migration) error {
+	var mu sync.Mutex
+	var failed int
+	var first error
+	group := errgroup.Group{}
+	group.SetLimit(rewritesAtOnce)
+	folder := "/apis/" + d.Group + "/" + version
+	err := c.each(ctx, folder+"/"+d.Plural, func(p partial) {
+		m.Resources++
+		if dryRun {
+			return
+		}
+		group.Go(func() error {
+			rewritten, err := c.rewrite(ctx, folder, d.Plural, p)
+			mu.Lock()
+			defer mu.Unlock()
+			if rewritten {
+				m.Rewritten++
+			}
+			if err != nil {
+				failed++
+				first = cmp.Or(first, err)
+			}
+			return nil
+		})
+	})
+	if err := errors.Join(err, group.Wait()); err != nil {
+		return classify(err, "list the custom resources of %s.%s", d.Plural, d.Group)
+	}
+	if failed > 0 {
+		return classify(first, "rewrite %d of %d custom resources of %s.%s", failed, m.Resources, d.Plural, d.Group)
+	}
+	return nil
+}
+
+// rewrite makes the API server store an object in the storage version, with a patch that changes nothing. An object
+// that another client has written or created meanwhile is stored in that version already.
+func (c *Cluster) rewrite(ctx context.Context, folder, plural string, p partial) (bool, error) {
+	path := []string{folder, plural, p.Metadata.Name}
+	if p.Metadata.Namespace != "" {
+		path = []string{folder, "namespaces", p.Metadata.Namespace, plural, p.Metadata.Name}
+	}
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": p.Metadata.UID, "resourceVersion": p.Metadata.ResourceVersion}})
+	if err != nil {
+		return false, err
+	}
+	if ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	_, _, err = c.call(ctx, writeMetadata, func() (*rest.Request, int, error) {
+		req := c.rest.Patch(types.MergePatchType).AbsPath(path...).Param("fieldManager", plan.FieldManager)
+		return req.SetHeader("Accept", metadataObject).Body(body), len(body), nil
+	})
+	switch {
+	case err == nil:
+		return true, nil
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err) && !notServed(err), anotherUID(err):
+		return false, nil
+	}
+	return false, fmt.Errorf("%s: %w", p.Metadata.Name, err)
+}
+
+// finishTries is the number of attempts to write the status of a CRD that other clients change too.
+const finishTries = 5
+
+// finishMigration sets status.storedVersions to the storage version, unless the CRD has got another one meanwhile.
+func (c *Cluster) finishMigration(ctx context.Context, ref plan.Ref, before plan.Definition) error {
+	folder, err := collection(ref)
+	if err != nil {
+		return err
+	}
+	for try := 1; ; try++ {
+		raw, err := c.get(ctx, runtime.ContentTypeJSON, nil, folder, ref.Name)
+		if err != nil {
+			return err
+		}
+		var m partial
+		if err := json.Unmarshal(raw, &m); err != nil {
+			return err
+		}
+		live, err := decodeDefinition(ref, raw)
+		if err != nil {
+			return err
+		}
+		if live.Storage != before.Storage {
+			return ErrMoved.New(nil, "the storage version of %s changed from %s to %s", ref.Name, before.Storage, live.Storage)
+		}
+		_, err = c.setStoredVersions(ctx, folder, ref.Name, m.Metadata.UID, m.Metadata.ResourceVersion, live.Storage)
+		if !apierrors.IsConflict(err) || try == finishTries {
+			return err
+		}
+	}
+}
+
+// setStoredVersions sets status.storedVersions of a CRD, and returns its metadata. The resourceVersion may be empty.
+func (c *Cluster) setStoredVersions(ctx context.Context, folder, name string, uid types.UID, resourceVersion, version string) (m partial, err error) {
+	metadata := map[string]any{"uid": uid}
+	if resourceVersion != "" {
+		metadata["resourceVersion"] = resourceVersion
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": metadata, "status": map[string]any{"storedVersions": []string{version}}})
+	if err != nil {
+		return m, err
+	}
+	raw, _, err := c.call(ctx, writeObject, func() (*rest.Request, int, error) {
+		req := c.rest.Patch(types.MergePatchType).AbsPath(folder, name, "status").Param("fieldManager", plan.FieldManager)
+		return req.SetHeader("Accept", metadataObject).Body(patch), len(patch), nil
+	})
+	if err != nil {
+		return m, err
+	}
+	return m, json.Unmarshal(raw, &m)
+}
+
+// each calls a function with the metadata of all objects of a collection, page by page. A list that takes longer than
+// the API server remembers begins anew, so an object may be seen twice.
+func (c *Cluster) each(ctx context.Context, path string, do func(partial)) error {
+	for next, tries := "", 1; ; {
+		params := map[string]string{"limit": pageSize}
+		if next != "" {
+			params["continue"] = next
+		}
+		raw, err := c.get(ctx, metadataList, params, path)
+		if apierrors.IsResourceExpired(err) && tries < listTries {
+			next = ""
+			tries++
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		var page struct {
+			Metadata struct {
+				Continue string `json:"continue"`
+			} `json:"metadata"`
+			Items []partial `json:"items"`
+		}
+		if err := json.Unmarshal(raw, &page); err != nil {
+			return err
+		}
+		for _, p := range page.Items {
+			do(p)
+		}
+		if next = page.Metadata.Continue; next == "" {
+			return nil
+		}
+	}
+}

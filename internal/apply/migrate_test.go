@@ -1,0 +1,189 @@
+package apply_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// storeInFormerVersion creates a CRD and some of its custom resources, and moves the storage version after that from
+// v1beta1 to v1.
+func storeInFormerVersion(t *testing.T, c *apply.Cluster, group string, resources int) plan.Ref {
+	t.Helper()
+	ref, crd := definition("boats."+group), boats(group)
+	if err := run(t, c, marshal(t, crd), plan.Change{Action: plan.Create, Ref: ref}); err != nil {
+		t.Fatal(err)
+	}
+	settled(t, c, ref)
+	createBoat(t, group)
+	var creating errgroup.Group
+	creating.SetLimit(16)
+	k := other(t)
+	for i := 1; i < resources; i++ {
+		creating.Go(func() error {
+			boat := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/v1", "kind": "Boat", "metadata": map[string]any{"name": fmt.Sprint("boat-", i)}}}
+			return k.Create(t.Context(), boat)
+		})
+	}
+	if err := creating.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	crd.Spec.Versions[0].Storage, crd.Spec.Versions[1].Storage = false, true
+	live := one(t, c, ref)
+	if err := run(t, c, marshal(t, crd), plan.Change{Action: plan.Update, Ref: ref, UID: live.UID, ResourceVersion: live.ResourceVersion}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"v1beta1", "v1"}, storedVersions(t, ref)); diff != "" {
+		t.Fatalf("stored versions (-want +got):\n%s", diff)
+	}
+	return ref
+}
+
+// resourceVersions returns the resourceVersions of all boats of a group. An object whose resourceVersion changed was
+// written to the database.
+func resourceVersions(t *testing.T, group string) map[string]string {
+	t.Helper()
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v1", Kind: "BoatList"})
+	if err := other(t).List(t.Context(), list); err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for _, o := range list.Items {
+		out[o.GetName()] = o.GetResourceVersion()
+	}
+	return out
+}
+
+// A migration rewrites every custom resource, over several pages of a list, and then removes the former version. It can
+// be interrupted and repeated: what is rewritten is not written again.
+func TestMigrationRewritesAllCustomResources(t *testing.T) {
+	const group, resources = "all.migrate.test", 510
+	c := newCluster(t, nil)
+	ref := storeInFormerVersion(t, c, group, resources)
+	before := resourceVersions(t, group)
+
+	m, err := c.MigrateStorage(t.Context(), ref.Name, true)
+	want := apply.Migration{CRD: ref.Name, Storage: "v1", Former: []string{"v1beta1"}, Resources: resources}
+	if diff := cmp.Diff(want, m); err != nil || diff != "" {
+		t.Fatalf("dry run: %v (-want +got):\n%s", err, diff)
+	}
+	if diff := cmp.Diff(before, resourceVersions(t, group)); diff != "" || len(storedVersions(t, ref)) != 2 {
+		t.Fatalf("the dry run wrote (-want +got):\n%s", diff)
+	}
+
+	m, err = c.MigrateStorage(t.Context(), ref.Name, false)
+	want.Rewritten, want.Migrated = resources, true
+	if diff := cmp.Diff(want, m); err != nil || diff != "" {
+		t.Fatalf("%v (-want +got):\n%s", err, diff)
+	}
+	if diff := cmp.Diff([]string{"v1"}, storedVersions(t, ref)); diff != "" {
+		t.Errorf("stored versions (-want +got):\n%s", diff)
+	}
+	after := resourceVersions(t, group)
+	for name, version := range after {
+		if version == before[name] {
+			t.Errorf("%s was not rewritten", name)
+		}
+	}
+
+	// As if the first run had been interrupted before its last write.
+	d := &unstructured.Unstructured{}
+	d.SetGroupVersionKind(ref.GroupVersionKind())
+	d.SetName(ref.Name)
+	if err := other(t).Status().Patch(t.Context(), d, client.RawPatch(types.MergePatchType, []byte(`{"status":{"storedVersions":["v1beta1","v1"]}}`))); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := c.MigrateStorage(t.Context(), ref.Name, false); err != nil || !m.Migrated {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	if diff := cmp.Diff(after, resourceVersions(t, group)); diff != "" {
+		t.Errorf("the second run wrote objects again (-want +got):\n%s", diff)
+	}
+	if m, err := c.MigrateStorage(t.Context(), ref.Name, false); err != nil || !m.Migrated || m.Resources != 0 {
+		t.Errorf("a CRD without former versions: %+v, %v", m, err)
+	}
+}
+
+// Custom resources that other clients change or delete while they are migrated need no rewrite.
+func TestMigrationSkipsResourcesThatChange(t *testing.T) {
+	const group = "meanwhile.migrate.test"
+	ref := storeInFormerVersion(t, newCluster(t, nil), group, 4)
+	k := other(t)
+	boat := func(name string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/v1", "kind": "Boat", "metadata": map[string]any{"name": name}}}
+	}
+	var done atomic.Bool
+	// The first rewrite starts after the objects were listed.
+	c := newCluster(t, before(func(r *http.Request) {
+		if r.Method != http.MethodPatch || done.Swap(true) {
+			return
+		}
+		changed := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"changed":"true"}}}`))
+		recreated := boat("boat-3")
+		if err := errors.Join(k.Patch(t.Context(), boat("boat-1"), changed), k.Delete(t.Context(), boat("boat-2")), k.Delete(t.Context(), recreated), k.Create(t.Context(), boat("boat-3"))); err != nil {
+			t.Error(err)
+		}
+	}))
+	m, err := c.MigrateStorage(t.Context(), ref.Name, false)
+	if err != nil || !m.Migrated || m.Resources != 4 || m.Rewritten < 1 {
+		t.Errorf("%+v, %v", m, err)
+	}
+}
+
+// before calls a function before each request.
+func before(do func(*http.Request)) func(http.RoundTripper) http.RoundTripper {
+	return func(next http.RoundTripper) http.RoundTripper {
+		return roundTripFunc(func(r *http.Request) (*http.Response, error) {
+			do(r)
+			return next.RoundTrip(r)
+		})
+	}
+}
+
+type roundTripFunc func(*http.Request) (*http.Response, error)
+
+func (f roundTripFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// A custom resource that cannot be rewritten keeps the former version, and the other ones are rewritten.
+func TestMigrationKeepsTheFormerVersionAfterAFailure(t *testing.T) {
+	const group = "fails.migrate.test"
+	ref := storeInFormerVersion(t, newCluster(t, nil), group, 5)
+	c := newCluster(t, func(next http.RoundTripper) http.RoundTripper {
+		return roundTripFunc(func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodPatch && strings.HasSuffix(r.URL.Path, "/boat-2") {
+				// The API server supports no such patch.
+				r = r.Clone(r.Context())
+				r.Header.Set("Content-Type", "application/unknown")
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	m, err := c.MigrateStorage(t.Context(), ref.Name, false)
+	if err == nil || !strings.Contains(err.Error(), "rewrite 1 of 5 custom resources of boats."+group) || !strings.Contains(err.Error(), "boat-2") || m.Migrated || m.Rewritten != 4 {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if stored := storedVersions(t, ref); !slices.Contains(stored, "v1beta1") {
+		t.Errorf("the former version was removed: %v", stored)
+	}
+}
+
+func TestMigrationOfAMissingCRD(t *testing.T) {
+	if _, err := newCluster(t, nil).MigrateStorage(t.Context(), "missing.migrate.test", false); !errors.Is(err, apply.ErrDefinitionNotFound) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,162 @@
+package packages
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
+
+// ErrStorageNotMigrated is the failure of a migration that some CRDs did not complete.
+var ErrStorageNotMigrated = errcode.Code{
+	Name: "StorageNotMigrated", Class: errcode.Conflict,
+	Cause: "Custom resources could not be rewritten in the storage version of their CRD.",
+	Fix:   "Correct the errors in the output, and run the command again: it continues with the CRDs that remain.",
+}
+
+// migrationsAtOnce is how many CRDs are migrated at the same time.
+const migrationsAtOnce = 8
+
+// MigrateStorageCmd implements `xpkg migrate-storage`.
+type MigrateStorageCmd struct {
+	Package []string `arg:"" optional:"" help:"Packages whose CRDs are migrated, as NAME or KIND/NAME."`
+	CRD     []string `name:"crd" placeholder:"NAME" help:"Migrate this CRD. Can be given more than once."`
+	All     bool     `help:"Migrate the CRDs of all packages."`
+	DryRun  bool     `help:"Count the custom resources without rewriting them."`
+	connection.ClusterFlags
+	terminal.OutputFlag
+}
+
+// migration is the result for one CRD.
+type migration struct {
+	apply.Migration
+	Error string `json:"error,omitempty"`
+}
+
+// Run rewrites the custom resources of CRDs in their storage versions. A failure of one CRD does not stop the others.
+func (c *MigrateStorageCmd) Run(env *terminal.Env) error {
+	if c.All == (len(c.Package)+len(c.CRD) > 0) {
+		return terminal.ErrUsage.New(nil, "the CRDs to migrate are not clear").
+			WithDo("Name packages, or CRDs with --crd, or pass --all.")
+	}
+	cfg, err := c.Config(env.Context)
+	if err != nil {
+		return err
+	}
+	cluster, err := apply.NewCluster(cfg)
+	if err != nil {
+		return err
+	}
+	names, err := c.selectCRDs(env.Context, cluster)
+	if err != nil {
+		return err
+	}
+	results := c.migrate(env.Context, cluster, names)
+	if err := env.Context.Err(); err != nil {
+		return err
+	}
+	if err := c.Print(env.Stdout, results, func(w io.Writer) error { return c.writeMigrations(w, results) }); err != nil {
+		return err
+	}
+	failed := 0
+	for _, r := range results {
+		if r.Error != "" {
+			failed++
+		}
+	}
+	if failed > 0 {
+		return ErrStorageNotMigrated.New(nil, "%s of %d not migrated", wording.Count(failed, "CRD"), len(results))
+	}
+	return nil
+}
+
+// migrate migrates CRDs, and returns the results in their order.
+func (c *MigrateStorageCmd) migrate(ctx context.Context, cluster *apply.Cluster, names []string) []migration {
+	results := make([]migration, len(names))
+	var group errgroup.Group
+	group.SetLimit(migrationsAtOnce)
+	for i, name := range names {
+		group.Go(func() error {
+			m, err := cluster.MigrateStorage(ctx, name, c.DryRun)
+			results[i] = migration{Migration: m}
+			if err != nil {
+				results[i].Error = errcode.Message(err)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // The functions return no error.
+	return results
+}
+
+// selectCRDs returns the names of the CRDs to migrate.
+func (c *MigrateStorageCmd) selectCRDs(ctx context.Context, cluster *apply.Cluster) ([]string, error) {
+	names := slices.Clone(c.CRD)
+	if c.All || len(c.Package) > 0 {
+		_, all, err := inventory.Read(ctx, c.ClusterFlags, inventory.LoadPackages)
+		if err != nil {
+			return nil, err
+		}
+		var selected []v1.Package
+		for _, name := range c.Package {
+			p, err := all.Find(name)
+			if err != nil {
+				return nil, err
+			}
+			selected = append(selected, p)
+		}
+		owned, err := cluster.CRDs(ctx, func(owners []metav1.OwnerReference) bool {
+			return slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool {
+				group, _, _ := strings.Cut(o.APIVersion, "/")
+				return group == v1.Group && (c.All && v1.KindNamed(o.Kind) != "" ||
+					slices.ContainsFunc(selected, func(p v1.Package) bool { return o.Kind == p.PackageKind() && o.Name == p.GetName() }))
+			})
+		})
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, owned...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// writeMigrations writes a table of the CRDs that need a migration or failed.
+func (c *MigrateStorageCmd) writeMigrations(w io.Writer, results []migration) error {
+	var rows [][]string
+	for _, m := range results {
+		if len(m.Former) == 0 && m.Error == "" {
+			continue
+		}
+		state := "migrated"
+		switch {
+		case m.Error != "":
+			state = m.Error
+		case c.DryRun:
+			state = "would be migrated"
+		}
+		rows = append(rows, []string{m.CRD, strings.Join(m.Former, ","), m.Storage, fmt.Sprint(m.Resources), state})
+	}
+	if len(rows) > 0 {
+		if err := terminal.WriteTable(w, []string{"CRD", "FROM", "TO", "CUSTOM RESOURCES", "STATE"}, rows); err != nil {
+			return err
+		}
+	}
+	if left := len(results) - len(rows); left > 0 {
+		_, err := fmt.Fprintf(w, "%s up to date\n", wording.Count(left, "CRD"))
+		return err
+	}
+	return nil
+}
