@@ -266,7 +266,7 @@ func setupLock(ctx context.Context, o Options, mgr ctrl.Manager, known *state.De
 	}
 	return (&lock.Reconciler{
 		Client: mgr.GetClient(), Dependencies: known, Writes: writes, Now: metav1.Now, InUse: inUse,
-		Announcements: lock.Announcements(upgrades, removal, o.Permissions != nil && o.Permissions.Namespaced),
+		Announcements: lock.Announcements(upgrades, removal, o.Permissions != nil && o.Permissions.Namespaced, o.Runtimes, o.RuntimePrivileges),
 	}).SetupWithManager(mgr, o.Log)
 }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cache"
 	"github.com/xpkg-dev/xpkg/internal/certificates"
 	"github.com/xpkg-dev/xpkg/internal/controller/packageapi"
-	"github.com/xpkg-dev/xpkg/internal/controller/revisions"
 	"github.com/xpkg-dev/xpkg/internal/credentials"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
@@ -56,7 +55,7 @@ func All() []errcode.Code {
 		apply.Codes(), bootstrap.Codes(), cache.Codes(), certificates.Codes(), child.Codes(),
 		credentials.Codes(), crossplane.Codes(), deployment.Codes(), fetch.Codes(), graph.Codes(), imageconfig.Codes(),
 		indexlayer.Codes(), leader.Codes(), lockfile.Codes(), manifests.Codes(), oci.Codes(), packageapi.Codes(), planner.Codes(),
-		processruntime.Codes(), rbac.Codes(), resolver.Codes(), revision.Codes(), revisions.Codes(), runtime.Codes(), sandbox.Codes(), logs.Codes(),
+		processruntime.Codes(), rbac.Codes(), resolver.Codes(), revision.Codes(), runtime.Codes(), sandbox.Codes(), logs.Codes(),
 		solver.Codes(), firstgen.Codes(), up.Codes(), datadir.Codes(), webhooks.Codes(), xpkg.Codes(), check.Codes(), index.Codes(),
 	)
 	slices.SortFunc(all, func(a, b errcode.Code) int { return strings.Compare(a.Name, b.Name) })

@@ -33,5 +33,17 @@ func (s *Source) FetchProgram(ctx context.Context, o Origin, d oci.Digest, platf
 	})
 }
 
+// RuntimeConfig returns the configuration of a runtime image, as FetchProgram does, and fetches no layer.
+func (s *Source) RuntimeConfig(ctx context.Context, o Origin, d oci.Digest, platform oci.Platform) (unpack.RuntimeConfig, error) {
+	return first(ctx, o, func(p Place) (unpack.RuntimeConfig, error) {
+		c, err := s.clients.get(ctx, p)
+		if err != nil {
+			return unpack.RuntimeConfig{}, err
+		}
+		image, err := unpack.Describe(ctx, c.remote, p.Ref.WithDigest(d), s.opts.Store, platform, unpack.Limits{})
+		return image.Config, err
+	})
+}
+
 // Store returns the store of the source.
 func (s *Source) Store() *store.Store { return s.opts.Store }

@@ -45,6 +45,12 @@ func (p *Plan) RefusalError() error {
 	if why := p.denied(); why != "" {
 		return rbac.ErrPermissionDenied.New(errors.New(why), "%s is denied the permissions that it requests", p.Package.Short())
 	}
+	if of, r := p.runtimeRefusal(); r != nil {
+		if failed := r.Error(); of != p.Package.Short() {
+			return failed.Code.New(errors.New(r.Reason), "%s cannot be installed", of).WithDo("%s", r.Fix)
+		}
+		return r.Error()
+	}
 	if rules := p.unallowed(); len(rules) > 0 {
 		return webhooks.NotAllowed(p.Package.Short(), rules, p.commandToAllow())
 	}

@@ -74,6 +74,7 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 	if err := pl.permissions(ctx, s, pkg, t, out); err != nil {
 		return nil, err
 	}
+	pl.runtime(ctx, s, p, pkg, t, res.Digest, out)
 	if err := pl.objects(ctx, p, pkg, t, out); err != nil {
 		return nil, err
 	}

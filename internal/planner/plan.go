@@ -62,6 +62,8 @@ type Plan struct {
 	Incompatible string `json:"incompatible,omitempty"`
 	// Permissions are the changes to the permissions of the runtime; nil if there are none.
 	Permissions *Permissions `json:"permissions,omitempty"`
+	// Runtime is why the manager refuses the runtime; nil if it does not.
+	Runtime *RuntimeRefusal `json:"runtime,omitempty"`
 	// Webhooks are rules outside of the package's own API groups; nil when there are none.
 	Webhooks *Webhooks `json:"webhooks,omitempty"`
 	// Dependencies are the direct dependencies of the content. While one of them is not satisfied, no object is changed.
@@ -163,6 +165,8 @@ type AddedPackage struct {
 	// its runtime, or nil. Both are empty if its content is not known.
 	Objects     plan.Plan    `json:"objects,omitzero"`
 	Permissions *Permissions `json:"permissions,omitempty"`
+	// Runtime is why the manager refuses its runtime; nil if it does not.
+	Runtime *RuntimeRefusal `json:"runtime,omitempty"`
 }
 
 // Short returns the package in the form of command arguments. A new package has the name that the manager gives it if
@@ -263,7 +267,7 @@ func (p *Plan) moves(repository string) bool {
 
 // Blocked reports whether something keeps all objects as they are.
 func (p *Plan) Blocked() bool {
-	return p.Incompatible != "" || p.denied() != "" || len(p.unallowed()) > 0 || len(p.Objects.Refusals) > 0 || p.WaitsForDependencies()
+	return p.Incompatible != "" || p.denied() != "" || p.refusesRuntime() || len(p.unallowed()) > 0 || len(p.Objects.Refusals) > 0 || p.WaitsForDependencies()
 }
 
 // denied returns the reason why the requested permissions are denied, or "".

@@ -45,6 +45,9 @@ type Planner struct {
 	Reader  client.Reader
 	Cluster Cluster
 	Source  Source
+	// Images reads the configurations of runtime images. Without it, a plan does not predict images
+	// without a program.
+	Images Images
 	// Registry looks up versions of dependencies. Without it, a plan does not list the
 	// packages that would be installed as dependencies.
 	Registry fetch.Lookup

@@ -102,8 +102,9 @@ func (pl *Planner) addition(ctx context.Context, s *clusterState, parent v1.Pack
 	if err := pl.objects(ctx, p, pkg, t, &own); err != nil {
 		return err
 	}
+	pl.runtime(ctx, s, p, pkg, t, c.To.Digest, &own)
 	c.ExplainAdoption(own.Objects.Refusals)
-	out.Objects, out.Permissions = own.Objects, own.Permissions
+	out.Objects, out.Permissions, out.Runtime = own.Objects, own.Permissions, own.Runtime
 	return nil
 }
 

@@ -1,7 +1,9 @@
 package runtime
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -36,6 +38,31 @@ type Choice struct {
 
 // Everywhere chooses the same for all packages.
 func Everywhere(n Name) Choice { return Choice{all: n} }
+
+// Annotations of the Lock with which the manager announces how it runs runtimes. Plans read them.
+const (
+	// AnnotationChoice is the choice of the manager, as [Choice.String] writes it.
+	AnnotationChoice = "xpkg.dev/package-runtimes"
+	// AnnotationPrivileges are the privileges that runtime configurations may use, separated by commas.
+	AnnotationPrivileges = "xpkg.dev/runtime-privileges"
+)
+
+// String returns the choice in a form that ParseChoice parses, with one order.
+func (c Choice) String() string {
+	if len(c.some) == 0 {
+		return string(cmp.Or(c.all, None))
+	}
+	pairs := map[string]Name{}
+	for _, kind := range []string{v1.ProviderKind, v1.FunctionKind} {
+		pairs[kind] = c.Of(kind, "")
+	}
+	maps.Copy(pairs, c.some)
+	var out []string
+	for _, key := range slices.Sorted(maps.Keys(pairs)) {
+		out = append(out, key+"="+string(pairs[key]))
+	}
+	return strings.Join(out, ";")
+}
 
 // ParseChoice parses a choice: a name for all packages, or pairs separated by semicolons,
 // as in "Provider=External;Function=Deployment". The left side of a pair is a kind, or a

@@ -65,3 +65,24 @@ func FuzzParseChoice(f *testing.F) {
 		}
 	})
 }
+
+// A choice survives its announcement in the Lock.
+func TestChoiceIsParsedFromItsText(t *testing.T) {
+	for _, text := range []string{"Process", "Deployment", "None", "Provider=External", "Provider=External;Function/a=Process", "Provider/b=None"} {
+		want, err := ParseChoice(text, Deployment)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := ParseChoice(want.String(), None)
+		if err != nil {
+			t.Fatalf("%s: %v", want, err)
+		}
+		for _, kind := range []string{"Provider", "Function", "Configuration"} {
+			for _, name := range []string{"a", "b"} {
+				if got.Of(kind, name) != want.Of(kind, name) {
+					t.Errorf("%s as %s: %s/%s runs as %s, want %s", text, want, kind, name, got.Of(kind, name), want.Of(kind, name))
+				}
+			}
+		}
+	}
+}

@@ -10,4 +10,4 @@ var ErrNoProgram = errcode.Code{
 }
 
 // Codes returns the error codes that this package defines, in alphabetical order.
-func Codes() []errcode.Code { return []errcode.Code{ErrNoProgram} }
+func Codes() []errcode.Code { return []errcode.Code{ErrNoProgram, ErrRuntimeConfig} }

@@ -10,6 +10,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/unpack"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
@@ -82,6 +83,11 @@ func (s *LazySource) Describe(ctx context.Context, o fetch.Origin, d oci.Digest)
 // Prove implements resolve.Registry.
 func (s *LazySource) Prove(ctx context.Context, o fetch.Origin, d oci.Digest) (fetch.Description, error) {
 	return withSource(ctx, s, func(c *fetch.Source) (fetch.Description, error) { return c.Prove(ctx, o, d) })
+}
+
+// RuntimeConfig implements planner.Images.
+func (s *LazySource) RuntimeConfig(ctx context.Context, o fetch.Origin, d oci.Digest, platform oci.Platform) (unpack.RuntimeConfig, error) {
+	return withSource(ctx, s, func(c *fetch.Source) (unpack.RuntimeConfig, error) { return c.RuntimeConfig(ctx, o, d, platform) })
 }
 
 // Close closes the source if it was opened.

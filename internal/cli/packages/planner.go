@@ -50,7 +50,7 @@ func (f planFlags) open(ctx context.Context, c connection.ClusterFlags) (*cluste
 	source := &content.LazySource{Flags: f.ContentFlags}
 	return &clusterPlanner{
 		Planner: &planner.Planner{
-			Reader: cluster, Cluster: objects, Source: source, Registry: source, Namespace: f.Namespace, Ceiling: permission.ParseCeilingSource(f.PermissionCeiling),
+			Reader: cluster, Cluster: objects, Source: source, Images: source, Registry: source, Namespace: f.Namespace, Ceiling: permission.ParseCeilingSource(f.PermissionCeiling),
 		},
 		client: cluster, source: source,
 	}, nil

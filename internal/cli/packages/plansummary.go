@@ -22,6 +22,9 @@ func summary(p *planner.Plan) string {
 	if p.Permissions != nil && p.Permissions.Denied != "" {
 		return "The policy denies requested permissions; nothing will be changed."
 	}
+	if p.Runtime != nil {
+		return "The runtime is refused; nothing will be changed."
+	}
 	if n := len(p.Objects.Refusals); n > 0 {
 		return wording.Count(n, "object") + " refused: no object is changed."
 	}

@@ -44,6 +44,7 @@ func writePlanText(w io.Writer, p *planner.Plan, most int) error {
 		t.title("refused")
 		t.line("  %s", p.Incompatible)
 	}
+	t.runtime("the runtime", p.Runtime)
 	t.permissions(p.Permissions)
 	t.webhooks(p.Webhooks)
 	t.objects(p.Objects)
@@ -77,6 +78,14 @@ func (t planText) row(cells ...string) {
 func (t planText) title(s string) {
 	t.line("")
 	t.line("%s:", s)
+}
+
+// runtime writes why the manager refuses a runtime.
+func (t planText) runtime(name string, r *planner.RuntimeRefusal) {
+	if r != nil {
+		t.title(name)
+		t.row("refuse", r.Code+": "+r.Reason)
+	}
 }
 
 func (t planText) version(word string, v *planner.Version) {
@@ -218,6 +227,7 @@ func (t planText) additions(all []planner.AddedPackage) {
 			t.title("objects of " + a.Short())
 			t.changes(a.Objects.Changes)
 		}
+		t.runtime(a.Short(), a.Runtime)
 		t.permissionsOf(a.Short(), a.Permissions)
 	}
 }

@@ -17,11 +17,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
@@ -31,6 +33,8 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/permission"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/runtime"
+	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -55,12 +59,16 @@ type Reconciler struct {
 }
 
 // SetupWithManager registers the controller. It reconciles with every change of a revision and of the
-// Lock.
+// Lock, and at its start: the first plan on a cluster reads the announcements.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error {
 	enqueue := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: types.NamespacedName{Name: v1beta1.LockName}}}
 	})
-	b := ctrl.NewControllerManagedBy(mgr).Named("lock").Watches(&v1beta1.Lock{}, enqueue)
+	atStart := source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: v1beta1.LockName}})
+		return nil
+	})
+	b := ctrl.NewControllerManagedBy(mgr).Named("lock").Watches(&v1beta1.Lock{}, enqueue).WatchesRawSource(atStart)
 	for _, kind := range v1.PackageKinds() {
 		b = b.Watches(v1.NewPackage(kind).NewRevision(), enqueue)
 	}
@@ -131,8 +139,11 @@ func (r *Reconciler) written(lock *v1beta1.Lock, err error) (ctrl.Result, error)
 
 // Announcements returns the annotations of the Lock for a configuration of the manager. The upgrade policy
 // is empty where the manager installs no dependencies.
-func Announcements(upgrades graph.Policy, removal graph.RemovalPolicy, namespaced bool) map[string]string {
-	out := map[string]string{}
+func Announcements(upgrades graph.Policy, removal graph.RemovalPolicy, namespaced bool, runtimes runtime.Choice, privileges []manifests.Privilege) map[string]string {
+	out := map[string]string{runtime.AnnotationChoice: runtimes.String()}
+	if len(privileges) > 0 {
+		out[runtime.AnnotationPrivileges] = manifests.JoinPrivileges(privileges)
+	}
 	if upgrades != "" {
 		out[graph.AnnotationUpgrades] = string(upgrades)
 	}
@@ -151,7 +162,7 @@ func (r *Reconciler) announce(lock *v1beta1.Lock) (changed bool) {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	for _, key := range []string{graph.AnnotationUpgrades, graph.AnnotationRemovalPolicy, permission.AnnotationScope} {
+	for _, key := range []string{graph.AnnotationUpgrades, graph.AnnotationRemovalPolicy, permission.AnnotationScope, runtime.AnnotationChoice, runtime.AnnotationPrivileges} {
 		delete(annotations, key)
 	}
 	maps.Copy(annotations, r.Announcements)

@@ -110,7 +110,7 @@ func (r *Reconciler) obtainImage(ctx context.Context, rev v1.PackageRevision, by
 // describeRuntime returns the description of the runtime of a revision.
 func (r *Reconciler) describeRuntime(ctx context.Context, in *install) (runtime.Program, error) {
 	source := in.source
-	config, err := r.runtimeConfig(ctx, in.Revision, source.Route.Runtime)
+	config, err := runtime.Config(ctx, r.API.Client, in.Revision, source.Route.Runtime)
 	if err != nil {
 		return runtime.Program{}, err
 	}

@@ -86,9 +86,14 @@ func (r *Runtime) Ensure(ctx context.Context, o manifests.Objects) (runtime.Stat
 // CheckServiceAccount fails with RuntimePrivileges if the ServiceAccount of a runtime exists
 // and was not created by xpkg, or is managed elsewhere, and the manager does not allow that.
 func (r *Runtime) CheckServiceAccount(ctx context.Context, o manifests.Objects) error {
+	return CheckServiceAccount(ctx, r.Client, r.Namespace, o, r.Privileges)
+}
+
+// CheckServiceAccount fails as [Runtime.CheckServiceAccount] does. It only reads.
+func CheckServiceAccount(ctx context.Context, reader client.Reader, namespace string, o manifests.Objects, allowed []manifests.Privilege) error {
 	live := &corev1.ServiceAccount{}
-	live.Namespace, live.Name = r.Namespace, o.ServiceAccountName
-	err := r.Client.Get(ctx, client.ObjectKeyFromObject(live), live)
+	live.Namespace, live.Name = namespace, o.ServiceAccountName
+	err := reader.Get(ctx, client.ObjectKeyFromObject(live), live)
 	if client.IgnoreNotFound(err) != nil {
 		return classify(err, "read", live)
 	}
@@ -96,7 +101,7 @@ func (r *Runtime) CheckServiceAccount(ctx context.Context, o manifests.Objects) 
 	if err == nil {
 		foreign = !adoptable(live, o.Owner)
 	}
-	return o.CheckServiceAccount(foreign, r.Privileges)
+	return o.CheckServiceAccount(foreign, allowed)
 }
 
 // EnsureAccount creates or updates the ServiceAccount of a runtime that does not run as a

@@ -52,6 +52,15 @@ func ParsePrivileges(names []string) ([]Privilege, error) {
 	return out, nil
 }
 
+// JoinPrivileges returns the names of privileges, separated by commas.
+func JoinPrivileges(all []Privilege) string {
+	names := make([]string, len(all))
+	for i, p := range all {
+		names[i] = string(p)
+	}
+	return strings.Join(names, ",")
+}
+
 // privilegeUse is a privilege with the field that uses it.
 type privilegeUse struct {
 	privilege Privilege

@@ -59,16 +59,9 @@ func Check(root Root, spec Spec) error {
 
 // newCommand merges the image configuration with the spec. It fails with NoProgram.
 func newCommand(root Root, spec Spec) (command, error) {
-	args := append(append([]string{}, spec.Command...), spec.Args...)
-	if len(spec.Command) == 0 {
-		tail := spec.Args
-		if len(tail) == 0 {
-			tail = root.Config.Cmd
-		}
-		args = append(append([]string{}, root.Config.Entrypoint...), tail...)
-	}
-	if len(args) == 0 {
-		return command{}, runtime.ErrNoProgram.New(nil, "the image %s of %s has neither an entrypoint nor a command", spec.Digest.Short(), spec.Name)
+	args, err := runtime.CommandLine(spec.Name, spec.Digest, root.Config, spec.Command, spec.Args)
+	if err != nil {
+		return command{}, err
 	}
 	args = append(args, spec.MoreArgs...)
 	c := command{args: args, env: environment(root, spec), dir: path.Join("/", root.Config.WorkingDir)}

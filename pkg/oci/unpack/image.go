@@ -51,15 +51,20 @@ func Fetch(ctx context.Context, r *remote.Client, ref oci.Reference, store *stor
 	if ref.Digest.IsZero() {
 		return RuntimeImage{}, oci.ErrInvalidReference.New(nil, "reference %s has no digest to fetch", ref)
 	}
-	a, err := r.Cached(ctx, ref, store)
-	if err != nil {
-		return RuntimeImage{}, err
-	}
-	image, err := Find(ctx, a, platform, r.Limits(), limits)
+	image, err := Describe(ctx, r, ref, store, platform, limits)
 	if err != nil {
 		return RuntimeImage{}, err
 	}
 	return image, r.FetchBlobs(ctx, ref, image.Layers, store)
+}
+
+// Describe returns what Fetch returns, and fetches no layer.
+func Describe(ctx context.Context, r *remote.Client, ref oci.Reference, store *store.Store, platform oci.Platform, limits Limits) (RuntimeImage, error) {
+	a, err := r.Cached(ctx, ref, store)
+	if err != nil {
+		return RuntimeImage{}, err
+	}
+	return Find(ctx, a, platform, r.Limits(), limits)
 }
 
 // Find returns the runtime image of an artifact. It neither opens nor fetches layers.

@@ -1,4 +1,4 @@
-package revisions
+package runtime
 
 import (
 	"context"
@@ -21,18 +21,11 @@ var ErrRuntimeConfig = errcode.Code{
 	Fix:   "Create the DeploymentRuntimeConfig or ControllerConfig that the message names; the package continues automatically.",
 }
 
-// Codes returns the error codes that this package defines, in alphabetical order.
-func Codes() []errcode.Code {
-	return []errcode.Code{
-		ErrRuntimeConfig,
-	}
-}
-
-// runtimeConfig returns the configuration of the runtime of a revision. The configuration that an
+// Config returns the configuration of the runtime of a revision, or nil if there is none. The configuration that an
 // ImageConfig names precedes the one that the package names. Each package names the configuration
 // "default" if it names no other; an older controllerConfigRef precedes that, and it need not exist
 // (packages guide, "spec.controllerConfigRef").
-func (r *Reconciler) runtimeConfig(ctx context.Context, rev v1.PackageRevision, ofImage *v1.RuntimeConfigReference) (*v1beta1.DeploymentRuntimeConfig, error) {
+func Config(ctx context.Context, reader client.Reader, rev v1.PackageRevision, ofImage *v1.RuntimeConfigReference) (*v1beta1.DeploymentRuntimeConfig, error) {
 	spec := rev.RuntimeSpec()
 	ref := spec.RuntimeConfigRef
 	if ofImage != nil {
@@ -40,17 +33,17 @@ func (r *Reconciler) runtimeConfig(ctx context.Context, rev v1.PackageRevision, 
 	}
 	if ref == nil || ofImage == nil && ref.Name == v1.DefaultRuntimeConfigName {
 		if old := spec.ControllerConfigRef; old != nil {
-			return r.controllerConfig(ctx, old.Name)
+			return controllerConfig(ctx, reader, old.Name)
 		}
 	}
 	if ref == nil {
 		ref = &v1.RuntimeConfigReference{Name: v1.DefaultRuntimeConfigName}
 	}
-	if kind := value(ref.Kind); kind != "" && kind != v1beta1.DeploymentRuntimeConfigKind {
-		return nil, ErrRuntimeConfig.New(nil, "the runtime configuration %s is a %s and not a %s", ref.Name, kind, v1beta1.DeploymentRuntimeConfigKind)
+	if kind := ref.Kind; kind != nil && *kind != "" && *kind != v1beta1.DeploymentRuntimeConfigKind {
+		return nil, ErrRuntimeConfig.New(nil, "the runtime configuration %s is a %s and not a %s", ref.Name, *kind, v1beta1.DeploymentRuntimeConfigKind)
 	}
 	config := &v1beta1.DeploymentRuntimeConfig{}
-	err := r.API.Client.Get(ctx, client.ObjectKey{Name: ref.Name}, config)
+	err := reader.Get(ctx, client.ObjectKey{Name: ref.Name}, config)
 	switch {
 	case apierrors.IsNotFound(err) && ref.Name == v1.DefaultRuntimeConfigName:
 		return nil, nil
@@ -62,9 +55,9 @@ func (r *Reconciler) runtimeConfig(ctx context.Context, rev v1.PackageRevision, 
 	return config, nil
 }
 
-func (r *Reconciler) controllerConfig(ctx context.Context, name string) (*v1beta1.DeploymentRuntimeConfig, error) {
+func controllerConfig(ctx context.Context, reader client.Reader, name string) (*v1beta1.DeploymentRuntimeConfig, error) {
 	config := &v1alpha1.ControllerConfig{}
-	err := r.API.Client.Get(ctx, client.ObjectKey{Name: name}, config)
+	err := reader.Get(ctx, client.ObjectKey{Name: name}, config)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, ErrRuntimeConfig.New(nil, "there is no ControllerConfig %s", name)

@@ -1,0 +1,166 @@
+package planner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	goruntime "runtime"
+	"strings"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/runtime"
+	"github.com/xpkg-dev/xpkg/internal/runtime/deployment"
+	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/unpack"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// Images reads the configurations of runtime images; a fetch.Source does.
+type Images interface {
+	RuntimeConfig(ctx context.Context, o fetch.Origin, d oci.Digest, platform oci.Platform) (unpack.RuntimeConfig, error)
+}
+
+// RuntimeRefusal is why the manager refuses the runtime of a package: the code of the error, its text, and
+// what to do. No object is changed then.
+type RuntimeRefusal struct {
+	Code   string `json:"code"`
+	Reason string `json:"reason"`
+	Fix    string `json:"fix"`
+}
+
+// refusalCodes are the codes with which a manager refuses a runtime before it writes an object.
+var refusalCodes = []errcode.Code{runtime.ErrNoProgram, manifests.ErrPrivileges, runtime.ErrRuntimeConfig}
+
+// Error returns the error with which the manager refuses the runtime.
+func (r *RuntimeRefusal) Error() *errcode.Error {
+	for _, code := range refusalCodes {
+		if code.Name == r.Code {
+			return code.New(nil, "%s", r.Reason).WithDo("%s", r.Fix)
+		}
+	}
+	return errcode.Unknown.New(nil, "%s", r.Reason).WithDo("%s", r.Fix)
+}
+
+// runtime decides, as the manager that announces its runtimes in the Lock, whether the runtime of the
+// revision that becomes active is refused.
+func (pl *Planner) runtime(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, t revision.Transition, digest oci.Digest, out *Plan) {
+	err := pl.checkRuntime(ctx, s, p, pkg, t, digest)
+	failed := &errcode.Error{}
+	switch {
+	case err == nil:
+	case errors.As(err, &failed) && isRefusal(failed):
+		out.Runtime = &RuntimeRefusal{Code: failed.Code.Name, Reason: failed.Error(), Fix: failed.Do}
+	default:
+		out.warn(fmt.Sprintf("Whether the runtime can run is not known: %v.", err))
+	}
+}
+
+func isRefusal(err error) bool {
+	for _, code := range refusalCodes {
+		if errors.Is(err, code) {
+			return true
+		}
+	}
+	return false
+}
+
+func (pl *Planner) checkRuntime(ctx context.Context, s *clusterState, p v1.Package, pkg *xpkg.Package, t revision.Transition, digest oci.Digest) error {
+	choice, err := runtime.ParseChoice(s.lock.Annotations[runtime.AnnotationChoice], runtime.None)
+	by := choice.Of(p.PackageKind(), p.GetName())
+	if err != nil || by != runtime.Process && by != runtime.Deployment || t.Activate != t.Current.GetName() {
+		// A manager that announces nothing is of an earlier version.
+		return nil
+	}
+	spec := p.PackageSpec()
+	origin, route, err := pl.finder().Locate(ctx, spec.Package, spec.PackagePullSecrets, spec.PackagePullPolicy)
+	if err != nil {
+		return err
+	}
+	config, err := runtime.Config(ctx, pl.Reader, t.Current, route.Runtime)
+	if err != nil {
+		return err
+	}
+	objects, err := runtime.Shape(runtime.Program{
+		Owner: revision.Requester(p, t.Current, s.revisions), Namespace: pl.Namespace, Origin: origin, Digest: digest, Config: config,
+	})
+	if err != nil {
+		return err
+	}
+	if err := pl.checkPrivileges(ctx, s, by, objects); err != nil {
+		return err
+	}
+	other := cmp.Or(manifests.ConfiguredImage(config), pkg.Meta.ControllerImage)
+	if by == runtime.Deployment || pl.Images == nil || other != "" || !revision.MayPull(spec.PackagePullPolicy) {
+		// The nodes start Deployments, and the manager resolves an image outside of the package.
+		return nil
+	}
+	return pl.checkProgram(ctx, objects, origin, digest)
+}
+
+// checkPrivileges fails with RuntimePrivileges as the runtimes do.
+func (pl *Planner) checkPrivileges(ctx context.Context, s *clusterState, by runtime.Name, objects manifests.Objects) error {
+	var names []string
+	if announced := s.lock.Annotations[runtime.AnnotationPrivileges]; announced != "" {
+		names = strings.Split(announced, ",")
+	}
+	allowed, err := manifests.ParsePrivileges(names)
+	if err != nil {
+		return err
+	}
+	if by == runtime.Deployment {
+		if err := objects.CheckPrivileges(allowed); err != nil {
+			return err
+		}
+	}
+	return deployment.CheckServiceAccount(ctx, pl.Reader, pl.Namespace, objects, allowed)
+}
+
+// checkProgram fails with NoProgram if neither the image nor the configuration names a program. Only the
+// manager, which unpacks the image, can detect a named program that is not among the files.
+func (pl *Planner) checkProgram(ctx context.Context, objects manifests.Objects, origin fetch.Origin, digest oci.Digest) error {
+	image, err := pl.Images.RuntimeConfig(ctx, origin, digest, oci.Platform{OS: "linux", Architecture: goruntime.GOARCH})
+	if errors.Is(err, unpack.ErrWrongPlatform) {
+		// The manager may run on another platform.
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	c := objects.Deployment.Spec.Template.Spec.Containers[0]
+	_, err = runtime.CommandLine(objects.Owner.Revision.Name, digest, image, c.Command, c.Args)
+	return err
+}
+
+// runtimeRefusal returns why the runtime of the package, or of one that is added with it, is refused, and the
+// package; nil if none is.
+func (p *Plan) runtimeRefusal() (of string, _ *RuntimeRefusal) {
+	if p.Runtime != nil {
+		return p.Package.Short(), p.Runtime
+	}
+	for _, a := range p.AddedPackages {
+		if a.Runtime != nil {
+			return a.Short(), a.Runtime
+		}
+	}
+	return "", nil
+}
+
+// refusesRuntime reports whether the manager refuses the runtime of the package or of an added one.
+func (p *Plan) refusesRuntime() bool {
+	_, r := p.runtimeRefusal()
+	return r != nil
+}
+
+// refusedRuntime returns the text of the refusal, or "".
+func (p *Plan) refusedRuntime() string {
+	of, r := p.runtimeRefusal()
+	if r == nil {
+		return ""
+	}
+	return of + ": " + r.Code + ": " + r.Reason
+}

@@ -1,0 +1,119 @@
+package planner_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/runtime"
+	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/unpack"
+)
+
+// imageConfig is the configuration of every runtime image.
+type imageConfig unpack.RuntimeConfig
+
+func (c imageConfig) RuntimeConfig(context.Context, fetch.Origin, oci.Digest, oci.Platform) (unpack.RuntimeConfig, error) {
+	return unpack.RuntimeConfig(c), nil
+}
+
+func announced(choice, privileges string) *v1beta1.Lock {
+	return &v1beta1.Lock{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.LockName, Annotations: map[string]string{
+		runtime.AnnotationChoice: choice, runtime.AnnotationPrivileges: privileges,
+	}}}
+}
+
+// configured returns the default runtime configuration with a pod and the name of a ServiceAccount.
+func configured(pod corev1.PodSpec, account string) *v1beta1.DeploymentRuntimeConfig {
+	c := &v1beta1.DeploymentRuntimeConfig{ObjectMeta: metav1.ObjectMeta{Name: v1.DefaultRuntimeConfigName}}
+	c.Spec.DeploymentTemplate = &v1beta1.DeploymentTemplate{Spec: &appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: pod}}}
+	if account != "" {
+		c.Spec.ServiceAccountTemplate = &v1beta1.ServiceAccountTemplate{Metadata: &v1beta1.ObjectMeta{Name: &account}}
+	}
+	return c
+}
+
+func TestPlanRefusesWhatTheManagerRefusesToRun(t *testing.T) {
+	s := newShelf()
+	const ref = "registry.example.com/boats:v1"
+	s.put(ref, provider("boats", "", crd("boats.test", "Boat", "one")))
+	program := imageConfig{Entrypoint: []string{"/provider"}}
+	hostNetwork := corev1.PodSpec{HostNetwork: true}
+	command := corev1.PodSpec{Containers: []corev1.Container{{Name: manifests.Container, Command: []string{"/provider"}}}}
+	foreign := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "crossplane-system", Name: "cluster-admin"}}
+	for name, tc := range map[string]struct {
+		lock    *v1beta1.Lock
+		image   imageConfig
+		objects []client.Object
+		code    errcode.Code
+		reason  string
+	}{
+		"no program":                  {announced("Process", ""), imageConfig{}, nil, runtime.ErrNoProgram, "has neither an entrypoint nor a command"},
+		"no program of this package":  {announced("Function=Deployment;Provider=None;Provider/boats=Process", ""), imageConfig{}, nil, runtime.ErrNoProgram, ""},
+		"program":                     {announced("Process", ""), program, nil, errcode.Code{}, ""},
+		"program in the config":       {announced("Process", ""), imageConfig{}, []client.Object{configured(command, "")}, errcode.Code{}, ""},
+		"no program in a cluster":     {announced("Deployment", ""), imageConfig{}, nil, errcode.Code{}, ""},
+		"no program and no runtime":   {announced("None", ""), imageConfig{}, nil, errcode.Code{}, ""},
+		"no program, external":        {announced("External", ""), imageConfig{}, nil, errcode.Code{}, ""},
+		"earlier manager":             {announced("", ""), imageConfig{}, nil, errcode.Code{}, ""},
+		"host network":                {announced("Deployment", ""), program, []client.Object{configured(hostNetwork, "")}, manifests.ErrPrivileges, "asks for hostNetwork"},
+		"other privilege allowed":     {announced("Deployment", "HostPath"), program, []client.Object{configured(hostNetwork, "")}, manifests.ErrPrivileges, "asks for hostNetwork"},
+		"host network allowed":        {announced("Deployment", "HostPath,HostNetwork"), program, []client.Object{configured(hostNetwork, "")}, errcode.Code{}, ""},
+		"host network of a process":   {announced("Process", ""), program, []client.Object{configured(hostNetwork, "")}, errcode.Code{}, ""},
+		"foreign account":             {announced("Deployment", ""), program, []client.Object{configured(corev1.PodSpec{}, foreign.Name), foreign}, manifests.ErrPrivileges, "the ServiceAccount cluster-admin"},
+		"foreign account, as process": {announced("Process", ""), program, []client.Object{configured(corev1.PodSpec{}, foreign.Name), foreign}, manifests.ErrPrivileges, "the ServiceAccount cluster-admin"},
+		"foreign account allowed":     {announced("Deployment", "ServiceAccount"), program, []client.Object{configured(corev1.PodSpec{}, foreign.Name), foreign}, errcode.Code{}, ""},
+		"account that is created":     {announced("Deployment", ""), program, []client.Object{configured(corev1.PodSpec{}, "boats")}, errcode.Code{}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pl := fakePlanner(t, s, append(tc.objects, tc.lock)...)
+			pl.Images = tc.image
+			got, err := pl.Install(t.Context(), newProvider("boats", ref))
+			if err != nil {
+				t.Fatal(err)
+			}
+			refused := got.RefusalError()
+			if tc.code.Name == "" {
+				if got.Runtime != nil || refused != nil || got.Blocked() {
+					t.Fatalf("refused: %+v, %v", got.Runtime, refused)
+				}
+				return
+			}
+			failed := errcode.From(refused)
+			if !got.Blocked() || failed == nil || failed.Code.Name != tc.code.Name || !strings.Contains(failed.Error(), tc.reason) || failed.Do == "" {
+				t.Errorf("got %v, want %s with %q", refused, tc.code.Name, tc.reason)
+			}
+			raw, err := planner.Encode(got)
+			if err != nil || !strings.Contains(string(raw), `"code": "`+tc.code.Name+`"`) {
+				t.Errorf("the JSON of the plan has no code %s: %v", tc.code.Name, err)
+			}
+		})
+	}
+}
+
+// A runtime configuration that does not exist is refused by plans, as by the manager.
+func TestPlanRefusesAMissingRuntimeConfig(t *testing.T) {
+	s := newShelf()
+	const ref = "registry.example.com/boats:v1"
+	s.put(ref, provider("boats", "", crd("boats.test", "Boat", "one")))
+	p := newProvider("boats", ref)
+	p.Spec.RuntimeConfigRef = &v1.RuntimeConfigReference{Name: "absent"}
+	got, err := fakePlanner(t, s, announced("Deployment", "")).Install(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if failed := errcode.From(got.RefusalError()); failed == nil || failed.Code.Name != runtime.ErrRuntimeConfig.Name {
+		t.Errorf("got %v", got.RefusalError())
+	}
+}
