@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 
 	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/testing/sourcetest"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
@@ -57,16 +58,8 @@ func TestCredentialsGoToTheirHostAlone(t *testing.T) {
 	}
 	mine := keychain(t, home.address, "me")
 	o := fetch.Origin{Ref: ref, Places: []fetch.Place{{Ref: mirror.ref(), Keychain: mine}, {Ref: ref, Keychain: mine}}}
-	source := newSource(t, nil)
-	d, err := source.Resolve(t.Context(), o, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pkg, err := source.Read(t.Context(), o, d, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	check(t, pkg)
+	source := sourcetest.New(t, nil)
+	readable(t, source, o)
 	if len(mirror.asked("")) == 0 || len(storage.asked("/blobs/")) == 0 || tokens.asked.Load() == 0 {
 		t.Fatal("the test does not test what it should")
 	}
@@ -120,7 +113,7 @@ func TestClientsAreShared(t *testing.T) {
 		w.WriteHeader(http.StatusUnauthorized)
 		return true
 	})
-	source := newSource(t, nil)
+	source := sourcetest.New(t, nil)
 	for range 3 {
 		// Keychains of their own, with the same credentials.
 		for _, user := range []string{"good-a", "good-b"} {
@@ -144,7 +137,7 @@ func TestCredentialsOfTheMachine(t *testing.T) {
 	home := newRegistry(t)
 	ref := push(t, home.address)
 	home.does(wants("machine"))
-	source := newSource(t, func(o *fetch.Options) { o.Remote.Keychain = keychain(t, home.address, "machine") })
+	source := sourcetest.New(t, func(o *fetch.Options) { o.Remote.Keychain = keychain(t, home.address, "machine") })
 	for name, p := range map[string]fetch.Place{"None": {Ref: ref}, "OfAnotherHost": {Ref: ref, Keychain: keychain(t, "other.test", "x")}} {
 		if _, err := resolve(t, source, p); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -159,7 +152,7 @@ func TestCredentialsOfTheMachine(t *testing.T) {
 func TestClientsAreBounded(t *testing.T) {
 	home := newRegistry(t)
 	ref := push(t, home.address)
-	source := newSource(t, func(o *fetch.Options) { o.Clients = 2 })
+	source := sourcetest.New(t, func(o *fetch.Options) { o.Clients = 2 })
 	for i := range 12 {
 		user := fmt.Sprint("user-", i%4)
 		home.does(wants(user))
@@ -181,17 +174,9 @@ func TestCABundle(t *testing.T) {
 	authority := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw}))
 	// The certificate of the test's server is for this name.
 	ref := oci.MustParseReference("example.com/content/test:v1.0.0")
-	source := newSource(t, func(o *fetch.Options) { o.Remote.Dial = dialTo(secure.address) })
+	source := sourcetest.New(t, func(o *fetch.Options) { o.Remote.Dial = dialTo(secure.address) })
 	o := fetch.Origin{Ref: ref, Places: []fetch.Place{{Ref: ref, CABundle: authority}}}
-	d, err := source.Resolve(t.Context(), o, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pkg, err := source.Read(t.Context(), o, d, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	check(t, pkg)
+	readable(t, source, o)
 	if _, err := resolve(t, source, fetch.Place{Ref: ref}); !errors.Is(err, remote.ErrTLSUntrusted) {
 		t.Errorf("without the bundle: %v", err)
 	}
@@ -210,7 +195,7 @@ func TestPlainHTTP(t *testing.T) {
 	push(t, home.address)
 	ref := oci.MustParseReference(name + ":5000/content/test:v1.0.0")
 	var dialed atomic.Value
-	source := newSource(t, func(o *fetch.Options) {
+	source := sourcetest.New(t, func(o *fetch.Options) {
 		o.Remote.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 			dialed.Store(address)
 			return dialTo(home.address)(ctx, network, address)

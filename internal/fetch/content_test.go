@@ -86,6 +86,20 @@ func check(t *testing.T, pkg *xpkg.Package) {
 	}
 }
 
+// readable checks that the content of an origin can be resolved and read.
+func readable(t *testing.T, source *fetch.Source, o fetch.Origin) {
+	t.Helper()
+	d, err := source.Resolve(t.Context(), o, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkg, err := source.Read(t.Context(), o, d, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, pkg)
+}
+
 // With IfNotPresent, content that was read once is never requested again, by this
 // process or the next one.
 //

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/testing/sourcetest"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 )
@@ -32,7 +33,7 @@ func TestDescribe(t *testing.T) {
 			}
 			t.Cleanup(func() { _ = store.Close() })
 			home.reset()
-			online := newSource(t, func(o *fetch.Options) { o.Store = store })
+			online := sourcetest.New(t, func(o *fetch.Options) { o.Store = store })
 			first, err := online.Describe(t.Context(), o, oci.Digest{})
 			if err != nil {
 				t.Fatal(err)
@@ -44,7 +45,7 @@ func TestDescribe(t *testing.T) {
 			if asked := home.asked(""); len(asked) != 2 {
 				t.Errorf("%d requests", len(asked))
 			}
-			offline := newSource(t, func(o *fetch.Options) {
+			offline := sourcetest.New(t, func(o *fetch.Options) {
 				o.Store = store
 				o.Remote.Dial = func(context.Context, string, string) (net.Conn, error) {
 					t.Error("it was dialed")
@@ -73,7 +74,7 @@ func TestDescribeByMirrors(t *testing.T) {
 			mirror := mirrorOf(t, home)
 			mirror.does(answer(status))
 			o := fetch.Origin{Ref: ref, Places: []fetch.Place{{Ref: mirror.ref()}, {Ref: ref}}}
-			source := newSource(t, nil)
+			source := sourcetest.New(t, nil)
 			tags, err := source.Tags(t.Context(), o)
 			if err != nil || !slices.Equal(tags.Tags, []string{"v1.0.0"}) || tags.From != ref || len(tags.Next.Places) != 0 {
 				t.Errorf("%d: %+v, %v", i, tags, err)
@@ -101,7 +102,7 @@ func TestTagsOfAnEmptyMirror(t *testing.T) {
 	}
 	mirror.does(empty)
 	o := fetch.Origin{Ref: ref, Places: []fetch.Place{{Ref: mirror.ref()}, {Ref: ref}}}
-	source := newSource(t, nil)
+	source := sourcetest.New(t, nil)
 	if got, err := source.Tags(t.Context(), o); err != nil || !slices.Equal(got.Tags, []string{"v1.0.0"}) || got.From != ref {
 		t.Errorf("%+v, %v", got, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/credentials"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/testing/port"
+	"github.com/xpkg-dev/xpkg/internal/testing/sourcetest"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
@@ -61,16 +62,8 @@ func TestMirrorsArePassedOver(t *testing.T) {
 				broken.place(&place)
 			}
 			o := fetch.Origin{Ref: ref, Places: []fetch.Place{place, {Ref: ref}}}
-			source := newSource(t, nil)
-			d, err := source.Resolve(t.Context(), o, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			pkg, err := source.Read(t.Context(), o, d, true)
-			if err != nil {
-				t.Fatal(err)
-			}
-			check(t, pkg)
+			source := sourcetest.New(t, nil)
+			readable(t, source, o)
 		})
 	}
 }
@@ -83,16 +76,8 @@ func TestMirrorIsEnough(t *testing.T) {
 	home.reset()
 	elsewhere := oci.MustParseReference(port.Free(t) + "/" + ref.Repository + ":" + ref.Tag)
 	o := fetch.Origin{Ref: elsewhere, Places: []fetch.Place{{Ref: mirror.ref()}, {Ref: elsewhere}}}
-	source := newSource(t, nil)
-	d, err := source.Resolve(t.Context(), o, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pkg, err := source.Read(t.Context(), o, d, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	check(t, pkg)
+	source := sourcetest.New(t, nil)
+	readable(t, source, o)
 	if len(mirror.asked("/blobs/")) == 0 {
 		t.Error("the mirror was not asked")
 	}
@@ -106,7 +91,7 @@ func TestFailureNamesMirrors(t *testing.T) {
 	mirror := mirrorOf(t, home)
 	mirror.does(answer(http.StatusForbidden))
 	o := fetch.Origin{Ref: ref, Places: []fetch.Place{{Ref: mirror.ref().WithTag("v9.9.9")}, {Ref: ref}}}
-	_, err := newSource(t, nil).Resolve(t.Context(), o, 0)
+	_, err := sourcetest.New(t, nil).Resolve(t.Context(), o, 0)
 	if !errors.Is(err, remote.ErrTagNotFound) {
 		t.Fatalf("got %v", err)
 	}
@@ -129,7 +114,7 @@ func TestCancelledRead(t *testing.T) {
 	})
 	second := newRegistry(t)
 	o := fetch.Origin{Ref: ref, Places: []fetch.Place{{Ref: ref}, {Ref: second.ref()}}}
-	if _, err := newSource(t, nil).Read(ctx, o, oci.DigestOf([]byte("x")), true); err == nil {
+	if _, err := sourcetest.New(t, nil).Read(ctx, o, oci.DigestOf([]byte("x")), true); err == nil {
 		t.Error("nothing failed")
 	}
 	if len(second.asked("")) != 0 {

@@ -9,18 +9,13 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"time"
-
-	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/xpkg-dev/xpkg/internal/credentials"
-	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
@@ -133,29 +128,6 @@ func keychain(t *testing.T, host, user string) *credentials.Keychain {
 		t.Fatal(err)
 	}
 	return k
-}
-
-// newSource is a source with a store of its own that does not wait between
-// attempts.
-func newSource(t *testing.T, change func(*fetch.Options)) *fetch.Source {
-	t.Helper()
-	store, err := store.Open(filepath.Join(t.TempDir(), "store"), store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := fetch.Options{Store: store}
-	o.Remote.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
-	if change != nil {
-		change(&o)
-	}
-	source := fetch.NewSource(o)
-	t.Cleanup(func() {
-		source.Close()
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return source
 }
 
 // dialTo connects to one address, whatever name is asked for.

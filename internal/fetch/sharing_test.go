@@ -12,6 +12,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/testing/clock"
+	"github.com/xpkg-dev/xpkg/internal/testing/sourcetest"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
@@ -21,7 +22,7 @@ func TestOneRequestForAll(t *testing.T) {
 	home := newRegistry(t)
 	ref := push(t, home.address)
 	home.reset()
-	source := newSource(t, nil)
+	source := sourcetest.New(t, nil)
 	var all sync.WaitGroup
 	for range 100 {
 		all.Go(func() {
@@ -40,7 +41,7 @@ func TestAgeOfAnswers(t *testing.T) {
 	home := newRegistry(t)
 	ref := push(t, home.address)
 	c := clock.New()
-	source := newSource(t, func(o *fetch.Options) { o.Now = c.Now })
+	source := sourcetest.New(t, func(o *fetch.Options) { o.Now = c.Now })
 	mine := fetch.Origin{Ref: ref, Places: []fetch.Place{{Ref: ref, Keychain: keychain(t, home.address, "me")}}}
 	for i, step := range []struct {
 		after  time.Duration
@@ -86,7 +87,7 @@ func TestThrottled(t *testing.T) {
 	home := newRegistry(t)
 	ref := push(t, home.address)
 	c := clock.New()
-	source := newSource(t, func(o *fetch.Options) { o.Now = c.Now })
+	source := sourcetest.New(t, func(o *fetch.Options) { o.Now = c.Now })
 	home.does(func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Header.Get("Authorization") != "" {
 			return false
@@ -121,7 +122,7 @@ func TestThrottled(t *testing.T) {
 func TestDeadRegistry(t *testing.T) {
 	c := clock.New()
 	var dials atomic.Int64
-	source := newSource(t, func(o *fetch.Options) {
+	source := sourcetest.New(t, func(o *fetch.Options) {
 		o.Now = c.Now
 		o.Remote.Dial = func(context.Context, string, string) (net.Conn, error) {
 			dials.Add(1)

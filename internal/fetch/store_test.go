@@ -16,6 +16,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/credentials"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/testing/sourcetest"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/image"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
@@ -94,7 +95,7 @@ func (n names) Named(_ context.Context, name string) (oci.Digest, error) { retur
 func TestNamed(t *testing.T) {
 	home := newRegistry(t)
 	ref := push(t, home.address)
-	source := newSource(t, func(o *fetch.Options) {
+	source := sourcetest.New(t, func(o *fetch.Options) {
 		image, err := image.Build(t.Context(), image.Input{PackageYAML: []byte(stream)})
 		if err != nil {
 			t.Fatal(err)
@@ -123,7 +124,7 @@ func TestNamed(t *testing.T) {
 // A file that was replaced differs from the installed content, and the error
 // reports that.
 func TestNamedIsOtherContent(t *testing.T) {
-	source := newSource(t, func(o *fetch.Options) { o.Names = names{"mycoolpkg": oci.DigestOf([]byte("new"))} })
+	source := sourcetest.New(t, func(o *fetch.Options) { o.Names = names{"mycoolpkg": oci.DigestOf([]byte("new"))} })
 	o := fetch.Origin{Ref: oci.Reference{Repository: "mycoolpkg"}}
 	_, err := fetch.Read(t.Context(), source, o, oci.DigestOf([]byte("old")), "mycoolpkg", false)
 	if !errors.Is(err, fetch.ErrNotCached) || !strings.Contains(err.Error(), "mycoolpkg is other content by now") {
@@ -225,7 +226,7 @@ func TestPackagesAreSmallInMemory(t *testing.T) {
 	home := newRegistry(t)
 	const objects, size = 500, 40_000
 	ref := pushStream(t, home.address, many(objects, size))
-	source := newSource(t, nil)
+	source := sourcetest.New(t, nil)
 	d, err := source.Resolve(t.Context(), fetch.Plain(ref), 0)
 	if err != nil {
 		t.Fatal(err)
@@ -268,7 +269,7 @@ func heap() uint64 {
 // one that is larger than it is parsed alone.
 func TestParsingIsBounded(t *testing.T) {
 	home := newRegistry(t)
-	source := newSource(t, func(o *fetch.Options) { o.ParseBytes = 10_000 })
+	source := sourcetest.New(t, func(o *fetch.Options) { o.ParseBytes = 10_000 })
 	var all sync.WaitGroup
 	for i := range 8 {
 		ref := pushStream(t, home.address, many(1+i%2*20, 1_000+i))
@@ -289,7 +290,7 @@ func TestParsingIsBounded(t *testing.T) {
 func TestReadAtOnce(t *testing.T) {
 	home := newRegistry(t)
 	ref := pushStream(t, home.address, many(50, 1_000))
-	source := newSource(t, nil)
+	source := sourcetest.New(t, nil)
 	d, err := source.Resolve(t.Context(), fetch.Plain(ref), 0)
 	if err != nil {
 		t.Fatal(err)

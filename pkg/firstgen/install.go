@@ -38,7 +38,7 @@ func (i *Install) Deployment(opts InstallOptions) *appsv1.Deployment {
 			if c.Image == "" {
 				c.Image = opts.Image
 			} else {
-				c.Image = WithRegistry(c.Image, opts.Source)
+				c.Image = withRegistry(c.Image, opts.Source)
 			}
 			if opts.PullPolicy != "" {
 				c.ImagePullPolicy = opts.PullPolicy
@@ -53,8 +53,8 @@ func (i *Install) Deployment(opts InstallOptions) *appsv1.Deployment {
 	return d
 }
 
-// WithRegistry returns the reference of an image with the registry added if the reference names none.
-func WithRegistry(image, registry string) string {
+// withRegistry returns the reference of an image with the registry added if the reference names none.
+func withRegistry(image, registry string) string {
 	first, _, isPath := strings.Cut(image, "/")
 	if registry == "" || isPath && (strings.ContainsAny(first, ".:") || first == "localhost") {
 		return image

@@ -16,13 +16,13 @@ import (
 	"github.com/olareg/olareg/config"
 
 	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/testing/sourcetest"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/image"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
-	"github.com/xpkg-dev/xpkg/pkg/oci/store"
 	"github.com/xpkg-dev/xpkg/pkg/resolver"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
@@ -206,29 +206,7 @@ func newResolver(t testing.TB, change func(*fetch.Options)) *resolver.Resolver {
 // newResolverAt returns a resolver that finds packages where locate reports.
 func newResolverAt(t testing.TB, change func(*fetch.Options), locate func(context.Context, oci.Reference) (fetch.Origin, error)) *resolver.Resolver {
 	t.Helper()
-	return &resolver.Resolver{Registry: fetch.NewRegistry(newSource(t, change), locate)}
-}
-
-// newSource returns a source with a store of its own.
-func newSource(t testing.TB, change func(*fetch.Options)) *fetch.Source {
-	t.Helper()
-	store, err := store.Open(filepath.Join(t.TempDir(), "store"), store.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	o := fetch.Options{Store: store}
-	o.Remote.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
-	if change != nil {
-		change(&o)
-	}
-	source := fetch.NewSource(o)
-	t.Cleanup(func() {
-		source.Close()
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return source
+	return &resolver.Resolver{Registry: fetch.NewRegistry(sourcetest.New(t, change), locate)}
 }
 
 // summary is a closure in one line, without the address of the registry.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/testing/sourcetest"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/resolver"
@@ -48,7 +49,7 @@ func TestRequests(t *testing.T) {
 	r := newRegistry(t, 5*time.Millisecond)
 	have, packages := tree(8, 4)
 	r.have(t, have)
-	source := newSource(t, nil)
+	source := sourcetest.New(t, nil)
 	res := &resolver.Resolver{Registry: fetch.NewRegistry(source, nil)}
 	q := resolver.Request{Roots: []dependency.Root{r.root("top", "v1.0.0")}}
 	q.Roots[0].Exact = true

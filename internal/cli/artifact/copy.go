@@ -3,11 +3,10 @@
 package artifact
 
 import (
-	"fmt"
-
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 // CopyCmd implements `xpkg copy`.
@@ -33,26 +32,11 @@ func (c *CopyCmd) Run(env *terminal.Env) error {
 	return copyPackage(env, c.TransferFlags, from, to)
 }
 
-// copyPackage copies a package and prints the new location. The line is printed to standard error if standard output
-// carries the package.
-func copyPackage(env *terminal.Env, flags location.TransferFlags, from, to location.Location) (err error) {
+// copyPackage copies a package and prints the new location.
+func copyPackage(env *terminal.Env, flags location.TransferFlags, from, to location.Location) error {
 	p := terminal.StartTask(env.Stderr, "copying %s to %s", from, to)
 	defer p.End()
-	m, err := flags.NewTransfer(env, p, from, to)
-	if err != nil {
-		return err
-	}
-	defer m.Remote.Close()
-	o, err := m.Open(env.Context, from)
-	if err != nil {
-		return err
-	}
-	defer terminal.Close(&err, o)
-	digest, err := m.Write(env.Context, to, o, o.Ref.Tag)
-	p.End()
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(to.Messages(env), terminal.Safe(to.At(digest)))
-	return err
+	return flags.Rewrite(env, p, from, to, func(_ location.Transfer, o *location.Opened) (oci.Artifact, string, error) {
+		return o, o.Ref.Tag, nil
+	})
 }

@@ -3,7 +3,6 @@ package author
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"path"
@@ -61,31 +60,14 @@ func (c *AppendCmd) Run(env *terminal.Env) (err error) {
 	return c.append(env, from, to, extensions)
 }
 
-func (c *AppendCmd) append(env *terminal.Env, from, to location.Location, extensions *image.Image) (err error) {
+func (c *AppendCmd) append(env *terminal.Env, from, to location.Location, extensions *image.Image) error {
 	p := terminal.StartTask(env.Stderr, "appending to %s", from)
 	defer p.End()
 	c.Keychain = c.WriteKeychain()
-	m, err := c.NewTransfer(env, p, from, to)
-	if err != nil {
-		return err
-	}
-	defer m.Remote.Close()
-	o, err := m.Open(env.Context, from)
-	if err != nil {
-		return err
-	}
-	defer terminal.Close(&err, o)
-	index, err := image.AppendExtensions(env.Context, beside{o, extensions}, extensions, m.Limits)
-	if err != nil {
-		return err
-	}
-	digest, err := m.Write(env.Context, to, index, from.Ref.Tag)
-	p.End()
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(to.Messages(env), terminal.Safe(to.At(digest)))
-	return err
+	return c.Rewrite(env, p, from, to, func(m location.Transfer, o *location.Opened) (oci.Artifact, string, error) {
+		index, err := image.AppendExtensions(env.Context, beside{o, extensions}, extensions, m.Limits)
+		return index, from.Ref.Tag, err
+	})
 }
 
 // beside is a package with its extensions. Local content is read locally, so the registry is accessed only for the

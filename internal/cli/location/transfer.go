@@ -45,14 +45,43 @@ func (f TransferFlags) reportEvent(task *terminal.Task) func(remote.Transfer) {
 
 // WithPackage opens a place, finds the manifest of the package in it, and closes
 // the place when use is done.
-func (f TransferFlags) WithPackage(env *terminal.Env, from Location, platform string, use func(m Transfer, o *Opened, manifest oci.Manifest) error) (err error) {
+func (f TransferFlags) WithPackage(env *terminal.Env, from Location, platform string, use func(m Transfer, o *Opened, manifest oci.Manifest) error) error {
 	want, err := ParsePlatform(platform)
 	if err != nil {
 		return err
 	}
 	p := terminal.StartTask(env.Stderr, "reading %s", from)
 	defer p.End()
-	m, err := f.NewTransfer(env, p, from)
+	return f.withOpened(env, p, from, nil, func(m Transfer, o *Opened) error {
+		manifest, err := oci.FindManifest(env.Context, o, want, m.Limits)
+		if err != nil {
+			return err
+		}
+		return use(m, o, manifest)
+	})
+}
+
+// Rewrite opens a place, writes the content and tag that edit returns to another place, and prints the new location. The
+// line is printed to standard error if standard output carries the package.
+func (f TransferFlags) Rewrite(env *terminal.Env, p *terminal.Task, from, to Location, edit func(m Transfer, o *Opened) (oci.Artifact, string, error)) error {
+	return f.withOpened(env, p, from, []Location{to}, func(m Transfer, o *Opened) error {
+		content, tag, err := edit(m, o)
+		if err != nil {
+			return err
+		}
+		digest, err := m.Write(env.Context, to, content, tag)
+		p.End()
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(to.Messages(env), terminal.Safe(to.At(digest)))
+		return err
+	})
+}
+
+// withOpened opens a place, and closes it when use is done. Use may also access the other places.
+func (f TransferFlags) withOpened(env *terminal.Env, p *terminal.Task, from Location, others []Location, use func(m Transfer, o *Opened) error) (err error) {
+	m, err := f.NewTransfer(env, p, append([]Location{from}, others...)...)
 	if err != nil {
 		return err
 	}
@@ -62,9 +91,5 @@ func (f TransferFlags) WithPackage(env *terminal.Env, from Location, platform st
 		return err
 	}
 	defer terminal.Close(&err, o)
-	manifest, err := oci.FindManifest(env.Context, o, want, m.Limits)
-	if err != nil {
-		return err
-	}
-	return use(m, o, manifest)
+	return use(m, o)
 }

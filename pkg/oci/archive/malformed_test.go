@@ -110,7 +110,7 @@ func TestMalformedImagesInRegistry(t *testing.T) {
 				c.Expect = "BlobMissing"
 			}
 			wantOutcome(t, c, got, err)
-			for _, file := range filesUnder(t, store, "blobs") {
+			for _, file := range ocitest.FilesUnder(t, store.Dir(), "blobs") {
 				data, err := os.ReadFile(file)
 				if err != nil || oci.DigestOf(data).Hex() != filepath.Base(file) {
 					t.Errorf("the store keeps %s: %v", file, err)

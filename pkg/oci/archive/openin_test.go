@@ -67,8 +67,8 @@ func TestAddPackageFromFiles(t *testing.T) {
 				t.Errorf("%s of %s, not of %s", parts, m.Digest, img.Digest())
 			}
 			// The examples and the configuration are not needed to read a package.
-			if len(filesUnder(t, s, "blobs")) != 2 || len(filesUnder(t, s, "tmp")) != 0 {
-				t.Errorf("the store has %v", filesUnder(t, s, "blobs"))
+			if len(ocitest.FilesUnder(t, s.Dir(), "blobs")) != 2 || len(ocitest.FilesUnder(t, s.Dir(), "tmp")) != 0 {
+				t.Errorf("the store has %v", ocitest.FilesUnder(t, s.Dir(), "blobs"))
 			}
 			kept, err := s.Artifact(t.Context(), img.Digest(), oci.Limits{})
 			ocitest.Must(t, err)
@@ -103,7 +103,7 @@ func TestOpenArchiveOfStrangers(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", name, err, code)
 		}
 	}
-	if files := filesUnder(t, s, "tmp"); len(files) != 0 {
+	if files := ocitest.FilesUnder(t, s.Dir(), "tmp"); len(files) != 0 {
 		t.Errorf("left behind: %v", files)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest"
 )
 
 // childVariable is the environment variable that turns the test binary into a process to
@@ -91,7 +92,7 @@ func TestKillDuringWriteLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if files := append(filesUnder(t, s, tempDir), filesUnder(t, s, blobsDir)...); len(files) != 0 {
+	if files := append(ocitest.FilesUnder(t, s.Dir(), tempDir), ocitest.FilesUnder(t, s.Dir(), blobsDir)...); len(files) != 0 {
 		t.Errorf("left behind: %v", files)
 	}
 }
@@ -115,7 +116,7 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if files := append(filesUnder(t, s, tempDir), filesUnder(t, s, blobsDir)...); len(files) != 0 {
+	if files := append(ocitest.FilesUnder(t, s.Dir(), tempDir), ocitest.FilesUnder(t, s.Dir(), blobsDir)...); len(files) != 0 {
 		t.Errorf("left behind: %v", files)
 	}
 }

@@ -206,7 +206,7 @@ func TestSweep(t *testing.T) {
 	if freed != 7 || err != nil {
 		t.Errorf("freed %d bytes (%v)", freed, err)
 	}
-	left := filesUnder(t, s, tempDir)
+	left := ocitest.FilesUnder(t, s.Dir(), tempDir)
 	slices.Sort(left)
 	if diff := cmp.Diff([]string{working.Name(), filepath.Join(s.dir, tempDir, "recent")}, left); diff != "" {
 		t.Error(diff)
@@ -228,7 +228,7 @@ func TestRecords(t *testing.T) {
 	ocitest.WantCode(t, err, oci.ErrBlobNotFound)
 	got, err := s.Records(t.Context(), "names")
 	ocitest.Must(t, err)
-	if len(got) != 3 || len(filesUnder(t, s, recordsDir)) != 3 {
+	if len(got) != 3 || len(ocitest.FilesUnder(t, s.Dir(), recordsDir)) != 3 {
 		t.Errorf("records: %.50q", got)
 	}
 	if got, err := s.Records(t.Context(), "uses"); len(got) != 0 || err != nil {
@@ -287,7 +287,7 @@ func TestWriteErrorAtEachStepLeavesNothing(t *testing.T) {
 		s.makeRoom = func(_ context.Context, _ Need, reserve func() error) error { return reserve() }
 		_, err := s.PutBytes(t.Context(), []byte("hello"))
 		s.before = nil
-		if files := filesUnder(t, s, tempDir); len(files) != 0 {
+		if files := ocitest.FilesUnder(t, s.Dir(), tempDir); len(files) != 0 {
 			t.Errorf("failed before %q: left behind %v", steps[n], files)
 		}
 		if _, err := s.Get(t.Context(), kept, 10); err != nil {

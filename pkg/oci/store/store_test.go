@@ -74,7 +74,7 @@ func TestPutRefusesOtherContent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStore(t)
 			ocitest.WantCode(t, s.Put(t.Context(), want, tc.size, tc.r), tc.want)
-			if s.Has(want) || len(filesUnder(t, s, tempDir)) != 0 {
+			if s.Has(want) || len(ocitest.FilesUnder(t, s.Dir(), tempDir)) != 0 {
 				t.Error("something is left behind")
 			}
 		})
@@ -141,7 +141,7 @@ func TestDamagedEntryIsNotRead(t *testing.T) {
 					t.Fatal(err)
 				}
 				ocitest.WantCode(t, read(s, d), oci.ErrDigestMismatch)
-				if s.Has(d) || len(filesUnder(t, s, quarantineDir)) != 1 {
+				if s.Has(d) || len(ocitest.FilesUnder(t, s.Dir(), quarantineDir)) != 1 {
 					t.Error("the entry was not put aside")
 				}
 				put(t, s, "hello")
