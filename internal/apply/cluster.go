@@ -25,6 +25,7 @@ const (
 type Cluster struct {
 	rest    rest.Interface
 	limiter *limiter
+	dryRun  bool
 }
 
 // requestTimeout bounds one call, so that a server that hangs does not hold a

@@ -21,7 +21,7 @@ func (c *Cluster) write(ctx context.Context, ch plan.Change, content Content) (p
 	if err != nil {
 		return plan.Written{}, err
 	}
-	if len(ch.PruneStored) > 0 {
+	if len(ch.PruneStored) > 0 && !c.dryRun {
 		if ch, err = c.pruneStored(ctx, path, ch, content); err != nil {
 			return plan.Written{}, err
 		}
@@ -42,6 +42,9 @@ func (c *Cluster) write(ctx context.Context, ch plan.Change, content Content) (p
 			return nil, 0, err
 		}
 		req := c.verb(ch, path).Param("fieldManager", plan.FieldManager).SetHeader("Accept", metadataObject)
+		if c.dryRun {
+			req = req.Param("dryRun", metav1.DryRunAll)
+		}
 		return req.Body(body), len(body), nil
 	})
 	if doubt && (apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err)) {

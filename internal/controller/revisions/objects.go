@@ -69,8 +69,14 @@ func (r *Reconciler) applyObjects(ctx context.Context, in *install) error {
 // status.
 func (r *Reconciler) apply(ctx context.Context, in *install, p plan.Plan) error {
 	started := r.API.Now()
+	if err := r.tryAgain(ctx, in, p); err != nil {
+		return err
+	}
 	written, err := r.API.Cluster.Run(ctx, p, in.objects.Content)
 	r.Objects.CountWrites(p, written)
+	if err != nil {
+		err = r.undo(ctx, in, p, written, err)
+	}
 	r.Objects.recordWrites(in.Revision, written)
 	recordRefs(in.Revision.RevisionStatus(), written)
 	if err != nil {
