@@ -21,8 +21,8 @@ func (r Ref) ObjectName() string { return r.Kind + "/" + r.Name }
 // mark returns the value of AdoptedByAnnotation for objects that the package adopted.
 func (who Requester) mark() string { return who.Package.Kind + "/" + who.Package.Name }
 
-// HasAdopted reports whether the package has adopted an object with these annotations.
-func (who Requester) HasAdopted(annotations map[string]string) bool {
+// hasAdopted reports whether the package has adopted an object with these annotations.
+func (who Requester) hasAdopted(annotations map[string]string) bool {
 	return who.Package != Owner{} && annotations[AdoptedByAnnotation] == who.mark()
 }
 
@@ -56,7 +56,7 @@ func (who Requester) refuseAdoption(l Live) (Refusal, bool) {
 
 // keepsOwners reports whether the owners of an object stay as they are: it was adopted, or is adopted now.
 func (who Requester) keepsOwners(l Live) bool {
-	return who.HasAdopted(l.Annotations) || who.Package != (Owner{}) && who.isUserObject(l)
+	return who.hasAdopted(l.Annotations) || who.Package != (Owner{}) && who.isUserObject(l)
 }
 
 // release plans to return an adopted object to its user.

@@ -89,7 +89,7 @@ func (who Requester) refuse(l Live) (Refusal, bool) {
 	if l.Deleting {
 		return Refusal{Ref: l.Ref, Cause: Deleting, Reason: fmt.Sprintf("%s %s is being deleted", l.Ref.Kind, l.Ref.Name)}, true
 	}
-	if who.HasAdopted(l.Annotations) {
+	if who.hasAdopted(l.Annotations) {
 		return Refusal{}, false
 	}
 	holder := holderOf(l)
@@ -261,7 +261,7 @@ func Uninstall(live map[Ref]Live, who Requester) Plan {
 				others = append(others, o)
 			}
 		}
-		if who.HasAdopted(l.Annotations) {
+		if who.hasAdopted(l.Annotations) {
 			p.Changes = append(p.Changes, release(l, others))
 			continue
 		}

@@ -89,5 +89,5 @@ func equalOwners(a, b []metav1.OwnerReference) bool {
 // adopted the object.
 func (who Requester) Controls(l Live) bool {
 	c := controller(l.Owners)
-	return c != nil && who.Revision.Is(*c) || who.HasAdopted(l.Annotations)
+	return c != nil && who.Revision.Is(*c) || who.hasAdopted(l.Annotations)
 }

@@ -8,12 +8,12 @@ import (
 // Further labels by which the aggregated ClusterRoles of users select the roles of
 // composite resources.
 const (
-	LabelAggregateToBrowse  = "rbac.crossplane.io/aggregate-to-browse"
-	LabelAggregateToNSAdmin = "rbac.crossplane.io/aggregate-to-ns-admin"
-	LabelAggregateToNSEdit  = "rbac.crossplane.io/aggregate-to-ns-edit"
-	LabelAggregateToNSView  = "rbac.crossplane.io/aggregate-to-ns-view"
-	// LabelComposite on a role is the name of its XRD.
-	LabelComposite = "rbac.crossplane.io/xrd"
+	labelAggregateToBrowse  = "rbac.crossplane.io/aggregate-to-browse"
+	labelAggregateToNSAdmin = "rbac.crossplane.io/aggregate-to-ns-admin"
+	labelAggregateToNSEdit  = "rbac.crossplane.io/aggregate-to-ns-edit"
+	labelAggregateToNSView  = "rbac.crossplane.io/aggregate-to-ns-view"
+	// labelComposite on a role is the name of its XRD.
+	labelComposite = "rbac.crossplane.io/xrd"
 )
 
 // Composite describes the resources that a CompositeResourceDefinition defines.
@@ -39,10 +39,10 @@ func DeriveComposite(c Composite) []rbacv1.ClusterRole {
 		return rbacv1.PolicyRule{APIGroups: []string{c.Group}, Resources: resources, Verbs: verbs}
 	}
 	return []rbacv1.ClusterRole{
-		c.role("browse", []string{LabelAggregateToBrowse}, rule(both[:2:2], verbsView)),
-		c.role("crossplane", []string{LabelAggregateToCrossplane}, rule(both, verbsAll), rule(finalizers, verbsUpdate)),
-		c.role("edit", []string{LabelAggregateToAdmin, LabelAggregateToEdit, LabelAggregateToNSAdmin, LabelAggregateToNSEdit}, rule(both, verbsAll)),
-		c.role("view", []string{LabelAggregateToView, LabelAggregateToNSView}, rule(both, verbsView)),
+		c.role("browse", []string{labelAggregateToBrowse}, rule(both[:2:2], verbsView)),
+		c.role("crossplane", []string{labelAggregateToCrossplane}, rule(both, verbsAll), rule(finalizers, verbsUpdate)),
+		c.role("edit", []string{labelAggregateToAdmin, labelAggregateToEdit, labelAggregateToNSAdmin, labelAggregateToNSEdit}, rule(both, verbsAll)),
+		c.role("view", []string{labelAggregateToView, labelAggregateToNSView}, rule(both, verbsView)),
 	}
 }
 
@@ -52,7 +52,7 @@ func (c Composite) role(to string, collectedBy []string, rules ...rbacv1.PolicyR
 		labels[l] = "true"
 	}
 	if to != "crossplane" {
-		labels[LabelComposite] = c.Name
+		labels[labelComposite] = c.Name
 	}
 	return rbacv1.ClusterRole{
 		TypeMeta:   typeMeta("ClusterRole"),

@@ -51,10 +51,10 @@ func TestLabelsOfComposites(t *testing.T) {
 		got[role.Name[len("crossplane:composite:x:aggregate-to-"):]] = role.Labels
 	}
 	want := map[string]map[string]string{
-		"browse":     {LabelAggregateToBrowse: "true", LabelComposite: "x"},
-		"crossplane": {LabelAggregateToCrossplane: "true"},
-		"edit":       {LabelAggregateToAdmin: "true", LabelAggregateToEdit: "true", LabelAggregateToNSAdmin: "true", LabelAggregateToNSEdit: "true", LabelComposite: "x"},
-		"view":       {LabelAggregateToView: "true", LabelAggregateToNSView: "true", LabelComposite: "x"},
+		"browse":     {labelAggregateToBrowse: "true", labelComposite: "x"},
+		"crossplane": {labelAggregateToCrossplane: "true"},
+		"edit":       {labelAggregateToAdmin: "true", labelAggregateToEdit: "true", labelAggregateToNSAdmin: "true", labelAggregateToNSEdit: "true", labelComposite: "x"},
+		"view":       {labelAggregateToView: "true", labelAggregateToNSView: "true", labelComposite: "x"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)

@@ -34,7 +34,7 @@ func dangerousVerbs(g grant) []string {
 // isDangerous reports whether only the policy can allow a verb. Verbs such as
 // "impersonate:user-info" allow limited impersonation.
 func isDangerous(verb string) bool {
-	return strings.HasPrefix(verb, verbImpersonate) || slices.ContainsFunc(escalations, func(e Escalation) bool {
+	return strings.HasPrefix(verb, verbImpersonate) || slices.ContainsFunc(escalations, func(e escalation) bool {
 		return e.policyOnly && slices.Contains(e.verbs, verb)
 	})
 }

@@ -12,12 +12,12 @@ import (
 
 // Labels by which the aggregated ClusterRoles of users select the roles of packages.
 const (
-	LabelAggregateToCrossplane = "rbac.crossplane.io/aggregate-to-crossplane"
-	LabelAggregateToAdmin      = "rbac.crossplane.io/aggregate-to-admin"
-	LabelAggregateToEdit       = "rbac.crossplane.io/aggregate-to-edit"
-	LabelAggregateToView       = "rbac.crossplane.io/aggregate-to-view"
-	// LabelSystem on the role of a runtime is the name of its revision.
-	LabelSystem = "rbac.crossplane.io/system"
+	labelAggregateToCrossplane = "rbac.crossplane.io/aggregate-to-crossplane"
+	labelAggregateToAdmin      = "rbac.crossplane.io/aggregate-to-admin"
+	labelAggregateToEdit       = "rbac.crossplane.io/aggregate-to-edit"
+	labelAggregateToView       = "rbac.crossplane.io/aggregate-to-view"
+	// labelSystem on the role of a runtime is the name of its revision.
+	labelSystem = "rbac.crossplane.io/system"
 )
 
 const (
@@ -92,8 +92,8 @@ func (s *Set) aggregateRoles(in Input, types []schema.GroupResource) {
 		labels map[string]string
 		verbs  []string
 	}{
-		{suffixEdit, map[string]string{LabelAggregateToCrossplane: "true", LabelAggregateToAdmin: "true", LabelAggregateToEdit: "true"}, verbsAll},
-		{suffixView, map[string]string{LabelAggregateToView: "true"}, verbsView},
+		{suffixEdit, map[string]string{labelAggregateToCrossplane: "true", labelAggregateToAdmin: "true", labelAggregateToEdit: "true"}, verbsAll},
+		{suffixView, map[string]string{labelAggregateToView: "true"}, verbsView},
 	} {
 		if len(global) > 0 {
 			s.ClusterRoles = append(s.ClusterRoles, in.clusterRole(role.suffix, role.labels, typeRules(global, role.verbs)))

@@ -18,9 +18,9 @@ var ErrPermissionEscalation = errcode.Code{
 	Fix:   "Review the permissions, then approve the revision with `xpkg approve KIND/NAME`, or have the administrator allow them by name in the permission policy.",
 }
 
-// Escalation is a kind of permission with which a runtime can obtain every other
+// escalation is a kind of permission with which a runtime can obtain every other
 // permission, or take control of the cluster.
-type Escalation struct {
+type escalation struct {
 	// Name is a short name for messages, unique in the list.
 	Name string
 	// Reason completes the sentence "With this permission, a runtime can …".
@@ -52,7 +52,7 @@ const (
 var verbsWrite = []string{"create", "patch", "update"}
 
 // escalations lists the permissions that need the consent of a person or of the policy.
-var escalations = []Escalation{
+var escalations = []escalation{
 	{
 		Name: "escalate", Reason: "write roles with permissions that it does not have",
 		targets: []target{{rbacv1.GroupName, []string{"roles", "clusterroles"}}}, verbs: []string{verbEscalate}, policyOnly: true,
@@ -141,12 +141,8 @@ var escalations = []Escalation{
 	},
 }
 
-// Escalations returns the kinds of permissions with which a runtime can take control of
-// the cluster.
-func Escalations() []Escalation { return slices.Clone(escalations) }
-
 // matches reports whether a grant includes the escalation, or a part of it.
-func (e Escalation) matches(g grant) bool {
+func (e escalation) matches(g grant) bool {
 	if g.url != "" || e.allObjects && g.name != "" || g.verb != star && !slices.Contains(e.verbs, g.verb) {
 		return false
 	}
@@ -159,7 +155,7 @@ func (e Escalation) matches(g grant) bool {
 
 // allowedBy reports whether a rule of an allow list names the permission: its group and,
 // unless all resources of the group escalate, its resource.
-func (e Escalation) allowedBy(allow []Rule, g grant) bool {
+func (e escalation) allowedBy(allow []Rule, g grant) bool {
 	whole := slices.ContainsFunc(e.targets, func(t target) bool { return t.group == g.group && slices.Contains(t.resources, star) })
 	return slices.ContainsFunc(allow, func(r Rule) bool {
 		return slices.Contains(r.APIGroups, g.group) && (whole || g.resource != star && slices.Contains(r.Resources, g.resource)) && r.covers(g)
@@ -197,7 +193,7 @@ func Escalating(allow []Rule, everywhere, within []rbacv1.PolicyRule, in Input) 
 		}
 		budget -= n
 		for _, g := range grants(rule) {
-			if slices.ContainsFunc(escalations, func(e Escalation) bool { return e.matches(g) && !e.policyOnly && !e.allowedBy(allow, g) }) {
+			if slices.ContainsFunc(escalations, func(e escalation) bool { return e.matches(g) && !e.policyOnly && !e.allowedBy(allow, g) }) {
 				out = append(out, grantRule(g))
 			}
 		}
@@ -213,20 +209,20 @@ func grantRule(g grant) rbacv1.PolicyRule {
 	return rule
 }
 
-// EscalationsOf returns the escalations that a rule includes, in the order of
-// [Escalations].
-func EscalationsOf(rule rbacv1.PolicyRule) []Escalation {
+// escalationsOf returns the escalations that a rule includes, in the order of
+// the list.
+func escalationsOf(rule rbacv1.PolicyRule) []escalation {
 	if count(rule, maxGrants) > maxGrants {
-		return Escalations()
+		return slices.Clone(escalations)
 	}
 	all := grants(rule)
-	return slices.DeleteFunc(Escalations(), func(e Escalation) bool { return !slices.ContainsFunc(all, e.matches) })
+	return slices.DeleteFunc(slices.Clone(escalations), func(e escalation) bool { return !slices.ContainsFunc(all, e.matches) })
 }
 
 // DescribeEscalation describes a rule with the escalations that it includes.
 func DescribeEscalation(rule rbacv1.PolicyRule) string {
 	var reasons []string
-	for _, e := range EscalationsOf(rule) {
+	for _, e := range escalationsOf(rule) {
 		reasons = append(reasons, e.Reason)
 	}
 	if len(reasons) == 0 {

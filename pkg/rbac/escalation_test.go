@@ -41,13 +41,13 @@ func TestEachEscalationNeedsConsent(t *testing.T) {
 		"approve certificates":    {ruleFor("certificates.k8s.io", "certificatesigningrequests/approval", "update")},
 		"sign certificates":       {ruleFor("certificates.k8s.io", "signers", "approve", "kubernetes.io/kube-apiserver-client")},
 	}
-	for _, e := range Escalations() {
+	for _, e := range escalations {
 		rules := examples[e.Name]
 		if len(rules) == 0 {
 			t.Errorf("%s: no example", e.Name)
 		}
 		for _, rule := range rules {
-			if !slices.ContainsFunc(EscalationsOf(rule), func(other Escalation) bool { return other.Name == e.Name }) {
+			if !slices.ContainsFunc(escalationsOf(rule), func(other escalation) bool { return other.Name == e.Name }) {
 				t.Errorf("%s: %s is not recognized", e.Name, Describe(rule))
 			}
 			for _, in := range []Input{
@@ -62,8 +62,8 @@ func TestEachEscalationNeedsConsent(t *testing.T) {
 			}
 		}
 	}
-	if len(examples) != len(Escalations()) {
-		t.Errorf("%d examples for %d escalations", len(examples), len(Escalations()))
+	if len(examples) != len(escalations) {
+		t.Errorf("%d examples for %d escalations", len(examples), len(escalations))
 	}
 }
 
@@ -122,7 +122,7 @@ func TestGuideListsEachEscalation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range Escalations() {
+	for _, e := range escalations {
 		if !e.policyOnly && !strings.Contains(string(guide), "| "+e.Reason+" |") {
 			t.Errorf("docs/guides/permissions.md does not explain %q: %s", e.Name, e.Reason)
 		}

@@ -92,12 +92,6 @@ func (e Entry) Compare(other Entry) int {
 	return cmp.Or(cmp.Compare(e.Name, other.Name), cmp.Compare(e.Version, other.Version))
 }
 
-// Unsettled returns the size of the files besides the entries: writes in progress, with
-// their reservations, and quarantined files.
-func (s *Store) Unsettled(ctx context.Context) (int64, error) {
-	return s.sum(ctx, tempDir, quarantineDir)
-}
-
 // Bytes is how many bytes there are in the store, of entries and unsettled, without
 // its records.
 func (s *Store) Bytes(ctx context.Context) (int64, error) {

@@ -166,7 +166,7 @@ func TestMakeRoom(t *testing.T) {
 			return refuse
 		}
 		err := reserve()
-		if n, unsettled := s.Unsettled(ctx); n != need.Bytes || unsettled != nil {
+		if n, unsettled := s.sum(ctx, tempDir, quarantineDir); n != need.Bytes || unsettled != nil {
 			t.Errorf("%d bytes are reserved for %d (%v)", n, need.Bytes, unsettled)
 		}
 		return err
@@ -181,7 +181,7 @@ func TestMakeRoom(t *testing.T) {
 	if _, err := s.PutBytes(t.Context(), []byte("more")); !errors.Is(err, refuse) {
 		t.Errorf("got %v", err)
 	}
-	if n, err := s.Unsettled(t.Context()); n != 0 || err != nil {
+	if n, err := s.sum(t.Context(), tempDir, quarantineDir); n != 0 || err != nil {
 		t.Errorf("%d bytes are left (%v)", n, err)
 	}
 }
