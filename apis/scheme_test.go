@@ -10,9 +10,9 @@ import (
 	"github.com/xpkg-dev/xpkg/apis/crds"
 )
 
-// TestSchemeKnowsWhatIsServed shows that every version of every definition has a
+// TestSchemeContainsServedKinds shows that every version of every definition has a
 // Go type and a list, and that no Go type stands for two kinds.
-func TestSchemeKnowsWhatIsServed(t *testing.T) {
+func TestSchemeContainsServedKinds(t *testing.T) {
 	s := runtime.NewScheme()
 	if err := AddToScheme(s); err != nil {
 		t.Fatal(err)

@@ -203,7 +203,7 @@ func TestWritesAreGuarded(t *testing.T) {
 	}
 }
 
-func TestServedAndWhyNot(t *testing.T) {
+func TestServedKindsAndReasons(t *testing.T) {
 	c := newCluster(t, nil)
 	if err := run(t, c, content(t, "serves", "apply.test", "one"), plan.Change{Action: plan.Create, Ref: definition("serves.apply.test")}); err != nil {
 		t.Fatal(err)

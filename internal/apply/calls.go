@@ -42,7 +42,7 @@ func (c *Cluster) call(ctx context.Context, s callSort, r request) (raw []byte, 
 		}
 		switch {
 		case v.after > maxPause:
-			return nil, doubt, fmt.Errorf("the API server wants not to be asked for %s: %w", v.after, err)
+			return nil, doubt, fmt.Errorf("the API server rejects requests for %s: %w", v.after, err)
 		case throttled >= throttledTries, lost >= lostTries:
 			return nil, doubt, fmt.Errorf("after %d attempts: %w", throttled+lost, err)
 		}

@@ -29,7 +29,7 @@ var (
 	}
 	ErrDeleting = errcode.Code{
 		Name: "ObjectDeleting", Class: errcode.Conflict,
-		Cause: "An object that the package brings is being deleted.",
+		Cause: "An object of the package is being deleted.",
 		Fix:   "Wait until the object is deleted; the package manager continues automatically. If it is not deleted, it has a finalizer: inspect it with kubectl. Nothing was written.",
 	}
 	ErrImmutable = errcode.Code{
@@ -74,12 +74,12 @@ var (
 	}
 	ErrServer = errcode.Code{
 		Name: "ServerUnavailable", Class: errcode.Unavailable,
-		Cause: "The API server did not answer, or could not serve a request.",
+		Cause: "The API server did not respond, or could not serve a request.",
 		Fix:   "Check that the cluster is reachable and healthy; the attempt is repeated.",
 	}
 	ErrKindNotServed = errcode.Code{
 		Name: "KindNotServed", Class: errcode.NotFound,
-		Cause: "A package brings objects of a kind that the cluster does not know, such as Compositions where the definition of Composition was deleted.",
+		Cause: "A package contains objects of a kind that the cluster does not serve, such as Compositions after the CRD of Composition was deleted.",
 		Fix:   "Install what defines the kind. Where Crossplane is not installed, the manager installs the kinds of Crossplane when it starts: start it again.",
 	}
 	ErrKindUnknown = errcode.Code{
@@ -121,12 +121,12 @@ func classify(err error, what string, args ...any) error {
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
 		code = ErrRejected
 	case !errors.As(err, &status) && !errors.Is(err, errNoAnswer):
-		err = fmt.Errorf("the answer of the API server cannot be read: %w", err)
+		err = fmt.Errorf("the response of the API server cannot be read: %w", err)
 	}
 	failed := code.New(err, what, args...)
 	if dropsStored(err) {
 		return failed.WithDo("Objects may be stored in the version that is missing. Update to a version of the package in between that still has it; " +
-			"once no object is stored in it, take it out of status.storedVersions of the definition.")
+			"once no object is stored in it, remove it from status.storedVersions of the CRD.")
 	}
 	return failed
 }
@@ -151,7 +151,7 @@ func stopped(err error) bool {
 }
 
 // errNoAnswer marks calls whose result is unknown.
-var errNoAnswer = errors.New("the API server did not answer")
+var errNoAnswer = errors.New("the API server did not respond")
 
 // anotherUID reports whether a patch was refused because the object of that name is
 // not the one that it was made for. An API server calls that invalid.

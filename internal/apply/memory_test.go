@@ -52,7 +52,7 @@ func manyDefinitions() (refs []plan.Ref, pages []string) {
 	return refs, pages
 }
 
-func serveDefinitions(t testing.TB, pages []string) (*apply.Cluster, *played) {
+func serveDefinitions(t testing.TB, pages []string) (*apply.Cluster, *fakeServer) {
 	t.Helper()
 	var next int
 	return play(t, func(r *http.Request) (*http.Response, error) {

@@ -38,7 +38,7 @@ func TestListsInPages(t *testing.T) {
 			return next(r)
 		}
 	}
-	expired := says(410, metav1.StatusReasonExpired)
+	expired := statusReply(410, metav1.StatusReasonExpired)
 	tests := map[string]struct {
 		replies []reply
 		pages   []string
@@ -141,7 +141,7 @@ func TestContentThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-func TestWhatIsReadOfAnObject(t *testing.T) {
+func TestObjectMetadataIsReadFromPages(t *testing.T) {
 	ref := definition("a.apply.test")
 	meta := metav1.ObjectMeta{
 		Name: ref.Name, UID: "u", ResourceVersion: "7", Generation: 3, Labels: map[string]string{"l": "1"}, Annotations: map[string]string{"a": "1"},

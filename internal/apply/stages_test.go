@@ -63,7 +63,7 @@ func TestStages(t *testing.T) {
 func TestStagesEndWithAFailure(t *testing.T) {
 	c, server := play(t, func(r *http.Request) (*http.Response, error) {
 		if strings.HasSuffix(r.URL.Path, "/compositions") {
-			return says(422, metav1.StatusReasonInvalid)(r)
+			return statusReply(422, metav1.StatusReasonInvalid)(r)
 		}
 		return holdsObject(metav1.ObjectMeta{UID: "u", Generation: 2})(r)
 	})

@@ -93,7 +93,7 @@ func TestStateIsReadOnlyWhereItCounts(t *testing.T) {
 
 func TestStateThatCannotBeRead(t *testing.T) {
 	update := plan.Plan{Changes: []plan.Change{{Action: plan.Update, Ref: managedDefinition("a"), UID: "u", ResourceVersion: "1"}}}
-	c, _ := play(t, says(404, metav1.StatusReasonNotFound))
+	c, _ := play(t, statusReply(404, metav1.StatusReasonNotFound))
 	if _, err := c.Run(t.Context(), update, always([]byte(mrd("")))); !errors.Is(err, apply.ErrMoved) {
 		t.Errorf("a definition that is gone: %v", err)
 	}

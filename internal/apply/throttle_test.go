@@ -28,7 +28,7 @@ func (n *narrow) answer(r *http.Request) (*http.Response, error) {
 	if n.underWay == n.room {
 		n.refused++
 		n.mu.Unlock()
-		return says(429, metav1.StatusReasonTooManyRequests, "Retry-After", "1")(r)
+		return statusReply(429, metav1.StatusReasonTooManyRequests, "Retry-After", "1")(r)
 	}
 	n.underWay++
 	n.most = max(n.most, n.underWay)
@@ -111,7 +111,7 @@ func TestOneFailureStopsOnePlan(t *testing.T) {
 				t.Errorf("%s %s does not say who writes", r.Method, r.URL)
 			}
 			if r.ContentLength > 1000 {
-				return says(413, metav1.StatusReasonRequestEntityTooLarge)(r)
+				return statusReply(413, metav1.StatusReasonRequestEntityTooLarge)(r)
 			}
 			return holdsObject(metav1.ObjectMeta{UID: "u"})(r)
 		})

@@ -18,7 +18,7 @@ const (
 	// which the names are accepted and that in which the kind is served.
 	installing = "Installing"
 	// askedAgain takes the place of the message of that condition.
-	askedAgain = "the initial names have been accepted, and the API server was asked to go on"
+	askedAgain = "the initial names have been accepted, and the API server was triggered to continue"
 )
 
 // Wake makes the API server continue with a CRD that is half established.

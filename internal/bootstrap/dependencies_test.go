@@ -14,7 +14,7 @@ import (
 
 // needy returns a Configuration that depends on a package of each kind, at a version or
 // above, and publishes these packages at that version.
-func (s *stand) needy(t *testing.T, name, needed, version string) v1.Package {
+func (s *testEnv) needy(t *testing.T, name, needed, version string) v1.Package {
 	t.Helper()
 	text := fmt.Sprintf("apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata:\n  name: %s\nspec:\n  dependsOn:\n", name)
 	for _, kind := range v1.PackageKinds() {
@@ -26,7 +26,7 @@ func (s *stand) needy(t *testing.T, name, needed, version string) v1.Package {
 }
 
 // abandon deletes packages, which orphans their dependencies.
-func (s *stand) abandon(t *testing.T, packages ...v1.Package) {
+func (s *testEnv) abandon(t *testing.T, packages ...v1.Package) {
 	t.Helper()
 	for _, p := range packages {
 		if err := s.client.Delete(t.Context(), p); err != nil {
@@ -36,7 +36,7 @@ func (s *stand) abandon(t *testing.T, packages ...v1.Package) {
 }
 
 // untilNoneIsMade waits until no package is left that was installed for others.
-func (s *stand) untilNoneIsMade(t *testing.T) {
+func (s *testEnv) untilNoneIsMade(t *testing.T) {
 	t.Helper()
 	wait.Until(t, patience, "nothing is there in vain", func() (string, bool) {
 		var left []string

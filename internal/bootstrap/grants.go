@@ -94,7 +94,7 @@ func Grants() []Grant {
 			Rules:  []rbacv1.PolicyRule{rule(packages, words("imageconfigs", "deploymentruntimeconfigs", "controllerconfigs"), follow)},
 		},
 		{
-			Name: "definitions", Scope: Everywhere,
+			Name: "crds", Scope: Everywhere,
 			Reason: "Install the CRDs of packages and of the package API, correct drift, and trigger an API server that is slow to serve them. The CRDs of a deleted Provider are deleted while its runtime still runs.",
 			Rules: []rbacv1.PolicyRule{
 				rule("apiextensions.k8s.io", words("customresourcedefinitions"), slices.Concat(words("delete"), read, write)),
@@ -133,7 +133,7 @@ func Grants() []Grant {
 			Rules:  []rbacv1.PolicyRule{rule("", words("secrets"), words("create", "update"))},
 		},
 		{
-			Name: "programs", Scope: Within,
+			Name: "runtimes", Scope: Within,
 			Reason: "Run package runtimes, each with its own ServiceAccount, and report problems of their pods. Determine the version of Crossplane, for packages that constrain it.",
 			Rules: []rbacv1.PolicyRule{
 				rule("apps", words("deployments"), slices.Concat(read, words("create", "update", "delete"))),

@@ -17,7 +17,7 @@ import (
 )
 
 // The permissions contain no wildcard and no way to obtain further permissions.
-func TestRightsAreWrittenOut(t *testing.T) {
+func TestPermissionsAreWrittenOut(t *testing.T) {
 	dangerous := []string{"*", "escalate", "bind", "impersonate", "deletecollection"}
 	seen := map[string]bool{}
 	for _, g := range bootstrap.Grants() {
@@ -79,9 +79,9 @@ func TestNoTwoObjectsOfOneName(t *testing.T) {
 // An API server takes everything, and the pods pass where only the strictest ones
 // do.
 func TestManifestsAreAccepted(t *testing.T) {
-	s := newStand(t)
+	s := newEnv(t)
 	strict := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "strict", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}
-	s.put(t, strict)
+	s.create(t, strict)
 	all, err := bootstrap.Manifests(bootstrap.Options{Namespace: "strict", Version: "v1.0.0", Args: []string{"--verbose"}, ImagePullSecrets: []string{"x"}})
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func TestManifestsAreAccepted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.put(t, &unstructured.Unstructured{Object: raw})
+		s.create(t, &unstructured.Unstructured{Object: raw})
 	}
 	wait.Until(t, patience, "there are pods", func() (string, bool) {
 		var pods corev1.PodList

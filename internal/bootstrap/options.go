@@ -47,9 +47,9 @@ type Options struct {
 	// permission in every group, and makes it equivalent to an administrator. For other
 	// packages an administrator grants the manager the missing permissions.
 	PackageGroups []string
-	// PermissionCeiling is the ConfigMap of the namespace with the policy for requested
+	// PermissionPolicy is the ConfigMap of the namespace with the policy for requested
 	// permissions, or empty.
-	PermissionCeiling string
+	PermissionPolicy string
 	// Namespaced limits the manager and the runtimes to the namespace, for namespaced
 	// resources.
 	Namespaced bool

@@ -12,15 +12,15 @@ import (
 // CA is the content of the CA Secret.
 type CA struct {
 	// Current signs certificates. Nil when the Secret has no whole and valid one.
-	Current *Authority
-	// Next will sign them, once everybody trusts it.
-	Next *Authority
+	Current *Signer
+	// Next signs them once it is trusted everywhere.
+	Next *Signer
 	// Trusted are certificates that are trusted beside those.
 	Trusted []*x509.Certificate
 	// Orphan is a key without its certificate.
 	Orphan crypto.Signer
 
-	// Carried is the bundle that every Secret had, and Replaced the authority that
+	// Carried is the bundle that every Secret had, and Replaced the CA that
 	// signed every certificate, and since when.
 	Carried, Replaced Mark
 	// Rotate reports whether a rotation of the CA was requested.
@@ -89,23 +89,23 @@ func readCA(secret *corev1.Secret, now time.Time) CA {
 		Replaced: parseMark(secret.Annotations[annotationCARotatedAt]),
 		Rotate:   rotate, Foreign: ofCertManager(secret),
 	}
-	ca.Current = readAuthority(secret, KeyCertificate, KeyPrivate, now)
+	ca.Current = readSigner(secret, KeyCertificate, KeyPrivate, now)
 	if ca.Current == nil {
 		ca.Trusted = append(ca.Trusted, authoritiesIn(secret.Data[KeyCertificate])...)
 		if key, err := privateKey(secret.Data[KeyPrivate]); err == nil {
 			ca.Orphan = key
 		}
 	}
-	ca.Next = readAuthority(secret, keyNextCertificate, keyNextPrivate, now)
+	ca.Next = readSigner(secret, keyNextCertificate, keyNextPrivate, now)
 	if ca.Next == nil {
 		ca.Trusted = append(ca.Trusted, authoritiesIn(secret.Data[keyNextCertificate])...)
 	}
 	return ca
 }
 
-// readAuthority is nil unless the certificate is one of an authority, valid now,
+// readSigner returns nil unless the certificate is a CA certificate, valid now,
 // and the key is its.
-func readAuthority(secret *corev1.Secret, certificate, key string, now time.Time) *Authority {
+func readSigner(secret *corev1.Secret, certificate, key string, now time.Time) *Signer {
 	c := firstCertificate(secret.Data[certificate])
 	if c == nil || !c.IsCA || now.After(c.NotAfter) {
 		return nil
@@ -114,14 +114,14 @@ func readAuthority(secret *corev1.Secret, certificate, key string, now time.Time
 	if err != nil || !belongs(private, c) {
 		return nil
 	}
-	return &Authority{Certificate: c, Key: private}
+	return &Signer{Certificate: c, Key: private}
 }
 
 func authoritiesIn(text []byte) []*x509.Certificate {
 	return slices.DeleteFunc(certificatesIn(text), func(c *x509.Certificate) bool { return !c.IsCA })
 }
 
-// write puts the authority into its Secret, and leaves everything else there alone.
+// write writes the CA into its Secret, and keeps all other keys.
 func (ca CA) write(secret *corev1.Secret, now time.Time) error {
 	if secret.Data == nil {
 		secret.Data = map[string][]byte{}
@@ -146,7 +146,7 @@ func (ca CA) write(secret *corev1.Secret, now time.Time) error {
 	return nil
 }
 
-func (a *Authority) write(secret *corev1.Secret, certificate, key string) error {
+func (a *Signer) write(secret *corev1.Secret, certificate, key string) error {
 	if a == nil {
 		delete(secret.Data, certificate)
 		delete(secret.Data, key)

@@ -18,7 +18,7 @@ import (
 
 // rotate runs a whole change of authorities from its announcement, with a process
 // that starts again after each failure.
-func rotate(w *world) {
+func rotate(w *simulation) {
 	w.t.Helper()
 	w.years(start.Add(6*w.overlap), wanted, func() (time.Time, error) {
 		for {
@@ -26,19 +26,19 @@ func rotate(w *world) {
 			if err == nil {
 				return next, nil
 			}
-			w.everybodyTalks(wanted)
+			w.connectAll(wanted)
 			// A process that starts again does not start at the same moment.
 			w.advance(w.clock().Add(time.Second))
 		}
 	})
 }
 
-func (w *world) askForRotation() {
+func (w *simulation) askForRotation() {
 	w.edit(RootSecret, func(s *corev1.Secret) { metav1.SetMetaDataAnnotation(&s.ObjectMeta, AnnotationRotate, "") })
 }
 
 // rotatedOnce fails unless there is one new authority and nothing of a former one.
-func (w *world) rotatedOnce() {
+func (w *simulation) rotatedOnce() {
 	w.t.Helper()
 	s := w.secret(RootSecret)
 	if len(s.Data) != 2 || len(s.Annotations) != 0 {
@@ -67,7 +67,7 @@ func TestCrashAtEachWrite(t *testing.T) {
 	crashes := 0
 	for _, after := range []bool{false, true} {
 		for n := 1; ; n++ {
-			w := crossplaneWorld(t)
+			w := newCrossplaneSimulation(t)
 			w.askForRotation()
 			w.writes = 0
 			crashed := false
@@ -117,7 +117,7 @@ func TestConflictsAndLostAnswers(t *testing.T) {
 // Two managers do everything at once: whenever one is about to write, the other has
 // just done a whole turn.
 func TestAnotherManagerIsAlwaysFaster(t *testing.T) {
-	w := newWorld(t)
+	w := newSimulation(t)
 	inside := false
 	w.before = func() {
 		if inside {
@@ -128,7 +128,7 @@ func TestAnotherManagerIsAlwaysFaster(t *testing.T) {
 		w.ensure(wanted...)
 	}
 	w.ensure(wanted...)
-	w.everybodyTalks(wanted)
+	w.connectAll(wanted)
 	inside = true
 	w.askForRotation()
 	inside = false
@@ -155,14 +155,14 @@ func TestRandomLives(t *testing.T) {
 	}
 	for seed := range uint64(4) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		w := crossplaneWorld(t)
+		w := newCrossplaneSimulation(t)
 		for range 15 {
 			w.happen(random)
 			w.ensure(wanted...)
 			for name, all := range w.versions {
 				w.versions[name] = all[len(all)-1:]
 			}
-			w.everybodyTalks(wanted)
+			w.connectAll(wanted)
 			w.advance(w.clock().Add(time.Duration(random.Int64N(int64(2 * w.overlap)))))
 		}
 		for range 10 {
@@ -177,7 +177,7 @@ func TestRandomLives(t *testing.T) {
 }
 
 // happen changes a Secret unexpectedly.
-func (w *world) happen(random *rand.Rand) {
+func (w *simulation) happen(random *rand.Rand) {
 	names := []string{RootSecret}
 	for _, x := range wanted {
 		names = append(names, x.Secret)
@@ -206,7 +206,7 @@ func (w *world) happen(random *rand.Rand) {
 }
 
 func TestManyManagersAtOnce(t *testing.T) {
-	w := newWorld(t)
+	w := newSimulation(t)
 	everybody := func() {
 		var wait sync.WaitGroup
 		for range 4 {
@@ -219,11 +219,11 @@ func TestManyManagersAtOnce(t *testing.T) {
 		wait.Wait()
 	}
 	everybody()
-	w.everybodyTalks(wanted)
+	w.connectAll(wanted)
 	w.askForRotation()
 	for range 6 {
 		everybody()
-		w.everybodyTalks(wanted)
+		w.connectAll(wanted)
 		w.advance(w.clock().Add(w.overlap))
 	}
 	w.rotatedOnce()

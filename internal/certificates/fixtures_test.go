@@ -90,7 +90,7 @@ func (x crossplane) leafUntil(t testing.TB, w Want, end time.Time) *corev1.Secre
 
 // ourSecrets are made once: making an authority is slow.
 var ourSecrets = sync.OnceValue(func() []client.Object {
-	w := newWorld(&testing.B{})
+	w := newSimulation(&testing.B{})
 	if _, _, err := w.store().Ensure(context.Background(), wanted); err != nil {
 		panic(err)
 	}
@@ -107,11 +107,11 @@ var ourSecrets = sync.OnceValue(func() []client.Object {
 })
 
 // ourWorld is a cluster in which all certificates are there.
-func ourWorld(t testing.TB) *world {
+func ourWorld(t testing.TB) *simulation {
 	t.Helper()
 	var secrets []client.Object
 	for _, s := range ourSecrets() {
 		secrets = append(secrets, s.DeepCopyObject().(client.Object))
 	}
-	return newWorld(t, secrets...)
+	return newSimulation(t, secrets...)
 }

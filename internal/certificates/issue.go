@@ -23,19 +23,19 @@ const (
 	serialBits = 152
 	// backdate is how far clocks of other machines may be behind.
 	backdate = time.Hour
-	// organization is in the subject of authorities of Crossplane and of ours.
+	// organization is in the subject of CAs, as in Crossplane.
 	organization = "Crossplane"
 )
 
-// Authority signs certificates.
-type Authority struct {
+// Signer signs certificates.
+type Signer struct {
 	Certificate *x509.Certificate
 	Key         crypto.Signer
 }
 
-// newAuthority makes an authority. Each has a subject of its own: a client that
+// newSigner creates a CA. Each has a subject of its own: a client that
 // looks for an issuer by its name alone must not find another one's certificate.
-func newAuthority(now time.Time, validity time.Duration, random io.Reader) (*Authority, error) {
+func newSigner(now time.Time, validity time.Duration, random io.Reader) (*Signer, error) {
 	key, err := rsa.GenerateKey(random, rsaBits)
 	if err != nil {
 		return nil, err
@@ -57,12 +57,12 @@ func newAuthority(now time.Time, validity time.Duration, random io.Reader) (*Aut
 	if err != nil {
 		return nil, err
 	}
-	return &Authority{Certificate: c, Key: key}, nil
+	return &Signer{Certificate: c, Key: key}, nil
 }
 
-// keyPEM is the authority's key. One that Crossplane can read is written as it
+// keyPEM returns the key. One that Crossplane can read is written as it
 // reads it.
-func (a *Authority) keyPEM() ([]byte, error) {
+func (a *Signer) keyPEM() ([]byte, error) {
 	if key, ok := a.Key.(*rsa.PrivateKey); ok {
 		return pem.EncodeToMemory(&pem.Block{Type: pemRSAKey, Bytes: x509.MarshalPKCS1PrivateKey(key)}), nil
 	}
@@ -86,8 +86,8 @@ type request struct {
 
 // issue makes a key and a certificate for it. Keys are ECDSA P-256 in PKCS #8, which
 // every TLS library reads and which take no time to make, also for hundreds of
-// packages at once. The certificate ends with its authority at the latest.
-func (a *Authority) issue(now time.Time, r request, random io.Reader) (certificate, key []byte, err error) {
+// packages at once. The certificate ends with its CA at the latest.
+func (a *Signer) issue(now time.Time, r request, random io.Reader) (certificate, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), random)
 	if err != nil {
 		return nil, nil, err
@@ -122,7 +122,7 @@ func (a *Authority) issue(now time.Time, r request, random io.Reader) (certifica
 }
 
 // accepts verifies an issued certificate before it is used: a foreign CA may have constraints.
-func (a *Authority) accepts(c *x509.Certificate, now time.Time, usage Usage) error {
+func (a *Signer) accepts(c *x509.Certificate, now time.Time, usage Usage) error {
 	roots := x509.NewCertPool()
 	roots.AddCert(a.Certificate)
 	_, err := c.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{usage.extended()}})

@@ -10,7 +10,7 @@ import (
 )
 
 // issue must succeed.
-func (w *world) issue(want ...Want) (map[string]Issued, time.Time) {
+func (w *simulation) issue(want ...Want) (map[string]Issued, time.Time) {
 	w.t.Helper()
 	issued, next, err := w.store().Issue(w.t.Context(), want)
 	if err != nil {
@@ -37,7 +37,7 @@ func TestIssueReadsNoOthers(t *testing.T) {
 	for turns := 0; ; turns++ {
 		next := w.keep()
 		check(next.String())
-		w.everybodyTalks(wanted)
+		w.connectAll(wanted)
 		if root := w.secret(RootSecret); len(root.Data) == 2 && string(root.Data[KeyCertificate]) != string(before) {
 			break
 		}
@@ -51,7 +51,7 @@ func TestIssueReadsNoOthers(t *testing.T) {
 // Packages maintain their own certificates for years, and one process the CA. Every
 // certificate is trusted at each moment.
 func TestYearsOfIssue(t *testing.T) {
-	w := newWorld(t)
+	w := newSimulation(t)
 	want := wanted[:3]
 	w.years(start.AddDate(11, 0, 0), want, func() (time.Time, error) {
 		_, next := w.issue(want[0], want[1])
@@ -66,7 +66,7 @@ func TestYearsOfIssue(t *testing.T) {
 }
 
 // keep must succeed.
-func (w *world) keep() time.Time {
+func (w *simulation) keep() time.Time {
 	w.t.Helper()
 	next, err := w.store().Keep(w.t.Context())
 	if err != nil {
@@ -77,10 +77,10 @@ func (w *world) keep() time.Time {
 
 // Damaged Secrets are repaired by each process alone, and the CA is found again.
 func TestIssueRepairs(t *testing.T) {
-	for name, damage := range map[string]func(*world){
-		"half a Secret": func(w *world) { w.edit(wanted[0].Secret, func(s *corev1.Secret) { delete(s.Data, KeyPrivate) }) },
-		"no authority":  func(w *world) { _ = w.client.Delete(t.Context(), w.secret(RootSecret)) },
-		"another authority": func(w *world) {
+	for name, damage := range map[string]func(*simulation){
+		"half a Secret": func(w *simulation) { w.edit(wanted[0].Secret, func(s *corev1.Secret) { delete(s.Data, KeyPrivate) }) },
+		"no authority":  func(w *simulation) { _ = w.client.Delete(t.Context(), w.secret(RootSecret)) },
+		"another authority": func(w *simulation) {
 			w.edit(RootSecret, func(s *corev1.Secret) { s.Data = newCrossplane(t, 0).root().Data })
 		},
 	} {

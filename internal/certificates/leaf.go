@@ -20,7 +20,7 @@ type Leaf struct {
 	Fault       string
 	// Issuer signed the certificate.
 	Issuer *x509.Certificate
-	// Bundle are the authorities that the Secret names.
+	// Bundle contains the CA certificates in the Secret.
 	Bundle []*x509.Certificate
 	// Unnamed are the names that are wanted and that it does not have.
 	Unnamed []string
@@ -103,7 +103,7 @@ func usable(secret *corev1.Secret, want *Want, ca CA, now time.Time) (c, issuer 
 	return c, issuerOf(chains, ca), ""
 }
 
-// issuerOf is the authority at the end of a chain: the current one where several
+// issuerOf returns the CA at the end of a chain: the current one where several
 // have the same key.
 func issuerOf(chains [][]*x509.Certificate, ca CA) *x509.Certificate {
 	for _, chain := range chains {

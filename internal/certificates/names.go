@@ -1,6 +1,6 @@
 package certificates
 
-// RootSecret is the Secret of the authority.
+// RootSecret is the CA Secret.
 const RootSecret = "crossplane-root-ca"
 
 // Keys in the Secrets of servers and clients. In the CA Secret, the first two are the signing certificate and its
@@ -11,7 +11,7 @@ const (
 	KeyBundle      = "ca.crt"
 )
 
-// Keys that only the authority's Secret has.
+// Keys of the CA Secret only.
 const (
 	// keyNextCertificate and keyNextPrivate are the next signing certificate and its key.
 	keyNextCertificate = "next.crt"

@@ -10,25 +10,25 @@ import (
 // Action is one write.
 type Action string
 
-// The actions. Those before Publish write the Secret of the authority.
+// The actions. Actions before Publish write the CA Secret.
 const (
-	// Create makes an authority that signs at once, where there is none that can.
+	// Create creates a CA that signs at once; there is no other one.
 	Create Action = "create"
-	// Restore puts the certificate of the authority back beside its key.
+	// Restore restores the certificate of the CA from a bundle.
 	Restore Action = "restore"
 	// Adopt trusts CAs that signed certificates in use.
 	Adopt Action = "adopt"
-	// Announce makes the next authority, which signs nothing yet.
+	// Announce creates the next CA, which signs nothing yet.
 	Announce Action = "announce"
 	// MarkCarried remembers since when every Secret has had the bundle.
 	MarkCarried Action = "mark carried"
 	// Unmark forgets that, since a Secret was found that has not.
 	Unmark Action = "unmark"
-	// Promote lets the next authority sign.
+	// Promote makes the next CA the signing one.
 	Promote Action = "promote"
-	// MarkReplaced remembers since when one authority has signed everything.
+	// MarkReplaced records since when one CA has signed all certificates.
 	MarkReplaced Action = "mark replaced"
-	// Retire trusts former authorities no more.
+	// Retire removes former CAs from the bundle.
 	Retire Action = "retire"
 	// Publish writes the bundle, and leaves the certificate alone.
 	Publish Action = "publish"
@@ -51,7 +51,7 @@ type Step struct {
 // Policy contains the inputs of a plan that are not in the Secrets.
 type Policy struct {
 	// Overlap is how long a bundle is everywhere before anything that needs it is
-	// used, and how long nothing is signed by an authority before it is forgotten.
+	// used, and how long a former CA stays trusted after its last certificate was replaced.
 	Overlap time.Duration
 	// Settled reports whether all users of the Secrets have loaded their content.
 	Settled bool
@@ -83,9 +83,9 @@ func Plan(now time.Time, ca CA, leaves []Leaf, policy Policy) ([]Step, time.Time
 	if ca.Foreign {
 		p.at(now.Add(foreignInterval))
 	}
-	stages := []func() []Step{p.authority, p.adopt, p.announce, p.secrets, p.exchange, p.retire}
+	stages := []func() []Step{p.ensureCA, p.adopt, p.announce, p.secrets, p.exchange, p.retire}
 	if policy.LeavesOnly {
-		stages = []func() []Step{p.authority, p.adopt, p.secrets}
+		stages = []func() []Step{p.ensureCA, p.adopt, p.secrets}
 	}
 	for _, stage := range stages {
 		if steps := stage(); len(steps) > 0 {
@@ -114,19 +114,19 @@ func (p *planner) root(action Action, why string, certificates ...*x509.Certific
 	return []Step{{Action: action, Secret: RootSecret, Why: why, Certificates: certificates}}
 }
 
-// authority sees to it that something can sign.
-func (p *planner) authority() []Step {
+// ensureCA returns the step that restores or creates the signing certificate.
+func (p *planner) ensureCA() []Step {
 	if p.ca.Current != nil {
 		return nil
 	}
 	for _, l := range p.leaves {
 		for _, c := range append(slices.Clone(l.Bundle), p.ca.Trusted...) {
 			if p.ca.Orphan != nil && belongs(p.ca.Orphan, c) && !p.now.After(c.NotAfter) {
-				return p.root(Restore, "the authority has its key and lost its certificate", c)
+				return p.root(Restore, "the CA has its key, but no certificate", c)
 			}
 		}
 	}
-	return p.root(Create, "there is no authority that can sign")
+	return p.root(Create, "there is no CA that can sign")
 }
 
 // adopt trusts the issuers of certificates in use: after the CA Secret was replaced or lost, its certificates stay in
@@ -142,10 +142,10 @@ func (p *planner) adopt() []Step {
 	if len(unknown) == 0 {
 		return nil
 	}
-	return p.root(Adopt, "certificates that are in use were signed by a former authority", distinct(unknown)...)
+	return p.root(Adopt, "certificates in use were signed by a former CA", distinct(unknown)...)
 }
 
-// announce begins a change of authorities.
+// announce begins a rotation of the CA.
 func (p *planner) announce() []Step {
 	if p.ca.Foreign || p.ca.Next != nil {
 		return nil
@@ -155,7 +155,7 @@ func (p *planner) announce() []Step {
 	case p.ca.Rotate:
 		return p.root(Announce, "a rotation of the CA was requested")
 	case !p.now.Before(due):
-		return p.root(Announce, "two thirds of the authority's life are over")
+		return p.root(Announce, "two thirds of the CA's lifetime have passed")
 	}
 	p.at(due)
 	return nil
@@ -167,7 +167,7 @@ func (p *planner) secrets() []Step {
 	var publish, others []Step
 	for _, l := range p.leaves {
 		if l.Certificate != nil && fingerprint(l.Bundle...) != bundle {
-			publish = append(publish, Step{Action: Publish, Secret: l.Secret, Why: "the authorities have changed"})
+			publish = append(publish, Step{Action: Publish, Secret: l.Secret, Why: "the CA bundle has changed"})
 		} else if step, ok := p.own(l); ok {
 			others = append(others, step)
 		}
@@ -201,7 +201,7 @@ func (p *planner) own(l Leaf) (Step, bool) {
 }
 
 // longer reports whether a new certificate would last longer: not when it ends with
-// its authority, as this one does.
+// its CA, as this one does.
 func (p *planner) longer(l Leaf) bool {
 	return l.Certificate.NotAfter.Before(p.ca.Current.Certificate.NotAfter)
 }
@@ -227,28 +227,28 @@ func (p *planner) exchange() []Step {
 		return nil
 	}
 	if p.ca.Next != nil {
-		return p.root(Promote, "the next authority is trusted everywhere")
+		return p.root(Promote, "the next CA is trusted everywhere")
 	}
 	steps := make([]Step, len(stale))
 	for i, l := range stale {
-		steps[i] = Step{Action: Issue, Secret: l.Secret, Why: "a former authority signed it"}
+		steps[i] = Step{Action: Issue, Secret: l.Secret, Why: "it was signed by a former CA"}
 	}
 	return steps
 }
 
-// retire ends a change of authorities.
+// retire ends a rotation of the CA.
 func (p *planner) retire() []Step {
 	retired := p.ca.retired(p.now)
 	if len(retired) == 0 || p.ca.Next != nil || len(p.stale()) > 0 {
 		return nil
 	}
 	if !p.ca.Replaced.holds(fingerprint(p.ca.Current.Certificate), p.now) {
-		return p.root(MarkReplaced, "nothing that a former authority signed is left")
+		return p.root(MarkReplaced, "no certificate of a former CA remains")
 	}
 	if !p.passed(p.ca.Replaced) {
 		return nil
 	}
-	return p.root(Retire, "nothing that a former authority signed is in use", retired...)
+	return p.root(Retire, "no certificate of a former CA is in use", retired...)
 }
 
 // passed reports whether the overlap since a mark has passed and Settled holds.

@@ -34,7 +34,7 @@ func TestHalfFilledSecrets(t *testing.T) {
 		"for clients":             {do: func(s *corev1.Secret) { use(s, newCrossplane(t, 0).leaf(t, wanted[1])) }},
 		"expired":                 {do: func(s *corev1.Secret) { use(s, newCrossplane(t, 0).leafUntil(t, wanted[0], start.Add(-time.Hour))) }},
 	} {
-		for whose, w := range map[string]*world{"ours": ourWorld(t), "crossplane": crossplaneWorld(t)} {
+		for whose, w := range map[string]*simulation{"ours": ourWorld(t), "crossplane": newCrossplaneSimulation(t)} {
 			t.Run(name+"/"+whose, func(t *testing.T) {
 				w.t = t
 				w.ensure(wanted...)
@@ -48,7 +48,7 @@ func TestHalfFilledSecrets(t *testing.T) {
 				w.ensure(wanted...)
 				s := w.secret(wanted[0].Secret)
 				w.versions[s.Name] = w.versions[s.Name][len(w.versions[s.Name])-1:]
-				w.everybodyTalks(wanted)
+				w.connectAll(wanted)
 				if kept := bytes.Equal(before[KeyCertificate], s.Data[KeyCertificate]); kept != damage.keeps {
 					t.Errorf("the certificate was kept: %v", kept)
 				}
@@ -67,7 +67,7 @@ func use(s, other *corev1.Secret) {
 }
 
 // The CA Secret is damaged in every way; certificates in use stay trusted.
-func TestDamagedAuthority(t *testing.T) {
+func TestDamagedCA(t *testing.T) {
 	for name, damage := range map[string]struct {
 		do func(*corev1.Secret)
 		// same reports that the CA stays the same.
@@ -118,14 +118,14 @@ func TestDamagedAuthority(t *testing.T) {
 }
 
 // A CA that cannot sign a certificate is reported, and not retried forever.
-func TestAuthorityThatMayNotSign(t *testing.T) {
+func TestCAWithoutSigningUsageIsReplaced(t *testing.T) {
 	key := rsaKeys()[0]
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: crossplaneName, NotBefore: start.Add(-day), NotAfter: start.AddDate(1, 0, 0),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign, PermittedDNSDomains: []string{"example.org"}, PermittedDNSDomainsCritical: true,
 	}
 	x := crossplane{key, mustSign(t, template, template, key, key)}
-	w := newWorld(t, x.root())
+	w := newSimulation(t, x.root())
 	if _, _, err := w.store().Ensure(t.Context(), wanted); !errors.Is(err, ErrAuthority) || w.writes != 0 {
 		t.Errorf("%d writes, %v", w.writes, err)
 	}
@@ -138,7 +138,7 @@ func future(s *corev1.Secret) {
 	delete(s.Annotations, AnnotationRotate)
 }
 
-func TestAuthorityThatWasDeleted(t *testing.T) {
+func TestDeletedCAIsReplaced(t *testing.T) {
 	w := ourWorld(t)
 	if err := w.client.Delete(t.Context(), w.secret(RootSecret)); err != nil {
 		t.Fatal(err)

@@ -62,7 +62,7 @@ func TestManagersStartAtOnceOnTheAPIServer(t *testing.T) {
 		for i, from := range results {
 			for _, to := range results {
 				a, b := from[server.Secret], to[wanted[3].Secret]
-				err := talk(map[string][]byte{KeyCertificate: a.Cert, KeyPrivate: a.Key, KeyBundle: a.Bundle}, map[string][]byte{KeyCertificate: b.Cert, KeyPrivate: b.Key, KeyBundle: b.Bundle}, time.Now())
+				err := connect(map[string][]byte{KeyCertificate: a.Cert, KeyPrivate: a.Key, KeyBundle: a.Bundle}, map[string][]byte{KeyCertificate: b.Cert, KeyPrivate: b.Key, KeyBundle: b.Bundle}, time.Now())
 				if err != nil {
 					t.Errorf("manager %d: %v", i, err)
 				}
@@ -179,7 +179,7 @@ func (h *hook) settle(t *testing.T, bundle []byte) (bool, error) {
 
 // The authority is replaced three times while a webhook is called all the time, each
 // time over a new connection, and no call fails.
-func TestNoWebhookFailsWhileTheAuthorityIsReplaced(t *testing.T) {
+func TestNoWebhookFailsDuringARotation(t *testing.T) {
 	const namespace = "certificates-webhook"
 	api := newAPI(t, namespace)
 	if err := api.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "there"}}); err != nil {

@@ -17,9 +17,9 @@ import (
 )
 
 func TestNewCertificates(t *testing.T) {
-	w := newWorld(t)
+	w := newSimulation(t)
 	issued, next := w.ensure(wanted...)
-	w.everybodyTalks(wanted)
+	w.connectAll(wanted)
 	if want := start.Add(-backdate + (DefaultLeafValidity+backdate)/3*2); !next.Equal(want) {
 		t.Errorf("next at %s, want %s", next, want)
 	}
@@ -49,8 +49,8 @@ func TestNewCertificates(t *testing.T) {
 	}
 }
 
-func TestBundleMakesTheAuthority(t *testing.T) {
-	w := newWorld(t)
+func TestBundleCreatesTheCA(t *testing.T) {
+	w := newSimulation(t)
 	bundle, err := w.store().Bundle(t.Context())
 	if err != nil || len(certificatesIn(bundle)) != 1 || !certificatesIn(bundle)[0].IsCA {
 		t.Errorf("%s, %v", bundle, err)
@@ -75,7 +75,7 @@ func TestNames(t *testing.T) {
 // A new name, as of a Service that was renamed, is in the certificate at once; a name
 // less is none to bother about.
 func TestNamesAreAdded(t *testing.T) {
-	w := newWorld(t)
+	w := newSimulation(t)
 	w.ensure(wanted[:2]...)
 	renamed := wanted[0]
 	renamed.DNSNames = ServerNames("other", ns)
@@ -83,7 +83,7 @@ func TestNamesAreAdded(t *testing.T) {
 	if err := firstCertificate(issued[renamed.Secret].Cert).VerifyHostname("other." + ns + ".svc"); err != nil {
 		t.Error(err)
 	}
-	w.everybodyTalks(wanted[:2])
+	w.connectAll(wanted[:2])
 	w.writes = 0
 	renamed.DNSNames = renamed.DNSNames[:1]
 	if w.ensure(renamed); w.writes != 0 {
@@ -96,7 +96,7 @@ func owner(kind, name string, controls bool) metav1.OwnerReference {
 }
 
 func TestOwnersHandOver(t *testing.T) {
-	w := newWorld(t)
+	w := newSimulation(t)
 	first, second := wanted[0], wanted[0]
 	first.Owners = []metav1.OwnerReference{owner("ProviderRevision", "a-1", true)}
 	second.Owners = []metav1.OwnerReference{owner("ProviderRevision", "a-2", true)}
@@ -124,7 +124,7 @@ func TestOwnersHandOver(t *testing.T) {
 }
 
 func TestRenewal(t *testing.T) {
-	w := newWorld(t)
+	w := newSimulation(t)
 	_, next := w.ensure(wanted...)
 	w.advance(next.Add(-time.Second))
 	w.writes = 0
@@ -137,12 +137,12 @@ func TestRenewal(t *testing.T) {
 	if w.writes != len(wanted) {
 		t.Errorf("%d writes", w.writes)
 	}
-	w.everybodyTalks(wanted)
+	w.connectAll(wanted)
 	// A manager that was away for long finds everything expired.
 	w.advance(next.Add(200 * day))
 	w.ensure(wanted...)
 	w.advance(w.clock().Add(w.overlap))
-	w.everybodyTalks(wanted)
+	w.connectAll(wanted)
 }
 
 // For fifteen years every server and every client can talk with every other at every
@@ -151,7 +151,7 @@ func TestYears(t *testing.T) {
 	if testing.Short() {
 		t.Skip("lets fifteen years pass: skipped with -short")
 	}
-	w := newWorld(t)
+	w := newSimulation(t)
 	store := w.store()
 	announced := map[string]bool{}
 	w.years(start.Add(15*365*day), wanted, func() (time.Time, error) {
@@ -170,7 +170,7 @@ func TestYears(t *testing.T) {
 
 // Packages are reconciled one by one, each with its own certificates only.
 func TestEachPackageForItself(t *testing.T) {
-	w := newWorld(t)
+	w := newSimulation(t)
 	store := w.store()
 	store.AuthorityValidity = 400 * day
 	turn := 0
@@ -186,7 +186,7 @@ func TestEachPackageForItself(t *testing.T) {
 				return next, err
 			}
 			turn++
-			w.everybodyTalksSoFar()
+			w.connectAllSoFar()
 		}
 		for _, d := range due {
 			if next.IsZero() || d.Before(next) {
@@ -200,8 +200,8 @@ func TestEachPackageForItself(t *testing.T) {
 	}
 }
 
-// everybodyTalksSoFar leaves out runtimes without a certificate.
-func (w *world) everybodyTalksSoFar() {
+// connectAllSoFar leaves out runtimes without a certificate.
+func (w *simulation) connectAllSoFar() {
 	w.t.Helper()
 	var have []Want
 	for _, x := range wanted {
@@ -209,10 +209,10 @@ func (w *world) everybodyTalksSoFar() {
 			have = append(have, x)
 		}
 	}
-	w.everybodyTalks(have)
+	w.connectAll(have)
 }
 
-func TestRotationThatSomebodyAsksFor(t *testing.T) {
+func TestRequestedRotation(t *testing.T) {
 	w := ourWorld(t)
 	old := w.secret(RootSecret).Data[KeyCertificate]
 	w.edit(RootSecret, func(s *corev1.Secret) { metav1.SetMetaDataAnnotation(&s.ObjectMeta, AnnotationRotate, "now") })
@@ -233,7 +233,7 @@ func TestRotationThatSomebodyAsksFor(t *testing.T) {
 
 // A new CA signs nothing, and no former CA is removed, while a runtime may still use the
 // former content of the Secrets.
-func TestRotationWaitsForThoseWhoHaveNotSettled(t *testing.T) {
+func TestRotationWaitsForUnsettledUsers(t *testing.T) {
 	w := ourWorld(t)
 	w.edit(RootSecret, func(s *corev1.Secret) { metav1.SetMetaDataAnnotation(&s.ObjectMeta, AnnotationRotate, "") })
 	store := w.store()
@@ -263,7 +263,7 @@ func TestRotationWaitsForThoseWhoHaveNotSettled(t *testing.T) {
 
 // A certificate that no package requests, such as one of Crossplane, takes part in a
 // rotation.
-func TestOthersGoAlong(t *testing.T) {
+func TestRotationRenewsCertificatesOfOtherPackages(t *testing.T) {
 	w := ourWorld(t)
 	w.edit(RootSecret, func(s *corev1.Secret) { metav1.SetMetaDataAnnotation(&s.ObjectMeta, AnnotationRotate, "") })
 	w.years(start.Add(5*w.overlap), wanted, func() (time.Time, error) {
@@ -278,8 +278,8 @@ func TestOthersGoAlong(t *testing.T) {
 
 // A certificate that turns up during a change, with the authorities of before, gets
 // as much time as all others had.
-func TestLatecomersGetTheirTime(t *testing.T) {
-	w := crossplaneWorld(t)
+func TestLateUsersAreWaitedFor(t *testing.T) {
+	w := newCrossplaneSimulation(t)
 	late := Want{Secret: v1.TLSClientSecretName("late"), Usage: Client, DNSNames: []string{"late"}}
 	w.ensure(wanted...)
 	w.askForRotation()

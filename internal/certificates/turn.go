@@ -24,7 +24,7 @@ type turn struct {
 	written map[string]*corev1.Secret
 }
 
-// read looks at the authority and the wanted Secrets, and at all others only where
+// read reads the CA and the wanted Secrets, and all others only where
 // they matter.
 func (t *turn) read(ctx context.Context) (*view, error) {
 	v := &view{now: t.store.Now(), secrets: map[string]*corev1.Secret{}}
@@ -87,7 +87,7 @@ func (v *view) lost() bool {
 	return v.some(func(issuer *x509.Certificate) bool { return !slices.ContainsFunc(trusted, issuer.Equal) })
 }
 
-// changing reports whether a change of authorities is under way.
+// changing reports whether a rotation of the CA is in progress.
 func (v *view) changing() bool {
 	return v.ca.Current == nil || v.ca.Next != nil || len(v.ca.retired(v.now)) > 0 ||
 		v.some(func(issuer *x509.Certificate) bool { return !issuer.Equal(v.ca.Current.Certificate) })

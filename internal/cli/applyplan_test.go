@@ -158,7 +158,7 @@ func (b bench) gone(t *testing.T, name string) {
 }
 
 // apply refuses a plan whose inputs have changed, prints the differences, and writes nothing.
-func TestApplyRefusesWhatMoved(t *testing.T) {
+func TestApplyRefusesAChangedPlan(t *testing.T) {
 	b := newBench(t)
 	other := b.push(t, "other", "v1.0.0")
 	update := func(t *testing.T, name string) []string { return []string{"plan", "update", name, "v2"} }
@@ -252,7 +252,7 @@ func TestApplyRefusesWhatMoved(t *testing.T) {
 }
 
 // Changes of unrelated packages do not make a plan stale.
-func TestApplyIgnoresStrangers(t *testing.T) {
+func TestApplyIgnoresUnrelatedPackages(t *testing.T) {
 	b := newBench(t)
 	stranger, asked := b.push(t, "stranger", "v1", "Kept"), b.push(t, "asked", "v1", "Kept")
 	file := filepath.Join(t.TempDir(), "plan.json")

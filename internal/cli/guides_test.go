@@ -17,7 +17,7 @@ func TestGuideShowsWhatTheExampleGives(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	says := func(line string) {
+	contains := func(line string) {
 		if !strings.Contains(string(guide), line) {
 			t.Errorf("the guide does not say %q", line)
 		}
@@ -25,11 +25,11 @@ func TestGuideShowsWhatTheExampleGives(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "provider-hello.xpkg")
 	build := []string{"build", "-f", "../../examples/provider-hello/package", "-o", file}
 	_, digest, _ := strings.Cut(printed(t, append(build, "--platform", "linux/arm64")...), "objects, ")
-	says("linux/arm64       " + strings.TrimSpace(digest))
-	says(strings.TrimPrefix(printed(t, build...), filepath.Dir(file)+"/"))
+	contains("linux/arm64       " + strings.TrimSpace(digest))
+	contains(strings.TrimPrefix(printed(t, build...), filepath.Dir(file)+"/"))
 	for line := range strings.Lines(printed(t, "inspect", "--cache-dir", t.TempDir(), file)) {
 		if strings.Contains(line, " sha256:") && !strings.HasPrefix(line, "source") {
-			says(line)
+			contains(line)
 		}
 	}
 }

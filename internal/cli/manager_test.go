@@ -20,7 +20,7 @@ func TestManagerReportsAMissingNamespace(t *testing.T) {
 		if code := cli.Main(t.Context(), args, env); code != 5 {
 			t.Errorf("%q: exit code %d", flags, code)
 		}
-		says(t, errs.String(), "^error: NamespaceNotFound: the namespace missing does not exist\n  Run `kubectl create namespace missing`")
+		checkMatches(t, errs.String(), "^error: NamespaceNotFound: the namespace missing does not exist\n  Run `kubectl create namespace missing`")
 	}
 }
 
@@ -35,6 +35,6 @@ func TestManagerReportsAnAddressInUse(t *testing.T) {
 		if code := cli.Main(t.Context(), args, env); code != 3 {
 			t.Errorf("%q: exit code %d", address, code)
 		}
-		says(t, errs.String(), "error: Usage: the manager cannot serve metrics or health checks: ")
+		checkMatches(t, errs.String(), "error: Usage: the manager cannot serve metrics or health checks: ")
 	}
 }

@@ -87,7 +87,7 @@ func TestMigrateStorageOfAPackage(t *testing.T) {
 	owner := b.provider(t, "migrated")
 	first, second := b.formerVersions(t, owner, "firsts"), b.formerVersions(t, owner, "seconds")
 
-	says(t, b.migrate(t, 0, "provider/migrated", "--dry-run").out, `^firsts\.migrated\.test +v1alpha1 +v1 +1 +would be migrated\n`+
+	checkMatches(t, b.migrate(t, 0, "provider/migrated", "--dry-run").out, `^firsts\.migrated\.test +v1alpha1 +v1 +1 +would be migrated\n`+
 		`seconds\.migrated\.test +v1alpha1 +v1 +1 +would be migrated\n1 CRD up to date$`)
 	if stored := b.storedVersions(t, first); !slices.Contains(stored, "v1alpha1") {
 		t.Errorf("the dry run wrote: %v", stored)
@@ -104,9 +104,9 @@ func TestMigrateStorageOfAPackage(t *testing.T) {
 	if len(results) != 2 || results[0].CRD != first || !results[0].Migrated || results[1].Error == "" {
 		t.Errorf("results: %+v", results)
 	}
-	says(t, r.errors, `^error: StorageNotMigrated: 1 CRD of 2 not migrated`)
+	checkMatches(t, r.errors, `^error: StorageNotMigrated: 1 CRD of 2 not migrated`)
 
-	says(t, b.migrate(t, 0, "migrated").out, `^seconds\.migrated\.test +v1alpha1 +v1 +1 +migrated\n2 CRDs up to date$`)
+	checkMatches(t, b.migrate(t, 0, "migrated").out, `^seconds\.migrated\.test +v1alpha1 +v1 +1 +migrated\n2 CRDs up to date$`)
 	for _, crd := range []string{first, second} {
 		if stored := b.storedVersions(t, crd); !slices.Equal(stored, []string{"v1"}) {
 			t.Errorf("%s: stored versions %v", crd, stored)

@@ -182,7 +182,7 @@ func TestRemovesOrphans(t *testing.T) {
 			return fmt.Sprint(err), err == nil
 		})
 		w.remove(t, p)
-		w.untilEvent(t, fleet, "OrphanKept", "there are custom resources of ships.removal.test")
+		w.untilEvent(t, fleet, "OrphanRetained", "there are custom resources of ships.removal.test")
 		w.checkInstalled(t, fleet)
 		if err := w.client.Delete(t.Context(), ship); err != nil {
 			t.Fatal(err)
@@ -252,7 +252,7 @@ func TestAutoremoveContinuesAfterARestart(t *testing.T) {
 	untilHealthy(t, w.client, root)
 	w.remove(t, root)
 	mid := newConfiguration("dep-mid", "")
-	w.untilEvent(t, mid, "OrphanKept", "may not delete")
+	w.untilEvent(t, mid, "OrphanRetained", "may not delete")
 	bound.Store(false)
 	change(t, w.client, mid, func(p *v1.Configuration) { p.Annotations["touched"] = "by a user" })
 	w.untilGone(t, mid)

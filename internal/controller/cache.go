@@ -54,7 +54,7 @@ func cachedObjects(o Options) map[client.Object]cache.ByObject {
 		return out
 	}
 	maps.Copy(out, revisions.CachedRoles(namespaces))
-	if name := o.Permissions.Ceiling.ConfigMap; name != "" {
+	if name := o.Permissions.Policy.ConfigMap; name != "" {
 		out[revisions.PolicyMetadata()] = cache.ByObject{Namespaces: namespaces, Field: fields.OneTermEqualSelector("metadata.name", name)}
 	}
 	return out

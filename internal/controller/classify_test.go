@@ -12,7 +12,7 @@ func TestFailuresAreClassifiedByTheirCodes(t *testing.T) {
 	for reason, want := range map[v1.ConditionReason]revision.Failure{
 		"ImmutableField": revision.Final, "StoredVersionInUse": revision.Final, "NameTaken": revision.Final, "ObjectRejected": revision.Final,
 		"AdmissionDenied": revision.Final, "NoProgram": revision.Final,
-		"CrashLoop": revision.CrashLoop, "Crashed": revision.RuntimeFailure, "NotAnswering": revision.RuntimeFailure,
+		"CrashLoop": revision.CrashLoop, "Crashed": revision.RuntimeFailure, "NotServing": revision.RuntimeFailure,
 		"Unavailable": revision.Transient, "ForeignOwner": revision.Transient, "ObjectDeleting": revision.Transient,
 		"TagNotFound": revision.Transient, "Healthy": revision.Transient, "": revision.Transient,
 	} {

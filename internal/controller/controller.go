@@ -189,7 +189,7 @@ func setup(ctx context.Context, o Options, mgr ctrl.Manager, cluster *apply.Clus
 	rollback := revision.RollbackPolicy{Deadline: o.activationDeadline(), Now: time.Now, Classify: classifyFailure}
 	checks := &revisions.Checks{
 		Crossplane:  &crossplane.Checker{Configured: o.CrossplaneVersion, Reader: live, Namespace: namespace, Now: time.Now},
-		Permissions: o.Permissions, Held: &permission.Held{Client: c, Log: o.Log}, Poll: o.poll(),
+		Permissions: o.Permissions, Held: &permission.ManagerRules{Client: c, Log: o.Log}, Poll: o.poll(),
 	}
 	dependencies := &revisions.Dependencies{Known: known, Options: o.Dependencies}
 	for _, kind := range v1.PackageKinds() {
@@ -279,7 +279,7 @@ func classifyFailure(reason v1.ConditionReason) revision.Failure {
 		return revision.Final
 	case name == runtime.ReasonCrashLoop:
 		return revision.CrashLoop
-	case runtime.IsProgramFailure(name):
+	case runtime.IsRuntimeFailure(name):
 		return revision.RuntimeFailure
 	}
 	return revision.Transient

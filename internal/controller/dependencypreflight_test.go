@@ -82,7 +82,7 @@ func TestObjectConflictOfADependencyPreventsTheInstall(t *testing.T) {
 			fmt.Sprintf("spec:\n  dependsOn:\n  - {provider: %s, version: '>=v1'}\n", w.repository("anchor")))+crd("foreseen.test", "Anchor", "chain"))
 		p := newProvider("dep-chain", ref)
 		create(t, w.client, p)
-		untilCondition(t, w.client, p, v1.TypeHealthy, corev1.ConditionFalse, "anchors.foreseen.test, which "+w.repository("anchor")+" brings, belongs to provider/dep-chain")
+		untilCondition(t, w.client, p, v1.TypeHealthy, corev1.ConditionFalse, "anchors.foreseen.test, which "+w.repository("anchor")+" contains, belongs to provider/dep-chain")
 		only(t, "provider/dep-chain")
 		w.remove(t, p)
 	})

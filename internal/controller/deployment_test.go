@@ -261,7 +261,7 @@ func TestExternalRuntimeHasTheReportedHealth(t *testing.T) {
 	next, _ := r.push(t, "runtime/external:v2", provider("external", crd("external.test", "Thing", "two")))
 	p := newProvider("external", ref)
 	create(t, s.client, p)
-	untilCondition(t, s.client, p, v1.TypeHealthy, corev1.ConditionUnknown, "another program runs the runtime")
+	untilCondition(t, s.client, p, v1.TypeHealthy, corev1.ConditionUnknown, "another system runs the runtime")
 	report := func(status corev1.ConditionStatus, message string) {
 		t.Helper()
 		eventually(t, "the report is written", func() bool {

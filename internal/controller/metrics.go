@@ -30,7 +30,7 @@ var (
 		"xpkg_package_info", "gauge", "An installed package; always 1.", []string{"kind", "package", "reference", "revision", "digest"},
 	}
 	readyMetric = Metric{
-		"xpkg_package_ready", "gauge", "1 if a package is healthy as its spec asks for, else 0.", []string{"kind", "package"},
+		"xpkg_package_ready", "gauge", "1 if a package is healthy with the content of its current spec, else 0.", []string{"kind", "package"},
 	}
 	stalledMetric = Metric{
 		"xpkg_package_stalled", "gauge", "1 if a package waits for a user to fix a problem, else 0.", []string{"kind", "package", "reason"},

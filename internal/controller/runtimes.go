@@ -21,7 +21,7 @@ func newRuntimes(o Options, mgr ctrl.Manager) *runtimes.Set {
 		out.ByName[runtime.External] = runtime.ExternalRuntime{Reader: mgr.GetClient()}
 	}
 	if o.Runtimes.Uses(runtime.Deployment) {
-		out.ByName[runtime.Deployment] = deployment.Programs{Images: o.Images, Runtime: &deployment.Runtime{
+		out.ByName[runtime.Deployment] = deployment.PackageRuntime{Images: o.Images, Runtime: &deployment.Runtime{
 			Client: fresh, Pods: mgr.GetAPIReader(), Namespace: o.namespace(), Privileges: o.RuntimePrivileges,
 		}}
 	}

@@ -110,7 +110,7 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-func TestNobodyHasNothing(t *testing.T) {
+func TestAbsentOptionalDependency(t *testing.T) {
 	var none *Keychain
 	for _, k := range []*Keychain{none, {}, newKeychain(t)} {
 		if got := userFor(t, k, "reg.acme.test/x"); got != "" || k.Fingerprint() != "" {

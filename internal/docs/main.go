@@ -40,7 +40,7 @@ func main() {
 // pages are the documents that are generated.
 func pages() map[string]func(io.Writer) error {
 	return map[string]func(io.Writer) error{
-		"errors.md": errorsPage, "hardening.md": hardeningPage, "cli.md": cli.Reference, "metrics.md": metricsPage, "manager-rights.md": managerRightsPage,
+		"errors.md": errorsPage, "hardening.md": hardeningPage, "cli.md": cli.Reference, "metrics.md": metricsPage, "manager-permissions.md": managerPermissionsPage,
 	}
 }
 
@@ -75,8 +75,8 @@ func metricsPage(w io.Writer) error {
 	return nil
 }
 
-// managerRightsPage writes the permissions of the manager in a cluster.
-func managerRightsPage(w io.Writer) error {
+// managerPermissionsPage writes the permissions of the manager in a cluster.
+func managerPermissionsPage(w io.Writer) error {
 	if _, err := fmt.Fprint(w, generated); err != nil {
 		return err
 	}

@@ -21,9 +21,9 @@ import (
 )
 
 // resolve resolves at one place.
-func resolve(t *testing.T, s *fetch.Source, p fetch.Place) (oci.Digest, error) {
+func resolve(t *testing.T, s *fetch.Source, p fetch.Endpoint) (oci.Digest, error) {
 	t.Helper()
-	return s.Resolve(t.Context(), fetch.Origin{Ref: p.Ref, Places: []fetch.Place{p}}, 0)
+	return s.Resolve(t.Context(), fetch.Origin{Ref: p.Ref, Endpoints: []fetch.Endpoint{p}}, 0)
 }
 
 // Credentials are sent only to the host and port that they are for: not to a mirror, not to
@@ -57,13 +57,13 @@ func TestCredentialsGoToTheirHostAlone(t *testing.T) {
 		})
 	}
 	mine := keychain(t, home.address, "me")
-	o := fetch.Origin{Ref: ref, Places: []fetch.Place{{Ref: mirror.ref(), Keychain: mine}, {Ref: ref, Keychain: mine}}}
+	o := fetch.Origin{Ref: ref, Endpoints: []fetch.Endpoint{{Ref: mirror.ref(), Keychain: mine}, {Ref: ref, Keychain: mine}}}
 	source := sourcetest.New(t, nil)
 	readable(t, source, o)
-	if len(mirror.asked("")) == 0 || len(storage.asked("/blobs/")) == 0 || tokens.asked.Load() == 0 {
+	if len(mirror.matching("")) == 0 || len(storage.matching("/blobs/")) == 0 || tokens.asked.Load() == 0 {
 		t.Fatal("the test does not test what it should")
 	}
-	for _, r := range append(mirror.asked(""), storage.asked("")...) {
+	for _, r := range append(mirror.matching(""), storage.matching("")...) {
 		if a := r.Header.Get("Authorization"); a != "" && a != "Bearer everybody" {
 			t.Errorf("%s %s was sent %q", r.Host, r.URL.Path, a)
 		}
@@ -117,7 +117,7 @@ func TestClientsAreShared(t *testing.T) {
 	for range 3 {
 		// Keychains of their own, with the same credentials.
 		for _, user := range []string{"good-a", "good-b"} {
-			if _, err := resolve(t, source, fetch.Place{Ref: ref, Keychain: keychain(t, home.address, user)}); err != nil {
+			if _, err := resolve(t, source, fetch.Endpoint{Ref: ref, Keychain: keychain(t, home.address, user)}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -125,7 +125,7 @@ func TestClientsAreShared(t *testing.T) {
 	if issued.Load() != 2 || denied.Load() != 2 {
 		t.Errorf("%d tokens were issued and %d requests denied, want 2 each", issued.Load(), denied.Load())
 	}
-	for _, p := range []fetch.Place{{Ref: ref}, {Ref: ref, Keychain: keychain(t, home.address, "bad")}} {
+	for _, p := range []fetch.Endpoint{{Ref: ref}, {Ref: ref, Keychain: keychain(t, home.address, "bad")}} {
 		if _, err := resolve(t, source, p); !errors.Is(err, remote.ErrUnauthorized) {
 			t.Errorf("somebody else got in: %v", err)
 		}
@@ -138,12 +138,12 @@ func TestCredentialsOfTheMachine(t *testing.T) {
 	ref := push(t, home.address)
 	home.does(wants("machine"))
 	source := sourcetest.New(t, func(o *fetch.Options) { o.Remote.Keychain = keychain(t, home.address, "machine") })
-	for name, p := range map[string]fetch.Place{"None": {Ref: ref}, "OfAnotherHost": {Ref: ref, Keychain: keychain(t, "other.test", "x")}} {
+	for name, p := range map[string]fetch.Endpoint{"None": {Ref: ref}, "OfAnotherHost": {Ref: ref, Keychain: keychain(t, "other.test", "x")}} {
 		if _, err := resolve(t, source, p); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := resolve(t, source, fetch.Place{Ref: ref, Keychain: keychain(t, home.address, "mine")}); !errors.Is(err, remote.ErrUnauthorized) {
+	if _, err := resolve(t, source, fetch.Endpoint{Ref: ref, Keychain: keychain(t, home.address, "mine")}); !errors.Is(err, remote.ErrUnauthorized) {
 		t.Errorf("the place's own credentials were not the ones used: %v", err)
 	}
 }
@@ -156,7 +156,7 @@ func TestClientsAreBounded(t *testing.T) {
 	for i := range 12 {
 		user := fmt.Sprint("user-", i%4)
 		home.does(wants(user))
-		if _, err := resolve(t, source, fetch.Place{Ref: ref, Keychain: keychain(t, home.address, user)}); err != nil {
+		if _, err := resolve(t, source, fetch.Endpoint{Ref: ref, Keychain: keychain(t, home.address, user)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -175,16 +175,16 @@ func TestCABundle(t *testing.T) {
 	// The certificate of the test's server is for this name.
 	ref := oci.MustParseReference("example.com/content/test:v1.0.0")
 	source := sourcetest.New(t, func(o *fetch.Options) { o.Remote.Dial = dialTo(secure.address) })
-	o := fetch.Origin{Ref: ref, Places: []fetch.Place{{Ref: ref, CABundle: authority}}}
+	o := fetch.Origin{Ref: ref, Endpoints: []fetch.Endpoint{{Ref: ref, CABundle: authority}}}
 	readable(t, source, o)
-	if _, err := resolve(t, source, fetch.Place{Ref: ref}); !errors.Is(err, remote.ErrTLSUntrusted) {
+	if _, err := resolve(t, source, fetch.Endpoint{Ref: ref}); !errors.Is(err, remote.ErrTLSUntrusted) {
 		t.Errorf("without the bundle: %v", err)
 	}
 	other := oci.MustParseReference(name + "/content/test:v1.0.0")
-	if _, err := resolve(t, source, fetch.Place{Ref: other, CABundle: authority}); !errors.Is(err, remote.ErrTLSUntrusted) {
+	if _, err := resolve(t, source, fetch.Endpoint{Ref: other, CABundle: authority}); !errors.Is(err, remote.ErrTLSUntrusted) {
 		t.Errorf("under another name: %v", err)
 	}
-	if _, err := resolve(t, source, fetch.Place{Ref: ref, CABundle: "no PEM"}); !errors.Is(err, fetch.ErrCABundleInvalid) {
+	if _, err := resolve(t, source, fetch.Endpoint{Ref: ref, CABundle: "no PEM"}); !errors.Is(err, fetch.ErrCABundleInvalid) {
 		t.Errorf("without certificates: %v", err)
 	}
 }
@@ -202,17 +202,17 @@ func TestPlainHTTP(t *testing.T) {
 		}
 		o.Remote.Keychain = authn.DefaultKeychain
 	})
-	if _, err := resolve(t, source, fetch.Place{Ref: ref, PlainHTTP: true}); err != nil {
+	if _, err := resolve(t, source, fetch.Endpoint{Ref: ref, PlainHTTP: true}); err != nil {
 		t.Fatal(err)
 	}
 	if got := dialed.Load(); got != name+":5000" {
 		t.Errorf("dialed %v", got)
 	}
 	home.reset()
-	if _, err := resolve(t, source, fetch.Place{Ref: ref}); !errors.Is(err, remote.ErrTLSUntrusted) {
+	if _, err := resolve(t, source, fetch.Endpoint{Ref: ref}); !errors.Is(err, remote.ErrTLSUntrusted) {
 		t.Errorf("without saying so: %v", err)
 	}
-	if n := len(home.asked("")); n != 0 {
+	if n := len(home.matching("")); n != 0 {
 		t.Errorf("%d requests without TLS", n)
 	}
 }

@@ -62,7 +62,7 @@ type Options struct {
 type Source struct {
 	opts    Options
 	clients *pool
-	answers *answers
+	answers *resolveCache
 	memory  *semaphore.Weighted
 	parsing keyedmutex.Mutex[oci.Digest]
 	// describing is for content that is described the first time.
@@ -109,12 +109,12 @@ func (s *Source) Resolve(ctx context.Context, o Origin, maxAge time.Duration) (o
 	if !o.Ref.Digest.IsZero() {
 		return o.Ref.Digest, nil
 	}
-	return first(ctx, o, func(p Place) (oci.Digest, error) {
+	return first(ctx, o, func(p Endpoint) (oci.Digest, error) {
 		c, err := s.clients.get(ctx, p)
 		if err != nil {
 			return oci.Digest{}, err
 		}
-		return s.answers.get(ctx, question{c.key, p.Ref.String()}, maxAge, func(ctx context.Context) (oci.Digest, error) {
+		return s.answers.get(ctx, resolveKey{c.key, p.Ref.String()}, maxAge, func(ctx context.Context) (oci.Digest, error) {
 			d, err := c.remote.Resolve(ctx, p.Ref)
 			return d.Digest, err
 		})
@@ -150,7 +150,7 @@ func absent(err error) bool {
 
 // fetch brings a package into the store from the first place that has it.
 func (s *Source) fetch(ctx context.Context, o Origin, d oci.Digest) error {
-	_, err := first(ctx, o, func(p Place) (oci.Manifest, error) {
+	_, err := first(ctx, o, func(p Endpoint) (oci.Manifest, error) {
 		c, err := s.clients.get(ctx, p)
 		if err != nil {
 			return oci.Manifest{}, err

@@ -128,7 +128,7 @@ func TestReadAsksOnce(t *testing.T) {
 		}
 		check(t, pkg)
 	}
-	if n := len(registry.asked("")); n != 0 {
+	if n := len(registry.matching("")); n != 0 {
 		t.Errorf("%d requests for content that is in the store", n)
 	}
 }
@@ -177,7 +177,7 @@ func TestLenientContentIsStoredApart(t *testing.T) {
 }
 
 // hardening: L9
-func TestReadWithoutPullDialsNobody(t *testing.T) {
+func TestReadWithoutPullMakesNoConnection(t *testing.T) {
 	registry := newRegistry(t)
 	ref := push(t, registry.address)
 	source := open(t, filepath.Join(t.TempDir(), "store"))
@@ -186,7 +186,7 @@ func TestReadWithoutPullDialsNobody(t *testing.T) {
 	if !errors.Is(err, fetch.ErrNotCached) {
 		t.Errorf("got %v, want %s", err, fetch.ErrNotCached.Name)
 	}
-	if n := len(registry.asked("")); n != 0 {
+	if n := len(registry.matching("")); n != 0 {
 		t.Errorf("%d requests although nothing may be pulled", n)
 	}
 }

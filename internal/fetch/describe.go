@@ -44,7 +44,7 @@ func (s *Source) Describe(ctx context.Context, o Origin, d oci.Digest) (Descript
 	if known, err := s.atHand(ctx, o, d); err == nil {
 		return known, nil
 	}
-	return first(ctx, o, func(p Place) (Description, error) { return s.describe(ctx, o, p, d, smallLayer) })
+	return first(ctx, o, func(p Endpoint) (Description, error) { return s.describe(ctx, o, p, d, smallLayer) })
 }
 
 // atHand reads a package that is in the store. No pull secret is needed for it.
@@ -69,7 +69,7 @@ func (s *Source) Prove(ctx context.Context, o Origin, d oci.Digest) (Description
 	if known, ok := s.described(ctx, o, d); ok && !known.Claimed {
 		return known, nil
 	}
-	return first(ctx, o, func(p Place) (Description, error) { return s.describe(ctx, o, p, d, noClaims) })
+	return first(ctx, o, func(p Endpoint) (Description, error) { return s.describe(ctx, o, p, d, noClaims) })
 }
 
 // noClaims is a size up to which every base layer is fetched.
@@ -102,7 +102,7 @@ func (s *Source) described(ctx context.Context, o Origin, d oci.Digest) (Descrip
 
 // describe asks one place. A claim is believed for base layers that are larger than
 // small, in bytes.
-func (s *Source) describe(ctx context.Context, o Origin, p Place, d oci.Digest, small int64) (Description, error) {
+func (s *Source) describe(ctx context.Context, o Origin, p Endpoint, d oci.Digest, small int64) (Description, error) {
 	c, err := s.clients.get(ctx, p)
 	if err != nil {
 		return Description{}, err
@@ -192,7 +192,7 @@ func (s *Source) remember(ctx context.Context, key store.DerivedKey, x *index.In
 // Artifact returns the complete content of a digest for copying, including other platforms and runtimes. The content
 // is not stored, and readers verify it.
 func (s *Source) Artifact(ctx context.Context, o Origin, d oci.Digest) (oci.Artifact, error) {
-	return first(ctx, o, func(p Place) (oci.Artifact, error) {
+	return first(ctx, o, func(p Endpoint) (oci.Artifact, error) {
 		c, err := s.clients.get(ctx, p)
 		if err != nil {
 			return nil, err

@@ -42,7 +42,7 @@ func TestDescribe(t *testing.T) {
 			if first.Meta.Name != "content" || first.Claimed || first.Digest.IsZero() {
 				t.Errorf("%+v", first)
 			}
-			if asked := home.asked(""); len(asked) != 2 {
+			if asked := home.matching(""); len(asked) != 2 {
 				t.Errorf("%d requests", len(asked))
 			}
 			offline := sourcetest.New(t, func(o *fetch.Options) {
@@ -73,17 +73,17 @@ func TestDescribeByMirrors(t *testing.T) {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			mirror := mirrorOf(t, home)
 			mirror.does(answer(status))
-			o := fetch.Origin{Ref: ref, Places: []fetch.Place{{Ref: mirror.ref()}, {Ref: ref}}}
+			o := fetch.Origin{Ref: ref, Endpoints: []fetch.Endpoint{{Ref: mirror.ref()}, {Ref: ref}}}
 			source := sourcetest.New(t, nil)
 			tags, err := source.Tags(t.Context(), o)
-			if err != nil || !slices.Equal(tags.Tags, []string{"v1.0.0"}) || tags.From != ref || len(tags.Next.Places) != 0 {
+			if err != nil || !slices.Equal(tags.Tags, []string{"v1.0.0"}) || tags.From != ref || len(tags.Next.Endpoints) != 0 {
 				t.Errorf("%d: %+v, %v", i, tags, err)
 			}
 			d, err := source.Describe(t.Context(), o, oci.Digest{})
 			if err != nil || d.Meta.Name != "content" {
 				t.Errorf("%+v, %v", d, err)
 			}
-			if len(mirror.asked("")) == 0 {
+			if len(mirror.matching("")) == 0 {
 				t.Error("the mirror was not asked")
 			}
 		})
@@ -101,7 +101,7 @@ func TestTagsOfAnEmptyMirror(t *testing.T) {
 		return true
 	}
 	mirror.does(empty)
-	o := fetch.Origin{Ref: ref, Places: []fetch.Place{{Ref: mirror.ref()}, {Ref: ref}}}
+	o := fetch.Origin{Ref: ref, Endpoints: []fetch.Endpoint{{Ref: mirror.ref()}, {Ref: ref}}}
 	source := sourcetest.New(t, nil)
 	if got, err := source.Tags(t.Context(), o); err != nil || !slices.Equal(got.Tags, []string{"v1.0.0"}) || got.From != ref {
 		t.Errorf("%+v, %v", got, err)

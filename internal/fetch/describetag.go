@@ -13,7 +13,7 @@ func (s *Source) describeTag(ctx context.Context, c *client, o Origin, ref oci.R
 	if err != nil {
 		return Description{}, err
 	}
-	read := &held{Artifact: a, bytes: map[oci.Digest][]byte{}}
+	read := &bufferedArtifact{Artifact: a, bytes: map[oci.Digest][]byte{}}
 	m, err := oci.FindManifest(ctx, read, oci.Platform{}, s.opts.Limits)
 	if err != nil {
 		return Description{}, err
@@ -37,7 +37,7 @@ func (s *Source) describeTag(ctx context.Context, c *client, o Origin, ref oci.R
 }
 
 // describeManifest reads the package of a manifest. Write selects whether the content is written into the store.
-func (s *Source) describeManifest(ctx context.Context, c *client, o Origin, ref oci.Reference, read *held, m oci.Manifest) (d Description, write bool, err error) {
+func (s *Source) describeManifest(ctx context.Context, c *client, o Origin, ref oci.Reference, read *bufferedArtifact, m oci.Manifest) (d Description, write bool, err error) {
 	if known, ok := s.described(ctx, o, m.Root); ok {
 		return known, false, nil
 	}

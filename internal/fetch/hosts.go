@@ -19,8 +19,8 @@ type hostLimiter struct {
 // that releases the slot.
 func (h *hostLimiter) acquire(ctx context.Context, o Origin) (release func(), err error) {
 	host := o.Ref.Host()
-	if len(o.Places) > 0 {
-		host = o.Places[0].Ref.Host()
+	if len(o.Endpoints) > 0 {
+		host = o.Endpoints[0].Ref.Host()
 	}
 	slots := h.of(host)
 	select {

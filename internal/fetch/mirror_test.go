@@ -20,9 +20,9 @@ import (
 func TestMirrorsArePassedOver(t *testing.T) {
 	for name, broken := range map[string]struct {
 		fault func(w http.ResponseWriter, r *http.Request) bool
-		place func(*fetch.Place)
+		place func(*fetch.Endpoint)
 	}{
-		"Down":         {place: func(p *fetch.Place) { p.Ref = oci.MustParseReference(port.Free(t) + "/content/test:v1.0.0") }},
+		"Down":         {place: func(p *fetch.Endpoint) { p.Ref = oci.MustParseReference(port.Free(t) + "/content/test:v1.0.0") }},
 		"Unauthorized": {fault: func(w http.ResponseWriter, r *http.Request) bool { return answer(http.StatusUnauthorized)(w, r) }},
 		"NotFound":     {fault: answer(http.StatusNotFound)},
 		"Broken":       {fault: answer(http.StatusBadGateway)},
@@ -45,23 +45,23 @@ func TestMirrorsArePassedOver(t *testing.T) {
 		"NoBlobs": {fault: func(w http.ResponseWriter, r *http.Request) bool {
 			return strings.Contains(r.URL.Path, "/blobs/") && answer(http.StatusNotFound)(w, r)
 		}},
-		"NoSecret": {place: func(p *fetch.Place) {
+		"NoSecret": {place: func(p *fetch.Endpoint) {
 			p.Secrets = func(context.Context) (*credentials.Keychain, error) {
 				return nil, credentials.ErrPullSecretNotFound.New(nil, "there is no pull secret x")
 			}
 		}},
-		"BadAuthority": {place: func(p *fetch.Place) { p.CABundle = "none" }},
+		"BadAuthority": {place: func(p *fetch.Endpoint) { p.CABundle = "none" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			home := newRegistry(t)
 			ref := push(t, home.address)
 			mirror := mirrorOf(t, home)
 			mirror.does(broken.fault)
-			place := fetch.Place{Ref: mirror.ref()}
+			place := fetch.Endpoint{Ref: mirror.ref()}
 			if broken.place != nil {
 				broken.place(&place)
 			}
-			o := fetch.Origin{Ref: ref, Places: []fetch.Place{place, {Ref: ref}}}
+			o := fetch.Origin{Ref: ref, Endpoints: []fetch.Endpoint{place, {Ref: ref}}}
 			source := sourcetest.New(t, nil)
 			readable(t, source, o)
 		})
@@ -75,10 +75,10 @@ func TestMirrorIsEnough(t *testing.T) {
 	mirror := mirrorOf(t, home)
 	home.reset()
 	elsewhere := oci.MustParseReference(port.Free(t) + "/" + ref.Repository + ":" + ref.Tag)
-	o := fetch.Origin{Ref: elsewhere, Places: []fetch.Place{{Ref: mirror.ref()}, {Ref: elsewhere}}}
+	o := fetch.Origin{Ref: elsewhere, Endpoints: []fetch.Endpoint{{Ref: mirror.ref()}, {Ref: elsewhere}}}
 	source := sourcetest.New(t, nil)
 	readable(t, source, o)
-	if len(mirror.asked("/blobs/")) == 0 {
+	if len(mirror.matching("/blobs/")) == 0 {
 		t.Error("the mirror was not asked")
 	}
 }
@@ -90,7 +90,7 @@ func TestFailureNamesMirrors(t *testing.T) {
 	ref := push(t, home.address).WithTag("v9.9.9")
 	mirror := mirrorOf(t, home)
 	mirror.does(answer(http.StatusForbidden))
-	o := fetch.Origin{Ref: ref, Places: []fetch.Place{{Ref: mirror.ref().WithTag("v9.9.9")}, {Ref: ref}}}
+	o := fetch.Origin{Ref: ref, Endpoints: []fetch.Endpoint{{Ref: mirror.ref().WithTag("v9.9.9")}, {Ref: ref}}}
 	_, err := sourcetest.New(t, nil).Resolve(t.Context(), o, 0)
 	if !errors.Is(err, remote.ErrTagNotFound) {
 		t.Fatalf("got %v", err)
@@ -113,11 +113,11 @@ func TestCancelledRead(t *testing.T) {
 		return true
 	})
 	second := newRegistry(t)
-	o := fetch.Origin{Ref: ref, Places: []fetch.Place{{Ref: ref}, {Ref: second.ref()}}}
+	o := fetch.Origin{Ref: ref, Endpoints: []fetch.Endpoint{{Ref: ref}, {Ref: second.ref()}}}
 	if _, err := sourcetest.New(t, nil).Read(ctx, o, oci.DigestOf([]byte("x")), true); err == nil {
 		t.Error("nothing failed")
 	}
-	if len(second.asked("")) != 0 {
+	if len(second.matching("")) != 0 {
 		t.Error("the next place was asked after all")
 	}
 }

@@ -17,14 +17,14 @@ type Origin struct {
 	// Ref is the image, after all rewriting. It may have no digest. It is zero for
 	// content that only has a name in the package cache.
 	Ref oci.Reference
-	// Places are asked in this order: the mirrors, and Ref itself at the end.
-	Places []Place
+	// Endpoints are asked in this order: the mirrors, and Ref itself at the end.
+	Endpoints []Endpoint
 	// Lenient reads the package with the lenient policy; see xpkg.Policy.
 	Lenient bool
 }
 
-// Place is a repository, and how it is reached.
-type Place struct {
+// Endpoint is a repository, and how it is reached.
+type Endpoint struct {
 	Ref oci.Reference
 	// Keychain contains the credentials of pull secrets. The credentials of this machine are used if it is nil or has
 	// none for a registry.
@@ -39,7 +39,7 @@ type Place struct {
 }
 
 // Plain returns the origin of a reference without any configuration.
-func Plain(ref oci.Reference) Origin { return Origin{Ref: ref, Places: []Place{{Ref: ref}}} }
+func Plain(ref oci.Reference) Origin { return Origin{Ref: ref, Endpoints: []Endpoint{{Ref: ref}}} }
 
 // policy returns the policy for reading the package.
 func (o Origin) policy() xpkg.Policy {
@@ -59,10 +59,10 @@ func (o Origin) at(d oci.Digest) string {
 
 // first tries one location after another until one succeeds. The error is the error of the origin, the last location,
 // and includes the errors of the mirrors.
-func first[T any](ctx context.Context, o Origin, ask func(Place) (T, error)) (answer T, err error) {
-	places := o.Places
+func first[T any](ctx context.Context, o Origin, ask func(Endpoint) (T, error)) (answer T, err error) {
+	places := o.Endpoints
 	if len(places) == 0 {
-		places = Plain(o.Ref).Places
+		places = Plain(o.Ref).Endpoints
 	}
 	var mirrors []string
 	for i, p := range places {

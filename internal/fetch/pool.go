@@ -15,7 +15,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
-// ErrCABundleInvalid is the failure of certificate authorities that are none.
+// ErrCABundleInvalid is the code for a CA bundle without certificates.
 var ErrCABundleInvalid = errcode.Code{
 	Name: "CABundleInvalid", Class: errcode.Invalid,
 	Cause: "The caBundle of an ImageConfig holds no certificate.",
@@ -65,7 +65,7 @@ func newPool(o Options) *pool {
 }
 
 // get returns the client for a location. It reads the secrets of the location and accesses no registry.
-func (p *pool) get(ctx context.Context, place Place) (*client, error) {
+func (p *pool) get(ctx context.Context, place Endpoint) (*client, error) {
 	keychain := place.Keychain
 	if place.Secrets != nil {
 		var err error
@@ -95,7 +95,7 @@ func (p *pool) get(ctx context.Context, place Place) (*client, error) {
 }
 
 // connect makes a client. It makes no connection yet.
-func (p *pool) connect(place Place, keychain *credentials.Keychain) (*remote.Client, error) {
+func (p *pool) connect(place Endpoint, keychain *credentials.Keychain) (*remote.Client, error) {
 	opts, host := p.base, place.Ref.Host()
 	if keychain.Fingerprint() != "" {
 		opts.Keychain = keychain

@@ -15,7 +15,7 @@ import (
 // the package is missing.
 var ErrLookup = errcode.Code{
 	Name: "PackageLookup", Class: errcode.Unavailable,
-	Cause: "A package cannot be looked up, because something is missing that is needed to access its registry, such as a pull secret.",
+	Cause: "A package cannot be resolved, because something is missing that is needed to access its registry, such as a pull secret.",
 	Fix:   "Correct the cause in the message.",
 }
 
@@ -63,7 +63,7 @@ func (r *Registry) Versions(ctx context.Context, repository oci.Reference) (reso
 func (r *Registry) versions(ctx context.Context, o Origin, repository oci.Reference) (resolver.Versions, error) {
 	list, err := limited(ctx, &r.hosts, o, func() (TagList, error) { return r.lookup.Tags(ctx, o) })
 	out := resolver.Versions{Tags: list.Tags, From: list.From}
-	if len(list.Next.Places) > 0 {
+	if len(list.Next.Endpoints) > 0 {
 		out.Next = func(ctx context.Context) (resolver.Versions, error) { return r.versions(ctx, list.Next, repository) }
 	}
 	return out, classifyLookup(err, repository)

@@ -72,9 +72,9 @@ func (r *registry) does(fault func(w http.ResponseWriter, r *http.Request) bool)
 	r.fault = fault
 }
 
-// requests returns the requests whose path contains a string, since the last call
+// matching returns the requests whose path contains a string, since the last call
 // of reset.
-func (r *registry) asked(part string) []*http.Request {
+func (r *registry) matching(part string) []*http.Request {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var out []*http.Request

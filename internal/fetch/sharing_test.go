@@ -32,7 +32,7 @@ func TestOneRequestForAll(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if n := len(home.asked("")); n != 1 {
+	if n := len(home.matching("")); n != 1 {
 		t.Errorf("%d requests", n)
 	}
 }
@@ -42,7 +42,7 @@ func TestAgeOfAnswers(t *testing.T) {
 	ref := push(t, home.address)
 	c := clock.New()
 	source := sourcetest.New(t, func(o *fetch.Options) { o.Now = c.Now })
-	mine := fetch.Origin{Ref: ref, Places: []fetch.Place{{Ref: ref, Keychain: keychain(t, home.address, "me")}}}
+	mine := fetch.Origin{Ref: ref, Endpoints: []fetch.Endpoint{{Ref: ref, Keychain: keychain(t, home.address, "me")}}}
 	for i, step := range []struct {
 		after  time.Duration
 		origin fetch.Origin
@@ -73,7 +73,7 @@ func TestAgeOfAnswers(t *testing.T) {
 			t.Errorf("step %d: got %v", i, err)
 		}
 		// A failed HEAD is asked again as GET.
-		if asked := min(1, len(home.asked("/manifests/"))); asked != step.asked {
+		if asked := min(1, len(home.matching("/manifests/"))); asked != step.asked {
 			t.Errorf("step %d: %d requests, want %d", i, asked, step.asked)
 		}
 	}
@@ -103,11 +103,11 @@ func TestThrottled(t *testing.T) {
 			t.Fatalf("got %v, to be tried at %v (%v)", err, at, ok)
 		}
 	}
-	if n := len(home.asked("")); n != 1 {
+	if n := len(home.matching("")); n != 1 {
 		t.Errorf("%d requests to a registry that is throttled", n)
 	}
 	home.does(func(w http.ResponseWriter, r *http.Request) bool { return wants("me")(w, r) })
-	if _, err := resolve(t, source, fetch.Place{Ref: ref, Keychain: keychain(t, home.address, "me")}); err != nil {
+	if _, err := resolve(t, source, fetch.Endpoint{Ref: ref, Keychain: keychain(t, home.address, "me")}); err != nil {
 		t.Errorf("with credentials: %v", err)
 	}
 	home.does(nil)
@@ -134,7 +134,7 @@ func TestDeadRegistry(t *testing.T) {
 		for i := range 50 {
 			ref := oci.MustParseReference(name + "/acme/pkg:v1.0.0")
 			ref.Tag += string(rune('a' + i%26))
-			_, last = resolve(t, source, fetch.Place{Ref: ref, Keychain: keychain(t, name, ref.Tag)})
+			_, last = resolve(t, source, fetch.Endpoint{Ref: ref, Keychain: keychain(t, name, ref.Tag)})
 			if !errors.Is(last, remote.ErrRegistryUnavailable) {
 				t.Fatalf("got %v", last)
 			}

@@ -62,11 +62,11 @@ func TestNothingIsDialed(t *testing.T) {
 		t.Fatal(err)
 	}
 	source := reopened(t, dir)
-	place := fetch.Place{Ref: ref, Secrets: func(context.Context) (*credentials.Keychain, error) {
+	place := fetch.Endpoint{Ref: ref, Secrets: func(context.Context) (*credentials.Keychain, error) {
 		t.Error("a secret was read")
 		return nil, errors.New("no secret")
 	}}
-	o := fetch.Origin{Ref: ref, Places: []fetch.Place{place, place}}
+	o := fetch.Origin{Ref: ref, Endpoints: []fetch.Endpoint{place, place}}
 	for _, pull := range []bool{true, false} {
 		pkg, err := source.Read(t.Context(), o, d, pull)
 		if err != nil {
@@ -77,7 +77,7 @@ func TestNothingIsDialed(t *testing.T) {
 	if _, err := source.Read(t.Context(), o, oci.DigestOf([]byte("absent")), false); !errors.Is(err, fetch.ErrNotCached) {
 		t.Errorf("got %v", err)
 	}
-	pinned := fetch.Origin{Ref: ref.WithDigest(d), Places: []fetch.Place{place}}
+	pinned := fetch.Origin{Ref: ref.WithDigest(d), Endpoints: []fetch.Endpoint{place}}
 	if got, err := source.Resolve(t.Context(), pinned, 0); err != nil || got != d {
 		t.Errorf("got %s (%v)", got, err)
 	}
@@ -127,7 +127,7 @@ func TestNamedIsOtherContent(t *testing.T) {
 	source := sourcetest.New(t, func(o *fetch.Options) { o.Names = names{"mycoolpkg": oci.DigestOf([]byte("new"))} })
 	o := fetch.Origin{Ref: oci.Reference{Repository: "mycoolpkg"}}
 	_, err := fetch.Read(t.Context(), source, o, oci.DigestOf([]byte("old")), "mycoolpkg", false)
-	if !errors.Is(err, fetch.ErrNotCached) || !strings.Contains(err.Error(), "mycoolpkg is other content by now") {
+	if !errors.Is(err, fetch.ErrNotCached) || !strings.Contains(err.Error(), "mycoolpkg now refers to different content") {
 		t.Error(err)
 	}
 }
@@ -309,7 +309,7 @@ func TestReadAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if n := len(home.asked("/blobs/")); n > 4 {
+	if n := len(home.matching("/blobs/")); n > 4 {
 		t.Logf("%d requests for blobs", n)
 	}
 }

@@ -25,18 +25,18 @@ var errNoTags = errors.New("it lists no tags")
 
 // Tags returns the tags of an origin's repository: the tags at the first location that has any, otherwise at the last.
 func (s *Source) Tags(ctx context.Context, o Origin) (TagList, error) {
-	if len(o.Places) == 0 {
+	if len(o.Endpoints) == 0 {
 		o = Plain(o.Ref)
 	}
 	next := o
-	return first(ctx, o, func(p Place) (TagList, error) {
-		next.Places = next.Places[1:]
+	return first(ctx, o, func(p Endpoint) (TagList, error) {
+		next.Endpoints = next.Endpoints[1:]
 		c, err := s.clients.get(ctx, p)
 		if err != nil {
 			return TagList{}, err
 		}
 		tags, err := c.remote.Tags(ctx, p.Ref)
-		if err == nil && len(tags) == 0 && len(next.Places) > 0 {
+		if err == nil && len(tags) == 0 && len(next.Endpoints) > 0 {
 			err = errNoTags
 		}
 		return TagList{tags, p.Ref, next}, err

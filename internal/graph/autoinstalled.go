@@ -10,7 +10,7 @@ import (
 const LabelAutoInstalled = "xpkg.dev/auto-installed"
 
 // AnnotationRequiredBy lists the repositories of the packages for which such a package was installed.
-const AnnotationRequiredBy = "xpkg.dev/installed-for"
+const AnnotationRequiredBy = "xpkg.dev/required-by"
 
 // IsAutoInstalled reports whether a package was installed as a dependency and not by a user.
 func IsAutoInstalled(p v1.Package) bool { return p.GetLabels()[LabelAutoInstalled] == "true" }

@@ -87,7 +87,7 @@ func (f Finder) origin(image string, route imageconfig.Route) (fetch.Origin, err
 			return fetch.Origin{}, err
 		}
 		o.Ref = ref // The last source is the image itself.
-		o.Places = append(o.Places, fetch.Place{
+		o.Endpoints = append(o.Endpoints, fetch.Endpoint{
 			Ref: ref, Secrets: f.keychain(s.PullSecrets), CABundle: s.CABundle, PlainHTTP: s.PlainHTTP,
 		})
 	}

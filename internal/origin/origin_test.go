@@ -81,7 +81,7 @@ func TestFindNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	ref := oci.MustParseReference("registry.acme.test/acme/x:v1")
-	if o.Ref != ref || len(o.Places) != 1 || o.Places[0].Ref != ref || o.Places[0].Secrets != nil {
+	if o.Ref != ref || len(o.Endpoints) != 1 || o.Endpoints[0].Ref != ref || o.Endpoints[0].Secrets != nil {
 		t.Errorf("got %+v", o)
 	}
 	if route.Image != ref.String() || len(route.Applied) != 0 {
@@ -117,7 +117,7 @@ func TestFind(t *testing.T) {
 		t.Fatal(err)
 	}
 	var places []string
-	for _, p := range o.Places {
+	for _, p := range o.Endpoints {
 		k, err := p.Secrets(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -150,7 +150,7 @@ func TestSecretsThatFail(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: the secret is not needed yet: %v", name, err)
 		}
-		if _, err := o.Places[0].Secrets(t.Context()); !errors.Is(err, want) || !strings.Contains(err.Error(), name) {
+		if _, err := o.Endpoints[0].Secrets(t.Context()); !errors.Is(err, want) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}

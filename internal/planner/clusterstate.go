@@ -57,7 +57,7 @@ func (pl *Planner) read(ctx context.Context, p v1.Package) (*clusterState, error
 	if err := pl.Reader.Get(ctx, client.ObjectKey{Name: v1beta1.LockName}, &s.lock); client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("read the Lock: %w", err)
 	}
-	if s.place, err = pl.finder().Places(ctx); err != nil {
+	if s.place, err = pl.finder().Rewrites(ctx); err != nil {
 		return nil, err
 	}
 	if s.live != nil {

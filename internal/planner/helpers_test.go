@@ -35,18 +35,18 @@ import (
 // limit is how long a condition may take on a machine that is busy.
 const limit = 45 * time.Second
 
-// shelf is a place of packages for tests.
-type shelf struct {
+// fakeContent is a place of packages for tests.
+type fakeContent struct {
 	mu       sync.Mutex
 	tags     map[string]oci.Digest
 	packages map[oci.Digest]string
 }
 
-func newShelf() *shelf {
-	return &shelf{tags: map[string]oci.Digest{}, packages: map[oci.Digest]string{}}
+func newFakeContent() *fakeContent {
+	return &fakeContent{tags: map[string]oci.Digest{}, packages: map[oci.Digest]string{}}
 }
 
-func (s *shelf) put(ref, stream string) oci.Digest {
+func (s *fakeContent) put(ref, stream string) oci.Digest {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d := oci.DigestOf([]byte(stream))
@@ -56,11 +56,11 @@ func (s *shelf) put(ref, stream string) oci.Digest {
 
 var errNoSuchTag = errors.New("the registry has no such tag")
 
-func (s *shelf) Named(_ context.Context, name string) (oci.Digest, error) {
+func (s *fakeContent) Named(_ context.Context, name string) (oci.Digest, error) {
 	return oci.Digest{}, fetch.ErrNotCached.New(nil, "%s", name)
 }
 
-func (s *shelf) Resolve(_ context.Context, o fetch.Origin, _ time.Duration) (oci.Digest, error) {
+func (s *fakeContent) Resolve(_ context.Context, o fetch.Origin, _ time.Duration) (oci.Digest, error) {
 	if !o.Ref.Digest.IsZero() {
 		return o.Ref.Digest, nil
 	}
@@ -73,7 +73,7 @@ func (s *shelf) Resolve(_ context.Context, o fetch.Origin, _ time.Duration) (oci
 	return d, nil
 }
 
-func (s *shelf) Read(_ context.Context, o fetch.Origin, d oci.Digest, _ bool) (*xpkg.Package, error) {
+func (s *fakeContent) Read(_ context.Context, o fetch.Origin, d oci.Digest, _ bool) (*xpkg.Package, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	stream, ok := s.packages[d]
@@ -156,7 +156,7 @@ func (a *audit) seen() []string {
 }
 
 // audited returns a configuration whose writes are recorded.
-func watched(cfg *rest.Config) (*rest.Config, *audit) {
+func audited(cfg *rest.Config) (*rest.Config, *audit) {
 	a := &audit{}
 	out := rest.CopyConfig(cfg)
 	out.Wrap(func(next http.RoundTripper) http.RoundTripper { a.next = next; return a })
@@ -165,7 +165,7 @@ func watched(cfg *rest.Config) (*rest.Config, *audit) {
 
 // newPlanner makes a planner of a cluster, through a transport that fails the test
 // at the first write.
-func newPlanner(t *testing.T, cfg *rest.Config, s *shelf) *planner.Planner {
+func newPlanner(t *testing.T, cfg *rest.Config, s *fakeContent) *planner.Planner {
 	t.Helper()
 	cfg = rest.CopyConfig(cfg)
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return readOnly{t, next} })

@@ -93,11 +93,11 @@ func (pl *Planner) warnOfTags(ctx context.Context, p v1.Package, res state.Resol
 		out.warn("The plan pins the digest, so the packagePullPolicy Always will not follow the tag.")
 	}
 	if res.LookupError != nil {
-		out.warn(fmt.Sprintf("The registry cannot be asked: %v. The plan stays with the installed content %s.", res.LookupError, res.Digest))
+		out.warn(fmt.Sprintf("The registry cannot be reached: %v. The plan keeps the installed content %s.", res.LookupError, res.Digest))
 		return
 	}
 	if now, ok := pl.currentDigest(ctx, p, res); ok && now != res.Digest {
-		out.warn(fmt.Sprintf("The tag %s has moved: it stands for %s now. The plan stays with %s.", res.Origin.Ref.Tag, now, res.Digest))
+		out.warn(fmt.Sprintf("The tag %s has moved: it refers to %s now. The plan keeps %s.", res.Origin.Ref.Tag, now, res.Digest))
 	}
 }
 
@@ -119,12 +119,12 @@ func (pl *Planner) currentDigest(ctx context.Context, p v1.Package, res state.Re
 // withoutDigest returns an origin whose tag is resolved.
 func withoutDigest(o fetch.Origin) fetch.Origin {
 	o.Ref.Digest = oci.Digest{}
-	places := make([]fetch.Place, len(o.Places))
-	for i, p := range o.Places {
+	endpoints := make([]fetch.Endpoint, len(o.Endpoints))
+	for i, p := range o.Endpoints {
 		p.Ref.Digest = oci.Digest{}
-		places[i] = p
+		endpoints[i] = p
 	}
-	o.Places = places
+	o.Endpoints = endpoints
 	return o
 }
 
@@ -178,7 +178,7 @@ func (s *clusterState) setGeneration(p v1.Package) error {
 // installed package with the same content stays as it is.
 func (pl *Planner) pin(live, p v1.Package, res state.Resolution) bool {
 	spec := p.PackageSpec()
-	if !pl.Pin || len(res.Origin.Places) == 0 || !res.Origin.Ref.Digest.IsZero() {
+	if !pl.Pin || len(res.Origin.Endpoints) == 0 || !res.Origin.Ref.Digest.IsZero() {
 		return false
 	}
 	if live != nil && live.PackageSpec().Package == spec.Package && recordedDigest(live) == res.Digest.String() {
@@ -207,7 +207,7 @@ func (s *clusterState) startInstall(p v1.Package, res state.Resolution) (*Plan, 
 	switch {
 	case res.LookupError != nil:
 		out.Content.Resolved = res.Image + "@" + digest
-	case len(res.Origin.Places) > 0:
+	case len(res.Origin.Endpoints) > 0:
 		out.Content.Resolved = res.Origin.Ref.WithDigest(res.Digest).String()
 	}
 	out.Package.Object, err = written(p)

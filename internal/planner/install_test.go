@@ -49,7 +49,7 @@ func (emptyCluster) ClusterScoped(context.Context) (map[schema.GroupResource]boo
 }
 
 // offline is a package cache without a registry.
-type offline struct{ *shelf }
+type offline struct{ *fakeContent }
 
 var errUnreachable = errors.New("connection refused")
 
@@ -74,7 +74,7 @@ func fakePlanner(t *testing.T, source planner.Source, objects ...client.Object) 
 // An image that is rewritten while the new registry cannot be reached keeps its installed content,
 // in the plan as in the manager.
 func TestPlanKeepsTheInstalledContentOfARewrittenImageWithoutARegistry(t *testing.T) {
-	s := newShelf()
+	s := newFakeContent()
 	const ref = "registry.example.com/boats:v1"
 	digest := s.put(ref, provider("boats", "", crd("boats.test", "Boat", "one")))
 	p := newProvider("boats", ref)
@@ -97,7 +97,7 @@ func TestPlanKeepsTheInstalledContentOfARewrittenImageWithoutARegistry(t *testin
 
 // A plan shows the permissions that a manager with --namespaced grants.
 func TestPlanKnowsAManagerThatConfinesRuntimesToItsNamespace(t *testing.T) {
-	s := newShelf()
+	s := newFakeContent()
 	const ref = "registry.example.com/boats:v1"
 	s.put(ref, provider("boats", "", crd("boats.test", "Boat", "one")))
 	for scope, want := range map[string]bool{"": true, permission.ScopeNamespaced: false} {
@@ -118,7 +118,7 @@ func TestPlanKnowsAManagerThatConfinesRuntimesToItsNamespace(t *testing.T) {
 
 // A package that was rolled back stands for the version that runs, also before the Lock lists it.
 func TestPlanTakesARolledBackPackageForTheVersionThatRuns(t *testing.T) {
-	s := newShelf()
+	s := newFakeContent()
 	const at = "registry.example.com/"
 	s.put(at+"app:v1", strings.Replace(needing("app", at+"leaf"), "'>=v1'", "'<v2'", 1))
 	leaf := newProvider("leaf", at+"leaf:v2.0.0")

@@ -95,14 +95,14 @@ func wantActions(t *testing.T, p *planner.Plan, want map[string]plan.Action) {
 }
 
 // The manager makes exactly the writes of the plan.
-func TestPlanIsWhatTheManagerDoes(t *testing.T) {
+func TestPlanEqualsTheWritesOfTheManager(t *testing.T) {
 	cfg := cluster.Start(t)
-	s := newShelf()
+	s := newFakeContent()
 	const repository = "registry.example.com/preview/life"
 	s.put(repository+":v1", provider("life", "", crd("life.preview.test", "Kept", "one"), crd("life.preview.test", "Changed", "one"), crd("life.preview.test", "Dropped", "one")))
 	s.put(repository+":v2", provider("life", "", crd("life.preview.test", "Kept", "one"), crd("life.preview.test", "Changed", "two"), crd("life.preview.test", "Added", "two")))
 	s.put(repository+":v3", provider("life", "", crd("life.preview.test", "Kept", "one"), crd("life.preview.test", "Changed", "three"), crd("life.preview.test", "Added", "two")))
-	listened, seen := watched(cfg)
+	listened, seen := audited(cfg)
 	defer runManager(t, listened, s).Stop()
 	c, pl := env.NewClient(t, cfg), newPlanner(t, cfg, s)
 
@@ -188,10 +188,10 @@ func handedOver(t *testing.T, c client.Client) {
 // package, and nothing is written.
 func TestRefusedPlan(t *testing.T) {
 	cfg := cluster.Start(t)
-	s := newShelf()
+	s := newFakeContent()
 	s.put("registry.example.com/preview/holder:v1", provider("holder", "", crd("refused.preview.test", "Shared", "a")))
 	s.put("registry.example.com/preview/comer:v1", provider("comer", "", crd("refused.preview.test", "Shared", "b"), crd("refused.preview.test", "Own", "b")))
-	listened, seen := watched(cfg)
+	listened, seen := audited(cfg)
 	defer runManager(t, listened, s).Stop()
 	c, pl := env.NewClient(t, cfg), newPlanner(t, cfg, s)
 
@@ -214,10 +214,10 @@ func TestRefusedPlan(t *testing.T) {
 // While a dependency is missing, only the revision is made.
 func TestPlanThatWaits(t *testing.T) {
 	cfg := cluster.Start(t)
-	s := newShelf()
+	s := newFakeContent()
 	needs := "spec:\n  dependsOn:\n  - provider: registry.example.com/preview/needed\n    version: \">=v1.1.0\"\n"
 	s.put("registry.example.com/preview/waits:v1", provider("waits", needs, crd("waits.preview.test", "Thing", "a")))
-	listened, seen := watched(cfg)
+	listened, seen := audited(cfg)
 	defer runManager(t, listened, s).Stop()
 	c, pl := env.NewClient(t, cfg), newPlanner(t, cfg, s)
 
@@ -238,7 +238,7 @@ func TestPlanThatWaits(t *testing.T) {
 // hardening: I-12
 func TestPlanOfUninstall(t *testing.T) {
 	cfg := cluster.Start(t)
-	s := newShelf()
+	s := newFakeContent()
 	const ref = "registry.example.com/preview/goes:v1"
 	s.put(ref, provider("goes", "", crd("goes.preview.test", "Thing", "a"), crd("goes.preview.test", "Empty", "a"), crd("goes.preview.test", "Held", "a")))
 	defer runManager(t, cfg, s).Stop()
@@ -249,7 +249,7 @@ func TestPlanOfUninstall(t *testing.T) {
 	}
 	create(t, c, p)
 	settled(t, c, p)
-	hold(t, c, "helds.goes.preview.test")
+	addOwner(t, c, "helds.goes.preview.test")
 	for i := range 3 {
 		create(t, c, thing(fmt.Sprintf("thing-%d", i)))
 	}
@@ -287,7 +287,7 @@ func TestPlanOfUninstall(t *testing.T) {
 }
 
 // addOwner adds an unrelated owner to a CRD.
-func hold(t *testing.T, c client.Client, name string) {
+func addOwner(t *testing.T, c client.Client, name string) {
 	t.Helper()
 	owner := &unstructured.Unstructured{}
 	owner.SetAPIVersion("v1")

@@ -26,15 +26,15 @@ func notes(p v1.Package, t revision.Transition, out *Plan) []string {
 		all = append(all, fmt.Sprintf("The revision %s is paused: its objects stay as they are until the annotation %s is removed.", t.Current.GetName(), v1.AnnotationPaused))
 	}
 	if out.Adopts {
-		all = append(all, "The package was installed as a dependency. It becomes yours, and stays when no package requires it any more.")
+		all = append(all, "The package was installed as a dependency. It becomes a package of yours, and stays when no package requires it any more.")
 	}
 	policy := revision.PolicyOf(p)
 	switch {
 	case t.Activate == t.Current.GetName():
 	case t.Current.GetName() == policy.Refused:
-		all = append(all, fmt.Sprintf("The revision %s did not become healthy in time: %s was brought back, and stays until the spec of the package changes.", policy.Refused, policy.Back))
+		all = append(all, fmt.Sprintf("The revision %s did not become healthy in time: the package was rolled back to %s, until its spec changes.", policy.Refused, policy.Back))
 	default:
-		all = append(all, fmt.Sprintf("The revisionActivationPolicy is Manual: the revision %s waits until a person sets its spec.desiredState to Active.", t.Current.GetName()))
+		all = append(all, fmt.Sprintf("The revisionActivationPolicy is Manual: the revision %s waits until a user sets its spec.desiredState to Active.", t.Current.GetName()))
 	}
 	if out.WaitsForDependencies() {
 		all = append(all, "Objects are changed only when these are installed: "+strings.Join(out.unsatisfied(), ", ")+".")

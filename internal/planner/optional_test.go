@@ -19,7 +19,7 @@ import (
 // A plan reports incompatible packages, and reads optional dependencies from the Lock.
 func TestPlansWithOptionalDependencies(t *testing.T) {
 	cfg := cluster.Start(t)
-	s := newShelf()
+	s := newFakeContent()
 	const at = "registry.example.com/optional/"
 	works := "  annotations:\n    " + xpkg.AnnotationOptional + ": '[{\"provider\": \"" + at + "mail\", \"version\": \"<v2\"}]'\n"
 	shop := strings.Replace(provider("shop", ""), "  name: shop\n", "  name: shop\n"+works, 1)

@@ -39,9 +39,9 @@ func (pl *Planner) permissions(ctx context.Context, s *clusterState, pkg *xpkg.P
 		return err
 	}
 	var p Permissions
-	var policy rbac.Ceiling
+	var policy rbac.Policy
 	if len(after.Requests) > 0 {
-		policy, err = pl.Ceiling.Read(ctx, pl.Reader, pl.Namespace)
+		policy, err = pl.PermissionPolicy.Read(ctx, pl.Reader, pl.Namespace)
 		if err == nil {
 			err = policy.Check(after.Requests)
 		}
@@ -57,7 +57,7 @@ func (pl *Planner) permissions(ctx context.Context, s *clusterState, pkg *xpkg.P
 		out.warn(fmt.Sprintf("The current permissions of the runtime are not known: %v.", err))
 	}
 	p.Added, p.Removed = rbac.Changes(before, after)
-	everywhere, within := rbac.Program(before)
+	everywhere, within := rbac.RuntimeRules(before)
 	if needed := rbac.Escalating(policy.Allow, everywhere, within, after); p.Denied == "" && !permission.Approved(t.Current, needed) {
 		p.NeedsApproval = needed
 	}

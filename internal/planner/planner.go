@@ -53,9 +53,9 @@ type Planner struct {
 	Registry fetch.Lookup
 	// Namespace is the namespace of the manager.
 	Namespace string
-	// Ceiling is the manager's maximum for the permissions that packages request, as far
+	// PermissionPolicy is the manager's policy for the permissions that packages request, as far
 	// as it is known here.
-	Ceiling permission.CeilingSource
+	PermissionPolicy permission.PolicySource
 	// Upgrades is the policy of the manager for a package that requires another version of an installed one. Empty means
 	// the policy that the manager announces in the Lock.
 	Upgrades graph.Policy

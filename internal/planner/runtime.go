@@ -85,7 +85,7 @@ func (pl *Planner) checkRuntime(ctx context.Context, s *clusterState, p v1.Packa
 	if err != nil {
 		return err
 	}
-	objects, err := runtime.Shape(runtime.Program{
+	objects, err := runtime.Manifests(runtime.Workload{
 		Owner: revision.Requester(p, t.Current, s.revisions), Namespace: pl.Namespace, Origin: origin, Digest: digest, Config: config,
 	})
 	if err != nil {

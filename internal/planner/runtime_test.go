@@ -45,7 +45,7 @@ func configured(pod corev1.PodSpec, account string) *v1beta1.DeploymentRuntimeCo
 }
 
 func TestPlanRefusesWhatTheManagerRefusesToRun(t *testing.T) {
-	s := newShelf()
+	s := newFakeContent()
 	const ref = "registry.example.com/boats:v1"
 	s.put(ref, provider("boats", "", crd("boats.test", "Boat", "one")))
 	program := imageConfig{Entrypoint: []string{"/provider"}}
@@ -104,7 +104,7 @@ func TestPlanRefusesWhatTheManagerRefusesToRun(t *testing.T) {
 
 // A runtime configuration that does not exist is refused by plans, as by the manager.
 func TestPlanRefusesAMissingRuntimeConfig(t *testing.T) {
-	s := newShelf()
+	s := newFakeContent()
 	const ref = "registry.example.com/boats:v1"
 	s.put(ref, provider("boats", "", crd("boats.test", "Boat", "one")))
 	p := newProvider("boats", ref)

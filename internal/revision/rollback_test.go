@@ -19,7 +19,7 @@ func classify(reason v1.ConditionReason) revision.Failure {
 		return revision.Final
 	case runtime.ReasonCrashLoop:
 		return revision.CrashLoop
-	case runtime.ReasonCrashed, runtime.ReasonNotAnswering:
+	case runtime.ReasonCrashed, runtime.ReasonNotServing:
 		return revision.RuntimeFailure
 	}
 	return revision.Transient
@@ -44,7 +44,7 @@ func TestAHealthyRevisionIsRolledBackOnlyForFailuresOfItsRuntime(t *testing.T) {
 		"CrashLoop":                    {[]observed{{5 * time.Second, ""}, {time.Minute, runtime.ReasonCrashed}, {2 * time.Minute, runtime.ReasonCrashLoop}}, 2},
 		"CrashesAndRecovers":           {[]observed{{5 * time.Second, ""}, {time.Minute, runtime.ReasonCrashed}, {2 * time.Minute, ""}, {deadline, ""}}, -1},
 		"IsDownAtTheDeadline":          {[]observed{{5 * time.Second, ""}, {9 * time.Minute, runtime.ReasonCrashed}, {deadline, runtime.ReasonCrashed}}, 2},
-		"DoesNotAnswerAtTheDeadline":   {[]observed{{5 * time.Second, ""}, {9 * time.Minute, runtime.ReasonNotAnswering}, {deadline, runtime.ReasonNotAnswering}}, 2},
+		"DoesNotAnswerAtTheDeadline":   {[]observed{{5 * time.Second, ""}, {9 * time.Minute, runtime.ReasonNotServing}, {deadline, runtime.ReasonNotServing}}, 2},
 		"NodeVanishes":                 {[]observed{{5 * time.Second, ""}, {9 * time.Minute, "Unavailable"}, {deadline, "Unavailable"}, {time.Hour, "Unschedulable"}}, -1},
 		"CrashLoopAfterTheDeadline":    {[]observed{{5 * time.Second, ""}, {deadline, ""}, {deadline + time.Minute, runtime.ReasonCrashed}, {time.Hour, runtime.ReasonCrashLoop}}, -1},
 		"HasNoRunnableImage":           {[]observed{{5 * time.Second, "NoProgram"}}, 0},

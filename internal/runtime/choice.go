@@ -90,7 +90,7 @@ func ParseChoice(s string, otherwise Name) (Choice, error) {
 		}
 		kind, name, one := strings.Cut(left, "/")
 		if kind != v1.ProviderKind && kind != v1.FunctionKind || one && name == "" {
-			return Choice{}, fmt.Errorf("%q is neither a kind of package with a program, Provider or Function, nor one such package", left)
+			return Choice{}, fmt.Errorf("%q is neither a kind of package with a runtime, Provider or Function, nor one such package", left)
 		}
 		if _, twice := out.some[left]; twice {
 			return Choice{}, fmt.Errorf("%s is named twice", left)

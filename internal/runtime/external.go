@@ -23,13 +23,13 @@ type ExternalRuntime struct {
 var _ Runtime = ExternalRuntime{}
 
 // Obtain does nothing: the other system fetches the image.
-func (ExternalRuntime) Obtain(context.Context, Program) error { return nil }
+func (ExternalRuntime) Obtain(context.Context, Workload) error { return nil }
 
 // ServiceAccount is the one that the program would run as in a Deployment.
-func (ExternalRuntime) ServiceAccount(p Program) (string, error) { return AccountName(p) }
+func (ExternalRuntime) ServiceAccount(p Workload) (string, error) { return AccountName(p) }
 
 // Run returns the reported state.
-func (r ExternalRuntime) Run(ctx context.Context, p Program) (State, error) {
+func (r ExternalRuntime) Run(ctx context.Context, p Workload) (State, error) {
 	rev := v1.NewPackage(p.Owner.Package.Kind).NewRevision()
 	if err := r.Reader.Get(ctx, client.ObjectKey{Name: p.Owner.Revision.Name}, rev); err != nil {
 		return State{}, fmt.Errorf("read the reported state of %s: %w", p.Owner.Revision.Name, err)
@@ -40,7 +40,7 @@ func (r ExternalRuntime) Run(ctx context.Context, p Program) (State, error) {
 	case p.AwaitingActivation:
 		state.Available = true
 	case c.Status == corev1.ConditionUnknown || c.ObservedGeneration != 0 && c.ObservedGeneration != rev.GetGeneration():
-		state.Message = "another program runs the runtime, and has not reported the condition RuntimeHealthy of this revision yet"
+		state.Message = "another system runs the runtime, and has not reported the condition RuntimeHealthy of this revision yet"
 	case c.Status == corev1.ConditionTrue:
 		state.Available = true
 	default:

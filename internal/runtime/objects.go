@@ -2,8 +2,8 @@ package runtime
 
 import "github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 
-// Shape returns the objects of a runtime in a cluster.
-func Shape(p Program) (manifests.Objects, error) {
+// Manifests returns the objects of a runtime in a cluster.
+func Manifests(p Workload) (manifests.Objects, error) {
 	return manifests.Build(manifests.Input{
 		Owner: p.Owner, Namespace: p.Namespace, Image: p.Image(), PullPolicy: p.PullPolicy, PullSecrets: p.PullSecrets,
 		TLSServerSecret: p.ServerSecret, TLSClientSecret: p.ClientSecret, Certificates: p.Certificates, AwaitingActivation: p.AwaitingActivation, Settle: p.Settle, Config: p.Config,
@@ -11,7 +11,7 @@ func Shape(p Program) (manifests.Objects, error) {
 }
 
 // AccountName is the ServiceAccount that the program runs as.
-func AccountName(p Program) (string, error) {
-	o, err := Shape(p)
+func AccountName(p Workload) (string, error) {
+	o, err := Manifests(p)
 	return o.ServiceAccountName, err
 }

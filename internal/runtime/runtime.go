@@ -17,8 +17,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// Program is the program of one package revision.
-type Program struct {
+// Workload is the program of one package revision.
+type Workload struct {
 	// Owner is the revision, its package, and the names of all revisions of that.
 	Owner plan.Requester
 	// Namespace is where programs, their ServiceAccounts and their Services are.
@@ -53,7 +53,7 @@ type Program struct {
 }
 
 // Image is the reference of the image with its digest.
-func (p Program) Image() string { return p.Origin.Ref.WithDigest(p.Digest).String() }
+func (p Workload) Image() string { return p.Origin.Ref.WithDigest(p.Digest).String() }
 
 // State is how a program does.
 type State struct {
@@ -91,8 +91,8 @@ const (
 	// ReasonCrashLoop is the reason of a program that was restarted at least
 	// crashLoopRestarts times, and exited again or has not run for its settle time since.
 	ReasonCrashLoop = "CrashLoop"
-	// ReasonNotAnswering is the reason of a program that runs and is not ready.
-	ReasonNotAnswering = "NotAnswering"
+	// ReasonNotServing is the reason of a program that runs and is not ready.
+	ReasonNotServing = "NotServing"
 )
 
 // crashLoopRestarts is the number of restarts that makes a crash loop. A program that
@@ -107,11 +107,11 @@ func CrashReason(restarts int) string {
 	return ReasonCrashed
 }
 
-// IsProgramFailure reports whether a reason describes the behavior of the program itself,
+// IsRuntimeFailure reports whether a reason describes the behavior of the program itself,
 // so that another version may do better. A program that is not available for any other
 // reason, such as a lost node, would not be available in another version either.
-func IsProgramFailure(reason string) bool {
-	return reason == ReasonCrashed || reason == ReasonCrashLoop || reason == ReasonNotAnswering
+func IsRuntimeFailure(reason string) bool {
+	return reason == ReasonCrashed || reason == ReasonCrashLoop || reason == ReasonNotServing
 }
 
 // A Runtime runs programs. It can be used by many goroutines, for the revisions of
@@ -119,12 +119,12 @@ func IsProgramFailure(reason string) bool {
 type Runtime interface {
 	// Obtain gets the image, or proves that it can be had. Nothing runs because of
 	// it, and nothing is written to the cluster.
-	Obtain(ctx context.Context, p Program) error
+	Obtain(ctx context.Context, p Workload) error
 	// ServiceAccount returns the name of the ServiceAccount of the runtime, in its namespace.
-	ServiceAccount(p Program) (string, error)
+	ServiceAccount(p Workload) (string, error)
 	// Run creates or updates the runtime, and returns its state. It does not wait until the
 	// runtime is available.
-	Run(ctx context.Context, p Program) (State, error)
+	Run(ctx context.Context, p Workload) (State, error)
 	// Others returns the other revisions of the package whose runtimes run or may still run,
 	// including deleted revisions. A requester without a revision gets all.
 	Others(ctx context.Context, who plan.Requester) ([]plan.Owner, error)

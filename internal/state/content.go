@@ -33,9 +33,9 @@ type Content interface {
 // Origins locates images, as an origin.Finder does.
 type Origins interface {
 	graph.Origins
-	// Places returns a function from repositories to the repositories that they are read
+	// Rewrites returns a function from repositories to the repositories that they are read
 	// from, by the ImageConfigs of now.
-	Places(ctx context.Context) (func(repository string) string, error)
+	Rewrites(ctx context.Context) (func(repository string) string, error)
 }
 
 // Packages reads the content of packages and revisions.

@@ -49,12 +49,12 @@ func RevisionsOf(ctx context.Context, reader client.Reader, p v1.Package) ([]v1.
 	return list.Revisions(), nil
 }
 
-// Places returns a function from repositories to the repositories that they are read from. Where the
+// Rewrites returns a function from repositories to the repositories that they are read from. Where the
 // ImageConfigs cannot be read, each repository is read from itself.
-func Places(ctx context.Context, origins Origins) func(repository string) string {
-	places, err := origins.Places(ctx)
+func Rewrites(ctx context.Context, origins Origins) func(repository string) string {
+	rewrites, err := origins.Rewrites(ctx)
 	if err != nil {
 		return func(repository string) string { return repository }
 	}
-	return places
+	return rewrites
 }

@@ -232,7 +232,7 @@ func TestMovedRegistryIsReported(t *testing.T) {
 	}
 }
 
-func TestProgramMissing(t *testing.T) {
+func TestExecutableMissing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	for name, program := range map[string]string{
 		"nowhere":         "",
@@ -251,7 +251,7 @@ func TestProgramMissing(t *testing.T) {
 }
 
 // A program that ends without a word is reported, and nothing is left behind.
-func TestProgramSaysNothing(t *testing.T) {
+func TestUnresponsiveRuntimeIsNotAvailable(t *testing.T) {
 	t.Setenv(child.Variable, "/bin/false")
 	dir := t.TempDir()
 	err := up.Run(t.Context(), up.Options{Dir: dir})

@@ -103,7 +103,7 @@ func run(ctx context.Context, o Options) (err error) {
 	defer deadline.stop()
 	plane, err := startControlPlane(deadline.ctx, o, dir, program)
 	if err != nil {
-		return deadline.explain(err, "the API server did not answer")
+		return deadline.explain(err, "the API server did not respond")
 	}
 	o.Progress = deadline.observe(o.Progress)
 	return serve(ctx, o, dir, plane, listener, deadline, begin)

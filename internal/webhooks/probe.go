@@ -49,7 +49,7 @@ const (
 type Endpoint struct {
 	Namespace, Name string
 	Port            int32
-	// CABundle has the authorities that the API server trusts, in PEM.
+	// CABundle contains the CA certificates that the API server trusts, in PEM.
 	CABundle string
 }
 

@@ -32,7 +32,7 @@ func withConversion(raw []byte, webhooks Service, authorities []byte) ([]byte, e
 	if err != nil {
 		return nil, err
 	}
-	if err := callsProgram(config, webhooks, authorities, conversionPath); err != nil {
+	if err := setClientConfig(config, webhooks, authorities, conversionPath); err != nil {
 		return nil, err
 	}
 	return json.Marshal(definition)
@@ -57,16 +57,16 @@ func withWebhooks(raw []byte, webhooks Service, authorities []byte) ([]byte, err
 		if err != nil {
 			return nil, fmt.Errorf("webhooks[%d]: %w", i, err)
 		}
-		if err := callsProgram(config, webhooks, authorities, ""); err != nil {
+		if err := setClientConfig(config, webhooks, authorities, ""); err != nil {
 			return nil, fmt.Errorf("webhooks[%d]: %w", i, err)
 		}
 	}
 	return json.Marshal(configuration)
 }
 
-// callsProgram replaces the address of a webhook by the address of the runtime. Only the path of the author is kept;
+// setClientConfig replaces the address of a webhook by the address of the runtime. Only the path of the author is kept;
 // the default path is used if there is none.
-func callsProgram(config map[string]any, webhooks Service, authorities []byte, usual string) error {
+func setClientConfig(config map[string]any, webhooks Service, authorities []byte, usual string) error {
 	path := usual
 	if text, ok := config["url"].(string); ok {
 		if u, err := url.Parse(text); err == nil && u.Path != "" && u.Path != "/" {

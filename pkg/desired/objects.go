@@ -35,10 +35,10 @@ type Objects struct {
 	// definitions are the resources that the definitions among the objects make
 	// the API server serve, by the name of the definition.
 	definitions map[string]schema.GroupResource
-	// program is where the program of the package answers, and authorities are those by
-	// which the API server knows it, in PEM.
-	program     Service
-	authorities []byte
+	// service is the address of the runtime's webhooks, and caBundle the certificates by
+	// which the API server verifies it, in PEM.
+	service  Service
+	caBundle []byte
 }
 
 func newObjects() *Objects {
@@ -49,7 +49,7 @@ func newObjects() *Objects {
 // specification, "Function Package Requirements").
 func Of(pkg *xpkg.Package, opts Options) (*Objects, error) {
 	out := newObjects()
-	out.program = opts.Webhooks
+	out.service = opts.Webhooks
 	if pkg.Meta.Kind == xpkg.Function {
 		return out, nil
 	}
@@ -115,8 +115,8 @@ func Defined(refs []plan.Ref) []schema.GroupResource {
 // form, and with it the digests of all objects.
 const derivation = "1"
 
-// digest covers all that an installed object is made of, but for the authorities: only
-// objects that call the program have any, and those remember which.
+// digest covers everything in an installed object except the CA bundle: only
+// objects that call the runtime have one, and record its hash separately.
 func digest(object xpkg.Summary, webhooks Service) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n%x\n", derivation, object.SHA256)
@@ -147,43 +147,43 @@ func isDefinition(gk schema.GroupKind) bool {
 	return gk.Group == definitionGroup && gk.Kind == definitionKind
 }
 
-// Trust names where the program of the package answers, and the authorities, in PEM, by
-// which the API server knows it. Without any it cannot call the program, and no object
-// remembers any.
-func (o *Objects) Trust(program Service, authorities []byte) {
-	fingerprint := Fingerprint(authorities)
+// SetWebhookService sets the address of the runtime's webhooks, and the CA bundle (PEM) by
+// which the API server verifies it. Without a bundle the runtime cannot be called, and no object
+// records one.
+func (o *Objects) SetWebhookService(program Service, authorities []byte) {
+	fingerprint := CABundleHash(authorities)
 	if fingerprint != "" {
-		o.program, o.authorities = program, authorities
+		o.service, o.caBundle = program, authorities
 	}
 	for i := range o.want {
 		d := &o.want[i]
 		if d.CallsRuntime = d.CallsRuntime && fingerprint != ""; d.CallsRuntime {
-			d.Trusts = fingerprint + " " + program.Name
+			d.CABundleHash = fingerprint + " " + program.Name
 		}
 	}
 }
 
-// Program is where the program of the package answers.
-func (o *Objects) Program() Service { return o.program }
+// Service returns the address of the runtime's webhooks.
+func (o *Objects) Service() Service { return o.service }
 
-// Authorities returns the CA bundle of the objects that make the API server call the
-// program, in PEM.
-func (o *Objects) Authorities() []byte { return o.authorities }
+// CABundle returns the CA bundle of the objects that make the API server call the
+// runtime, in PEM.
+func (o *Objects) CABundle() []byte { return o.caBundle }
 
-// Trusted is the fingerprint of the authorities that an object remembers.
-func Trusted(trusts string) string {
+// CABundleHashOf returns the hash of the CA bundle in the record of an object.
+func CABundleHashOf(trusts string) string {
 	fingerprint, _, _ := strings.Cut(trusts, " ")
 	return fingerprint
 }
 
-// CallsRuntime reports whether any of the objects makes the API server call the program
+// CallsRuntime reports whether any of the objects makes the API server call the runtime
 // of the package.
 func (o *Objects) CallsRuntime() bool {
 	return slices.ContainsFunc(o.want, func(d plan.Desired) bool { return d.CallsRuntime })
 }
 
-// Fingerprint stands for authorities. Of none it is empty.
-func Fingerprint(authorities []byte) string {
+// CABundleHash returns a hash of a CA bundle; "" if it is empty.
+func CABundleHash(authorities []byte) string {
 	if len(authorities) == 0 {
 		return ""
 	}
@@ -241,9 +241,9 @@ func (o *Objects) installable(object xpkg.Object) ([]byte, error) {
 	}
 	switch {
 	case object.IsWebhookConfiguration():
-		return withWebhooks(raw, o.program, o.authorities)
+		return withWebhooks(raw, o.service, o.caBundle)
 	case object.CallsRuntime():
-		return withConversion(raw, o.program, o.authorities)
+		return withConversion(raw, o.service, o.caBundle)
 	}
 	return raw, nil
 }

@@ -135,7 +135,7 @@ func TestDefinitionsAreMissingUntilServed(t *testing.T) {
 // author thought that would be.
 //
 // hardening: E10
-func TestConversionWebhookIsTheProgramOfThePackage(t *testing.T) {
+func TestConversionWebhookIsTheRuntimeOfThePackage(t *testing.T) {
 	converted := strings.Replace(stream, "{strategy: None}",
 		"{strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: 'https://elsewhere.example.org'}}}", 1)
 	o := of(t, converted, Options{Webhooks: Service{Name: "desired", Namespace: "home"}})
@@ -162,7 +162,7 @@ func TestConversionWebhookIsTheProgramOfThePackage(t *testing.T) {
 }
 
 // hardening: E7
-func TestWhatIsNotInstalled(t *testing.T) {
+func TestPackagesThatAreNotInstalled(t *testing.T) {
 	function := strings.Replace(stream, "kind: Provider", "kind: Function", 1)
 	if refs := of(t, function, Options{}).Refs(); len(refs) > 0 {
 		t.Errorf("a Function brings %v", refs)

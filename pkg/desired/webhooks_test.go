@@ -36,9 +36,9 @@ func configuration(name string) plan.Ref {
 
 // Webhooks are answered by the program of the package, wherever its author thought
 // that would be, at the author's paths.
-func TestWebhooksAreAnsweredByTheProgram(t *testing.T) {
+func TestWebhooksAreServedByTheRuntime(t *testing.T) {
 	o := of(t, stream+webhook, home)
-	o.Trust(home.Webhooks, []byte("authorities"))
+	o.SetWebhookService(home.Webhooks, []byte("authorities"))
 	raw, err := o.Content(configuration("crossplane-provider-desired"))
 	if err != nil {
 		t.Fatal(err)
@@ -65,28 +65,28 @@ func TestWebhooksAreAnsweredByTheProgram(t *testing.T) {
 
 // The hash of the CA bundle is recorded on the objects that contain the bundle, and
 // nowhere else: a new bundle causes no write of other objects.
-func TestTrustIsOfWhatCallsTheProgram(t *testing.T) {
+func TestCABundleHashIsRecordedOnlyOnObjectsWithWebhooks(t *testing.T) {
 	o := of(t, stream+webhook, home)
 	if !o.CallsRuntime() || o.Desired()[0].CallsRuntime || !o.Desired()[1].CallsRuntime {
 		t.Fatalf("who calls the program: %+v", o.Desired())
 	}
 	before := []plan.Desired{o.Desired()[0], o.Desired()[1]}
-	o.Trust(Service{Name: "elsewhere", Namespace: "home"}, []byte("authorities"))
+	o.SetWebhookService(Service{Name: "elsewhere", Namespace: "home"}, []byte("authorities"))
 	if diff := cmp.Diff(before[0], o.Desired()[0]); diff != "" {
 		t.Errorf("an object that calls nobody changed:\n%s", diff)
 	}
-	trusts := Fingerprint([]byte("authorities"))
-	if d := o.Desired()[1]; d.Digest != before[1].Digest || d.Trusts != trusts+" elsewhere" || Trusted(d.Trusts) != trusts || trusts == "" {
-		t.Errorf("digest %s, trusts %q", d.Digest, d.Trusts)
+	trusts := CABundleHash([]byte("authorities"))
+	if d := o.Desired()[1]; d.Digest != before[1].Digest || d.CABundleHash != trusts+" elsewhere" || CABundleHashOf(d.CABundleHash) != trusts || trusts == "" {
+		t.Errorf("digest %s, trusts %q", d.Digest, d.CABundleHash)
 	}
 	if raw, err := o.Content(o.Refs()[1]); err != nil || !strings.Contains(string(raw), `"name":"elsewhere"`) {
 		t.Errorf("whoever runs the program knows where it answers: %s, %v", raw, err)
 	}
-	o.Trust(Service{}, nil)
+	o.SetWebhookService(Service{}, nil)
 	if d := o.Desired()[1]; d.CallsRuntime {
 		t.Errorf("without authorities the program is called: %+v", d)
 	}
-	if Fingerprint(nil) != "" || Fingerprint([]byte("a")) == Fingerprint([]byte("b")) {
+	if CABundleHash(nil) != "" || CABundleHash([]byte("a")) == CABundleHash([]byte("b")) {
 		t.Error("a fingerprint stands for nothing")
 	}
 	if of(t, stream, home).CallsRuntime() {
@@ -112,7 +112,7 @@ func TestConversionKeepsNumbers(t *testing.T) {
 	converted := strings.Replace(stream, "{strategy: None}", "{strategy: Webhook, webhook: {clientConfig: {service: {path: /elsewhere}}}}", 1)
 	converted = strings.Replace(converted, "type: object", "type: integer, maximum: 9223372036854775807", 1)
 	o := of(t, converted, home)
-	o.Trust(home.Webhooks, []byte("authorities"))
+	o.SetWebhookService(home.Webhooks, []byte("authorities"))
 	raw, err := o.Content(thing)
 	if err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func TestConversionKeepsNumbers(t *testing.T) {
 	}
 }
 
-func TestWebhooksThatCannotBeTold(t *testing.T) {
+func TestUnknownWebhooks(t *testing.T) {
 	for _, webhooks := range []string{"webhooks: {}", "webhooks: [text]", "webhooks: [{clientConfig: text}]", "webhooks: [{clientConfig: {service: text}}]"} {
 		o := of(t, stream+"---\n{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: x}, "+webhooks+"}\n", home)
 		if raw, err := o.Content(configuration("crossplane-provider-desired")); err == nil {

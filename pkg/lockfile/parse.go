@@ -19,7 +19,7 @@ import (
 var (
 	ErrInvalid = errcode.Code{
 		Name: "LockInvalid", Class: errcode.Invalid,
-		Cause: "The lock file is not one that xpkg has written: it is no YAML, or holds something that cannot be.",
+		Cause: "The lock file is not one that xpkg has written: it is not YAML, or contains something impossible.",
 		Fix:   "Take the file of the last commit, or remove it, and run xpkg resolve --lock again.",
 	}
 	ErrVersion = errcode.Code{

@@ -11,7 +11,7 @@ import (
 // ErrBlobNotFound is the failure of content that is not in the store.
 var ErrBlobNotFound = errcode.Code{
 	Name: "BlobNotFound", Class: errcode.NotFound,
-	Cause: "Content is asked for by digest that this place does not have.",
+	Cause: "The requested digest was not found here.",
 	Fix:   "Fetch the package again; with the pull policy Never, put the package into the store first.",
 }
 

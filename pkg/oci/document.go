@@ -30,7 +30,7 @@ var ErrNotAPackage = errcode.Code{
 // was announced, or with one that cannot stand in its place.
 var ErrUnexpectedMediaType = errcode.Code{
 	Name: "UnexpectedMediaType", Class: errcode.Invalid,
-	Cause: "A registry or an archive answered with content of another media type than was asked for.",
+	Cause: "A registry or an archive returned content of another media type than requested.",
 	Fix:   "Check that the address belongs to a registry, and that no login page or proxy is in front of it.",
 }
 

@@ -40,7 +40,7 @@ func canonicalHost(host string) (string, error) {
 		return "", fmt.Errorf("the registry %q is not a host name", host)
 	}
 	if !looksLikeRegistry(ascii + port) {
-		return "", fmt.Errorf("the registry %q needs a dot or a port, to be told from a repository", host)
+		return "", fmt.Errorf("the registry %q needs a dot or a port, to be distinguished from a repository", host)
 	}
 	return ascii + port, nil
 }

@@ -20,7 +20,7 @@ var ErrEmptyIndex = errcode.Code{
 // requested platform.
 var ErrPlatformNotFound = errcode.Code{
 	Name: "PlatformNotFound", Class: errcode.NotFound,
-	Cause: "An image index offers several platforms, and the one that is asked for is not among them.",
+	Cause: "An image index offers several platforms, and the requested one is not among them.",
 	Fix:   "Ask for one of the platforms that the message lists, or publish the package for linux/amd64 too.",
 }
 

@@ -19,7 +19,7 @@ var ErrManifestTooLarge = errcode.Code{
 var ErrLayerTooLarge = errcode.Code{
 	Name: "LayerTooLarge", Class: errcode.Limit,
 	Cause: "The content that would have to be downloaded is larger than the limits allow.",
-	Fix:   "Check that the reference names a package and not the image of a program; raise the limit that the message names if it does.",
+	Fix:   "Check that the reference names a package and not the image of a runtime; raise the limit that the message names if it does.",
 }
 
 // ErrDecompressionLimit is the failure of a layer that unpacks to more than the

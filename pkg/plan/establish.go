@@ -73,15 +73,15 @@ func (d Desired) annotations() map[string]string {
 		out = map[string]string{}
 	}
 	out[ContentDigestAnnotation] = d.Digest
-	if d.Trusts != "" {
-		out[CABundleHashAnnotation] = d.Trusts
+	if d.CABundleHash != "" {
+		out[CABundleHashAnnotation] = d.CABundleHash
 	}
 	return out
 }
 
-// isWritten reports whether a live object has the content, and names the authorities.
+// isWritten reports whether a live object has the content and the CA bundle.
 func (d Desired) isWritten(l Live) bool {
-	return l.Annotations[ContentDigestAnnotation] == d.Digest && (d.Trusts == "" || l.Annotations[CABundleHashAnnotation] == d.Trusts)
+	return l.Annotations[ContentDigestAnnotation] == d.Digest && (d.CABundleHash == "" || l.Annotations[CABundleHashAnnotation] == d.CABundleHash)
 }
 
 // refuse returns the reason why a live object may not be written.

@@ -10,7 +10,7 @@ func TestHolders(t *testing.T) {
 	h := Holders{}
 	h.Put("somebody", definition)
 	if got := h.Take("other", []Ref{newer, namesake, stranger}); len(got) != 1 || got[0].Ref != newer || got[0].Holder != "somebody" ||
-		got[0].Reason != "CompositeResourceDefinition a, which other brings, belongs to somebody" {
+		got[0].Reason != "CompositeResourceDefinition a, which other contains, belongs to somebody" {
 		t.Errorf("an object that somebody holds in another version: %+v", got)
 	}
 	if got := h.Take("other", []Ref{namesake, stranger}); len(got) != 0 {

@@ -60,14 +60,14 @@ type Desired struct {
 	Labels      map[string]string
 	Annotations map[string]string
 	// Digest is "sha256:…" over the canonical content of the object, but for the
-	// authorities that it names.
+	// CA bundle that it contains.
 	Digest string
 	// CallsRuntime reports whether the object makes the API server call the runtime of the package, and therefore
 	// contains a CA bundle.
 	CallsRuntime bool
-	// Trusts is the hash of the CA bundle and of the runtime's address. Leave it empty in a dry run; the live value is
+	// CABundleHash is the hash of the CA bundle and of the runtime's address. Leave it empty in a dry run; the live value is
 	// then accepted.
-	Trusts string
+	CABundleHash string
 }
 
 // Live is the metadata of an object that exists.

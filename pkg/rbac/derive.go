@@ -59,9 +59,9 @@ func Derive(in Input) Set {
 	return set
 }
 
-// Program returns the rules of a revision's runtime: cluster-wide, and in the namespace
+// RuntimeRules returns the rules of a revision's runtime: cluster-wide, and in the namespace
 // of the runtime.
-func Program(in Input) (everywhere, within []rbacv1.PolicyRule) {
+func RuntimeRules(in Input) (everywhere, within []rbacv1.PolicyRule) {
 	set := Derive(in)
 	for _, r := range set.ClusterRoles {
 		if r.Name == in.name(suffixSystem) {

@@ -236,7 +236,7 @@ func programRules(s Set) []rbacv1.PolicyRule {
 	return rules
 }
 
-func TestWhatACreatorNeeds(t *testing.T) {
+func TestPermissionsOfACreator(t *testing.T) {
 	set := Derive(inputs["namespaced"]())
 	if Missing(set.Everywhere(), set.ClusterRoles[0].Rules) != nil || Missing(set.Within("crossplane-system"), set.Roles[0].Rules) != nil {
 		t.Error("who has the rules of the set may not create its roles")

@@ -55,7 +55,7 @@ func TestEachEscalationNeedsConsent(t *testing.T) {
 				{Kind: Function, Requests: []rbacv1.PolicyRule{rule}},
 				{Kind: Function, Requests: []rbacv1.PolicyRule{rule}, Namespaced: true, Namespace: "here"},
 			} {
-				denied := Ceiling{}.Check(in.Requests)
+				denied := Policy{}.Check(in.Requests)
 				if waiting := Escalating(nil, nil, nil, in); denied == nil && len(waiting) == 0 {
 					t.Errorf("%s: a %s gets %s without consent", e.Name, in.Kind, Describe(rule))
 				}

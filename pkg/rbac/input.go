@@ -26,7 +26,7 @@ type Input struct {
 	// the same publisher.
 	Family []schema.GroupResource
 	// Requests are the rules that the package requests. They must have passed
-	// [Ceiling.Check].
+	// [Policy.Check].
 	Requests []rbacv1.PolicyRule
 	// SafeStart means that the runtime waits for CRDs before it starts their controllers.
 	SafeStart bool

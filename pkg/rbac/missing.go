@@ -56,15 +56,15 @@ func covered(have []rbacv1.PolicyRule, byGroup map[string][]rbacv1.PolicyRule, g
 // rules are written. A permission that was namespaced and is cluster-wide now counts as
 // added.
 func Changes(before, after Input) (added, removed []rbacv1.PolicyRule) {
-	everywhere, within := Program(before)
+	everywhere, within := RuntimeRules(before)
 	added = Beyond(everywhere, within, after)
-	everywhere, within = Program(after)
+	everywhere, within = RuntimeRules(after)
 	return added, Beyond(everywhere, within, before)
 }
 
 // Beyond returns the rules of a runtime that are not covered by rules held cluster-wide
 // and in its namespace.
 func Beyond(everywhere, within []rbacv1.PolicyRule, in Input) []rbacv1.PolicyRule {
-	wantEverywhere, wantWithin := Program(in)
+	wantEverywhere, wantWithin := RuntimeRules(in)
 	return canonical(slices.Concat(Missing(everywhere, wantEverywhere), Missing(slices.Concat(everywhere, within), wantWithin)))
 }

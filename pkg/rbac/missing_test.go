@@ -138,7 +138,7 @@ func TestChanges(t *testing.T) {
 }
 
 // The same rules in more places are more permissions.
-func TestRightsThatHoldInMorePlaces(t *testing.T) {
+func TestPermissionsWithWiderScopeCover(t *testing.T) {
 	narrow := provider()
 	narrow.Needs = Needs{Secrets: OwnNamespace, ConfigMaps: Nothing}
 	wide := provider()
@@ -170,7 +170,7 @@ func TestRulesThatStandForTooMuch(t *testing.T) {
 	if got := canonical([]rbacv1.PolicyRule{bomb}); len(got) != 1 {
 		t.Errorf("%d rules of one", len(got))
 	}
-	if err := (Ceiling{}).Check([]rbacv1.PolicyRule{bomb}); !errors.Is(err, ErrPermissionDenied) {
-		t.Errorf("the ceiling lets it pass: %v", err)
+	if err := (Policy{}).Check([]rbacv1.PolicyRule{bomb}); !errors.Is(err, ErrPermissionDenied) {
+		t.Errorf("the policy allows it: %v", err)
 	}
 }

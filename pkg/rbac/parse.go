@@ -12,66 +12,66 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// CeilingKey is the key of a ConfigMap under which a ceiling is.
-const CeilingKey = "ceiling.yaml"
+// PolicyKey is the key of a ConfigMap that contains a policy.
+const PolicyKey = "policy.yaml"
 
-// maxCeilingBytes is the maximum size of a ConfigMap.
-const maxCeilingBytes = 1 << 20
+// maxPolicyBytes is the maximum size of a ConfigMap.
+const maxPolicyBytes = 1 << 20
 
-// ErrCeilingUnreadable is the code for a configured policy that cannot be read. The
+// ErrPolicyUnreadable is the code for a configured policy that cannot be read. The
 // manager grants nothing in that state.
-var ErrCeilingUnreadable = errcode.Code{
+var ErrPolicyUnreadable = errcode.Code{
 	Name: "CeilingUnreadable", Class: errcode.NotFound,
-	Cause: "The configured permission ceiling cannot be read, so no permissions are granted to packages.",
+	Cause: "The configured permission policy cannot be read, so no permissions are granted to packages.",
 	Fix:   "Restore or correct the named file or ConfigMap.",
 }
 
-// ErrInvalidCeiling is the failure of a ceiling that cannot be read. Nothing is
+// ErrInvalidPolicy is the code for an invalid policy. Nothing is
 // allowed until it can.
-var ErrInvalidCeiling = errcode.Code{
+var ErrInvalidPolicy = errcode.Code{
 	Name: "InvalidCeiling", Class: errcode.Usage,
-	Cause: "The permission ceiling is not valid.",
+	Cause: "The permission policy is not valid.",
 	Fix:   "Correct the named field; the guide on permissions shows an example.",
 }
 
-// Parse reads a ceiling from YAML: the lists allow and deny, or a ConfigMap that has
-// them under [CeilingKey]. A field that is not known is a mistake, since it would
+// Parse reads a policy from YAML: the lists allow and deny, or a ConfigMap that has
+// them under [PolicyKey]. A field that is not known is a mistake, since it would
 // otherwise allow more than was meant. It fails with InvalidCeiling.
-func Parse(raw []byte) (Ceiling, error) {
+func Parse(raw []byte) (Policy, error) {
 	c, err := parse(raw)
 	if err != nil {
-		return Ceiling{}, ErrInvalidCeiling.New(err, "cannot read the permission ceiling")
+		return Policy{}, ErrInvalidPolicy.New(err, "cannot read the permission policy")
 	}
 	return c, nil
 }
 
-// ParseData reads the ceiling in the data of a ConfigMap, like [Parse].
-func ParseData(data map[string]string) (Ceiling, error) {
+// ParseData reads the policy in the data of a ConfigMap, like [Parse].
+func ParseData(data map[string]string) (Policy, error) {
 	c, err := parseData(data)
 	if err != nil {
-		return Ceiling{}, ErrInvalidCeiling.New(err, "cannot read the permission ceiling")
+		return Policy{}, ErrInvalidPolicy.New(err, "cannot read the permission policy")
 	}
 	return c, nil
 }
 
-func parseData(data map[string]string) (Ceiling, error) {
-	text, ok := data[CeilingKey]
+func parseData(data map[string]string) (Policy, error) {
+	text, ok := data[PolicyKey]
 	if !ok {
-		return Ceiling{}, fmt.Errorf("the ConfigMap has no key %s", CeilingKey)
+		return Policy{}, fmt.Errorf("the ConfigMap has no key %s", PolicyKey)
 	}
 	return parse([]byte(text))
 }
 
-func parse(raw []byte) (Ceiling, error) {
-	if len(raw) > maxCeilingBytes {
-		return Ceiling{}, fmt.Errorf("it has %d bytes, %d are allowed", len(raw), maxCeilingBytes)
+func parse(raw []byte) (Policy, error) {
+	if len(raw) > maxPolicyBytes {
+		return Policy{}, fmt.Errorf("it has %d bytes, %d are allowed", len(raw), maxPolicyBytes)
 	}
 	if err := oneDocument(raw); err != nil {
-		return Ceiling{}, err
+		return Policy{}, err
 	}
 	text, err := yaml.YAMLToJSONStrict(raw)
 	if err != nil {
-		return Ceiling{}, err
+		return Policy{}, err
 	}
 	var outer struct {
 		Kind string            `json:"kind"`
@@ -82,13 +82,13 @@ func parse(raw []byte) (Ceiling, error) {
 	}
 	// Letters count: a field that differs in them would be set here and not be seen by
 	// saysSomething, and no list at all allows everything.
-	var c Ceiling
+	var c Policy
 	unknown, err := kjson.UnmarshalStrict(text, &c)
 	if err := errors.Join(append(unknown, err)...); err != nil {
-		return Ceiling{}, err
+		return Policy{}, err
 	}
 	if err := errors.Join(saysSomething(text), c.validate()); err != nil {
-		return Ceiling{}, err
+		return Policy{}, err
 	}
 	return c, nil
 }
@@ -121,7 +121,7 @@ func oneDocument(raw []byte) error {
 	return nil
 }
 
-func (c Ceiling) validate() error {
+func (c Policy) validate() error {
 	seen := map[string]bool{}
 	for i, r := range slices.Concat(c.Allow, c.Deny) {
 		list, at := "allow", i+1

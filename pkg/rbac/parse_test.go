@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-const ceilingText = `
+const policyText = `
 allow:
 - name: ours
   apiGroups: ["*.example.org"]
@@ -22,14 +22,14 @@ deny:
 func indent(text string) string { return strings.ReplaceAll(text, "\n", "\n    ") }
 
 func TestParse(t *testing.T) {
-	want := Ceiling{
+	want := Policy{
 		Allow: []Rule{{Name: "ours", APIGroups: []string{"*.example.org"}}},
 		Deny:  []Rule{{Name: "no-secrets", Resources: []string{"secrets"}}},
 	}
 	for name, text := range map[string]string{
-		"file":       ceilingText,
-		"document":   "---\n" + ceilingText,
-		"config map": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  ceiling.yaml: |" + indent(ceilingText),
+		"file":       policyText,
+		"document":   "---\n" + policyText,
+		"config map": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata:\n  policy.yaml: |" + indent(policyText),
 	} {
 		got, err := Parse([]byte(text))
 		if diff := cmp.Diff(want, got); err != nil || diff != "" {
@@ -61,7 +61,7 @@ func TestParseRefuses(t *testing.T) {
 		"deny: [{name: x, resources: [a]}, {name: x, resources: [b]}]":       "two rules have the name",
 		"allow: [{name: x, nonResourceURLs: [/a], resources: [b]}]":          "split it into two rules",
 		"deny: []\n---\nallow: []":                                           "more than one document",
-		"kind: ConfigMap\ndata: {other: x}":                                  "no key ceiling.yaml",
+		"kind: ConfigMap\ndata: {other: x}":                                  "no key policy.yaml",
 		"deny: [{name: " + strings.Repeat("x", 2<<20) + ", resources: [a]}]": "bytes, 1048576 are allowed",
 		"Allow:":                             `unknown field "Allow"`,
 		"Allow: []\nallow:":                  `unknown field "Allow"`,
@@ -70,18 +70,18 @@ func TestParseRefuses(t *testing.T) {
 		"allow: [{name: [}":                  "",
 	} {
 		c, err := Parse([]byte(text))
-		if !errors.Is(err, ErrInvalidCeiling) || !strings.Contains(err.Error(), why) {
+		if !errors.Is(err, ErrInvalidPolicy) || !strings.Contains(err.Error(), why) {
 			t.Errorf("%.60q: got %v, want it to say %q", text, err, why)
 		}
 		if c.Allow != nil || c.Deny != nil {
-			t.Errorf("%.60q: a ceiling beside the failure", text)
+			t.Errorf("%.60q: a policy beside the failure", text)
 		}
 	}
 }
 
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
-		ceilingText, "allow: []", "deny:", "a: &a [*a]", "kind: ConfigMap\ndata: {ceiling.yaml: 'allow: []'}",
+		policyText, "allow: []", "deny:", "a: &a [*a]", "kind: ConfigMap\ndata: {policy.yaml: 'allow: []'}",
 		"allow: [{name: x, nonResourceURLs: ['*']}]", "deny: [{name: x, apiGroups: ['*.a'], resources: ['*/b'], verbs: ['*']}]",
 	} {
 		f.Add([]byte(seed))
@@ -94,7 +94,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		c, err := Parse(raw)
 		if err != nil {
-			if !errors.Is(err, ErrInvalidCeiling) {
+			if !errors.Is(err, ErrInvalidPolicy) {
 				t.Errorf("%q: %v", raw, err)
 			}
 			return

@@ -126,7 +126,7 @@ func TestWayToARegistry(t *testing.T) {
 	res := newResolverAt(t, nil, func(_ context.Context, ref oci.Reference) (fetch.Origin, error) {
 		o := fetch.Plain(ref)
 		if ref.Tag == "v1.1.0" {
-			o.Places[0].CABundle = "none"
+			o.Endpoints[0].CABundle = "none"
 		}
 		return o, nil
 	})
@@ -137,7 +137,7 @@ func TestWayToARegistry(t *testing.T) {
 	res = newResolverAt(t, nil, func(_ context.Context, ref oci.Reference) (fetch.Origin, error) {
 		o := fetch.Plain(ref)
 		if ref.Tag == "v1.1.0" {
-			o.Places[0].Secrets = func(context.Context) (*credentials.Keychain, error) {
+			o.Endpoints[0].Secrets = func(context.Context) (*credentials.Keychain, error) {
 				return nil, credentials.ErrPullSecretNotFound.New(nil, "there is no pull secret x")
 			}
 		}
@@ -195,7 +195,7 @@ func TestLocate(t *testing.T) {
 	if s := r.summary(got.File); s != "example.test/base v1.0.0; example.test/top v1.0.0" {
 		t.Error(s)
 	}
-	if asked := r.asked(); len(asked) != 6 || slices.ContainsFunc(asked, func(a string) bool { return !strings.Contains(a, "/mirrored/") }) {
+	if asked := r.recorded(); len(asked) != 6 || slices.ContainsFunc(asked, func(a string) bool { return !strings.Contains(a, "/mirrored/") }) {
 		t.Errorf("%q", asked)
 	}
 }
@@ -253,14 +253,14 @@ func TestClaims(t *testing.T) {
 	pushWithIndex(t, r, "big", "v2.0.0", honest, honest)
 	pushWithIndex(t, r, "big", "v1.0.0", bigStream(r.stream("big", "base v1")), bigStream(r.stream("big", "base v1")))
 	q := resolver.Request{Roots: []dependency.Root{r.root("big", "*"), r.root("base", "v1")}}
-	r.asked()
+	r.recorded()
 	got, err := newResolver(t, nil).Resolve(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// Both versions were looked at, each by its manifest and its small layer; of the
 	// one that was chosen, package.yaml was read.
-	if s, asked := r.summary(got.File), r.asked(); s != "base v1.0.0; big v1.0.0" || count(asked, "/big/blobs/") != 3 {
+	if s, asked := r.summary(got.File), r.recorded(); s != "base v1.0.0; big v1.0.0" || count(asked, "/big/blobs/") != 3 {
 		t.Errorf("%s, with %q", s, asked)
 	}
 

@@ -116,8 +116,8 @@ func (r *registry) does(fault func(w http.ResponseWriter, r *http.Request) bool)
 	r.fault = fault
 }
 
-// requests returns the requests since the last call, sorted.
-func (r *registry) asked() []string {
+// recorded returns the requests since the last call, sorted.
+func (r *registry) recorded() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := r.requests

@@ -20,15 +20,15 @@ func mirrored(t *testing.T, r *registry, mirrors ...*registry) *resolver.Resolve
 		for _, m := range mirrors {
 			place := ref
 			place.Registry = m.address
-			o.Places = append(o.Places, fetch.Place{Ref: place})
+			o.Endpoints = append(o.Endpoints, fetch.Endpoint{Ref: place})
 		}
-		o.Places = append(o.Places, fetch.Place{Ref: ref})
+		o.Endpoints = append(o.Endpoints, fetch.Endpoint{Ref: ref})
 		return o, nil
 	})
 }
 
 // lists counts the requests for lists of tags since the last call.
-func lists(r *registry) int { return count(r.asked(), "/tags/list") }
+func lists(r *registry) int { return count(r.recorded(), "/tags/list") }
 
 // The versions come only from the first location that has any, and the result names
 // it.
@@ -116,7 +116,7 @@ func TestNoMirrorHasASolution(t *testing.T) {
 	home.Close()
 	got, err = res.Resolve(t.Context(), q)
 	checkFailure(t, err, "Unsolvable", "(versions: v1.0.0)")
-	if !strings.Contains(err.Error(), "(another place may list more versions, and could not be asked: ") {
+	if !strings.Contains(err.Error(), "(another endpoint may list more versions, and could not be reached: ") {
 		t.Error(err)
 	}
 	if len(got.Notes) != 1 || !strings.Contains(got.Notes[0], "may be incomplete: ") {

@@ -14,14 +14,14 @@ import (
 func TestOptional(t *testing.T) {
 	r := newRegistry(t, 0)
 	r.have(t, "app v1.0.0: base v1; ?mail <v2; ?gone v1\nbase v1.0.0\nmail v1.0.0\nmail v2.0.0\ntop v1.0.0: app v1; mail >=v1")
-	r.asked()
+	r.recorded()
 	res := newResolver(t, nil)
 	q := resolver.Request{Roots: []dependency.Root{r.root("app", "*")}}
 	got, err := res.Resolve(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s, asked := r.summary(got.File), r.asked(); s != "app v1.0.0; base v1.0.0" || count(asked, "/mail/") != 0 || count(asked, "/gone/") != 0 {
+	if s, asked := r.summary(got.File), r.recorded(); s != "app v1.0.0; base v1.0.0" || count(asked, "/mail/") != 0 || count(asked, "/gone/") != 0 {
 		t.Errorf("%s, with %q", s, asked)
 	}
 	text := string(lockfile.Encode(got.File))

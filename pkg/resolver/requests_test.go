@@ -60,7 +60,7 @@ func TestRequests(t *testing.T) {
 	if len(first.Packages) != packages {
 		t.Fatalf("%d packages, want %d", len(first.Packages), packages)
 	}
-	asked := r.asked()
+	asked := r.recorded()
 	if twice := repeated(asked); twice != "" {
 		t.Errorf("asked twice: %s", twice)
 	}
@@ -78,7 +78,7 @@ func TestRequests(t *testing.T) {
 	if _, err := res.Resolve(t.Context(), q); err != nil {
 		t.Fatal(err)
 	}
-	if asked := r.asked(); count(asked, "/blobs/") != 0 || len(asked) != lists+packages {
+	if asked := r.recorded(); count(asked, "/blobs/") != 0 || len(asked) != lists+packages {
 		t.Errorf("%d requests, %d of them for layers, with everything in the cache", len(asked), count(asked, "/blobs/"))
 	}
 
@@ -92,7 +92,7 @@ func TestRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if asked := r.asked(); len(asked) != 0 || string(lockfile.Encode(again.File)) != string(lockfile.Encode(first.File)) {
+	if asked := r.recorded(); len(asked) != 0 || string(lockfile.Encode(again.File)) != string(lockfile.Encode(first.File)) {
 		t.Errorf("%q were asked for, and there is %s", asked, r.summary(again.File))
 	}
 }
@@ -115,7 +115,7 @@ func TestBacktrackingReadsAhead(t *testing.T) {
 	if s := r.summary(got.File); s != "base v1.0.0; top v1.0.0" {
 		t.Fatal(s)
 	}
-	asked := r.asked()
+	asked := r.recorded()
 	if twice := repeated(asked); twice != "" {
 		t.Errorf("asked twice: %s", twice)
 	}
@@ -151,7 +151,7 @@ d v1.0.0`
 		if err != nil {
 			t.Fatal(err)
 		}
-		asked := append(r.asked(), string(lockfile.Encode(got.File)))
+		asked := append(r.recorded(), string(lockfile.Encode(got.File)))
 		if i == 0 {
 			want = asked
 		}
@@ -252,7 +252,7 @@ func BenchmarkDelayedRegistry(b *testing.B) {
 			b.ReportMetric(float64((one / n).Milliseconds()), "ms/package")
 			b.ReportMetric(float64(floor.Milliseconds()), "ms/floor")
 			b.ReportMetric(float64(all)/float64(one), "ratio")
-			b.ReportMetric(float64(len(r.asked()))/float64(n), "requests/op")
+			b.ReportMetric(float64(len(r.recorded()))/float64(n), "requests/op")
 			b.ReportMetric(0, "ns/op")
 		})
 	}

@@ -117,7 +117,7 @@ func (s *source) resolve(q Request) (Result, error) {
 		solution, err = s.solve(q, false)
 	}
 	if unsolvable(err) && s.mirrorErr != nil {
-		err = fmt.Errorf("%w (another place may list more versions, and could not be asked: %w)", err, s.mirrorErr)
+		err = fmt.Errorf("%w (another endpoint may list more versions, and could not be reached: %w)", err, s.mirrorErr)
 	}
 	if err != nil {
 		return Result{Notes: s.sortedNotes()}, err

@@ -88,7 +88,7 @@ func TestLenientReadsDuplicateKeysWithAWarning(t *testing.T) {
 	}
 }
 
-func TestAllErrorsAreTold(t *testing.T) {
+func TestAllErrorsAreReported(t *testing.T) {
 	stream := meta(Provider) + object("v1", "Secret") + object("v1", "ConfigMap") + "---\na: b: c\n---\nx\n" + meta(Function)
 	_, err := Read([]byte(stream), ReadOptions{File: "p.yaml"})
 	var got []string

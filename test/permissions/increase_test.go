@@ -29,7 +29,7 @@ func approve(t *testing.T, p *v1.Provider) string {
 // again, and one that requests fewer does not.
 //
 // hardening: H1
-func TestMoreRightsWaitForApproval(t *testing.T) {
+func TestAdditionalPermissionsWaitForApproval(t *testing.T) {
 	s := newSuite(t)
 	s.run(t, s.Config, controller.Permissions{Increase: controller.ApproveIncrease})
 	of := func(spec string, definitions ...string) string {

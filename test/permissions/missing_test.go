@@ -35,8 +35,8 @@ func (s *suite) bootstrapped(t *testing.T, o bootstrap.Options) {
 		}
 	}
 	permissions := controller.Permissions{Namespaced: o.Namespaced}
-	if o.PermissionCeiling != "" {
-		permissions.Ceiling.ConfigMap = o.PermissionCeiling
+	if o.PermissionPolicy != "" {
+		permissions.Policy.ConfigMap = o.PermissionPolicy
 	}
 	s.run(t, s.identity(t, bootstrap.Name), permissions)
 }
@@ -55,7 +55,7 @@ func toApply(t *testing.T, message string) string {
 // installed until the printed manifests are applied, without a restart; nothing less suffices.
 //
 // hardening: H2
-func TestTheManagerGivesOnlyWhatItHolds(t *testing.T) {
+func TestManagerGrantsOnlyPermissionsThatItHas(t *testing.T) {
 	s := newSuite(t)
 	s.bootstrapped(t, bootstrap.Options{PackageGroups: []string{"held.example.org"}})
 	held := s.install(t, "held", provider("held", "", "", crd("things.held.example.org", "Namespaced"), crd("configs.held.example.org", "Cluster")))
@@ -77,7 +77,7 @@ func TestTheManagerGivesOnlyWhatItHolds(t *testing.T) {
 }
 
 // With "*" the manager may grant anything, with the verbs escalate and bind.
-func TestTheManagerGivesAnythingWhereItMay(t *testing.T) {
+func TestManagerGrantsAnyPermissionWithEscalate(t *testing.T) {
 	s := newSuite(t)
 	s.bootstrapped(t, bootstrap.Options{PackageGroups: []string{"*"}})
 	p := s.install(t, "anything", provider("anything", "", requests(readsPods), crd("things.anything.example.org", "Namespaced")))

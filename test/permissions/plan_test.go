@@ -35,18 +35,18 @@ func xpkg(t *testing.T, args ...string) (code int, stdout, stderr string) {
 
 // A plan shows the changes of the permissions of a runtime, and the manager then requests approval for
 // the same changes. A plan above the maximum is refused.
-func TestPlanShowsRights(t *testing.T) {
+func TestPlanShowsPermissions(t *testing.T) {
 	s := newSuite(t)
 	s.run(t, s.Config, controller.Permissions{Increase: controller.ApproveIncrease})
-	ceiling := filepath.Join(t.TempDir(), "ceiling.yaml")
-	if err := os.WriteFile(ceiling, []byte("deny: [{name: no-nodes, resources: [nodes]}]"), 0o600); err != nil {
+	policy := filepath.Join(t.TempDir(), "policy.yaml")
+	if err := os.WriteFile(policy, []byte("deny: [{name: no-nodes, resources: [nodes]}]"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p := s.install(t, "planned", provider("planned", "", requests(readsPods), crd("things.planned.example.org", "Namespaced")))
 	s.healthy(t, p)
 
 	second := s.Push(t, "permissions/planned", "v2", provider("planned", "", requests(`{apiGroups: [""], resources: [pods], verbs: [get, watch]}`), crd("things.planned.example.org", "Namespaced")))
-	code, text, stderr := xpkg(t, "plan", "update", "planned", second, "--cache-dir", t.TempDir(), "--permission-ceiling", ceiling)
+	code, text, stderr := xpkg(t, "plan", "update", "planned", second, "--cache-dir", t.TempDir(), "--permission-policy", policy)
 	if code != 2 || !strings.Contains(text, "+  watch pods in the core group\n  -  list pods in the core group\n") {
 		t.Errorf("exit code %d\n%s%s", code, text, stderr)
 	}
@@ -61,9 +61,9 @@ func TestPlanShowsRights(t *testing.T) {
 	}
 
 	third := s.Push(t, "permissions/planned", "v3", provider("planned", "", requests(`{apiGroups: [""], resources: [nodes], verbs: [get]}`)))
-	code, text, stderr = xpkg(t, "plan", "update", "planned", third, "--cache-dir", t.TempDir(), "--permission-ceiling", ceiling)
+	code, text, stderr = xpkg(t, "plan", "update", "planned", third, "--cache-dir", t.TempDir(), "--permission-policy", policy)
 	if code != errcode.Invalid.Exit || !strings.Contains(text, "no-nodes") || !strings.Contains(stderr, rbac.ErrPermissionDenied.Name) {
-		t.Errorf("over the ceiling: exit code %d\n%s%s", code, text, stderr)
+		t.Errorf("beyond the policy: exit code %d\n%s%s", code, text, stderr)
 	}
 }
 

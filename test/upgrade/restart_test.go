@@ -24,7 +24,7 @@ func TestKilledRuntimeIsRestarted(t *testing.T) {
 	}
 	s.WaitPackage(s, p, "reports the end of its runtime", func() bool {
 		c := p.GetCondition(v1.TypeHealthy)
-		return c.Status == corev1.ConditionFalse && c.Message == `the program was started and ended: it was ended by the signal "killed"`
+		return c.Status == corev1.ConditionFalse && c.Message == `the runtime was started and ended: it was ended by the signal "killed"`
 	})
 	s.WaitReady(s, p)
 	if after, _ := s.supervisor.Status(p.Status.CurrentRevision); !after.Running || after.PID == before.PID || after.Restarts != before.Restarts+1 {

@@ -239,7 +239,7 @@ func contents(t *testing.T, image v1.Image) map[string]entry {
 
 // The image contains the binary and its prerequisites, belongs to root, and runs as an
 // unprivileged user.
-func TestWhatIsInTheImage(t *testing.T) {
+func TestContentOfTheImage(t *testing.T) {
 	program := []byte("the program")
 	image, err := assemble(program, version, "arm64")
 	if err != nil {
@@ -269,7 +269,7 @@ func TestWhatIsInTheImage(t *testing.T) {
 	}
 }
 
-func TestABuildThatFailsSaysWhy(t *testing.T) {
+func TestFailedBuildReportsTheReason(t *testing.T) {
 	_, err := compile(context.Background(), t.TempDir(), version, "amd64")
 	if err == nil || !strings.Contains(err.Error(), "go.mod") {
 		t.Errorf("got %v, want the error of the compiler", err)

@@ -120,21 +120,21 @@ func TestTheChartIsWhatBootstrapPrints(t *testing.T) {
 			  "imagePullSecrets": ["a", "b"], "networkPolicy": {"enabled": false}, "packageCache": {"sizeLimit": "8Gi", "limit": "4Gi"}}`,
 		},
 		"PackageGroups": {
-			bootstrap.Options{Version: version, PackageGroups: []string{"b.example.org", "a.example.org"}, PermissionCeiling: "ceiling"},
-			`{"permissions": {"packageGroups": ["b.example.org", "a.example.org"], "ceiling": "ceiling"}}`,
+			bootstrap.Options{Version: version, PackageGroups: []string{"b.example.org", "a.example.org"}, PermissionPolicy: "policy"},
+			`{"permissions": {"packageGroups": ["b.example.org", "a.example.org"], "policy": "policy"}}`,
 		},
 		"Orphans": {bootstrap.Options{Version: version, RemoveOrphans: true}, `{"dependencyRemoval": "Orphans"}`},
 		"NamespacedOrphans": {
-			bootstrap.Options{Version: version, PackageGroups: []string{"a.example.org"}, PermissionCeiling: "ceiling", Namespaced: true, RemoveOrphans: true},
-			`{"permissions": {"packageGroups": ["a.example.org"], "ceiling": "ceiling"}, "namespaced": true, "dependencyRemoval": "Orphans"}`,
+			bootstrap.Options{Version: version, PackageGroups: []string{"a.example.org"}, PermissionPolicy: "policy", Namespaced: true, RemoveOrphans: true},
+			`{"permissions": {"packageGroups": ["a.example.org"], "policy": "policy"}, "namespaced": true, "dependencyRemoval": "Orphans"}`,
 		},
 		"AnyPackage": {
 			bootstrap.Options{Version: version, PackageGroups: []string{"a.example.org", "*"}},
 			`{"permissions": {"packageGroups": ["a.example.org", "*"]}}`,
 		},
 		"Namespaced": {
-			bootstrap.Options{Version: version, PackageGroups: []string{"a.example.org"}, PermissionCeiling: "ceiling", Namespaced: true},
-			`{"permissions": {"packageGroups": ["a.example.org"], "ceiling": "ceiling"}, "namespaced": true}`,
+			bootstrap.Options{Version: version, PackageGroups: []string{"a.example.org"}, PermissionPolicy: "policy", Namespaced: true},
+			`{"permissions": {"packageGroups": ["a.example.org"], "policy": "policy"}, "namespaced": true}`,
 		},
 		"NamespacedAnyPackage": {
 			bootstrap.Options{Version: version, PackageGroups: []string{"*"}, Namespaced: true},

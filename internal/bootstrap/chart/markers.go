@@ -23,7 +23,7 @@ func markers() bootstrap.Options {
 		CacheClaim: marker + "claim", CacheLimit: "424242Gi",
 		NodeSelector: map[string]string{marker: "x"}, Tolerations: []corev1.Toleration{{Key: marker + "toleration"}},
 		Affinity: &corev1.Affinity{PodAffinity: &corev1.PodAffinity{}}, PriorityClassName: marker + "priority",
-		PackageGroups: []string{marker + "group.example.org"}, PermissionCeiling: marker + "ceiling", RemoveOrphans: true,
+		PackageGroups: []string{marker + "group.example.org"}, PermissionPolicy: marker + "policy", RemoveOrphans: true,
 		Args: []string{marker + "args"},
 	}
 }
@@ -39,8 +39,8 @@ var replacements = map[string][]replacement{
 		{heldRules("  - xpkgchartgroup.example.org\n"), "{{- if not .Values.namespaced }}\n" + packageGroups("clusterroles") + "{{- end }}\n"},
 		{orphansRule, "{{- if eq .Values.dependencyRemoval \"Orphans\" }}\n" + orphansRule + "{{- end }}\n"},
 		{
-			ceilingRule("xpkgchartceiling"), "{{- if .Values.namespaced }}\n" + packageGroups("roles") + "{{- end }}\n" +
-				"{{- with .Values.permissions.ceiling }}\n" + ceilingRule("{{ . | quote }}") + "{{- end }}\n",
+			policyRule("xpkgchartpolicy"), "{{- if .Values.namespaced }}\n" + packageGroups("roles") + "{{- end }}\n" +
+				"{{- with .Values.permissions.policy }}\n" + policyRule("{{ . | quote }}") + "{{- end }}\n",
 		},
 	},
 	"templates/deployment.yaml": {
@@ -48,8 +48,8 @@ var replacements = map[string][]replacement{
 		{"        image: xpkgchartimage\n", `        image: "{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}"` + "\n"},
 		{"        - --cache-limit=424242Gi\n", "        - --cache-limit={{ .Values.packageCache.limit }}\n"},
 		{
-			"        - --permission-ceiling=configmap/xpkgchartceiling\n",
-			"        {{- with .Values.permissions.ceiling }}\n        - --permission-ceiling=configmap/{{ . }}\n        {{- end }}\n" +
+			"        - --permission-policy=configmap/xpkgchartpolicy\n",
+			"        {{- with .Values.permissions.policy }}\n        - --permission-policy=configmap/{{ . }}\n        {{- end }}\n" +
 				"        {{- if .Values.namespaced }}\n        - --namespaced\n        {{- end }}\n",
 		},
 		{
@@ -104,7 +104,7 @@ func packageGroups(roles string) string {
 // orphansRule lets the manager delete packages.
 const orphansRule = "- apiGroups:\n  - pkg.crossplane.io\n  resources:\n  - providers\n  - configurations\n  - functions\n  verbs:\n  - delete\n"
 
-// ceilingRule lets the manager read the ceiling of a name.
-func ceilingRule(name string) string {
+// policyRule lets the manager read the policy of a name.
+func policyRule(name string) string {
 	return "- apiGroups:\n  - \"\"\n  resourceNames:\n  - " + name + "\n  resources:\n  - configmaps\n  verbs:\n  - get\n  - list\n  - watch\n"
 }

@@ -83,7 +83,7 @@ func (c *LoginCmd) verify(ctx context.Context, registry, user, secret string) er
 	defer client.Close()
 	err = client.Ping(ctx, registry)
 	if errors.Is(err, remote.ErrUnauthorized) {
-		return errcode.From(err).WithDo("Check the name and the password; many registries want an access token in place of the password.")
+		return errcode.From(err).WithDo("Check the name and the password; many registries require an access token in place of the password.")
 	}
 	return err
 }

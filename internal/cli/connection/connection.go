@@ -104,7 +104,7 @@ func (f ClusterFlags) Client(ctx context.Context) (client.Client, error) {
 			mapper.Add(gvk, meta.RESTScopeRoot)
 		}
 	}
-	// Pull secrets, the ceiling over permissions and the Deployment of Crossplane are
+	// Pull secrets, the policy for requested permissions and the Deployment of Crossplane are
 	// read for plans.
 	if err := errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme)); err != nil {
 		return nil, err

@@ -21,7 +21,7 @@ var (
 	}
 	ErrCluster = errcode.Code{
 		Name: "ClusterUnavailable", Class: errcode.Unavailable,
-		Cause: "The cluster of the kubeconfig does not answer.",
+		Cause: "The cluster of the kubeconfig does not respond.",
 		Fix:   "Check that the cluster runs, and that the kubeconfig and its context are correct.",
 	}
 	ErrNoPackageAPI = errcode.Code{

@@ -159,7 +159,7 @@ func lockChanges(before, after lockfile.File) []string {
 		case was.ShortVersion() != p.ShortVersion():
 			out = append(out, fmt.Sprintf("changed  %s %s -> %s", p.Repository, was.ShortVersion(), p.ShortVersion()))
 		case was.Digest != p.Digest:
-			out = append(out, fmt.Sprintf("moved    %s %s: the tag stood for %s and stands for %s", p.Repository, p.ShortVersion(), was.Digest.Short(), p.Digest.Short()))
+			out = append(out, fmt.Sprintf("moved    %s %s: the tag referred to %s and refers to %s", p.Repository, p.ShortVersion(), was.Digest.Short(), p.Digest.Short()))
 		}
 	}
 	for _, p := range before.Packages {

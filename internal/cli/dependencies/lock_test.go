@@ -8,7 +8,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 )
 
-func TestWhatMayBeMeantOfAClosure(t *testing.T) {
+func TestSuggestionsForADependencyTree(t *testing.T) {
 	f := lockfile.File{Packages: []lockfile.Package{{Repository: "registry.example.com/acme/network"}, {Repository: "registry.example.com/acme/base"}}}
 	_, err := findLocked(f, "netwrk")
 	if do := errcode.From(err).Do; !errors.Is(err, ErrNotLocked) || do != "Did you mean network? "+ErrNotLocked.Fix {

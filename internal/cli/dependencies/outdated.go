@@ -32,7 +32,7 @@ import (
 type OutdatedCmd struct {
 	All       bool   `help:"Also show packages that are up to date."`
 	Namespace string `default:"crossplane-system" help:"Namespace of the manager, which contains the pull secrets."`
-	ClosureFlags
+	TreeFlags
 	connection.ClusterFlags
 	terminal.OutputFlag
 }

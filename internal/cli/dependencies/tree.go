@@ -25,7 +25,7 @@ import (
 // TreeCmd implements `xpkg tree`.
 type TreeCmd struct {
 	Name string `arg:"" optional:"" help:"Package to show, as NAME or KIND/NAME. Default is every package that no other package needs. Without a cluster: a folder that starts with . or /, or a package as xpkg resolve accepts it."`
-	ClosureFlags
+	TreeFlags
 	connection.ClusterFlags
 	terminal.OutputFlag
 }
@@ -106,7 +106,7 @@ func (c *TreeCmd) runClosure(env *terminal.Env) error {
 		if err != nil {
 			return err
 		}
-		nodes = []*closureNode{growClosure(f, p.Repository, "", map[string]bool{})}
+		nodes = []*treeNode{growClosure(f, p.Repository, "", map[string]bool{})}
 	}
 	return c.Print(env.Stdout, nodes, func(w io.Writer) error {
 		writeClosureTree(w, f, nodes)

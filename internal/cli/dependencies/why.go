@@ -18,7 +18,7 @@ import (
 type WhyCmd struct {
 	Name string   `arg:"" help:"Package: its repository or the last part of it, or for a cluster its name, as NAME or KIND/NAME."`
 	What []string `arg:"" optional:"" name:"what" help:"Folders and packages to read instead of a cluster, as xpkg resolve accepts them."`
-	ClosureFlags
+	TreeFlags
 	connection.ClusterFlags
 	terminal.OutputFlag
 }

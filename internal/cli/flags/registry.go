@@ -115,7 +115,7 @@ func (f RegistryFlags) Hosts(ctx context.Context, registries []string) (_ map[st
 	return hosts, roots, nil
 }
 
-// systemRoots returns the authorities of the system; none where they cannot be read.
+// systemRoots returns the CA certificates of the system; none if they cannot be read.
 func systemRoots() *x509.CertPool {
 	if pool, err := x509.SystemCertPool(); err == nil {
 		return pool
@@ -147,7 +147,7 @@ func ParseHost(host string) (string, error) {
 	ref, err := oci.ParseReference(host+"/any", oci.ParseOptions{AllowUntagged: true})
 	if err != nil || ref.Repository != "any" {
 		return "", terminal.ErrUsage.New(nil, "%q is not the host of a registry", host).
-			WithDo("Write HOST or HOST:PORT, as it stands in references.")
+			WithDo("Write HOST or HOST:PORT, as in references.")
 	}
 	return ref.Registry, nil
 }

@@ -12,7 +12,7 @@ import (
 
 // The error of a missing package suggests similar names: the name in a cluster can differ from
 // the name of the repository.
-func TestWhatMayHaveBeenMeant(t *testing.T) {
+func TestSuggestions(t *testing.T) {
 	all := &Inventory{}
 	for _, name := range []string{"acme-network", "acme-networks", "other"} {
 		all.Packages = append(all.Packages, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: name}})

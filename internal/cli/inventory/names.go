@@ -18,7 +18,7 @@ func LoadNamed(ctx context.Context, c client.Client) (*Inventory, error) {
 	if err != nil {
 		return nil, err
 	}
-	if all.place, err = (origin.Finder{Reader: c}).Places(ctx); err != nil {
+	if all.place, err = (origin.Finder{Reader: c}).Rewrites(ctx); err != nil {
 		return nil, connection.Classify(err, "read the image configs")
 	}
 	var nodes []graph.Node

@@ -13,7 +13,7 @@ import (
 )
 
 // A dependency that was installed under one name and is required under another is not an orphan.
-func TestAutoremoveKnowsWhatImageConfigsSay(t *testing.T) {
+func TestAutoremoveAppliesImageConfigs(t *testing.T) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{v1.AddToScheme, v1beta1.AddToScheme} {
 		if err := add(scheme); err != nil {

@@ -20,7 +20,7 @@ type BootstrapCmd struct {
 	ManagerArg        []string            `placeholder:"ARG" help:"Further argument of xpkg manager, for example --manager-arg=--poll-interval=5m. Can be given more than once."`
 	NetworkPolicy     bool                `default:"true" negatable:"" help:"Create a NetworkPolicy that only allows scraping metrics."`
 	PackageGroup      []string            `placeholder:"GROUP" help:"API group for whose resources runtimes get permissions without approval; * lets the manager grant any permission. Can be given more than once."`
-	PermissionCeiling string              `placeholder:"NAME" help:"ConfigMap of the namespace with the policy for requested permissions."`
+	PermissionPolicy  string              `placeholder:"NAME" help:"ConfigMap of the namespace with the policy for requested permissions."`
 	Namespaced        bool                `help:"Restrict namespaced permissions of the manager and of runtimes to the namespace."`
 	DependencyRemoval graph.RemovalPolicy `enum:"None,Orphans" default:"None" help:"Garbage-collect unneeded dependencies: None keeps them, Orphans removes them."`
 	Apply             bool                `help:"Apply the manifests to the cluster instead of printing them."`
@@ -37,7 +37,7 @@ func (c *BootstrapCmd) Run(env *terminal.Env) error {
 	}
 	objects, err := bootstrap.Manifests(bootstrap.Options{
 		Namespace: c.Namespace, Image: c.Image, Version: version.Version, ImagePullSecrets: c.ImagePullSecret, Replicas: c.Replicas,
-		PackageGroups: c.PackageGroup, PermissionCeiling: c.PermissionCeiling, Namespaced: c.Namespaced, RemoveOrphans: c.DependencyRemoval == graph.RemoveOrphans,
+		PackageGroups: c.PackageGroup, PermissionPolicy: c.PermissionPolicy, Namespaced: c.Namespaced, RemoveOrphans: c.DependencyRemoval == graph.RemoveOrphans,
 		CacheClaim: c.CacheClaim, Args: c.ManagerArg, NoNetworkPolicy: !c.NetworkPolicy,
 	})
 	if err != nil {

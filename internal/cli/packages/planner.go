@@ -22,8 +22,8 @@ import (
 // planFlags configure access to content for plans.
 type planFlags struct {
 	content.ContentFlags
-	Namespace         string `default:"crossplane-system" help:"Namespace of the manager, which contains the pull secrets."`
-	PermissionCeiling string `placeholder:"FILE|configmap/NAME" help:"Policy for requested permissions that the manager uses: a file, or a ConfigMap of the namespace."`
+	Namespace        string `default:"crossplane-system" help:"Namespace of the manager, which contains the pull secrets."`
+	PermissionPolicy string `placeholder:"FILE|configmap/NAME" help:"Policy for requested permissions that the manager uses: a file, or a ConfigMap of the namespace."`
 }
 
 // clusterPlanner makes plans until it is closed.
@@ -50,7 +50,7 @@ func (f planFlags) open(ctx context.Context, c connection.ClusterFlags) (*cluste
 	source := &content.LazySource{Flags: f.ContentFlags}
 	return &clusterPlanner{
 		Planner: &planner.Planner{
-			Reader: cluster, Cluster: objects, Source: source, Images: source, Registry: source, Namespace: f.Namespace, Ceiling: permission.ParseCeilingSource(f.PermissionCeiling),
+			Reader: cluster, Cluster: objects, Source: source, Images: source, Registry: source, Namespace: f.Namespace, PermissionPolicy: permission.ParsePolicySource(f.PermissionPolicy),
 		},
 		client: cluster, source: source,
 	}, nil

@@ -169,7 +169,7 @@ func (t planText) resources(p *planner.Plan) {
 	if len(p.CustomResources) == 0 {
 		return
 	}
-	t.title("custom resources deleted with their definitions")
+	t.title("custom resources deleted with their CRDs")
 	for _, r := range p.CustomResources {
 		if r.Unknown != "" {
 			t.row("?", r.Definition, r.Unknown)

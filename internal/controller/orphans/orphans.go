@@ -113,7 +113,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 }
 
 func (r *Reconciler) orphans(ctx context.Context, g dependencyGraph) []graph.Node {
-	return graph.New(g.nodes, state.Places(ctx, r.Packages.Origins)).Orphans()
+	return graph.New(g.nodes, state.Rewrites(ctx, r.Packages.Origins)).Orphans()
 }
 
 // delete deletes a package in its current state, unless the reason to retain it is reported.
@@ -189,7 +189,7 @@ func (r *Reconciler) recordRetained(ctx context.Context, p v1.Package, reason st
 	}
 	r.retained[p.GetUID()] = reason
 	logging.FromContext(ctx).InfoContext(ctx, "orphan retained", "kind", p.PackageKind(), "package", p.GetName(), "reason", reason)
-	r.Events.Eventf(p, nil, corev1.EventTypeNormal, "OrphanKept", "Remove", "no package requires %s any more; retaining it: %s", p.GetName(), clip(reason))
+	r.Events.Eventf(p, nil, corev1.EventTypeNormal, "OrphanRetained", "Remove", "no package requires %s any more; retaining it: %s", p.GetName(), clip(reason))
 }
 
 // clip shortens a note to the length that the API server accepts for an event.

@@ -49,7 +49,7 @@ func (emptyContent) Locate(_ context.Context, image string, _ []corev1.LocalObje
 	return fetch.Plain(oci.MustParseReference(image)), imageconfig.Route{Image: image}, nil
 }
 
-func (emptyContent) Places(context.Context) (func(string) string, error) {
+func (emptyContent) Rewrites(context.Context) (func(string) string, error) {
 	return func(repository string) string { return repository }, nil
 }
 

@@ -45,7 +45,7 @@ func (onePackage) Locate(_ context.Context, image string, _ []corev1.LocalObject
 	return fetch.Plain(oci.MustParseReference(image)), imageconfig.Route{Image: image}, nil
 }
 
-func (onePackage) Places(context.Context) (func(string) string, error) {
+func (onePackage) Rewrites(context.Context) (func(string) string, error) {
 	return func(repository string) string { return repository }, nil
 }
 

@@ -18,11 +18,11 @@ import (
 // objects that call the runtime name its CA bundle.
 func (r *Reconciler) ensureCertificates(ctx context.Context, in *install) error {
 	if in.workload == nil {
-		in.objects.Trust(desired.Service{}, nil)
+		in.objects.SetWebhookService(desired.Service{}, nil)
 		return nil
 	}
-	p := &in.workload.program
-	objects, err := runtime.Shape(*p)
+	p := &in.workload.spec
+	objects, err := runtime.Manifests(*p)
 	if err != nil {
 		return asRuntimeError(err)
 	}
@@ -33,12 +33,12 @@ func (r *Reconciler) ensureCertificates(ctx context.Context, in *install) error 
 	status.TLSServerSecretName, status.TLSClientSecretName = secretName(issued, p.ServerSecret), secretName(issued, p.ClientSecret)
 	server := issued[p.ServerSecret]
 	if r.Kind == v1.FunctionKind {
-		p.Certificates = desired.Fingerprint(slices.Concat(server.Cert, server.Bundle))
+		p.Certificates = desired.CABundleHash(slices.Concat(server.Cert, server.Bundle))
 	}
 	if err != nil {
 		return asRuntimeError(err)
 	}
-	in.objects.Trust(service, server.Bundle)
+	in.objects.SetWebhookService(service, server.Bundle)
 	in.requeueAt(renewal, r.API.Now())
 	return nil
 }
@@ -54,7 +54,7 @@ func secretName(issued map[string]certificates.Issued, secret string) *string {
 // wantedCertificates returns the certificates that a runtime needs, and sets the names of their Secrets
 // where the revision, created by another package manager, names none. A local runtime is a process on this
 // machine; its callers do not reach it by a name in the cluster.
-func wantedCertificates(p *runtime.Program, service string, local bool) []certificates.Want {
+func wantedCertificates(p *runtime.Workload, service string, local bool) []certificates.Want {
 	pkg := p.Owner.Package.Name
 	names := certificates.ServerNames(pkg, p.Namespace)
 	if service != pkg {

@@ -16,7 +16,7 @@ type Checks struct {
 	Crossplane *crossplane.Checker
 	// Permissions configure the permissions of runtimes; nil if the manager does not manage them.
 	Permissions *PermissionOptions
-	Held        *permission.Held
+	Held        *permission.ManagerRules
 	// Poll is the interval between two look-ups of a registry.
 	Poll time.Duration
 }

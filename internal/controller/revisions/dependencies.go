@@ -144,7 +144,7 @@ func (r *Reconciler) dependencyGraph(ctx context.Context, in *install) (*graph.G
 			}
 		}
 	}
-	return graph.New(nodes, state.Places(ctx, r.Packages.Origins)), nil
+	return graph.New(nodes, state.Rewrites(ctx, r.Packages.Origins)), nil
 }
 
 // solveDependencies installs and moves dependencies where the policy allows it, for one package at a time

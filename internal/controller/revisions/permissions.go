@@ -24,9 +24,9 @@ import (
 
 // PermissionOptions configure the permissions that the manager grants to runtimes.
 type PermissionOptions struct {
-	// Ceiling is the source of the policy for requests. Without one, only dangerous permissions
+	// Policy is the source of the policy for requests. Without one, only dangerous permissions
 	// are refused.
-	Ceiling permission.CeilingSource
+	Policy permission.PolicySource
 	// Increase is the policy for a version that requests more permissions than the version before
 	// it. Empty means AllowIncrease.
 	Increase IncreasePolicy
@@ -128,22 +128,22 @@ func (r *Reconciler) permissionInput(ctx context.Context, in *install) (rbac.Inp
 
 // checkPolicy compares the requests of a revision with the policy, and returns the policy. If the policy has
 // become stricter, it revokes the permissions that were granted for them.
-func (r *Reconciler) checkPolicy(ctx context.Context, set revision.Set, input rbac.Input) (rbac.Ceiling, error) {
+func (r *Reconciler) checkPolicy(ctx context.Context, set revision.Set, input rbac.Input) (rbac.Policy, error) {
 	if len(input.Requests) == 0 {
-		return rbac.Ceiling{}, nil
+		return rbac.Policy{}, nil
 	}
-	policy, err := r.Checks.Permissions.Ceiling.Read(ctx, r.API.Live, r.Packages.Namespace)
+	policy, err := r.Checks.Permissions.Policy.Read(ctx, r.API.Live, r.Packages.Namespace)
 	if err != nil {
-		return rbac.Ceiling{}, err
+		return rbac.Policy{}, err
 	}
 	denied := policy.Check(input.Requests)
 	if denied == nil {
 		return policy, nil
 	}
 	if err := r.revokeRequests(ctx, set, input); err != nil {
-		return rbac.Ceiling{}, err
+		return rbac.Policy{}, err
 	}
-	return rbac.Ceiling{}, denied
+	return rbac.Policy{}, denied
 }
 
 // revokeRequests deletes the roles that a revision has for its requests. It grants nothing.
@@ -166,7 +166,7 @@ func (r *Reconciler) revokeRequests(ctx context.Context, set revision.Set, input
 //
 // The granted permissions are read from the roles of the revisions. A revision that was never approved has
 // no roles, so the next one cannot rely on its requests.
-func (r *Reconciler) checkApproval(ctx context.Context, set revision.Set, input rbac.Input, policy rbac.Ceiling) error {
+func (r *Reconciler) checkApproval(ctx context.Context, set revision.Set, input rbac.Input, policy rbac.Policy) error {
 	increase := r.Checks.Permissions.needsApproval(set.Package) && len(set.Siblings) > 1
 	if !increase && len(rbac.Escalating(policy.Allow, nil, nil, input)) == 0 {
 		return nil

@@ -74,12 +74,12 @@ func (r *Reconciler) rollOver(ctx context.Context, in *install) (runtime.State, 
 		return waitingFor(remaining), err
 	}
 	if r.Kind == v1.ProviderKind {
-		if remaining, err := runtimes.StopOthers(ctx, w.runtime, w.program.Owner); remaining != "" || err != nil {
+		if remaining, err := runtimes.StopOthers(ctx, w.runtime, w.spec.Owner); remaining != "" || err != nil {
 			return waitingFor(remaining), err
 		}
-		return w.runtime.Run(ctx, w.program)
+		return w.runtime.Run(ctx, w.spec)
 	}
-	state, err := w.runtime.Run(ctx, w.program)
+	state, err := w.runtime.Run(ctx, w.spec)
 	if err != nil || !state.Available && state.HeldBy == "" {
 		return state, err
 	}
@@ -88,7 +88,7 @@ func (r *Reconciler) rollOver(ctx context.Context, in *install) (runtime.State, 
 		state.Again = stopPoll
 		return state, nil
 	}
-	others, err := w.runtime.Others(ctx, w.program.Owner)
+	others, err := w.runtime.Others(ctx, w.spec.Owner)
 	if err != nil || len(others) == 0 {
 		return state, err
 	}
@@ -107,7 +107,7 @@ func (r *Reconciler) rollOver(ctx context.Context, in *install) (runtime.State, 
 // stopInOtherRuntimes stops the workloads of the package in other runtimes, as after the administrator has chosen
 // another runtime.
 func (r *Reconciler) stopInOtherRuntimes(ctx context.Context, w *workload) (remaining string, err error) {
-	all := plan.Requester{Package: w.program.Owner.Package}
+	all := plan.Requester{Package: w.spec.Owner.Package}
 	for _, name := range r.Runtimes.Used() {
 		if other := r.Runtimes.ByName[name]; other != w.runtime {
 			if remaining, err := runtimes.StopOthers(ctx, other, all); remaining != "" || err != nil {
@@ -130,7 +130,7 @@ func waitingFor(other string) runtime.State {
 func (r *Reconciler) recordRuntimeState(ctx context.Context, in *install, state runtime.State) {
 	before := in.Revision.GetCondition(v1.TypeRuntimeHealthy)
 	active := v1.RuntimeActive()
-	if in.workload.program.AwaitingActivation {
+	if in.workload.spec.AwaitingActivation {
 		active = v1.RuntimeAwaitingActivation()
 	}
 	in.Revision.SetConditions(r.API.Time(), active)
@@ -146,9 +146,9 @@ func (r *Reconciler) recordRuntimeState(ctx context.Context, in *install, state 
 		return
 	}
 	if before.Status != corev1.ConditionTrue {
-		logging.FromContext(ctx).InfoContext(ctx, "the runtime is available", "image", in.workload.program.Image())
+		logging.FromContext(ctx).InfoContext(ctx, "the runtime is available", "image", in.workload.spec.Image())
 	}
-	if in.workload.program.AwaitingActivation {
+	if in.workload.spec.AwaitingActivation {
 		state.Again = safeStartPoll
 	}
 	in.requeueAfter(state.Again)

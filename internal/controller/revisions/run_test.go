@@ -64,7 +64,7 @@ type fakeRuntime struct {
 	stopped []string
 }
 
-func (r *fakeRuntime) Run(context.Context, runtime.Program) (runtime.State, error) {
+func (r *fakeRuntime) Run(context.Context, runtime.Workload) (runtime.State, error) {
 	return r.state, nil
 }
 

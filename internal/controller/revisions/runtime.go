@@ -40,7 +40,7 @@ type Runtimes struct {
 // workload is the runtime of a revision, and the runtime that runs it.
 type workload struct {
 	runtime runtime.Runtime
-	program runtime.Program
+	spec    runtime.Workload
 }
 
 // serviceAccounts returns the account that a runtime runs as.
@@ -48,11 +48,11 @@ func (w *workload) serviceAccounts() ([]rbacv1.Subject, error) {
 	if w == nil {
 		return nil, nil
 	}
-	name, err := w.runtime.ServiceAccount(w.program)
+	name, err := w.runtime.ServiceAccount(w.spec)
 	if err != nil || name == "" {
 		return nil, err
 	}
-	return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: w.program.Namespace, Name: name}}, nil
+	return []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: w.spec.Namespace, Name: name}}, nil
 }
 
 // runtimeError marks a failure of the runtime, which leaves the objects of the revision healthy.
@@ -94,7 +94,7 @@ func (r *Reconciler) prepareRuntime(ctx context.Context, in *install) error {
 }
 
 // obtainImage obtains the image of a runtime, and reports that if it may take long.
-func (r *Reconciler) obtainImage(ctx context.Context, rev v1.PackageRevision, by runtime.Runtime, p runtime.Program) error {
+func (r *Reconciler) obtainImage(ctx context.Context, rev v1.PackageRevision, by runtime.Runtime, p runtime.Workload) error {
 	status := rev.RuntimeStatus()
 	if status.RuntimeImage == p.Image() {
 		return by.Obtain(ctx, p)
@@ -108,14 +108,14 @@ func (r *Reconciler) obtainImage(ctx context.Context, rev v1.PackageRevision, by
 }
 
 // describeRuntime returns the description of the runtime of a revision.
-func (r *Reconciler) describeRuntime(ctx context.Context, in *install) (runtime.Program, error) {
+func (r *Reconciler) describeRuntime(ctx context.Context, in *install) (runtime.Workload, error) {
 	source := in.source
 	config, err := runtime.Config(ctx, r.API.Client, in.Revision, source.Route.Runtime)
 	if err != nil {
-		return runtime.Program{}, err
+		return runtime.Workload{}, err
 	}
 	spec := in.Revision.RuntimeSpec()
-	p := runtime.Program{
+	p := runtime.Workload{
 		Owner: in.Requester(), Namespace: r.Packages.Namespace, Config: config, Settle: r.Runtimes.SettleTime,
 		PullPolicy:   in.Revision.RevisionSpec().PackagePullPolicy,
 		ServerSecret: value(spec.TLSServerSecretName), ClientSecret: value(spec.TLSClientSecretName),
@@ -124,7 +124,7 @@ func (r *Reconciler) describeRuntime(ctx context.Context, in *install) (runtime.
 	p.OfPackage = image == ""
 	if !p.OfPackage {
 		if source, err = r.resolveRuntimeImage(ctx, in.Revision, image); err != nil {
-			return runtime.Program{}, err
+			return runtime.Workload{}, err
 		}
 		p.Config = manifests.WithoutImage(config)
 	}

@@ -43,11 +43,11 @@ func enqueueWaiting(c client.Reader, kind string) handler.EventHandler {
 // enqueueDependents enqueues the active revisions of a kind that depend, also optionally, on a package.
 func enqueueDependents(c client.Reader, known *state.Dependencies, origins state.Origins, kind string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-		places := state.Places(ctx, origins)
-		place := places(repositoryOf(o))
+		rewrites := state.Rewrites(ctx, origins)
+		place := rewrites(repositoryOf(o))
 		return activeRevisions(ctx, c, kind, func(rev v1.PackageRevision) bool {
 			needs := lockfile.Dependencies(known.Of(ctx, rev.RevisionSpec().Image, rev.RevisionSpec().Digest))
-			return slices.ContainsFunc(needs, func(d dependency.Dependency) bool { return places(d.Package) == place })
+			return slices.ContainsFunc(needs, func(d dependency.Dependency) bool { return rewrites(d.Package) == place })
 		})
 	})
 }

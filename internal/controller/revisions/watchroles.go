@@ -85,7 +85,7 @@ func (r *Reconciler) watchRoles(b *builder.Builder) {
 	if r.Kind == v1.ProviderKind {
 		b.Watches(v1.NewPackage(r.Kind).NewRevision(), enqueueFamily(c, r.Kind))
 	}
-	if r.Checks.Permissions.Ceiling.ConfigMap != "" {
+	if r.Checks.Permissions.Policy.ConfigMap != "" {
 		b.WatchesMetadata(PolicyMetadata(), enqueueForPolicy(c, r.Kind))
 	}
 }

@@ -22,7 +22,7 @@ import (
 // While a runtime restarts, its configurations stay, and their failure policy decides about requests.
 // [webhooks.Guard] deletes them if it does not serve for longer.
 func (r *Reconciler) reconcileWebhooks(ctx context.Context, in *install) error {
-	runs := in.workload != nil && !in.workload.program.AwaitingActivation
+	runs := in.workload != nil && !in.workload.spec.AwaitingActivation
 	external := r.Runtimes.Choice.Of(r.Kind, in.Package.GetName()) == runtime.External
 	switch {
 	case runs && in.summary.Ready:
@@ -54,9 +54,9 @@ func (r *Reconciler) installWebhooks(ctx context.Context, in *install) (retry ti
 	if err != nil {
 		return time.Time{}, err
 	}
-	log, service := logging.FromContext(ctx), in.objects.Program()
+	log, service := logging.FromContext(ctx), in.objects.Service()
 	err = r.Runtimes.Prober.Check(ctx, webhooks.Endpoint{
-		Namespace: service.Namespace, Name: service.Name, Port: desired.WebhookPort, CABundle: string(in.objects.Authorities()),
+		Namespace: service.Namespace, Name: service.Name, Port: desired.WebhookPort, CABundle: string(in.objects.CABundle()),
 	})
 	if errors.Is(err, webhooks.ErrOutOfReach) && len(outside) == 0 {
 		log.InfoContext(ctx, "webhook configurations are installed without proof that the runtime serves them", "error", err.Error())

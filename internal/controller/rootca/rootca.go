@@ -101,14 +101,14 @@ func (d Distribution) IsComplete(ctx context.Context, bundle []byte) (bool, erro
 	for _, rev := range callers {
 		for _, ref := range revision.Objects(rev) {
 			hash, calls := live[ref].Annotations[plan.CABundleHashAnnotation]
-			if !calls || desired.Trusted(hash) == desired.Fingerprint(bundle) {
+			if !calls || desired.CABundleHashOf(hash) == desired.CABundleHash(bundle) {
 				continue
 			}
 			own, err := d.bundleHashOf(ctx, rev)
 			if err != nil {
 				return false, err
 			}
-			if desired.Trusted(hash) != own {
+			if desired.CABundleHashOf(hash) != own {
 				logging.FromContext(ctx).InfoContext(ctx, "the CA cannot be rotated yet: an object does not name the new CA bundle", "kind", ref.Kind, "name", ref.Name)
 				return false, nil
 			}
@@ -127,5 +127,5 @@ func (d Distribution) bundleHashOf(ctx context.Context, rev v1.PackageRevision) 
 	if err := d.Client.Get(ctx, key, secret); err != nil {
 		return "", fmt.Errorf("read Secret %s: %w", key, err)
 	}
-	return desired.Fingerprint(secret.Data[certificates.KeyBundle]), nil
+	return desired.CABundleHash(secret.Data[certificates.KeyBundle]), nil
 }

@@ -38,7 +38,7 @@ func eventType(reason v1.ConditionReason) string {
 	switch string(reason) {
 	case graph.ErrDependencyMissing.Name, graph.ErrDependencyComing.Name,
 		runtime.ReasonNotReported, runtime.ReasonWaiting, runtime.ReasonStarting,
-		deployment.ReasonHeld, deployment.ReasonTerminating, deployment.ReasonReplacing:
+		deployment.ReasonNameInUse, deployment.ReasonTerminating, deployment.ReasonReplacing:
 		return corev1.EventTypeNormal
 	}
 	return corev1.EventTypeWarning

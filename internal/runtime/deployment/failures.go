@@ -20,7 +20,7 @@ var (
 	}
 	ErrRejected = errcode.Code{
 		Name: "RuntimeRejected", Class: errcode.Invalid,
-		Cause: "The API server refused an object that the program of a package needs, as its configuration describes it.",
+		Cause: "The API server refused an object of a package runtime, as its configuration describes it.",
 		Fix:   "Correct the DeploymentRuntimeConfig or ControllerConfig of the package.",
 	}
 )

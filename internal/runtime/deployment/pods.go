@@ -57,7 +57,7 @@ func (r *Runtime) explain(ctx context.Context, o manifests.Objects, s runtime.St
 	}
 	if s.Reason == ReasonUnavailable && slices.ContainsFunc(pods, isReady) {
 		s.Reason = runtime.ReasonStarting
-		s.Message = fmt.Sprintf("the program has started, and is available when it has run for %ds without a restart", o.Deployment.Spec.MinReadySeconds)
+		s.Message = fmt.Sprintf("the runtime has started, and is available when it has run for %ds without a restart", o.Deployment.Spec.MinReadySeconds)
 	}
 	return s, nil
 }
@@ -104,7 +104,7 @@ func trouble(p *corev1.Pod, now time.Time) (reason, message string) {
 	}
 	for _, c := range p.Status.ContainerStatuses {
 		if c.State.Running != nil && !c.Ready && (c.Started == nil || *c.Started) {
-			return runtime.ReasonNotAnswering, fmt.Sprintf("container %s: it runs, and its readiness probe fails", c.Name)
+			return runtime.ReasonNotServing, fmt.Sprintf("container %s: it runs, and its readiness probe fails", c.Name)
 		}
 	}
 	return "", ""

@@ -15,8 +15,8 @@ const (
 	ReasonUnavailable = "Unavailable"
 	// ReasonStuck is the reason for a Deployment whose rollout makes no progress.
 	ReasonStuck = "ProgressDeadlineExceeded"
-	// ReasonHeld is the reason for a name that the Deployment of another revision has.
-	ReasonHeld = "NameHeld"
+	// ReasonNameInUse is the reason for a name that the Deployment of another revision has.
+	ReasonNameInUse = "NameInUse"
 	// ReasonTerminating is the reason for a Deployment that is being deleted.
 	ReasonTerminating = "Terminating"
 	// ReasonReplacing is the reason for a Deployment that is being recreated.
@@ -67,7 +67,7 @@ func conditionOf(d *appsv1.Deployment, t appsv1.DeploymentConditionType) *appsv1
 
 func heldBy(d *appsv1.Deployment, revision string) runtime.State {
 	return runtime.State{
-		HeldBy: revision, Reason: ReasonHeld,
+		HeldBy: revision, Reason: ReasonNameInUse,
 		Message: fmt.Sprintf("Deployment %s still belongs to %s, and the configuration sets the same name for both", d.Name, revision),
 	}
 }

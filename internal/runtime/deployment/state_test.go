@@ -97,7 +97,7 @@ func TestReasonsOfPods(t *testing.T) {
 		"RestartedJustNow":     {container(ran(time.Second), 3, exit, true), runtime.ReasonCrashLoop, true},
 		"RestartedLongAgo":     {container(ran(time.Hour), 3, exit, true), "", false},
 		"NodeRestarted":        {container(ran(time.Second), 3, &corev1.ContainerStateTerminated{ExitCode: 255, Reason: "Unknown"}, true), "", false},
-		"NotReady":             {container(ran(time.Hour), 0, nil, false), runtime.ReasonNotAnswering, true},
+		"NotReady":             {container(ran(time.Hour), 0, nil, false), runtime.ReasonNotServing, true},
 		"NodeVanished":         {container(ran(time.Hour), 0, nil, true), "", false},
 		"Evicted":              {evicted, "", false},
 		"EndedByItsNode":       {corev1.PodStatus{Phase: corev1.PodFailed, Reason: "NodeShutdown"}, ReasonPodFailed, false},
@@ -107,8 +107,8 @@ func TestReasonsOfPods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			reason, _ := trouble(&corev1.Pod{Status: tc.status}, now)
-			if reason != tc.reason || runtime.IsProgramFailure(reason) != tc.program {
-				t.Errorf("got %q (failure of the program: %t), want %q (%t)", reason, runtime.IsProgramFailure(reason), tc.reason, tc.program)
+			if reason != tc.reason || runtime.IsRuntimeFailure(reason) != tc.program {
+				t.Errorf("got %q (failure of the program: %t), want %q (%t)", reason, runtime.IsRuntimeFailure(reason), tc.reason, tc.program)
 			}
 		})
 	}

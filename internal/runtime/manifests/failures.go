@@ -8,20 +8,20 @@ var (
 	// the digest that was verified.
 	ErrUnpinnedImage = errcode.Code{
 		Name: "UnpinnedImage", Class: errcode.Internal,
-		Cause: "A program was to be run from an image without a digest, which could be another one than was verified.",
+		Cause: "The image of a runtime has no digest, so it may differ from the verified image.",
 		Fix:   "Report the whole message: the package manager resolves images to digests before it runs them.",
 	}
 	// ErrPrivileges is the failure of a runtime configuration that asks for privileges that
 	// the manager does not allow.
 	ErrPrivileges = errcode.Code{
 		Name: "RuntimePrivileges", Class: errcode.Invalid,
-		Cause: "The runtime configuration of a package asks for privileges, such as hostNetwork, a hostPath volume or a ServiceAccount that xpkg did not create, that the manager does not allow.",
+		Cause: "The runtime configuration of a package requests privileges, such as hostNetwork, a hostPath volume or a ServiceAccount that xpkg did not create, that the manager does not allow.",
 		Fix:   "Remove them from the DeploymentRuntimeConfig or ControllerConfig, or start the manager with --allow-runtime-privilege. The former version keeps running.",
 	}
 	// ErrNoProgramKind is the failure of a package of a kind that has no runtime.
 	ErrNoProgramKind = errcode.Code{
 		Name: "NoProgramKind", Class: errcode.Internal,
-		Cause: "A program was to be run for a package that is neither a Provider nor a Function.",
-		Fix:   "Report the whole message: only Providers and Functions have programs.",
+		Cause: "A runtime was requested for a package that is neither a Provider nor a Function.",
+		Fix:   "Report the whole message: only Providers and Functions have runtimes.",
 	}
 )

@@ -96,7 +96,7 @@ func (o Objects) refuse(uses []privilegeUse, allowed []Privilege) error {
 	if len(fields) == 0 {
 		return nil
 	}
-	return ErrPrivileges.New(nil, "the runtime configuration of %s/%s asks for %s",
+	return ErrPrivileges.New(nil, "the runtime configuration of %s/%s requests %s",
 		strings.ToLower(o.Owner.Package.Kind), o.Owner.Package.Name, strings.Join(fields, ", ")).
 		WithDo("Remove this from the DeploymentRuntimeConfig or ControllerConfig of the package, or start the manager with `--allow-runtime-privilege %s`.",
 			strings.Join(names, ","))

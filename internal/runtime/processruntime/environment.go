@@ -13,7 +13,7 @@ import (
 )
 
 // fields are the metadata of a pod, by the paths of field references.
-func (p *Programs) fields(pod corev1.PodTemplateSpec, name string, uid string) map[string]string {
+func (p *Runtime) fields(pod corev1.PodTemplateSpec, name string, uid string) map[string]string {
 	out := map[string]string{
 		"metadata.name": name, "metadata.namespace": p.opts.Namespace, "metadata.uid": uid,
 		"spec.serviceAccountName": pod.Spec.ServiceAccountName, "spec.nodeName": "localhost",
@@ -30,7 +30,7 @@ func (p *Programs) fields(pod corev1.PodTemplateSpec, name string, uid string) m
 
 // environment returns the variables of a container, as a node would: the variables of
 // every runtime, then envFrom, and each value expanded with the variables before it.
-func (p *Programs) environment(ctx context.Context, c corev1.Container, fields, every map[string]string) (map[string]string, error) {
+func (p *Runtime) environment(ctx context.Context, c corev1.Container, fields, every map[string]string) (map[string]string, error) {
 	out := maps.Clone(every)
 	for _, from := range c.EnvFrom {
 		values, err := p.envFrom(ctx, from)
@@ -53,7 +53,7 @@ func (p *Programs) environment(ctx context.Context, c corev1.Container, fields, 
 	return out, nil
 }
 
-func (p *Programs) valueOf(ctx context.Context, e corev1.EnvVar, fields, before map[string]string) (value string, set bool, err error) {
+func (p *Runtime) valueOf(ctx context.Context, e corev1.EnvVar, fields, before map[string]string) (value string, set bool, err error) {
 	from := e.ValueFrom
 	switch {
 	case from == nil:
@@ -88,7 +88,7 @@ func pick(read reading, ctx context.Context, name, key string, optional *bool, v
 	return "", false, missing("the variable " + variable + " needs the key " + key + " of " + name + ", which is not there yet")
 }
 
-func (p *Programs) envFrom(ctx context.Context, from corev1.EnvFromSource) (map[string]string, error) {
+func (p *Runtime) envFrom(ctx context.Context, from corev1.EnvFromSource) (map[string]string, error) {
 	var values map[string]string
 	var found bool
 	var err error
@@ -105,10 +105,10 @@ func (p *Programs) envFrom(ctx context.Context, from corev1.EnvFromSource) (map[
 	if err != nil || found || optional != nil && *optional {
 		return values, err
 	}
-	return nil, missing("the variables of the program need " + name + ", which does not exist yet")
+	return nil, missing("the environment of the runtime needs " + name + ", which does not exist yet")
 }
 
-func (p *Programs) secret(ctx context.Context, name string) (map[string]string, bool, error) {
+func (p *Runtime) secret(ctx context.Context, name string) (map[string]string, bool, error) {
 	s := &corev1.Secret{}
 	found, err := p.get(ctx, name, s)
 	out := map[string]string{}
@@ -118,7 +118,7 @@ func (p *Programs) secret(ctx context.Context, name string) (map[string]string, 
 	return out, found, err
 }
 
-func (p *Programs) configMap(ctx context.Context, name string) (map[string]string, bool, error) {
+func (p *Runtime) configMap(ctx context.Context, name string) (map[string]string, bool, error) {
 	c := &corev1.ConfigMap{}
 	found, err := p.get(ctx, name, c)
 	out := maps.Clone(c.Data)
@@ -131,7 +131,7 @@ func (p *Programs) configMap(ctx context.Context, name string) (map[string]strin
 	return out, found, err
 }
 
-func (p *Programs) get(ctx context.Context, name string, o client.Object) (found bool, err error) {
+func (p *Runtime) get(ctx context.Context, name string, o client.Object) (found bool, err error) {
 	err = p.opts.Client.Get(ctx, client.ObjectKey{Namespace: p.opts.Namespace, Name: name}, o)
 	if apierrors.IsNotFound(err) {
 		return false, nil

@@ -36,7 +36,7 @@ func FuzzExpand(f *testing.F) {
 
 const home = "crossplane-system"
 
-func programs(objects ...client.Object) *Programs {
+func programs(objects ...client.Object) *Runtime {
 	return New(Options{Client: fake.NewClientBuilder().WithObjects(objects...).Build(), Namespace: home})
 }
 

@@ -25,7 +25,7 @@ const (
 )
 
 // state returns the state of a runtime.
-func (p *Programs) state(ctx context.Context, program runtime.Program, l layout) runtime.State {
+func (p *Runtime) state(ctx context.Context, program runtime.Workload, l layout) runtime.State {
 	status, known := p.opts.Supervisor.Status(program.Owner.Revision.Name)
 	if !known || !status.Running {
 		return runtime.State{Reason: runtime.CrashReason(status.Restarts), Message: crash(status)}
@@ -34,7 +34,7 @@ func (p *Programs) state(ctx context.Context, program runtime.Program, l layout)
 	if ran < l.settle {
 		s := runtime.State{
 			Reason: runtime.ReasonStarting, Again: l.settle - ran,
-			Message: fmt.Sprintf("the program has started, and is available when it has run for %s without a restart", l.settle),
+			Message: fmt.Sprintf("the runtime has started, and is available when it has run for %s without a restart", l.settle),
 		}
 		if status.LastExit != nil {
 			// The message does not change with each restart.
@@ -47,7 +47,7 @@ func (p *Programs) state(ctx context.Context, program runtime.Program, l layout)
 		ask = p.serves
 	}
 	if problem := ask(ctx, program, l, ran); problem != "" {
-		return runtime.State{Reason: runtime.ReasonNotAnswering, Message: problem, Again: probeEvery}
+		return runtime.State{Reason: runtime.ReasonNotServing, Message: problem, Again: probeEvery}
 	}
 	s := runtime.State{Available: true, Again: max(probeEvery, l.renew.Sub(p.opts.Now()))}
 	if program.Owner.Package.Kind == v1.FunctionKind {
@@ -59,14 +59,14 @@ func (p *Programs) state(ctx context.Context, program runtime.Program, l layout)
 // crash describes why a runtime does not run.
 func crash(s sandbox.Status) string {
 	if s.LastExit == nil {
-		return "the program has not been started yet"
+		return "the runtime has not been started yet"
 	}
-	return "the program was started and ended: " + s.LastExit.Reason
+	return "the runtime was started and ended: " + s.LastExit.Reason
 }
 
 // provides reports whether a provider is ready. The health port has no standard name. A
 // provider that does not listen there may not be configurable, and is ready when it runs.
-func (p *Programs) provides(ctx context.Context, _ runtime.Program, l layout, ran time.Duration) string {
+func (p *Runtime) provides(ctx context.Context, _ runtime.Workload, l layout, ran time.Duration) string {
 	if l.ports.health == 0 {
 		return ""
 	}
@@ -79,7 +79,7 @@ func (p *Programs) provides(ctx context.Context, _ runtime.Program, l layout, ra
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		if ran < probeLimit {
-			return "the program does not answer on its health port yet"
+			return "the runtime does not respond on its health port yet"
 		}
 		return ""
 	}
@@ -91,12 +91,12 @@ func (p *Programs) provides(ctx context.Context, _ runtime.Program, l layout, ra
 
 // serves asks a function for a connection: with TLS where it has a certificate. It may
 // refuse us after that, since we show none.
-func (p *Programs) serves(ctx context.Context, program runtime.Program, l layout, _ time.Duration) string {
+func (p *Runtime) serves(ctx context.Context, program runtime.Workload, l layout, _ time.Duration) string {
 	ctx, cancel := context.WithTimeout(ctx, probePatience)
 	defer cancel()
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", loopback(l.ports.serving))
 	if err != nil {
-		return fmt.Sprintf("the program does not listen on port %d", l.ports.serving)
+		return fmt.Sprintf("the runtime does not listen on port %d", l.ports.serving)
 	}
 	defer conn.Close()
 	if program.ServerSecret == "" {
@@ -105,7 +105,7 @@ func (p *Programs) serves(ctx context.Context, program runtime.Program, l layout
 	// Whether it is the right one, its callers check: here it only has to answer.
 	c := tls.Client(conn, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}) // See above.
 	if err := c.HandshakeContext(ctx); err != nil {
-		return fmt.Sprintf("the program does not speak TLS on port %d", l.ports.serving)
+		return fmt.Sprintf("the runtime does not serve TLS on port %d", l.ports.serving)
 	}
 	return ""
 }

@@ -47,7 +47,7 @@ func (t *tokens) of(ctx context.Context, revision string, account types.Namespac
 	sa := &corev1.ServiceAccount{}
 	err := t.client.Get(ctx, account, sa)
 	if apierrors.IsNotFound(err) {
-		return token{}, missing("the program is to run as the ServiceAccount " + account.Name + ", which does not exist yet")
+		return token{}, missing("the runtime needs the ServiceAccount " + account.Name + ", which does not exist yet")
 	}
 	if err != nil {
 		return token{}, fmt.Errorf("read ServiceAccount %s: %w", account.Name, err)
@@ -84,7 +84,7 @@ func (t *tokens) forget(revision string) {
 
 // identity returns the files and the variables with which a runtime finds the API server
 // and authenticates.
-func (p *Programs) identity(t token) (files map[string][]byte, variables map[string]string, err error) {
+func (p *Runtime) identity(t token) (files map[string][]byte, variables map[string]string, err error) {
 	authority, err := authorityOf(p.opts.Config)
 	if err != nil {
 		return nil, nil, err
@@ -131,7 +131,7 @@ func authorityOf(c *rest.Config) ([]byte, error) {
 func split(server string) (host, port string, err error) {
 	u, err := url.Parse(server)
 	if err != nil || u.Hostname() == "" {
-		return "", "", fmt.Errorf("the API server %q has no address that programs could use", server)
+		return "", "", fmt.Errorf("the API server %q has no address that runtimes can reach", server)
 	}
 	if port = u.Port(); port == "" {
 		port = "443"

@@ -30,7 +30,7 @@ type layout struct {
 
 // layOut derives the process from the Deployment of a runtime. It fails with missing if an
 // object does not exist yet.
-func (p *Programs) layOut(ctx context.Context, program runtime.Program, o manifests.Objects) (layout, error) {
+func (p *Runtime) layOut(ctx context.Context, program runtime.Workload, o manifests.Objects) (layout, error) {
 	pod := o.Deployment.Spec.Template
 	if err := refuse(pod.Spec); err != nil {
 		return layout{}, err

@@ -18,7 +18,7 @@ import (
 // publish makes the Service of the package lead to the process: without a selector,
 // since there are no pods, and with endpoints that are this machine. The API server
 // calls webhooks there.
-func (p *Programs) publish(ctx context.Context, o manifests.Objects, ports assigned) error {
+func (p *Runtime) publish(ctx context.Context, o manifests.Objects, ports assigned) error {
 	if p.opts.Address == "" {
 		return nil
 	}
@@ -34,7 +34,7 @@ func (p *Programs) publish(ctx context.Context, o manifests.Objects, ports assig
 }
 
 // point writes where the Service leads.
-func (p *Programs) point(ctx context.Context, s *corev1.Service, ports assigned) error {
+func (p *Runtime) point(ctx context.Context, s *corev1.Service, ports assigned) error {
 	want := &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: s.Namespace, Name: s.Name + "-process", OwnerReferences: s.OwnerReferences,

@@ -13,7 +13,7 @@ import (
 // ignored.
 func refuse(pod corev1.PodSpec) error {
 	no := func(what string, args ...any) error {
-		return ErrNotForProcesses.New(nil, "cannot run the program as a process: "+what, args...)
+		return ErrNotForProcesses.New(nil, "cannot run the runtime as a process: "+what, args...)
 	}
 	if len(pod.InitContainers) > 0 {
 		return no("it has the init container %s", pod.InitContainers[0].Name)
@@ -42,7 +42,7 @@ func refuse(pod corev1.PodSpec) error {
 
 // volumes returns the files of the volumes by their path. It fails with missing if an
 // object does not exist yet.
-func (p *Programs) volumes(ctx context.Context, pod corev1.PodSpec) (map[string][]byte, error) {
+func (p *Runtime) volumes(ctx context.Context, pod corev1.PodSpec) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for _, v := range pod.Volumes {
 		for _, m := range pod.Containers[0].VolumeMounts {
@@ -67,7 +67,7 @@ func (p *Programs) volumes(ctx context.Context, pod corev1.PodSpec) (map[string]
 }
 
 // content returns the files of a volume by their name within it.
-func (p *Programs) content(ctx context.Context, v corev1.Volume) (map[string][]byte, error) {
+func (p *Runtime) content(ctx context.Context, v corev1.Volume) (map[string][]byte, error) {
 	var name string
 	var items []corev1.KeyToPath
 	var optional *bool

@@ -51,7 +51,7 @@ func (s *launcher) detect(ctx context.Context) (*capabilities, error) {
 		return nil, err
 	}
 	if s.capabilities = g; g.kind != inNamespaces {
-		s.opts.Log.Warn("the programs of packages are not isolated from this machine: "+g.String(),
+		s.opts.Log.Warn("package runtimes are not isolated from this machine: "+g.String(),
 			"what to do", "allow unprivileged user namespaces, and install only packages that you trust until then")
 	}
 	return g, nil

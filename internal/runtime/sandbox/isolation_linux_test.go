@@ -27,7 +27,7 @@ func needNamespaces(t testing.TB, s *Supervisor) {
 	}
 }
 
-func TestWhatAProgramSeesInNamespaces(t *testing.T) {
+func TestRuntimeSeesOnlyItsNamespaces(t *testing.T) {
 	s := newSupervisor(t, nil)
 	needNamespaces(t, s)
 	spec := spec(t, "hello-0123456789ab")
@@ -111,7 +111,7 @@ func checkMachineFiles(t *testing.T, spec Spec) {
 	}
 }
 
-func TestWhatAProgramMayWrite(t *testing.T) {
+func TestRuntimeCanWriteOnlyTheseFiles(t *testing.T) {
 	images := image(t)
 	s := newSupervisor(t, func(o *Options) { o.Images = images })
 	needNamespaces(t, s)
@@ -150,7 +150,7 @@ func TestWhatAProgramMayWrite(t *testing.T) {
 	}
 }
 
-func TestWhatAProgramMayNotCall(t *testing.T) {
+func TestRuntimeCannotMakeTheseCalls(t *testing.T) {
 	s := newSupervisor(t, nil)
 	needNamespaces(t, s)
 	spec := spec(t, "caller")

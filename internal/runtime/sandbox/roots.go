@@ -54,8 +54,8 @@ type RootsOptions struct {
 
 // Source is where images come from.
 type Source interface {
-	// FetchProgram fetches a whole image into the store.
-	FetchProgram(ctx context.Context, o fetch.Origin, d oci.Digest, platform oci.Platform, limits unpack.Limits) (unpack.RuntimeImage, error)
+	// FetchRuntimeImage fetches a whole image into the store.
+	FetchRuntimeImage(ctx context.Context, o fetch.Origin, d oci.Digest, platform oci.Platform, limits unpack.Limits) (unpack.RuntimeImage, error)
 	// Store has the layers afterwards, until they are evicted.
 	Store() *store.Store
 }
@@ -95,7 +95,7 @@ func NewRoots(o RootsOptions) (*Roots, error) {
 }
 
 // Image implements [Images]. It fails with WrongPlatform for an image that cannot
-// run here, and with the failures of [remote.Client.FetchProgram] and [unpack.RootFS].
+// run here, and with the failures of [remote.Client.FetchRuntimeImage] and [unpack.RootFS].
 func (r *Roots) Image(ctx context.Context, origin fetch.Origin, digest oci.Digest) (Root, error) {
 	leave, err := r.enter(ctx, digest)
 	if err != nil {
@@ -107,7 +107,7 @@ func (r *Roots) Image(ctx context.Context, origin fetch.Origin, digest oci.Diges
 		if !errors.Is(err, fs.ErrNotExist) {
 			return root, err
 		}
-		image, err := r.opts.Source.FetchProgram(ctx, origin, digest, r.opts.Platform, r.opts.Limits)
+		image, err := r.opts.Source.FetchRuntimeImage(ctx, origin, digest, r.opts.Platform, r.opts.Limits)
 		if err != nil {
 			return Root{}, err
 		}

@@ -237,7 +237,7 @@ func TestDamagedLayer(t *testing.T) {
 	registry := cluster.Registry(t)
 	roots := newRoots(t, filepath.Join(t.TempDir(), "images"))
 	origin, digest := pushImage(t, registry, "v1", v1.Config{Cmd: []string{"x"}}, runtime.GOARCH, map[string][]byte{"a": bytes.Repeat([]byte("abc"), 1000)})
-	image, err := roots.opts.Source.FetchProgram(t.Context(), origin, digest, roots.opts.Platform, roots.opts.Limits)
+	image, err := roots.opts.Source.FetchRuntimeImage(t.Context(), origin, digest, roots.opts.Platform, roots.opts.Limits)
 	if err != nil {
 		t.Fatal(err)
 	}

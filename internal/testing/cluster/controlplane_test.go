@@ -133,7 +133,7 @@ func TestNamespaceGoesAway(t *testing.T) {
 	})
 }
 
-func TestServiceAccountHasTokensAndAuthority(t *testing.T) {
+func TestServiceAccountHasTokenAndCABundle(t *testing.T) {
 	c := newClient(t)
 	ns := namespace(t, c)
 	eventually(t, "default account and authority", func(ctx context.Context) bool {

@@ -184,7 +184,7 @@ func TestMeanwhile(t *testing.T) {
 }
 
 // Polls, events and leases do not count, and a watch counts once.
-func TestWhatCounts(t *testing.T) {
+func TestRequirementsThatCount(t *testing.T) {
 	url := serve(t, &server{})
 	n := fault.New(fault.SingleSubject("all"))
 	n.Set("all", fault.Fault{})

@@ -81,7 +81,7 @@ func TestAddPackageFromFiles(t *testing.T) {
 	}
 }
 
-func TestOpenArchiveOfStrangers(t *testing.T) {
+func TestOpenForeignArchive(t *testing.T) {
 	outside := t.TempDir()
 	writeXpkg(t, outside, "secret.xpkg", ocitest.Hello(t))
 	dir := t.TempDir()

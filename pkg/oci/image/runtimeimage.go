@@ -66,7 +66,7 @@ func (i *Image) checkRuntime(config Config) error {
 	}
 	if isPackage {
 		return ErrInvalidImageInput.New(nil, "the runtime image %s is a package already", i.content.Desc.Digest.Short()).
-			WithDo("Name the image of the program alone.")
+			WithDo("Pass only the image of the runtime.")
 	}
 	return nil
 }

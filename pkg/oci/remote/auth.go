@@ -19,7 +19,7 @@ import (
 // ErrUnauthorized is the failure of credentials that are missing or refused.
 var ErrUnauthorized = errcode.Code{
 	Name: "Unauthorized", Class: errcode.Unauthorized,
-	Cause: "A registry wants credentials that it was not given, or refuses the ones it was given. Many registries answer the same for a repository that does not exist.",
+	Cause: "A registry requires credentials, or rejects the given ones. Many registries respond in the same way for a repository that does not exist.",
 	Fix:   "Check the repository's name, and log in with `xpkg login`, or add a pull secret with read access to the package.",
 }
 

@@ -22,7 +22,7 @@ import (
 // answers with an error of its own.
 var ErrRegistryUnavailable = errcode.Code{
 	Name: "RegistryUnavailable", Class: errcode.Unavailable,
-	Cause: "A registry cannot be reached, is too slow, or answers with an error.",
+	Cause: "A registry cannot be reached, is too slow, or responds with an error.",
 	Fix:   "Check the registry's name and the network, and try again.",
 }
 
@@ -31,7 +31,7 @@ var ErrRegistryUnavailable = errcode.Code{
 var ErrTLSUntrusted = errcode.Code{
 	Name: "TLSUntrusted", Class: errcode.Untrusted,
 	Cause: "The certificate of a registry is not trusted, not valid now or not for this host, or it does not speak TLS 1.2 or newer.",
-	Fix:   "Name the certificate of its authority with --ca-file HOST=FILE; only for a registry of your own, skip the check with --insecure-skip-tls-verify.",
+	Fix:   "Pass the certificate of its CA with --ca-file HOST=FILE; only for a registry of your own, skip the check with --insecure-skip-tls-verify.",
 }
 
 // ErrThrottled is the failure of a request that the registry's rate limit rejects.
@@ -168,7 +168,7 @@ func (s *session) statusError(resp *http.Response, what string) error {
 
 // tlsHint returns the probable reason why a registry does not understand plain HTTP.
 func (s *session) tlsHint() error {
-	return fmt.Errorf("%w; if so, name the authority of its certificate with --ca-file %s=FILE", errSpeaksTLS, s.host)
+	return fmt.Errorf("%w; if so, pass the certificate of its CA with --ca-file %s=FILE", errSpeaksTLS, s.host)
 }
 
 // errSpeaksTLS is the answer of a TLS server to a request in plain HTTP.

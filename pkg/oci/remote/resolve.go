@@ -98,7 +98,7 @@ func (r *Client) getManifest(ctx context.Context, ref oci.Reference) ([]byte, oc
 	}
 	d := oci.Descriptor{MediaType: contentType(ans.Header), Digest: oci.DigestOf(ans.body), Size: int64(len(ans.body))}
 	if !ref.Digest.IsZero() && d.Digest != ref.Digest {
-		return nil, oci.Descriptor{}, oci.ErrDigestMismatch.New(nil, "registry %s answered with %s when it was asked for %s", ref.Registry, d.Digest, ref.Digest)
+		return nil, oci.Descriptor{}, oci.ErrDigestMismatch.New(nil, "registry %s returned %s instead of %s", ref.Registry, d.Digest, ref.Digest)
 	}
 	if claimed := ans.Header.Get("Docker-Content-Digest"); ref.Digest.IsZero() && claimed != "" && claimed != d.Digest.String() {
 		return nil, oci.Descriptor{}, oci.ErrDigestMismatch.New(nil, "registry %s sent %s and called it %q", ref.Registry, d.Digest, text.Clip(claimed))

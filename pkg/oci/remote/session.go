@@ -107,7 +107,7 @@ func (s *session) transportFor(u *url.URL) (http.RoundTripper, error) {
 	}
 	if u.Scheme != "https" && !(u.Scheme == "http" && s.scheme == "http") {
 		return nil, ErrForbiddenAddress.New(nil, "registry %s sent its client to %q without TLS", s.host, u.Scheme+"://"+u.Host).
-			WithDo("Do not trust the registry, or the network between: an answer has been changed.")
+			WithDo("Do not trust the registry, or the network between: a response was modified.")
 	}
 	if u.User != nil || u.Host == "" {
 		return nil, ErrForbiddenAddress.New(nil, "registry %s sent its client to an address that is not well formed", s.host)
@@ -154,7 +154,7 @@ func (s *session) read(ctx context.Context, c call, most int64) (answer, error) 
 		return answer{}, s.networkError(ctx, err, c.what)
 	}
 	if int64(len(body)) > most {
-		return answer{}, oci.ErrManifestTooLarge.New(nil, "cannot %s: the answer has more than %d bytes (--max-manifest-size)", c.what, most)
+		return answer{}, oci.ErrManifestTooLarge.New(nil, "cannot %s: the response has more than %d bytes (--max-manifest-size)", c.what, most)
 	}
 	return answer{resp, body}, nil
 }

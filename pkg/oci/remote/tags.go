@@ -24,7 +24,7 @@ var ErrRepositoryNotFound = errcode.Code{
 // ErrTagList is the failure of a list of tags that does not end or leads away.
 var ErrTagList = errcode.Code{
 	Name: "TagList", Class: errcode.Limit,
-	Cause: "A registry's list of tags is longer than xpkg reads, goes round in a circle, or continues on another host.",
+	Cause: "A registry's list of tags is longer than xpkg reads, repeats, or continues on another host.",
 	Fix:   "Name a version exactly instead of a range.",
 }
 

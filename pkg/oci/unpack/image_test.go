@@ -83,7 +83,7 @@ func TestFetchAndUnpackProgram(t *testing.T) {
 	}
 }
 
-func TestFetchProgramOfAnotherPlatform(t *testing.T) {
+func TestFetchRuntimeImageOfAnotherPlatform(t *testing.T) {
 	host, remote, store := ocitest.MemoryRegistry(t), clienttest.New(t, nil), storetest.New(t)
 	mips, arm := oci.Platform{OS: "linux", Architecture: "mips"}, oci.Platform{OS: "linux", Architecture: "arm64"}
 	single := programImage(t, arm, RuntimeConfig{})
@@ -104,7 +104,7 @@ func TestFetchProgramOfAnotherPlatform(t *testing.T) {
 	}
 }
 
-func TestFetchProgramRefuses(t *testing.T) {
+func TestFetchRuntimeImageRefuses(t *testing.T) {
 	host, remote, store := ocitest.MemoryRegistry(t), clienttest.New(t, nil), storetest.New(t)
 	ref := pushTo(t, remote, host, programImage(t, oci.DefaultPlatform(), RuntimeConfig{}))
 	_, err := Fetch(t.Context(), remote, ref, store, oci.DefaultPlatform(), Limits{Download: 100})

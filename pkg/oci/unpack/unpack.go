@@ -27,7 +27,7 @@ var ErrUnsafeImage = errcode.Code{
 // ErrImageTooLarge is the failure of an image beyond the limits of a runtime image.
 var ErrImageTooLarge = errcode.Code{
 	Name: "ImageTooLarge", Class: errcode.Limit,
-	Cause: "The image of a program has more bytes, files, or deeper folders than the limits allow, or is packed suspiciously well.",
+	Cause: "The image of a runtime has more bytes, files, or deeper folders than the limits allow, or is packed suspiciously well.",
 	Fix:   "Check that the image is the runtime image of the package, and build a smaller one.",
 }
 

@@ -12,11 +12,11 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg/internal/yamldoc"
 )
 
-// ErrCABundleIgnored is the code for a certificate authority that an author has
+// ErrCABundleIgnored is the code for a CA bundle that an author has
 // put into a webhook.
 var ErrCABundleIgnored = errcode.Code{
 	Name: "CABundleIgnored", Class: errcode.Invalid,
-	Cause: "A webhook names a certificate authority; the package manager replaces it with its own at install.",
+	Cause: "A webhook contains a CA bundle; the package manager replaces it with its own at install.",
 	Fix:   "Remove the caBundle.",
 }
 

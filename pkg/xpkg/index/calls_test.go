@@ -69,7 +69,7 @@ func TestCallsRuntime(t *testing.T) {
 }
 
 // The verification of an index detects false information about webhooks.
-func TestIndexThatLiesAboutCalls(t *testing.T) {
+func TestIndexWithWrongWebhookInformationIsRefused(t *testing.T) {
 	pkg, index, _ := indexed(t)
 	index.Objects[0].CallsRuntime = true
 	if err := index.Matches(pkg); !errors.Is(err, ErrDamaged) {

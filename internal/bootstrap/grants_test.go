@@ -1,0 +1,394 @@
+package bootstrap_test
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/bootstrap"
+	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/internal/permission"
+	"github.com/xpkg-dev/xpkg/internal/testing/hook"
+	"github.com/xpkg-dev/xpkg/internal/testing/wait"
+	"github.com/xpkg-dev/xpkg/pkg/rbac"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// unproven lists permissions that no request of these tests needs, as "verb resource",
+// each with the reason why it is granted.
+var unproven = map[string]string{
+	"update providers/finalizers":              "an admission plugin asks for it that this API server does not have",
+	"update configurations/finalizers":         "an admission plugin asks for it that this API server does not have",
+	"update functions/finalizers":              "an admission plugin asks for it that this API server does not have",
+	"update providerrevisions/finalizers":      "an admission plugin asks for it that this API server does not have",
+	"update configurationrevisions/finalizers": "an admission plugin asks for it that this API server does not have",
+	"update functionrevisions/finalizers":      "an admission plugin asks for it that this API server does not have",
+	"patch customresourcedefinitions/status":   "an API server that is slow to serve a new kind is woken; this one is not slow",
+}
+
+// held names the permissions that the manager holds in order to grant them, and uses in
+// no request.
+const held = "package-groups"
+
+// sometimes lists permissions that are only needed occasionally.
+var sometimes = map[string]string{
+	"patch events":               "an event that repeats itself within minutes is counted",
+	"get configurationrevisions": "one lets go of objects that the active one did not take with its own writes",
+	"get clusterrolebindings":    "what was written is looked at when the answer was lost",
+	"get rolebindings":           "what was written is looked at when the answer was lost",
+}
+
+// The manager installs, upgrades and corrects packages of every kind with the permissions
+// of the manifests, no request is denied, and every permission is needed.
+func TestManagerPermissionsAreSufficientAndMinimal(t *testing.T) {
+	s := newEnv(t)
+	s.install(t, options().Grants())
+	s.create(t, crossplane(s.namespace))
+	seen, stop := s.run(t)
+	s.examples(t)
+	s.everything(t)
+	s.checkDriftIsReverted(t)
+	var needy []v1.Package
+	for i, version := range []string{"v1.0.0", "v2.0.0"} {
+		needy = append(needy, s.needy(t, fmt.Sprintf("needy-%d", i), "needed", version))
+		s.create(t, needy[i])
+		s.healthy(t, needy[i])
+	}
+	s.abandon(t, needy...)
+	s.untilNoneIsMade(t)
+	stop()
+	for c := range seen.denials() {
+		t.Errorf("the manager may not %s %s %q of %q", c.verb, c.resource, c.name, c.group)
+	}
+	used := seen.used()
+	for _, g := range options().Grants() {
+		if g.Name == held {
+			continue
+		}
+		for _, rule := range g.Rules {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					reason, expected := unproven[verb+" "+resource]
+					switch needed := uses(used, rule, resource, verb); {
+					case sometimes[verb+" "+resource] != "":
+					case needed && expected:
+						t.Errorf("%s: %s %s is needed: it is not unproven because %s", g.Name, verb, resource, reason)
+					case !needed && !expected:
+						t.Errorf("%s: nothing needs to %s %s", g.Name, verb, resource)
+					}
+				}
+			}
+		}
+	}
+}
+
+// Without any one of the grants the manager is refused something.
+func TestEveryGrantIsNeeded(t *testing.T) {
+	s := newEnv(t)
+	s.install(t, options().Grants())
+	s.create(t, crossplane(s.namespace))
+	n := 0
+	for _, without := range options().Grants() {
+		if onlyUnproven(without) {
+			t.Logf("%s: not shown here, as %s", without.Name, unproven[without.Rules[0].Verbs[0]+" "+without.Rules[0].Resources[0]])
+			continue
+		}
+		t.Run(without.Name, func(t *testing.T) {
+			s.install(t, slices.DeleteFunc(options().Grants(), func(g bootstrap.Grant) bool {
+				// The manager may use the permissions that it holds in order to grant
+				// them.
+				return g.Name == without.Name || g.Name == held && len(rbac.Missing(g.Rules, without.Rules)) == 0
+			}))
+			seen, stop := s.run(t)
+			defer stop()
+			n++
+			name := fmt.Sprintf("needs-%d", n)
+			s.create(t, s.pullSecret(name))
+			provider := pkg(v1.ProviderKind, name+"-provider", s.publish(t, name+"-p", "v1.0.0", stream("Provider", name, definition(name, "a"), webhook("ValidatingWebhookConfiguration", name, "a"))))
+			provider.PackageSpec().PackagePullSecrets = []corev1.LocalObjectReference{{Name: name}}
+			s.create(t, provider)
+			needy := s.needy(t, name+"-needy", name+"-needed", "v1.0.0")
+			s.create(t, needy)
+			if without.Name == "orphans" {
+				s.healthy(t, needy)
+				s.abandon(t, needy)
+			}
+			s.create(t, pkg(v1.ConfigurationKind, name, s.publish(t, name+"-c", "v1.0.0", stream("Configuration", name, xrd(name, "a")))))
+			// A function has certificates, but no permissions that the manager would have
+			// to hold.
+			s.create(t, pkg(v1.FunctionKind, name, s.publish(t, name+"-f", "v1.0.0", stream("Function", name))))
+			wait.Until(t, patience, "the manager is refused something", func() (string, bool) {
+				// Webhooks are probed when the runtime is available.
+				s.simulateKubelet(t)
+				denials := seen.denials()
+				if without.Name == held {
+					return s.reason(t, provider), s.reason(t, provider) == rbac.ErrPermissionMissing.Name
+				}
+				for _, rule := range without.Rules {
+					for _, resource := range rule.Resources {
+						for _, verb := range rule.Verbs {
+							if uses(denials, rule, resource, verb) {
+								return "", true
+							}
+						}
+					}
+				}
+				return fmt.Sprint(denials), false
+			})
+		})
+	}
+}
+
+// reason is why a package is not ready.
+func (s *testEnv) reason(t *testing.T, p v1.Package) string {
+	t.Helper()
+	if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
+		t.Fatal(err)
+	}
+	return string(p.GetCondition(v1.TypeReady).Reason)
+}
+
+func onlyUnproven(g bootstrap.Grant) bool {
+	for _, rule := range g.Rules {
+		for _, resource := range rule.Resources {
+			for _, verb := range rule.Verbs {
+				if unproven[verb+" "+resource] == "" {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// examples installs the examples of the repository.
+func (s *testEnv) examples(t *testing.T) {
+	t.Helper()
+	for folder, kind := range map[string]string{
+		"provider-hello/package": v1.ProviderKind, "function-greet/package": v1.FunctionKind, "configuration-hello": v1.ConfigurationKind,
+	} {
+		name, _, _ := strings.Cut(folder, "/")
+		p := pkg(kind, name, s.publish(t, name, "v1.0.0", example(t, folder)))
+		p.PackageSpec().SkipDependencyResolution = true
+		s.create(t, p)
+		s.healthy(t, p)
+	}
+}
+
+// everything installs packages with objects of every kind, so many of each that they are
+// listed, changes their content, then only their labels, removes most of a provider, and
+// makes a registry private.
+func (s *testEnv) everything(t *testing.T) {
+	t.Helper()
+	s.create(t, s.pullSecret("registry"))
+	s.create(t, &v1beta1.ImageConfig{
+		ObjectMeta: metav1.ObjectMeta{Name: "private"},
+		Spec: v1beta1.ImageConfigSpec{
+			MatchImages: []v1beta1.ImageMatch{{Type: v1beta1.Prefix, Prefix: s.registry}},
+			Registry:    &v1beta1.RegistryConfig{Authentication: &v1beta1.RegistryAuthentication{PullSecretRef: corev1.LocalObjectReference{Name: "registry"}}},
+		},
+	})
+	for _, kind := range v1.PackageKinds() {
+		few := "few-" + strings.ToLower(kind)
+		name := "every-" + strings.ToLower(kind)
+		if kind == v1.ProviderKind {
+			s.serve(t, few)
+			s.serve(t, name)
+		}
+		p := pkg(kind, few, s.publish(t, few, "v1.0.0", stream(kind, few, all(kind, few, 1)...)))
+		s.create(t, p)
+		s.healthy(t, p)
+		p = pkg(kind, name, s.publish(t, name, "v1.0.0", stream(kind, name, all(kind, "first", many)...)))
+		// The permissions of the previous version are compared.
+		p.SetAnnotations(map[string]string{permission.AnnotationIncrease: string(controller.ApproveIncrease)})
+		s.create(t, p)
+		s.healthy(t, p)
+		second := s.publish(t, name, "v2.0.0", stream(kind, name+"-2", all(kind, "second", many)...))
+		s.change(t, p, func(spec *v1.PackageSpec) { spec.Package = second })
+		for _, label := range []string{"a", "b"} {
+			s.change(t, p, func(spec *v1.PackageSpec) { spec.CommonLabels = map[string]string{"label": label} })
+		}
+		if kind == v1.ProviderKind {
+			last := s.publish(t, name, "v3.0.0", stream(kind, name+"-3", definition(fmt.Sprintf("of%d-0", many), "third")))
+			s.change(t, p, func(spec *v1.PackageSpec) { spec.Package = last })
+			s.remove(t, p)
+		}
+	}
+}
+
+// serve starts a program that serves the webhooks of a package.
+func (s *testEnv) serve(t *testing.T, name string) {
+	t.Helper()
+	l := hook.Listen(t)
+	hook.Serve(t, s.client, s.namespace, name, l)
+	hook.Route(t, s.client, s.namespace, name, l.Addr().(*net.TCPAddr))
+}
+
+// remove deletes a package with a runtime finalizer, and waits until it is gone.
+func (s *testEnv) remove(t *testing.T, p v1.Package) {
+	t.Helper()
+	if err := s.client.Delete(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	wait.Until(t, patience, p.GetName()+" is gone", func() (string, bool) {
+		err := s.client.Get(t.Context(), client.ObjectKeyFromObject(p), p)
+		return fmt.Sprint(err, p.GetCondition(v1.TypeReady).Message), apierrors.IsNotFound(err)
+	})
+}
+
+// many is so many objects of a kind that they are listed rather than read one by one.
+const many = 9
+
+// all returns objects of each kind that a package can contain.
+func all(kind, text string, n int) []string {
+	var out []string
+	for i := range n {
+		name := fmt.Sprintf("of%d-%d", n, i)
+		switch kind {
+		case v1.FunctionKind:
+			continue
+		case v1.ProviderKind:
+			out = append(out, definition(name, text), managed(name, text),
+				webhook("ValidatingWebhookConfiguration", name, text), webhook("MutatingWebhookConfiguration", name, text))
+			continue
+		}
+		out = append(out, xrd(name, text))
+		for _, gvk := range [][2]string{
+			{"apiextensions.crossplane.io/v1", "Composition"}, {"apiextensions.crossplane.io/v1alpha1", "ManagedResourceActivationPolicy"},
+			{"ops.crossplane.io/v1alpha1", "Operation"}, {"ops.crossplane.io/v1alpha1", "CronOperation"}, {"ops.crossplane.io/v1alpha1", "WatchOperation"},
+		} {
+			out = append(out, object(gvk[0], gvk[1], name, text))
+		}
+	}
+	return out
+}
+
+// specs are valid specs of the kinds that a package can contain, with a text that makes a difference.
+var specs = map[string]string{
+	"Composition":                     "{compositeTypeRef: {apiVersion: composite.example.org/v1, kind: Any}, mode: Pipeline, pipeline: [{step: %s, functionRef: {name: any}}]}",
+	"ManagedResourceActivationPolicy": "{activate: [%s.example.org]}",
+	"Operation":                       "{mode: Pipeline, pipeline: [{step: %s, functionRef: {name: any}}]}",
+	"CronOperation":                   "{schedule: '@daily', operationTemplate: {spec: {mode: Pipeline, pipeline: [{step: %s, functionRef: {name: any}}]}}}",
+	"WatchOperation":                  "{watch: {apiVersion: v1, kind: ConfigMap}, operationTemplate: {spec: {mode: Pipeline, pipeline: [{step: %s, functionRef: {name: any}}]}}}",
+}
+
+func object(apiVersion, kind, name, text string) string {
+	return fmt.Sprintf("apiVersion: %s\nkind: %s\nmetadata:\n  name: %s\nspec: "+specs[kind]+"\n", apiVersion, kind, name, text)
+}
+
+// managed returns the ManagedResourceDefinition of a kind.
+func managed(name, text string) string {
+	return fmt.Sprintf(`apiVersion: apiextensions.crossplane.io/v1alpha1
+kind: ManagedResourceDefinition
+metadata:
+  name: %[1]sm.bootstrap.example.org
+spec:
+  group: bootstrap.example.org
+  names: {kind: M%[2]s, plural: %[1]sm}
+  scope: Cluster
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, description: %[3]s}}
+`, name, strings.ReplaceAll(name, "-", ""), text)
+}
+
+// webhook matches no existing resource.
+func webhook(kind, name, text string) string {
+	return fmt.Sprintf(`apiVersion: admissionregistration.k8s.io/v1
+kind: %s
+metadata: {name: %s}
+webhooks:
+- name: %s.bootstrap.example.org
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  clientConfig: {service: {name: replaced, namespace: replaced, path: /%[3]s}}
+  rules:
+  - {apiGroups: [bootstrap.example.org], apiVersions: [v1], resources: [nothing], operations: [CREATE]}
+`, kind, name, text)
+}
+
+func definition(name, text string) string {
+	return fmt.Sprintf(`apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: %[1]ss.bootstrap.example.org
+spec:
+  group: bootstrap.example.org
+  names: {kind: %[2]s, plural: %[1]ss}
+  scope: Cluster
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, description: %[3]s}}
+`, name, "K"+strings.ReplaceAll(name, "-", ""), text)
+}
+
+func xrd(name, text string) string {
+	return fmt.Sprintf(`apiVersion: apiextensions.crossplane.io/v1
+kind: CompositeResourceDefinition
+metadata:
+  name: %[1]ss.composite.example.org
+spec:
+  group: composite.example.org
+  names: {kind: X%[2]s, plural: %[1]ss}
+  versions:
+  - name: v1
+    served: true
+    referenceable: true
+    schema: {openAPIV3Schema: {type: object, description: %[3]s}}
+`, name, strings.ReplaceAll(name, "-", ""), text)
+}
+
+func pkg(kind, name, reference string) v1.Package {
+	p := v1.NewPackage(kind)
+	p.SetName(name)
+	p.PackageSpec().Package = reference
+	return p
+}
+
+func (s *testEnv) pullSecret(name string) client.Object {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}, Type: corev1.SecretTypeDockerConfigJson,
+		StringData: map[string]string{corev1.DockerConfigJsonKey: fmt.Sprintf(`{"auths":{%q:{"username":"u","password":"p"}}}`, s.registry)},
+	}
+}
+
+// crossplane is a Deployment from which the version of Crossplane is read.
+func crossplane(namespace string) client.Object {
+	selector := map[string]string{"app": "crossplane"}
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "crossplane", Labels: map[string]string{"app.kubernetes.io/version": "2.0.0"}},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: selector},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: selector},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "crossplane", Image: "crossplane:v2.0.0"}}},
+			},
+		},
+	}
+}
+
+// example returns the package.yaml of an example, as built by `xpkg build`.
+func example(t *testing.T, folder string) string {
+	t.Helper()
+	files, err := xpkg.ReadFolder(os.DirFS(filepath.Join("..", "..", "examples", filepath.FromSlash(folder))), xpkg.FolderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(files.Stream())
+}

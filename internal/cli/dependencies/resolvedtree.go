@@ -1,0 +1,106 @@
+package dependencies
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/pkg/lockfile"
+	"github.com/xpkg-dev/xpkg/pkg/xpkg"
+)
+
+// treeNode is a package of a closure in a tree.
+type treeNode struct {
+	Package string `json:"package"`
+	Version string `json:"version,omitempty"`
+	// Digest and Kind are empty for an optional dependency that is not in the tree.
+	Digest string    `json:"digest,omitempty"`
+	Kind   xpkg.Kind `json:"kind,omitempty"`
+	// Constraint is the constraint of the parent.
+	Constraint string `json:"constraint,omitempty"`
+	// By names the package of a folder that asks for a root.
+	By    string      `json:"by,omitempty"`
+	Needs []*treeNode `json:"needs,omitempty"`
+	// Seen reports whether the dependencies are shown elsewhere in the tree.
+	Seen bool `json:"seen,omitempty"`
+	// Optional reports whether the dependency of the parent is optional.
+	Optional bool `json:"optional,omitempty"`
+}
+
+// closureTree returns the trees of the roots of a resolution.
+func closureTree(f lockfile.File) []*treeNode {
+	seen := map[string]bool{}
+	out := []*treeNode{}
+	for _, r := range f.Roots {
+		n := growOptional(f, r.Package, r.Constraint)
+		if !r.Optional {
+			n = growClosure(f, r.Package, r.Constraint, seen)
+		}
+		n.By = r.By
+		out = append(out, n)
+	}
+	return out
+}
+
+func growClosure(f lockfile.File, repository, constraint string, seen map[string]bool) *treeNode {
+	p, _ := f.Find(repository)
+	n := &treeNode{Package: repository, Version: p.Version, Digest: p.Digest.String(), Kind: p.Kind, Constraint: constraint}
+	if n.Seen = seen[repository] && len(p.Dependencies) > 0; n.Seen {
+		return n
+	}
+	seen[repository] = true
+	for _, d := range p.Dependencies {
+		if d.Optional {
+			n.Needs = append(n.Needs, growOptional(f, d.Package, d.Constraint))
+			continue
+		}
+		n.Needs = append(n.Needs, growClosure(f, d.Package, d.Constraint, seen))
+	}
+	return n
+}
+
+// growOptional adds an optional dependency. If it is part of the resolution, it is shown completely below a package
+// that requires it.
+func growOptional(f lockfile.File, repository, constraint string) *treeNode {
+	n := &treeNode{Package: repository, Constraint: constraint, Optional: true}
+	if p, ok := f.Find(repository); ok {
+		n.Version, n.Digest, n.Kind = p.Version, p.Digest.String(), p.Kind
+	}
+	return n
+}
+
+// writeClosureTree draws the trees.
+func writeClosureTree(w io.Writer, f lockfile.File, nodes []*treeNode) {
+	if len(nodes) == 0 {
+		fmt.Fprintln(w, "No packages.")
+	}
+	for _, n := range nodes {
+		n.write(w, f, "", "")
+	}
+}
+
+func (n *treeNode) write(w io.Writer, f lockfile.File, first, rest string) {
+	p, there := f.Find(n.Package)
+	line := strings.TrimSpace(fmt.Sprintf("%s/%s  %s  %s", strings.ToLower(string(n.Kind)), n.Package, p.ShortVersion(), n.Constraint))
+	switch {
+	case n.Optional && !there:
+		line = n.Package + "  " + n.Constraint + "  (optional, not installed)"
+	case n.Optional:
+		line += "  (optional)"
+	}
+	if n.By != "" {
+		line += "  (for " + n.By + ")"
+	}
+	if n.Seen {
+		line += "  (see above)"
+	}
+	fmt.Fprintf(w, "%s%s\n", first, terminal.Safe(line))
+	for i, need := range n.Needs {
+		if i == len(n.Needs)-1 {
+			need.write(w, f, rest+"└─ ", rest+"   ")
+		} else {
+			need.write(w, f, rest+"├─ ", rest+"│  ")
+		}
+	}
+}

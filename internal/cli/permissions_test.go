@@ -1,0 +1,61 @@
+package cli_test
+
+import (
+	"bytes"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/cli"
+)
+
+// reader returns a kubeconfig of a user with permission to read packages only.
+func (b bench) reader(t *testing.T) string {
+	t.Helper()
+	roles := kubernetes.NewForConfigOrDie(b.config).RbacV1()
+	name := metav1.ObjectMeta{Name: "reader"}
+	_, err := roles.ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: name, Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{v1.Group}, Resources: []string{"providers", "configurations", "functions"}, Verbs: []string{"get", "list"},
+	}}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = roles.ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: name, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name.Name},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "reader"}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := clientcmd.LoadFromFile(b.kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, user := range config.AuthInfos {
+		user.Impersonate = "reader"
+	}
+	file := filepath.Join(b.dir, "reader")
+	if err := clientcmd.WriteToFile(*config, file); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// A user with permission to read packages only can list them.
+func TestListWithFewPermissions(t *testing.T) {
+	b := newBench(t)
+	b.must(t, 0, "install", "provider", b.push(t, "listed", "v1", "Ferry"), "listed", "--wait", "1m")
+	var out, errs bytes.Buffer
+	env := &cli.Env{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs}
+	if code := cli.Main(t.Context(), []string{"xpkg", "list", "--kubeconfig", b.reader(t)}, env); code != 0 {
+		t.Errorf("exit code %d: %s", code, errs.String())
+	}
+	checkMatches(t, out.String(), `^provider/listed +True +True `)
+	b.must(t, 0, "uninstall", "provider", "listed", "--yes", "--wait", "1m")
+}

@@ -1,0 +1,83 @@
+package planner
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+)
+
+// ErrDependentsBroken is the code of a plan after which the dependencies of another package are not satisfied.
+var ErrDependentsBroken = errcode.Code{
+	Name: "DependentsBroken", Class: errcode.Conflict,
+	Cause: "Another package requires a version of this one that the operation replaces.",
+	Fix:   "Update the dependents first, to versions that accept it. To continue anyway, use --yes.",
+}
+
+// Broken is a package whose dependencies would no longer be satisfied.
+type Broken struct {
+	// Kind and Name are the kind and name of the package object.
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+	// Needs is the repository that it needs, with this constraint.
+	Requires   string `json:"needs"`
+	Constraint string `json:"constraint,omitempty"`
+	// Gets is the version that would be there; it is empty when none would.
+	Gets string `json:"gets,omitempty"`
+}
+
+// String describes the broken dependency in one clause.
+func (b Broken) String() string {
+	gets := "it would not be there"
+	if b.Gets != "" {
+		gets = "it would be at " + b.Gets
+	}
+	return fmt.Sprintf("%s needs %s, and %s", Package{Kind: b.Kind, Name: b.Name}.Short(), strings.TrimSpace(b.Requires+" "+b.Constraint), gets)
+}
+
+// BreakageError is the failure of a plan that breaks others: nil when it breaks none. A
+// person can want it all the same.
+func (p *Plan) BreakageError() error {
+	if len(p.Breaks) == 0 {
+		return nil
+	}
+	var reasons []string
+	for _, b := range p.Breaks {
+		reasons = append(reasons, b.String())
+	}
+	return ErrDependentsBroken.New(few(reasons), "to %s %s breaks %s", p.Operation, p.Package.Short(), wording.Count(len(p.Breaks), "package"))
+}
+
+// breaks returns the packages whose requirements are met now, or would be by the packages to install, and that node
+// does not meet. Node is the package after the operation, or nil if the operation deletes it.
+func (pl *Planner) breaks(s *clusterState, g *graph.Graph, node *graph.Node) []Broken {
+	was, exists := s.liveNode()
+	var out []Broken
+	check := func(repository string, to *graph.Node) {
+		for _, d := range g.Dependents(repository) {
+			short := Package{Kind: d.Kind, Name: d.Name}.Short()
+			brokenBefore := exists && s.sameRepository(was.Repository, repository) && !graph.Accepts(d.Dependency, graph.VersionOf(was))
+			if pl.ChangedTogether[short] || to == nil && d.Dependency.Optional || brokenBefore {
+				continue
+			}
+			b := Broken{Kind: d.Kind, Name: d.Name, Requires: oci.RepositoryName(d.Dependency.Package), Constraint: d.Dependency.Constraint}
+			if to != nil {
+				if graph.Accepts(d.Dependency, graph.VersionOf(*to)) {
+					continue
+				}
+				b.Gets = to.VersionOrDigest()
+			}
+			out = append(out, b)
+		}
+	}
+	if node != nil {
+		check(node.Repository, node)
+	}
+	if exists && (node == nil || !s.sameRepository(node.Repository, was.Repository)) {
+		check(was.Repository, nil)
+	}
+	return out
+}

@@ -1,0 +1,188 @@
+package processruntime
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xpkg-dev/xpkg/internal/runtime"
+	"github.com/xpkg-dev/xpkg/internal/runtime/deployment"
+	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
+	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// Supervisor runs processes; a [process.Supervisor] is one.
+type Supervisor interface {
+	Ensure(ctx context.Context, spec sandbox.Spec) error
+	Stop(ctx context.Context, name string) error
+	Status(name string) (sandbox.Status, bool)
+}
+
+// Options make programs of processes.
+type Options struct {
+	Supervisor Supervisor
+	Images     sandbox.Images
+	// Client reads and writes the objects of a runtime in the cluster. It reads single
+	// objects from the API server.
+	Client client.Client
+	// Config is how programs reach the API server. Its credentials are not passed on.
+	Config *rest.Config
+	// Namespace is where ServiceAccounts, Services and certificates are.
+	Namespace string
+	// Address is an address of this machine that others, and the API server, reach it
+	// by. Endpoints cannot have a loopback address. Without one, programs have no
+	// Services.
+	Address string
+	// Privileges are the privileges that runtime configurations may use. A process ignores
+	// the fields of all of them but ServiceAccount.
+	Privileges []manifests.Privilege
+	// Settle is how long a program runs before it counts; DefaultSettle when it is
+	// zero.
+	Settle time.Duration
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// DefaultSettle is how long a program runs before it counts as available.
+const DefaultSettle = 3 * time.Second
+
+// Runtime runs programs as processes. It is a [runtime.Runtime].
+type Runtime struct {
+	opts    Options
+	objects *deployment.Runtime
+	tokens  tokens
+	ports   assignments
+
+	mu sync.Mutex
+	// started are the revisions whose runtimes were started and not stopped since, with
+	// their packages.
+	started map[key]pkg
+}
+
+// key is the kind and the name of a revision, and pkg of a package.
+type (
+	key struct{ kind, name string }
+	pkg struct{ kind, name string }
+)
+
+var _ runtime.Runtime = (*Runtime)(nil)
+
+// New makes programs. Nothing runs yet: a supervisor begins without programs.
+func New(o Options) *Runtime {
+	o.Settle = cmp.Or(o.Settle, DefaultSettle)
+	return &Runtime{
+		opts: o, objects: &deployment.Runtime{Client: o.Client, Pods: o.Client, Namespace: o.Namespace, Privileges: o.Privileges},
+		tokens: tokens{client: o.Client, now: o.Now}, started: map[key]pkg{},
+	}
+}
+
+// Obtain unpacks the image, and looks whether it has a program that can be started.
+func (p *Runtime) Obtain(ctx context.Context, program runtime.Workload) error {
+	objects, err := runtime.Manifests(program)
+	if err != nil {
+		return err
+	}
+	if err := refuse(objects.Deployment.Spec.Template.Spec); err != nil {
+		return err
+	}
+	if err := p.objects.CheckServiceAccount(ctx, objects); err != nil {
+		return err
+	}
+	root, err := p.opts.Images.Image(ctx, program.Origin, program.Digest)
+	if err != nil {
+		return err
+	}
+	if root.Release != nil {
+		defer root.Release()
+	}
+	c := objects.Deployment.Spec.Template.Spec.Containers[0]
+	return sandbox.Check(root, sandbox.Spec{Name: program.Owner.Revision.Name, Digest: program.Digest, Command: c.Command, Args: c.Args})
+}
+
+// ServiceAccount implements [runtime.Runtime].
+func (p *Runtime) ServiceAccount(program runtime.Workload) (string, error) {
+	return runtime.AccountName(program)
+}
+
+// Run implements [runtime.Runtime].
+func (p *Runtime) Run(ctx context.Context, program runtime.Workload) (runtime.State, error) {
+	objects, err := runtime.Manifests(program)
+	if err != nil {
+		return runtime.State{}, err
+	}
+	if err := p.objects.CheckServiceAccount(ctx, objects); err != nil {
+		return runtime.State{}, err
+	}
+	if err := p.objects.EnsureAccount(ctx, objects); err != nil {
+		return runtime.State{}, err
+	}
+	if *objects.Deployment.Spec.Replicas == 0 {
+		_, err := p.Stop(ctx, program.Owner.Revision)
+		return runtime.State{Available: err == nil}, err
+	}
+	l, err := p.layOut(ctx, program, objects)
+	var lacks missing
+	if errors.As(err, &lacks) {
+		return runtime.State{Reason: ReasonMissing, Message: lacks.Error(), Again: time.Second}, nil
+	}
+	if err != nil {
+		return runtime.State{}, err
+	}
+	p.remember(program.Owner)
+	if err := p.opts.Supervisor.Ensure(ctx, l.spec); err != nil && !errors.Is(err, sandbox.ErrProgramStart) {
+		return runtime.State{}, err
+	}
+	state := p.state(ctx, program, l)
+	if busy, err := p.Others(ctx, program.Owner); err != nil || !state.Available && len(busy) > 0 {
+		// Another revision may still answer behind the Service.
+		return state, err
+	}
+	return state, p.publish(ctx, objects, l.ports)
+}
+
+func (p *Runtime) remember(who plan.Requester) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.started[key{who.Revision.Kind, who.Revision.Name}] = pkg{who.Package.Kind, who.Package.Name}
+}
+
+// Others implements [runtime.Runtime].
+func (p *Runtime) Others(_ context.Context, who plan.Requester) ([]plan.Owner, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out []plan.Owner
+	for revision, of := range p.started {
+		if of == (pkg{who.Package.Kind, who.Package.Name}) && revision.name != who.Revision.Name {
+			out = append(out, plan.Owner{APIVersion: who.Package.APIVersion, Kind: revision.kind, Name: revision.name})
+		}
+	}
+	slices.SortFunc(out, func(a, b plan.Owner) int { return cmp.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// Stop ends a program and waits until it is gone. One of another kind of package with
+// the same name is left alone.
+func (p *Runtime) Stop(ctx context.Context, revision plan.Owner) (bool, error) {
+	p.mu.Lock()
+	_, known := p.started[key{revision.Kind, revision.Name}]
+	p.mu.Unlock()
+	if !known {
+		return true, nil
+	}
+	if err := p.opts.Supervisor.Stop(ctx, revision.Name); err != nil {
+		return false, err
+	}
+	p.mu.Lock()
+	delete(p.started, key{revision.Kind, revision.Name})
+	p.mu.Unlock()
+	p.ports.release(revision.Name)
+	p.tokens.forget(revision.Name)
+	return true, nil
+}

@@ -1,0 +1,366 @@
+package processruntime
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/ports"
+	"github.com/xpkg-dev/xpkg/internal/runtime"
+	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
+	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// supervisor is a fake supervisor whose processes have the states that a test sets.
+type supervisor struct {
+	specs  []sandbox.Spec
+	status sandbox.Status
+}
+
+func (s *supervisor) Ensure(_ context.Context, spec sandbox.Spec) error {
+	s.specs = append(s.specs, spec)
+	return nil
+}
+
+func (s *supervisor) Stop(context.Context, string) error { return nil }
+
+func (s *supervisor) Status(string) (sandbox.Status, bool) { return s.status, true }
+
+func (s *supervisor) last() sandbox.Spec { return s.specs[len(s.specs)-1] }
+
+// stand is a process runtime with a clock and numbered tokens.
+type stand struct {
+	*Runtime
+	supervisor *supervisor
+	now        time.Time
+	tokens     int
+}
+
+func newStand() *stand {
+	s := &stand{supervisor: &supervisor{}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			o.SetUID(types.UID(o.GetName()))
+			return c.Create(ctx, o, opts...)
+		},
+		SubResourceCreate: func(_ context.Context, _ client.Client, _ string, _, sub client.Object, _ ...client.SubResourceCreateOption) error {
+			s.tokens++
+			r := sub.(*authenticationv1.TokenRequest)
+			r.Status = authenticationv1.TokenRequestStatus{
+				Token: "token-" + strconv.Itoa(s.tokens), ExpirationTimestamp: metav1.NewTime(s.now.Add(time.Duration(*r.Spec.ExpirationSeconds) * time.Second)),
+			}
+			return nil
+		},
+	}).Build()
+	s.Runtime = New(Options{
+		Supervisor: s.supervisor, Client: c, Namespace: home, Now: func() time.Time { return s.now },
+		Config: &rest.Config{Host: "https://127.0.0.1:16443", TLSClientConfig: rest.TLSClientConfig{CAData: []byte("authority")}},
+	})
+	return s
+}
+
+func program(kind, name string) runtime.Workload {
+	api := v1.GroupVersion.String()
+	return runtime.Workload{
+		Owner: plan.Requester{
+			Revision: plan.Owner{APIVersion: api, Kind: v1.RevisionKind(kind), Name: name + "-1", UID: "r"},
+			Package:  plan.Owner{APIVersion: api, Kind: kind, Name: name, UID: "p"},
+		},
+		Namespace: home, Origin: fetch.Plain(oci.MustParseReference("registry.example.org/" + name + ":v1")), Digest: oci.DigestOf([]byte(name)),
+	}
+}
+
+func (s *stand) run(t *testing.T, p runtime.Workload) runtime.State {
+	t.Helper()
+	state, err := s.Run(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state
+}
+
+// A program finds the API server as in a pod; its token is replaced at four fifths of
+// its life, and not before.
+func TestTokens(t *testing.T) {
+	s := newStand()
+	p := program(v1.ProviderKind, "hello")
+	s.supervisor.status = sandbox.Status{Running: true, Since: s.now.Add(-time.Minute)}
+	state := s.run(t, p)
+	if want := 48 * time.Minute; !state.Available || state.Again != want {
+		t.Errorf("%+v, want to look again after %s", state, want)
+	}
+	first := s.supervisor.last()
+	for path, want := range map[string]string{"token": "token-1", "ca.crt": "authority", "namespace": home} {
+		if got := string(first.Files[accountFolder+"/"+path]); got != want {
+			t.Errorf("%s is %q, want %q", path, got, want)
+		}
+	}
+	if first.Env["KUBERNETES_SERVICE_HOST"] != "127.0.0.1" || first.Env["KUBERNETES_SERVICE_PORT"] != "16443" || first.Env["KUBECONFIG"] != accountFolder+"/kubeconfig" {
+		t.Errorf("environment: %v", first.Env)
+	}
+	if first.Env["PROVIDER_NAME"] != "hello" || first.Env["REVISION_NAME"] != "hello-1" || first.Env["POD_NAMESPACE"] != home {
+		t.Errorf("environment: %v", first.Env)
+	}
+	s.now = s.now.Add(47 * time.Minute)
+	s.run(t, p)
+	if s.tokens != 1 {
+		t.Errorf("%d tokens before the first is due", s.tokens)
+	}
+	s.now = s.now.Add(2 * time.Minute)
+	s.run(t, p)
+	if got := string(s.supervisor.last().Files[accountFolder+"/token"]); got != "token-2" {
+		t.Errorf("the token is %q", got)
+	}
+}
+
+// The states that a process goes through, and that none of them changes with every
+// attempt.
+func TestStates(t *testing.T) {
+	s := newStand()
+	p := program(v1.ProviderKind, "hello")
+	s.supervisor.status = sandbox.Status{Running: true, Since: s.now}
+	if state := s.run(t, p); state.Available || state.Reason != runtime.ReasonStarting || state.Again != DefaultSettle {
+		t.Errorf("started: %+v", state)
+	}
+	ended := &sandbox.Exit{Code: 7, Reason: "it ended with exit code 7"}
+	s.supervisor.status = sandbox.Status{LastExit: ended, Restarts: 1}
+	down := s.run(t, p)
+	if down.Available || down.Reason != runtime.ReasonCrashed || !strings.Contains(down.Message, "exit code 7") {
+		t.Errorf("ended: %+v", down)
+	}
+	s.supervisor.status = sandbox.Status{Running: true, Since: s.now, LastExit: ended, Restarts: 2}
+	if up := s.run(t, p); up.Message != down.Message || up.Reason != down.Reason {
+		t.Errorf("started again: %+v, before %+v", up, down)
+	}
+	s.supervisor.status.Restarts = 3
+	if loop := s.run(t, p); loop.Reason != runtime.ReasonCrashLoop {
+		t.Errorf("restarted three times: %+v", loop)
+	}
+	s.now = s.now.Add(time.Second + DefaultSettle)
+	if state := s.run(t, p); state.Available || state.Reason != runtime.ReasonNotServing {
+		t.Errorf("it does not answer on its health port: %+v", state)
+	}
+	// Its health port cannot be configured.
+	s.now = s.now.Add(probeLimit)
+	if state := s.run(t, p); !state.Available {
+		t.Errorf("it has run for long enough: %+v", state)
+	}
+}
+
+// The settle time is minReadySeconds where a configuration sets it.
+func TestSettleTimeOfAConfiguration(t *testing.T) {
+	s := newStand()
+	p := program(v1.FunctionKind, "hello")
+	p.Config = &v1beta1.DeploymentRuntimeConfig{}
+	p.Config.Spec.DeploymentTemplate = &v1beta1.DeploymentTemplate{Spec: &appsv1.DeploymentSpec{MinReadySeconds: 60}}
+	s.supervisor.status = sandbox.Status{Running: true, Since: s.now.Add(-DefaultSettle)}
+	if state := s.run(t, p); state.Reason != runtime.ReasonStarting || state.Again != time.Minute-DefaultSettle {
+		t.Errorf("state %+v, want one that waits for the rest of a minute", state)
+	}
+}
+
+// The runtime waits for missing objects that its configuration names, as in a cluster.
+func TestMissingObjectsAreWaitedFor(t *testing.T) {
+	s := newStand()
+	p := program(v1.ProviderKind, "hello")
+	p.Config = &v1beta1.DeploymentRuntimeConfig{}
+	pod := corev1.PodSpec{ServiceAccountName: "other", Containers: []corev1.Container{{
+		Name: manifests.Container, EnvFrom: []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}},
+	}}}
+	p.Config.Spec.DeploymentTemplate = &v1beta1.DeploymentTemplate{Spec: &appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: pod}}}
+	s.supervisor.status = sandbox.Status{Running: true, Since: s.now.Add(-time.Minute)}
+	if _, err := s.Run(t.Context(), p); !errors.Is(err, manifests.ErrPrivileges) {
+		t.Errorf("a ServiceAccount that xpkg did not create: %v", err)
+	}
+	s.objects.Privileges = []manifests.Privilege{manifests.ServiceAccount}
+	for _, o := range []client.Object{&corev1.ServiceAccount{ObjectMeta: named("other")}, &corev1.Secret{ObjectMeta: named("settings")}} {
+		state := s.run(t, p)
+		if state.Available || state.Reason != ReasonMissing || !strings.Contains(state.Message, o.GetName()) || state.Again == 0 {
+			t.Errorf("without %s: %+v", o.GetName(), state)
+		}
+		if err := s.opts.Client.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if state := s.run(t, p); !state.Available {
+		t.Errorf("with both: %+v", state)
+	}
+}
+
+// A provider with a health port reports its own readiness.
+func TestHealthOfAProvider(t *testing.T) {
+	s := newStand()
+	p := program(v1.ProviderKind, "hello")
+	answer := http.StatusServiceUnavailable
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(answer) }))
+	defer server.Close()
+	p.Config = configured(corev1.Container{Name: manifests.Container, Env: []corev1.EnvVar{{Name: healthVariable, Value: server.Listener.Addr().String()}}})
+	s.supervisor.status = sandbox.Status{Running: true, Since: s.now.Add(-time.Hour)}
+	if state := s.run(t, p); state.Available || !strings.Contains(state.Message, "503") {
+		t.Errorf("not ready: %+v", state)
+	}
+	answer = http.StatusOK
+	if state := s.run(t, p); !state.Available {
+		t.Errorf("ready: %+v", state)
+	}
+	if got := s.supervisor.last().Env[healthVariable]; got != server.Listener.Addr().String() {
+		t.Errorf("the configuration was overwritten by %s", got)
+	}
+}
+
+// A function is available when it serves TLS, and has an endpoint.
+func TestHealthOfAFunction(t *testing.T) {
+	s := newStand()
+	plain, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
+	secure.EnableHTTP2 = true
+	// It wants a certificate, and we show none.
+	secure.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert, MinVersion: tls.VersionTLS13}
+	secure.StartTLS()
+	defer secure.Close()
+	certificate := &corev1.Secret{ObjectMeta: named("tls"), Data: map[string][]byte{"tls.crt": []byte("c"), "tls.key": []byte("k"), "ca.crt": []byte("a")}}
+	if err := s.opts.Client.Create(t.Context(), certificate); err != nil {
+		t.Fatal(err)
+	}
+	s.supervisor.status = sandbox.Status{Running: true, Since: s.now.Add(-time.Hour)}
+	for address, available := range map[string]bool{plain.Addr().String(): false, secure.Listener.Addr().String(): true} {
+		_, port, err := net.SplitHostPort(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		number, err := strconv.Atoi(port)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := program(v1.FunctionKind, "greet")
+		p.ServerSecret = "tls"
+		p.Config = configured(corev1.Container{Name: manifests.Container, Ports: []corev1.ContainerPort{{Name: manifests.GRPCPort, ContainerPort: int32(number)}}})
+		state := s.run(t, p)
+		if state.Available != available || available && state.Endpoint != "dns:///localhost:"+port {
+			t.Errorf("%s: %+v, want available %t", address, state, available)
+		}
+	}
+}
+
+// Each runtime has its own ports. The first function keeps the default port, and the others
+// get theirs with a flag.
+func TestPortsOfRuntimes(t *testing.T) {
+	s := newStand()
+	seen := map[string]bool{}
+	flags := 0
+	for _, name := range []string{"a", "b", "c"} {
+		s.run(t, program(v1.ProviderKind, "provider-"+name))
+		env := s.supervisor.last().Env
+		for _, variable := range []string{metricsVariable, healthVariable, webhookVariable} {
+			port := env[variable][strings.LastIndex(env[variable], ":")+1:]
+			if port == "" || seen[port] {
+				t.Errorf("%s is %q", variable, env[variable])
+			}
+			if n, err := strconv.Atoi(port); err != nil || n < ports.Lowest || n > ports.Highest {
+				t.Errorf("%s is %q, which the system may give to somebody else while the program is started anew", variable, env[variable])
+			}
+			seen[port] = true
+		}
+		s.run(t, program(v1.FunctionKind, "function-"+name))
+		if i := slices.IndexFunc(s.supervisor.last().MoreArgs, func(a string) bool { return strings.HasPrefix(a, addressFlag+"=:") }); i >= 0 {
+			flags++
+			seen[strings.TrimPrefix(s.supervisor.last().MoreArgs[i], addressFlag+"=:")] = true
+		}
+	}
+	// Something else on this machine may have the usual port.
+	if flags < 2 {
+		t.Errorf("%d functions were told a port", flags)
+	}
+	before := s.supervisor.last()
+	s.run(t, program(v1.FunctionKind, "function-c"))
+	if after := s.supervisor.last(); !slices.Equal(before.MoreArgs, after.MoreArgs) {
+		t.Errorf("the ports have changed: %v, then %v", before.MoreArgs, after.MoreArgs)
+	}
+}
+
+// The Service moves to a new version when that answers, and not before.
+func TestServiceMovesWhenTheNewVersionServes(t *testing.T) {
+	s := newStand()
+	s.opts.Address = "192.0.2.1"
+	one, two := program(v1.ProviderKind, "hello"), program(v1.ProviderKind, "hello")
+	two.Owner.Revision.Name = "hello-2"
+	endpoint := func() int32 {
+		t.Helper()
+		slice := &discoveryv1.EndpointSlice{}
+		if err := s.opts.Client.Get(t.Context(), client.ObjectKey{Namespace: home, Name: "hello-process"}, slice); err != nil {
+			t.Fatal(err)
+		}
+		if got := slice.Endpoints[0].Addresses[0]; got != s.opts.Address || slice.Labels[discoveryv1.LabelServiceName] != "hello" {
+			t.Errorf("the Service %s leads to %s", slice.Labels[discoveryv1.LabelServiceName], got)
+		}
+		return *slice.Ports[0].Port
+	}
+	s.run(t, one)
+	first := endpoint()
+	service := &corev1.Service{}
+	if err := s.opts.Client.Get(t.Context(), client.ObjectKey{Namespace: home, Name: "hello"}, service); err != nil || service.Spec.Selector != nil {
+		t.Errorf("the Service selects %v, %v", service.Spec.Selector, err)
+	}
+	s.run(t, two)
+	if got := endpoint(); got != first {
+		t.Errorf("the Service leads to port %d before the new version answers", got)
+	}
+	s.supervisor.status = sandbox.Status{Running: true, Since: s.now.Add(-time.Hour)}
+	s.run(t, two)
+	if got := endpoint(); got == first {
+		t.Error("the Service does not lead to the new version")
+	}
+}
+
+// Revisions of one package are known to each other until they are stopped.
+func TestOthers(t *testing.T) {
+	s := newStand()
+	one, two := program(v1.ProviderKind, "hello"), program(v1.ProviderKind, "hello")
+	two.Owner.Revision.Name = "hello-2"
+	s.run(t, one)
+	s.run(t, program(v1.FunctionKind, "hello"))
+	others, err := s.Others(t.Context(), two.Owner)
+	if err != nil || len(others) != 1 || others[0].Name != "hello-1" || others[0].Kind != v1.ProviderRevisionKind {
+		t.Fatalf("others: %v, %v", others, err)
+	}
+	if gone, err := s.Stop(t.Context(), others[0]); !gone || err != nil {
+		t.Fatalf("gone %t, %v", gone, err)
+	}
+	if others, err := s.Others(t.Context(), two.Owner); err != nil || len(others) != 0 {
+		t.Errorf("others: %v, %v", others, err)
+	}
+}
+
+func configured(c corev1.Container) *v1beta1.DeploymentRuntimeConfig {
+	d := &v1beta1.DeploymentRuntimeConfig{}
+	d.Spec.DeploymentTemplate = &v1beta1.DeploymentTemplate{Spec: &appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{c}}}}}
+	return d
+}
