@@ -15,6 +15,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -79,7 +80,7 @@ func newEnv(t *testing.T) *testEnv {
 	cfg := cluster.Start(t)
 	scheme, err := apis.NewScheme()
 	if err == nil {
-		err = errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), rbacv1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), authenticationv1.AddToScheme(scheme))
+		err = errors.Join(corev1.AddToScheme(scheme), admissionv1.AddToScheme(scheme), appsv1.AddToScheme(scheme), rbacv1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), authenticationv1.AddToScheme(scheme))
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/xpkg-dev/xpkg/internal/crossplane"
 )
 
 // Scope is where a grant holds.
@@ -115,6 +117,14 @@ func Grants() []Grant {
 			Reason: "Install the webhook configurations of packages, set their CA bundles, and remove configurations whose runtime does not serve.",
 			Rules: []rbacv1.PolicyRule{
 				rule("admissionregistration.k8s.io", words("validatingwebhookconfigurations", "mutatingwebhookconfigurations"), slices.Concat(words("delete"), read, write)),
+			},
+		},
+		{
+			Name: "core", Scope: Everywhere,
+			Reason: "Detect a Crossplane core that would write the same objects: whether its ServiceAccount may write packages, and the policy that denies it.",
+			Rules: []rbacv1.PolicyRule{
+				rule("authorization.k8s.io", words("subjectaccessreviews"), words("create")),
+				named(rule("admissionregistration.k8s.io", words("validatingadmissionpolicies", "validatingadmissionpolicybindings"), words("get")), crossplane.FenceName),
 			},
 		},
 		{

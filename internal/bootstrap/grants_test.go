@@ -1,6 +1,7 @@
 package bootstrap_test
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -13,12 +14,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
 	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/permission"
 	"github.com/xpkg-dev/xpkg/internal/testing/hook"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
@@ -55,7 +58,7 @@ var sometimes = map[string]string{
 func TestManagerPermissionsAreSufficientAndMinimal(t *testing.T) {
 	s := newEnv(t)
 	s.install(t, options().Grants())
-	s.create(t, crossplane(s.namespace))
+	s.createCore(t)
 	seen, stop := s.run(t)
 	s.examples(t)
 	s.everything(t)
@@ -98,7 +101,7 @@ func TestManagerPermissionsAreSufficientAndMinimal(t *testing.T) {
 func TestEveryGrantIsNeeded(t *testing.T) {
 	s := newEnv(t)
 	s.install(t, options().Grants())
-	s.create(t, crossplane(s.namespace))
+	s.createCore(t)
 	n := 0
 	for _, without := range options().Grants() {
 		if onlyUnproven(without) {
@@ -368,19 +371,33 @@ func (s *testEnv) pullSecret(name string) client.Object {
 	}
 }
 
-// crossplane is a Deployment from which the version of Crossplane is read.
-func crossplane(namespace string) client.Object {
+// createCore creates the Deployment of Crossplane core, and the fence that denies it writes of packages.
+func (s *testEnv) createCore(t *testing.T) {
+	t.Helper()
 	selector := map[string]string{"app": "crossplane"}
-	return &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "crossplane", Labels: map[string]string{"app.kubernetes.io/version": "2.0.0"}},
+	s.create(t, &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "crossplane", Labels: map[string]string{"app.kubernetes.io/version": "2.0.0"}},
 		Spec: appsv1.DeploymentSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: selector},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: selector},
-				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "crossplane", Image: "crossplane:v2.0.0"}}},
+				Spec: corev1.PodSpec{
+					ServiceAccountName: "crossplane",
+					Containers:         []corev1.Container{{Name: "crossplane", Image: "crossplane:v2.0.0", Args: []string{"--package-runtime=External"}}},
+				},
 			},
 		},
-	}
+	})
+	policy, binding := crossplane.Fence(types.NamespacedName{Namespace: s.namespace, Name: "another"})
+	s.create(t, policy)
+	s.create(t, binding)
+	t.Cleanup(func() {
+		for _, o := range []client.Object{policy, binding} {
+			if err := s.client.Delete(context.WithoutCancel(t.Context()), o); err != nil {
+				t.Error(err)
+			}
+		}
+	})
 }
 
 // example returns the package.yaml of an example, as built by `xpkg build`.

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/xpkg-dev/xpkg/apis/crds"
+	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -39,6 +40,12 @@ func Manifests(o Options) ([]Object, error) {
 		return nil, err
 	}
 	out := append([]Object{o.namespace()}, definitions...)
+	if len(o.CoreAccounts) > 0 {
+		// Core must not write packages once the manager does.
+		policy, binding := crossplane.Fence(o.CoreAccounts...)
+		policy.Labels, binding.Labels = labels(), labels()
+		out = append(out, policy, binding)
+	}
 	out = append(out, o.serviceAccount())
 	out = append(out, RolesOf(o.Grants(), o.Namespace)...)
 	out = append(out, o.metricsService(), o.disruptionBudget())

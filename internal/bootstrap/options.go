@@ -7,6 +7,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -58,6 +59,9 @@ type Options struct {
 	RemoveOrphans bool
 	// Args are further arguments of the manager.
 	Args []string
+	// CoreAccounts are the ServiceAccounts of Crossplane core beside which the manager runs. The manifests
+	// contain the policy that denies them writes of packages.
+	CoreAccounts []types.NamespacedName
 	// NoNetworkPolicy leaves out the NetworkPolicy.
 	NoNetworkPolicy bool
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -138,7 +139,7 @@ func newManager(ctx context.Context, o Options) (ctrl.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = errors.Join(corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme), discoveryv1.AddToScheme(scheme),
+	err = errors.Join(corev1.AddToScheme(scheme), admissionv1.AddToScheme(scheme), appsv1.AddToScheme(scheme), discoveryv1.AddToScheme(scheme),
 		rbacv1.AddToScheme(scheme), authenticationv1.AddToScheme(scheme), authorizationv1.AddToScheme(scheme))
 	if err != nil {
 		return nil, err
@@ -171,10 +172,14 @@ func newManager(ctx context.Context, o Options) (ctrl.Manager, error) {
 func setup(ctx context.Context, o Options, mgr ctrl.Manager, cluster *apply.Cluster, set *runtimes.Set, metrics *metrics) error {
 	c, live, namespace := mgr.GetClient(), mgr.GetAPIReader(), o.namespace()
 	overwritten := &packageapi.Overwritten{}
+	guard := &crossplane.Guard{
+		Reader: live, Client: c, Namespace: namespace, Now: time.Now,
+		Role: crossplane.Role{Permissions: o.Permissions != nil, Runtimes: o.Runtimes.Uses(runtime.Deployment)},
+	}
 	reporter := &status.Reporter{
 		Client: c, Events: mgr.GetEventRecorder("xpkg"), Writes: &expectations.Versions{Now: time.Now},
 		CountFailure: func(code string) { metrics.failures.WithLabelValues(code).Inc() }, Now: time.Now,
-		Blocked: overwritten.Of,
+		Blocked: func(ctx context.Context, kind string) error { return cmp.Or(overwritten.Of(kind), guard.Check(ctx)) },
 	}
 	api := kube.API{Client: c, Live: live, Cluster: cluster, Revisions: &state.LiveRevisions{Reader: live}, Status: reporter}
 	content := state.Packages{
@@ -229,7 +234,7 @@ func setup(ctx context.Context, o Options, mgr ctrl.Manager, cluster *apply.Clus
 			return err
 		}
 	}
-	if err := setupLock(ctx, o, mgr, known, reporter.Writes); err != nil {
+	if err := setupLock(ctx, o, mgr, known, reporter.Writes, guard.Check); err != nil {
 		return err
 	}
 	if o.Dependencies == nil || o.Dependencies.Removal != graph.RemoveOrphans {
@@ -240,13 +245,13 @@ func setup(ctx context.Context, o Options, mgr ctrl.Manager, cluster *apply.Clus
 		return err
 	}
 	return orphans.New(orphans.Config{
-		Client: c, Live: live, Cluster: planned, Packages: content, Dependencies: known, Events: reporter.Events, Now: time.Now,
+		Client: c, Live: live, Cluster: planned, Packages: content, Dependencies: known, Events: reporter.Events, Now: time.Now, Guard: guard.Check,
 		RollbackWindow: rollback.Remaining,
 	}).SetupWithManager(mgr, o.Log)
 }
 
 // setupLock registers the controller of the Lock.
-func setupLock(ctx context.Context, o Options, mgr ctrl.Manager, known *state.Dependencies, writes *expectations.Versions) error {
+func setupLock(ctx context.Context, o Options, mgr ctrl.Manager, known *state.Dependencies, writes *expectations.Versions, guard func(context.Context) error) error {
 	// The UID of a namespace that each cluster has identifies the cluster in a package cache that several
 	// clusters share.
 	var system corev1.Namespace
@@ -265,7 +270,7 @@ func setupLock(ctx context.Context, o Options, mgr ctrl.Manager, known *state.De
 		upgrades, removal = d.UpgradePolicy(), d.Removal
 	}
 	return (&lock.Reconciler{
-		Client: mgr.GetClient(), Dependencies: known, Writes: writes, Now: metav1.Now, InUse: inUse,
+		Client: mgr.GetClient(), Dependencies: known, Writes: writes, Guard: guard, Now: metav1.Now, InUse: inUse,
 		Announcements: lock.Announcements(upgrades, removal, o.Permissions != nil && o.Permissions.Namespaced, o.Runtimes, o.RuntimePrivileges),
 	}).SetupWithManager(mgr, o.Log)
 }

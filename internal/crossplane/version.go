@@ -1,4 +1,5 @@
-// Package crossplane finds out about the Crossplane that runs in a cluster.
+// Package crossplane describes the Crossplane core of a cluster: its version, the fence that keeps it from
+// writing packages, and conflicts with the manager.
 package crossplane
 
 import (

@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
@@ -127,6 +128,14 @@ func TestTheChartIsWhatBootstrapPrints(t *testing.T) {
 		"NamespacedOrphans": {
 			bootstrap.Options{Version: version, PackageGroups: []string{"a.example.org"}, PermissionPolicy: "policy", Namespaced: true, RemoveOrphans: true},
 			`{"permissions": {"packageGroups": ["a.example.org"], "policy": "policy"}, "namespaced": true, "dependencyRemoval": "Orphans"}`,
+		},
+		"BesideCore": {
+			bootstrap.Options{Version: version, CoreAccounts: []types.NamespacedName{{Namespace: bootstrap.DefaultNamespace, Name: "crossplane"}}},
+			`{"besideCore": {"enabled": true}}`,
+		},
+		"BesideCoreOfAnotherNamespace": {
+			bootstrap.Options{Version: version, Namespace: "packages", CoreAccounts: []types.NamespacedName{{Namespace: "core", Name: "composer"}}},
+			`{"besideCore": {"enabled": true, "namespace": "core", "serviceAccount": "composer"}}`,
 		},
 		"AnyPackage": {
 			bootstrap.Options{Version: version, PackageGroups: []string{"a.example.org", "*"}},

@@ -3,6 +3,7 @@ package chart
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
 )
@@ -24,12 +25,16 @@ func markers() bootstrap.Options {
 		NodeSelector: map[string]string{marker: "x"}, Tolerations: []corev1.Toleration{{Key: marker + "toleration"}},
 		Affinity: &corev1.Affinity{PodAffinity: &corev1.PodAffinity{}}, PriorityClassName: marker + "priority",
 		PackageGroups: []string{marker + "group.example.org"}, PermissionPolicy: marker + "policy", RemoveOrphans: true,
-		Args: []string{marker + "args"},
+		Args: []string{marker + "args"}, CoreAccounts: []types.NamespacedName{{Namespace: marker + "core", Name: marker + "account"}},
 	}
 }
 
 // conditions maps files to the condition under which they are rendered.
-var conditions = map[string]string{"templates/networkpolicy.yaml": ".Values.networkPolicy.enabled"}
+var conditions = map[string]string{
+	"templates/networkpolicy.yaml":                    ".Values.networkPolicy.enabled",
+	"templates/validatingadmissionpolicy.yaml":        ".Values.besideCore.enabled",
+	"templates/validatingadmissionpolicybinding.yaml": ".Values.besideCore.enabled",
+}
 
 // replacement puts words of a template in the place of a marker.
 type replacement struct{ marker, with string }
@@ -42,6 +47,9 @@ var replacements = map[string][]replacement{
 			policyRule("xpkgchartpolicy"), "{{- if .Values.namespaced }}\n" + packageGroups("roles") + "{{- end }}\n" +
 				"{{- with .Values.permissions.policy }}\n" + policyRule("{{ . | quote }}") + "{{- end }}\n",
 		},
+	},
+	"templates/validatingadmissionpolicy.yaml": {
+		{"xpkgchartcore:xpkgchartaccount", "{{ .Values.besideCore.namespace | default .Release.Namespace }}:{{ .Values.besideCore.serviceAccount }}"},
 	},
 	"templates/deployment.yaml": {
 		{"  replicas: 424242\n", "  replicas: {{ .Values.replicas }}\n"},

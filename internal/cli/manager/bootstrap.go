@@ -1,11 +1,16 @@
 package manager
 
 import (
+	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/version"
 )
@@ -23,6 +28,9 @@ type BootstrapCmd struct {
 	PermissionPolicy  string              `placeholder:"NAME" help:"ConfigMap of the namespace with the policy for requested permissions."`
 	Namespaced        bool                `help:"Restrict namespaced permissions of the manager and of runtimes to the namespace."`
 	DependencyRemoval graph.RemovalPolicy `enum:"None,Orphans" default:"None" help:"Garbage-collect unneeded dependencies: None keeps them, Orphans removes them."`
+	BesideCore        bool                `help:"Run beside Crossplane core: also print the policy that denies core writes of packages."`
+	CoreAccount       []string            `placeholder:"NAMESPACE/NAME" help:"With --beside-core, ServiceAccount of core. Default is crossplane in the namespace of the manager. Can be given more than once."`
+	CoreValues        bool                `help:"With --beside-core, print the values for the Helm chart of Crossplane instead of the manifests."`
 	Apply             bool                `help:"Apply the manifests to the cluster instead of printing them."`
 	TakeOver          bool                `help:"With --apply, replace the package API of another package manager, which must not run any more."`
 	Wait              time.Duration       `short:"w" placeholder:"DURATION" help:"With --apply, wait this long, such as 2m, until the manager is available."`
@@ -35,10 +43,17 @@ func (c *BootstrapCmd) Run(env *terminal.Env) error {
 	if c.Replicas < 1 {
 		return bootstrap.ErrOption.New(nil, "--replicas is %d; the minimum is 1", c.Replicas)
 	}
+	core, err := c.coreAccounts()
+	if err != nil {
+		return err
+	}
+	if c.CoreValues {
+		return terminal.PrintManifests(env.Stdout, c.Output, []map[string]any{crossplane.ChartValues()})
+	}
 	objects, err := bootstrap.Manifests(bootstrap.Options{
 		Namespace: c.Namespace, Image: c.Image, Version: version.Version, ImagePullSecrets: c.ImagePullSecret, Replicas: c.Replicas,
 		PackageGroups: c.PackageGroup, PermissionPolicy: c.PermissionPolicy, Namespaced: c.Namespaced, RemoveOrphans: c.DependencyRemoval == graph.RemoveOrphans,
-		CacheClaim: c.CacheClaim, Args: c.ManagerArg, NoNetworkPolicy: !c.NetworkPolicy,
+		CacheClaim: c.CacheClaim, Args: c.ManagerArg, NoNetworkPolicy: !c.NetworkPolicy, CoreAccounts: core,
 	})
 	if err != nil {
 		return err
@@ -53,4 +68,30 @@ func (c *BootstrapCmd) Run(env *terminal.Env) error {
 		return c.apply(env, plain)
 	}
 	return terminal.PrintManifests(env.Stdout, c.Output, plain)
+}
+
+// coreAccounts returns the ServiceAccounts of Crossplane core, or none if the manager does not run beside
+// core.
+func (c *BootstrapCmd) coreAccounts() ([]types.NamespacedName, error) {
+	if !c.BesideCore {
+		if len(c.CoreAccount) > 0 || c.CoreValues {
+			return nil, bootstrap.ErrOption.New(nil, "--core-account and --core-values require --beside-core")
+		}
+		return nil, nil
+	}
+	if c.CoreValues && c.Apply {
+		return nil, bootstrap.ErrOption.New(nil, "--core-values prints the values for another chart, and cannot be used with --apply")
+	}
+	if len(c.CoreAccount) == 0 {
+		return []types.NamespacedName{{Namespace: c.Namespace, Name: crossplane.DefaultAccount}}, nil
+	}
+	var out []types.NamespacedName
+	for _, account := range c.CoreAccount {
+		namespace, name, ok := strings.Cut(account, "/")
+		if !ok || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
+			return nil, bootstrap.ErrOption.New(nil, "--core-account %.80q is not of the form NAMESPACE/NAME, such as crossplane-system/crossplane", account)
+		}
+		out = append(out, types.NamespacedName{Namespace: namespace, Name: name})
+	}
+	return out, nil
 }

@@ -54,6 +54,8 @@ type Reconciler struct {
 	Announcements map[string]string
 	// Now returns the time of a transition of a condition.
 	Now func() metav1.Time
+	// Guard fails while the manager must not write the Lock.
+	Guard func(ctx context.Context) error
 	// InUse is called with the digests of the contents of all revisions.
 	InUse func(contents []oci.Digest) error
 }
@@ -80,6 +82,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error 
 
 // Reconcile writes the Lock if it differs from the active revisions.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	// The packages report the failure.
+	if r.Guard(ctx) != nil {
+		return ctrl.Result{RequeueAfter: requeue.Jitter(requeue.LastRetry)}, nil
+	}
 	revisions, err := state.ListRevisions(ctx, r.Client)
 	if err != nil {
 		return ctrl.Result{}, err

@@ -42,6 +42,8 @@ type Config struct {
 	Dependencies *state.Dependencies
 	Events       events.EventRecorder
 	Now          func() time.Time
+	// Guard fails while the manager must not delete packages.
+	Guard func(ctx context.Context) error
 	// RollbackWindow returns how long the active revision of a package may still be rolled
 	// back.
 	RollbackWindow func(v1.Package, []v1.PackageRevision) time.Duration
@@ -82,6 +84,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error 
 
 // Reconcile deletes orphans, dependents first: a dependency is deleted once its dependents are gone.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	// The packages report the failure.
+	if r.Guard(ctx) != nil {
+		return ctrl.Result{RequeueAfter: requeue.Jitter(retainedPause)}, nil
+	}
 	cached, err := r.dependencyGraph(ctx, r.Client)
 	if err != nil || len(r.orphans(ctx, cached)) == 0 {
 		return ctrl.Result{RequeueAfter: cached.rollbackWindow}, err

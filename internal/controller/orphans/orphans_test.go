@@ -106,7 +106,7 @@ func TestAnOrphanWithCustomResourcesIsRetainedWhileTheCacheIsBehind(t *testing.T
 		}},
 		Packages:     state.Packages{Content: emptyContent{}, Origins: emptyContent{}, Namespace: "crossplane-system"},
 		Dependencies: &state.Dependencies{Content: emptyContent{}},
-		Events:       events.NewFakeRecorder(8), Now: time.Now,
+		Events:       events.NewFakeRecorder(8), Now: time.Now, Guard: func(context.Context) error { return nil },
 		RollbackWindow: func(v1.Package, []v1.PackageRevision) time.Duration { return 0 },
 	})
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{}); err != nil {

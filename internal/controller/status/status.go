@@ -21,6 +21,9 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
+// blockedPause is how long an object that is not reconciled waits for the next check.
+const blockedPause = 10 * time.Second
+
 // Reporter writes the statuses of packages and revisions.
 type Reporter struct {
 	Client client.Client
@@ -29,8 +32,8 @@ type Reporter struct {
 	// CountFailure counts the failures of reconciliations by code.
 	CountFailure func(code string)
 	Now          func() time.Time
-	// Blocked returns the failure of a kind of package whose API does not work, or nil. It may be nil.
-	Blocked func(kind string) error
+	// Blocked returns the reason for which the manager reconciles no packages of a kind, or nil.
+	Blocked func(ctx context.Context, kind string) error
 }
 
 // Reconcile is one reconciliation of an object. It may change the status of the object.
@@ -52,8 +55,9 @@ func (r *Reporter) Report(ctx context.Context, o Object, reconcile Reconcile, un
 	if o.GetCondition(v1.TypeSynced).Reason == v1.ReasonPaused {
 		o.SetConditions(r.now(), v1.Synced())
 	}
-	if r.Blocked != nil && o.GetDeletionTimestamp() == nil {
-		if err := r.Blocked(o.PackageKind()); err != nil {
+	// A package can always be deleted.
+	if o.GetDeletionTimestamp() == nil {
+		if err := r.Blocked(ctx, o.PackageKind()); err != nil {
 			return r.reportBlocked(ctx, before, o, err)
 		}
 	}
@@ -81,8 +85,8 @@ func (r *Reporter) Report(ctx context.Context, o Object, reconcile Reconcile, un
 	return requeue.OnError(ctx, err)
 }
 
-// reportBlocked reports an object that is not reconciled because its API does not work. What is installed stays, so
-// the other conditions stay too.
+// reportBlocked reports an object that is not reconciled. What is installed stays, so the other conditions
+// stay too.
 func (r *Reporter) reportBlocked(ctx context.Context, before, o Object, err error) (ctrl.Result, error) {
 	summary := Failed(err)
 	if _, ok := o.(v1.PackageRevision); ok {
@@ -96,8 +100,7 @@ func (r *Reporter) reportBlocked(ctx context.Context, before, o Object, err erro
 	} else if werr != nil {
 		return ctrl.Result{}, werr
 	}
-	// The end of the block is an event.
-	return ctrl.Result{}, nil
+	return ctrl.Result{RequeueAfter: requeue.Jitter(blockedPause)}, nil
 }
 
 func (r *Reporter) now() metav1.Time { return metav1.NewTime(r.Now()) }

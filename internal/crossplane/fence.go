@@ -1,0 +1,100 @@
+package crossplane
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// FenceName is the name of the ValidatingAdmissionPolicy of the fence, and of its binding.
+const FenceName = "xpkg-crossplane-fence"
+
+// DefaultAccount is the name of the ServiceAccount in the Helm chart of Crossplane.
+const DefaultAccount = "crossplane"
+
+// packageGroup is the API group of packages.
+const packageGroup = "pkg.crossplane.io"
+
+// fencedFields are the top-level fields that a fenced client must not change. An object of the package
+// API has no others.
+var fencedFields = []string{
+	"spec", "status", "packages", "metadata.labels", "metadata.annotations", "metadata.finalizers", "metadata.ownerReferences",
+}
+
+// Fence returns a ValidatingAdmissionPolicy, and its binding, that deny Crossplane core the writes of the
+// package API. Core has no setting that disables its package manager; a fenced core still composes
+// resources. The initialization of core updates the Lock and the default DeploymentRuntimeConfig without a
+// change of theirs, so updates that change nothing are allowed.
+func Fence(accounts ...types.NamespacedName) (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding) {
+	users := make([]string, len(accounts))
+	for i, account := range accounts {
+		users[i] = UserName(account)
+	}
+	// A list of strings in JSON is one in CEL.
+	list, err := json.Marshal(users)
+	if err != nil {
+		panic(err) // Strings always encode.
+	}
+	policy := &admissionv1.ValidatingAdmissionPolicy{
+		TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicy"},
+		ObjectMeta: metav1.ObjectMeta{Name: FenceName},
+		Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			FailurePolicy: new(admissionv1.Fail),
+			MatchConstraints: &admissionv1.MatchResources{
+				MatchPolicy: new(admissionv1.Equivalent), NamespaceSelector: &metav1.LabelSelector{}, ObjectSelector: &metav1.LabelSelector{},
+				ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+					Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update, admissionv1.Delete},
+					Rule: admissionv1.Rule{
+						APIGroups: []string{packageGroup}, APIVersions: []string{"*"}, Resources: []string{"*/*"}, Scope: new(admissionv1.AllScopes),
+					},
+				}}},
+			},
+			MatchConditions: []admissionv1.MatchCondition{{Name: "crossplane-core", Expression: "request.userInfo.username in " + string(list)}},
+			Validations: []admissionv1.Validation{{
+				Expression: unchanged(),
+				Message:    "xpkg manages the packages of this cluster. Crossplane core composes resources, and does not write packages.",
+				Reason:     new(metav1.StatusReasonForbidden),
+			}},
+		},
+	}
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{
+		TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicyBinding"},
+		ObjectMeta: metav1.ObjectMeta{Name: FenceName},
+		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
+			PolicyName: FenceName, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
+		},
+	}
+	return policy, binding
+}
+
+// UserName returns the user name of a ServiceAccount.
+func UserName(account types.NamespacedName) string {
+	return "system:serviceaccount:" + account.Namespace + ":" + account.Name
+}
+
+// unchanged returns the CEL expression for an update that changes nothing.
+func unchanged() string {
+	terms := []string{"request.operation == 'UPDATE'"}
+	for _, field := range fencedFields {
+		// A field is optional in its parent, and metadata always exists.
+		path := strings.Replace(field, ".", ".?", 1)
+		if path == field {
+			path = "?" + field
+		}
+		terms = append(terms, fmt.Sprintf("dyn(object).%s == dyn(oldObject).%s", path, path))
+	}
+	return strings.Join(terms, " && ")
+}
+
+// ChartValues returns the values of the Helm chart of Crossplane for a core beside the manager: it neither
+// runs package runtimes nor grants permissions for packages.
+func ChartValues() map[string]any {
+	return map[string]any{
+		"args":        []any{runtimeFlag + "=" + external},
+		"rbacManager": map[string]any{"deploy": false},
+	}
+}
