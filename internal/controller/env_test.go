@@ -46,6 +46,8 @@ type testEnv struct {
 	dials  *dialRecorder
 	// options are the options of the next manager.
 	options controller.Options
+	// now, when it is set, is the clock of the lookups in registries.
+	now func() time.Time
 	// log, when it is set, gets what managers log.
 	log slog.Handler
 }
@@ -103,7 +105,7 @@ func (s *testEnv) run() (end func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	source := fetch.NewSource(fetch.Options{Store: packages.Store(), Names: packages, Remote: s.remote()})
+	source := fetch.NewSource(fetch.Options{Store: packages.Store(), Names: packages, Remote: s.remote(), Now: s.now})
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	o := s.options

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,13 +15,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/testing/clock"
 )
 
-// Packages that follow the same tag share one look-up for each interval.
+// Packages that follow the same tag share one lookup for each interval.
 func TestOneLookUpForManyPackages(t *testing.T) {
-	s := sharedEnv(t)
+	s, lookups := newEnv(t), clock.New()
+	s.now = lookups.Now
 	r := newRegistry(t)
 	ref, _ := r.push(t, "acme/shared:latest", meta("Configuration", "shared", ""))
+	r.reset()
+	s.start(t)
 	var all []v1.Package
 	for i := range 8 {
 		p := newConfiguration(fmt.Sprintf("lookup-shared-%d", i), ref)
@@ -32,43 +36,40 @@ func TestOneLookUpForManyPackages(t *testing.T) {
 	for _, p := range all {
 		untilHealthy(t, s.client, p)
 	}
-	r.reset()
-	begin := time.Now()
-	const intervals = 3
-	eventually(t, "several intervals are over", func() bool { return len(r.requests("HEAD")) >= intervals })
-	// An answer is shared until it is as old as half an interval.
-	if most, n := int(time.Since(begin)/(poll/2))+1, len(r.requests("HEAD")); n > most {
-		t.Errorf("8 packages with one tag made %d look-ups in %s, want at most %d", n, time.Since(begin), most)
+	for interval := range 3 {
+		waitReconciled(t, s.client, all...)
+		if n := len(r.requests("HEAD")); n != interval+1 {
+			t.Errorf("8 packages with one tag made %d lookups in %d intervals", n, interval+1)
+		}
+		lookups.Add(poll)
 	}
 }
 
 // A throttled registry is requested again after Retry-After and not before.
 func TestRetryAfterOfAnInstall(t *testing.T) {
-	s := sharedEnv(t)
+	const retryAfter = time.Hour
+	s, lookups := newEnv(t), clock.New()
+	s.now = lookups.Now
 	r := newRegistry(t)
 	ref, _ := r.push(t, "acme/throttled:v1", meta("Configuration", "throttled", ""))
-	var mu sync.Mutex
-	var times []time.Time
-	const pause = 3 * time.Second
-	r.setFault(func(w http.ResponseWriter, req *http.Request) bool {
-		mu.Lock()
-		defer mu.Unlock()
-		times = append(times, time.Now())
-		if len(times) > 1 {
-			return false
-		}
-		return answer(http.StatusTooManyRequests, "Retry-After", "3")(w, req)
-	})
+	r.setFault(answer(http.StatusTooManyRequests, "Retry-After", strconv.Itoa(int(retryAfter.Seconds()))))
+	r.reset()
+	s.start(t)
 	p := newConfiguration("lookup-throttled", ref)
 	create(t, s.client, p)
 	untilCondition(t, s.client, p, v1.TypeInstalled, corev1.ConditionFalse, "Throttled")
+	before := len(r.requests(""))
+	for range 3 {
+		waitReconciled(t, s.client, p)
+		lookups.Add(retryAfter / 4)
+	}
+	if n := len(r.requests("")); n != before {
+		t.Errorf("the throttled registry was requested %d times more", n-before)
+	}
+	r.setFault(nil)
+	lookups.Add(retryAfter)
 	waitReconciled(t, s.client, p)
 	untilHealthy(t, s.client, p)
-	mu.Lock()
-	defer mu.Unlock()
-	if waited := times[1].Sub(times[0]); waited < pause-time.Second/2 {
-		t.Errorf("the registry was asked again after %s, and wanted %s", waited, pause)
-	}
 }
 
 // The guide's example to the letter: a file in the package cache, and not a single
