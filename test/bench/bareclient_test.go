@@ -156,13 +156,19 @@ func (c bareClient) remove(t testing.TB, b bundle) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = each(names, func(name string) error {
+	c.delete(t, names)
+	c.untilGone(t, b)
+}
+
+// delete deletes CRDs. It does not wait until they are gone.
+func (c bareClient) delete(t testing.TB, names []string) {
+	t.Helper()
+	err := each(names, func(name string) error {
 		return c.call(t.Context(), http.MethodDelete, definitionsPath+"/"+name, metadataOnly, nil, nil)
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.untilGone(t, b)
 }
 
 func (c bareClient) untilGone(t testing.TB, b bundle) {

@@ -79,7 +79,14 @@ func isEnough(n int, floors []row) bool {
 }
 
 // BenchmarkInstall prints one table of all sizes.
-func BenchmarkInstall(b *testing.B) {
+func BenchmarkInstall(b *testing.B) { benchmark(b, (*suite).size) }
+
+// BenchmarkDeletion prints one table of all sizes.
+func BenchmarkDeletion(b *testing.B) { benchmark(b, (*suite).deletion) }
+
+// benchmark measures all sizes, and prints a table.
+func benchmark(b *testing.B, size func(*suite, *testing.B, [][]byte) []row) {
+	b.Helper()
 	dir := filepath.Join(corpus.Dir(b), largest)
 	if _, err := usage.Of(os.Getpid()); err != nil {
 		b.Skip(err)
@@ -88,7 +95,7 @@ func BenchmarkInstall(b *testing.B) {
 	for b.Loop() {
 		var rows []row
 		for _, n := range sizes(b) {
-			rows = append(rows, s.size(b, readDefinitions(b, dir, n))...)
+			rows = append(rows, size(s, b, readDefinitions(b, dir, n))...)
 		}
 		if err := printTable(os.Stdout, machine(), rows); err != nil {
 			b.Fatal(err)

@@ -68,6 +68,23 @@ func untouchedGoals(r row, b bundle) []goal {
 	return []goal{{what: fmt.Sprintf("no call for what is not changed: %d", n), met: n == 0}, memoryGoal(r)}
 }
 
+// deletionLists bounds the lists of CRDs during a deletion, independent of their number. Lists of webhook
+// configurations do not count: the manager reads these in intervals, also without a deletion.
+const deletionLists = 4
+
+// deletionGoals returns the goals of the deletion of n CRDs.
+func deletionGoals(r row, n int) []goal {
+	writes := r.calls.count(func(c call) bool {
+		return c.verb != verbGet && c.verb != verbList && c.verb != verbWatch && c.about() == aboutObjects
+	})
+	lists := r.calls.count(func(c call) bool { return c.verb == verbList && !c.page && c.about() == aboutObjects })
+	return []goal{
+		{what: fmt.Sprintf("at most 1 write for each CRD: %d for %d (%d writes in all)", writes, n, r.calls.writes()), met: writes <= n},
+		{what: fmt.Sprintf("at most %d lists of CRDs: %d", deletionLists, lists), met: lists <= deletionLists},
+		memoryGoal(r),
+	}
+}
+
 // upgradeGoals returns the goals of an upgrade of n CRDs, some of which changed. All of them get the new
 // revision as their controller, with one write each.
 func upgradeGoals(r row, n, changed int) []goal {
