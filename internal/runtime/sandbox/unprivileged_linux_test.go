@@ -39,7 +39,7 @@ func TestAsAnotherUser(t *testing.T) {
 	if err := os.Chown(temp, nobody, nobody); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(binary, "-test.v", "-test.run=TestWhat|TestMemory|TestKilled|TestWithout|TestFiles|TestRestart")
+	cmd := exec.Command(binary, "-test.v", "-test.run=TestRuntime|TestMemory|TestKilled|TestWithout|TestFiles|TestRestart")
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), programVariable+"="+program, "TMPDIR="+temp, "HOME="+temp)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}, Pdeathsig: syscall.SIGKILL}
@@ -48,7 +48,7 @@ func TestAsAnotherUser(t *testing.T) {
 		t.Errorf("%v:\n%s", err, out)
 	}
 	t.Logf("as another user:\n%s", out)
-	if !strings.Contains(string(out), "--- PASS: TestWhat") && !strings.Contains(string(out), "this machine forbids namespaces") {
+	if !strings.Contains(string(out), "--- PASS: TestRuntime") && !strings.Contains(string(out), "this machine forbids namespaces") {
 		t.Errorf("nothing was tested:\n%s", out)
 	}
 }
