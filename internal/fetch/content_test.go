@@ -168,6 +168,9 @@ func TestLenientContentIsStoredApart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if found := pkg.Accepted(); len(found) != 1 || found[0].Code.Name != xpkg.ErrDuplicateKey.Name || found[0].Line == 0 || found[0].Name == "" {
+			t.Errorf("the accepted deviations are %v", found)
+		}
 		for _, o := range pkg.Objects {
 			if _, err := o.JSON(); err != nil {
 				t.Error(err)

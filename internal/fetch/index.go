@@ -46,6 +46,9 @@ func (s *Source) indexed(ctx context.Context, o Origin, d oci.Digest) (*xpkg.Pac
 	}
 	x.File = o.at(d) // The same content can have other names as well.
 	pkg, err := x.Package(&objects{source: s, ctx: context.WithoutCancel(ctx), origin: o, digest: d}, s.opts.FormatLimits)
+	if err == nil && o.Lenient {
+		pkg.Findings, err = s.accepted(ctx, o, d)
+	}
 	return pkg, err == nil
 }
 
@@ -61,6 +64,11 @@ func (s *Source) keep(ctx context.Context, o Origin, d oci.Digest, pkg *xpkg.Pac
 	}
 	if err := s.opts.Store.PutDerived(ctx, objectsKey(d, o.Lenient), texts...); err != nil {
 		return err
+	}
+	if o.Lenient {
+		if err := s.keepAccepted(ctx, d, pkg); err != nil {
+			return err
+		}
 	}
 	// The index comes last: where it is, the objects are.
 	return s.opts.Store.PutDerived(ctx, indexKey(d, o.Lenient), index.Encode(x))

@@ -80,7 +80,11 @@ func (s *fakeContent) Read(_ context.Context, o fetch.Origin, d oci.Digest, _ bo
 	if !ok {
 		return nil, fetch.ErrNotCached.New(nil, "%s", o.Ref)
 	}
-	return xpkg.Read([]byte(stream), xpkg.ReadOptions{})
+	policy := xpkg.PolicyInstall()
+	if o.Lenient {
+		policy = policy.Lenient()
+	}
+	return xpkg.Read([]byte(stream), xpkg.ReadOptions{Policy: policy})
 }
 
 func provider(name, spec string, crds ...string) string {

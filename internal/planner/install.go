@@ -62,6 +62,9 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 	}
 	if revision.LenientContent(p) {
 		out.warn(fmt.Sprintf("The package is read with the lenient policy of its annotation %s; `xpkg lint %s` reports what is accepted.", revision.AnnotationContentPolicy, p.PackageSpec().Package))
+		for _, text := range revision.AcceptedContent(pkg) {
+			out.warn("Accepted: " + text + ".")
+		}
 	}
 	out.Webhooks = hooks
 	t := revision.Next(p, pkg.Meta, res.Digest.String(), s.revisions)

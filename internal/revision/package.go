@@ -1,6 +1,7 @@
 package revision
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -115,6 +116,25 @@ func mirror(p v1.Package, meta xpkg.Meta, digest string, rev v1.PackageRevision)
 // managers accept: objects that the kind of package must not contain are left out, and of duplicate keys in YAML the last
 // one counts. The default is "Strict".
 const AnnotationContentPolicy = "xpkg.dev/content-policy"
+
+// AcceptedContent describes what the lenient policy accepts in a package, one text for each deviation. At
+// most ten are described.
+func AcceptedContent(pkg *xpkg.Package) []string {
+	const most = 10
+	found := pkg.Accepted()
+	var out []string
+	for i, f := range found {
+		if i == most {
+			return append(out, fmt.Sprintf("%d more, which `xpkg lint` lists", len(found)-most))
+		}
+		text := f.Code.Name + ": " + f.Description()
+		if f.Line > 0 {
+			text = fmt.Sprintf("line %d: %s", f.Line, text)
+		}
+		out = append(out, text)
+	}
+	return out
+}
 
 // LenientContent reports whether the content of a package or a revision is read with the lenient policy.
 func LenientContent(o metav1.Object) bool {

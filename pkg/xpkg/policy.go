@@ -2,6 +2,7 @@ package xpkg
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
@@ -35,6 +36,25 @@ func (p Policy) Lenient() Policy {
 	return p
 }
 
+// LenientCodes returns the codes of the findings that a lenient policy accepts.
+func LenientCodes() []errcode.Code { return []errcode.Code{ErrDuplicateKey, ErrObjectNotAllowed} }
+
+// Accepted returns the findings that the package has because it was read with a lenient policy, in the
+// order of the stream.
+func (p *Package) Accepted() []Finding {
+	var out []Finding
+	for _, f := range p.Findings {
+		if f.Severity == Warning && isLenientCode(f.Code) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+func isLenientCode(code errcode.Code) bool {
+	return slices.ContainsFunc(LenientCodes(), func(c errcode.Code) bool { return c.Name == code.Name })
+}
+
 // With sets the severity of a code; Off drops the finding.
 func (p Policy) With(code errcode.Code, s Severity) Policy {
 	p.changed = maps.Clone(p.changed)
@@ -64,7 +84,7 @@ func (p Policy) base(code errcode.Code, defaults Severities) Severity {
 	if s, ok := p.changed[code.Name]; ok {
 		return s
 	}
-	if p.lenient && (code.Name == ErrObjectNotAllowed.Name || code.Name == ErrDuplicateKey.Name) {
+	if p.lenient && isLenientCode(code) {
 		return Warning
 	}
 	if s, ok := defaults[code.Name]; ok {

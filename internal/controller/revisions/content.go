@@ -3,9 +3,13 @@ package revisions
 import (
 	"context"
 	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
+	"github.com/xpkg-dev/xpkg/internal/controller/status"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
@@ -23,8 +27,19 @@ func (r *Reconciler) readContent(ctx context.Context, in *install) (err error) {
 		return unreadableError{err}
 	}
 	r.API.Status.SetLookupResult(in.Revision, nil)
+	r.reportAccepted(in)
 	in.objects, err = r.Packages.Desired(in.pkg, in.Revision)
 	return err
+}
+
+// reportAccepted records an event with what the lenient policy accepts in the content of a revision that is
+// not established yet.
+func (r *Reconciler) reportAccepted(in *install) {
+	found := revision.AcceptedContent(in.pkg)
+	if len(found) > 0 && !revision.IsEstablished(in.Revision) {
+		r.API.Status.Events.Eventf(in.Revision, nil, corev1.EventTypeWarning, "LenientContent", "Install",
+			"accepted with the lenient policy: %s", status.Clip(strings.Join(found, "; ")))
+	}
 }
 
 // readPackage reads the package of a revision, and records in the status its image, the ImageConfigs that
