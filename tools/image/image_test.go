@@ -186,7 +186,7 @@ func runs(t *testing.T, index v1.ImageIndex) {
 // changes.
 func copySources(t *testing.T, from, to string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "git", "ls-files", "--", "*.go", "go.mod", "go.sum", "apis", "internal")
+	cmd := exec.CommandContext(t.Context(), "git", "ls-files", "--", "*.go", "go.mod", "go.sum", "apis", "internal", "pkg")
 	cmd.Dir = from
 	list, err := cmd.Output()
 	if err != nil {
