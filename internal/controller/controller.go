@@ -19,6 +19,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -83,6 +84,11 @@ func Run(ctx context.Context, o Options) error {
 	if o.LeaderElection == nil {
 		return runControllers(ctx, o, &e)
 	}
+	if o.LeaderElection.Exclusive {
+		if err := checkReachable(o); err != nil {
+			return err
+		}
+	}
 	election := *o.LeaderElection
 	election.Namespace = cmp.Or(election.Namespace, o.namespace())
 	e.ready.Store(!election.Exclusive)
@@ -94,6 +100,16 @@ func Run(ctx context.Context, o Options) error {
 		e.ready.Store(false)
 		return runControllers(ctx, fenced, &e)
 	})
+}
+
+// checkReachable fails if the API server does not answer. The wait for a Lease would retry without an end.
+func checkReachable(o Options) error {
+	c, err := discovery.NewDiscoveryClientForConfig(o.Config)
+	if err != nil {
+		return err
+	}
+	_, err = c.ServerVersion()
+	return err
 }
 
 // runControllers runs the controllers until ctx ends.
