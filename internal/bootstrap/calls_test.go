@@ -32,6 +32,11 @@ func (c *calls) wrap(next http.RoundTripper) http.RoundTripper {
 			} else {
 				c.allowed[what] = true
 			}
+			if res.StatusCode == http.StatusCreated && what.verb == "patch" {
+				// An API server requires both verbs of a server-side apply that creates an object.
+				what.verb = "create"
+				c.allowed[what] = true
+			}
 		}
 		return res, err
 	})

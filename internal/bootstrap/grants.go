@@ -86,7 +86,7 @@ func Grants() []Grant {
 			Name: "lock", Scope: Everywhere,
 			Reason: "Maintain the Lock, which other tools read.",
 			Rules: []rbacv1.PolicyRule{
-				rule(packages, words("locks"), slices.Concat(words("create", "update", "get"), follow)),
+				rule(packages, words("locks"), slices.Concat(words("create", "update", "patch", "get"), follow)),
 				rule(packages, words("locks/status"), words("update")),
 			},
 		},

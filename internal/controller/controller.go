@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -132,20 +133,19 @@ func runControllers(ctx context.Context, o Options, e *endpoints) error {
 	set := newRuntimes(o, mgr)
 	metrics := newMetrics()
 	defer metrics.register(ctrlmetrics.Registry, mgr.GetClient())()
-	if err := setup(ctx, o, mgr, cluster, set, metrics); err != nil {
+	// A plan reads from the Lock how the manager is configured, so the manager is ready after the Lock is written.
+	ready := sync.OnceFunc(func() {
+		e.ready.Store(true)
+		if o.Ready != nil {
+			o.Ready()
+		}
+	})
+	if err := setup(ctx, o, mgr, cluster, set, metrics, ready); err != nil {
 		return err
 	}
 	if err := startInformers(ctx, mgr, set); err != nil {
 		return err
 	}
-	go func() {
-		if mgr.GetCache().WaitForCacheSync(ctx) && ctx.Err() == nil {
-			e.ready.Store(true)
-			if o.Ready != nil {
-				o.Ready()
-			}
-		}
-	}()
 	return mgr.Start(ctx)
 }
 
@@ -184,8 +184,8 @@ func newManager(ctx context.Context, o Options) (ctrl.Manager, error) {
 	return mgr, nil
 }
 
-// setup registers all controllers.
-func setup(ctx context.Context, o Options, mgr ctrl.Manager, cluster *apply.Cluster, set *runtimes.Set, metrics *metrics) error {
+// setup registers all controllers. They call ready after the first reconciliation of the Lock.
+func setup(ctx context.Context, o Options, mgr ctrl.Manager, cluster *apply.Cluster, set *runtimes.Set, metrics *metrics, ready func()) error {
 	c, live, namespace := mgr.GetClient(), mgr.GetAPIReader(), o.namespace()
 	overwritten := &packageapi.Overwritten{}
 	guard := &crossplane.Guard{
@@ -250,7 +250,10 @@ func setup(ctx context.Context, o Options, mgr ctrl.Manager, cluster *apply.Clus
 			return err
 		}
 	}
-	if err := setupLock(ctx, o, mgr, known, reporter.Writes, guard.Check); err != nil {
+	locks := &lock.Reconciler{
+		Client: c, Dependencies: known, Writes: reporter.Writes, Guard: guard.Check, Now: metav1.Now, Announcements: announcements(o), Reconciled: ready,
+	}
+	if err := setupLock(ctx, o, mgr, locks); err != nil {
 		return err
 	}
 	if o.Dependencies == nil || o.Dependencies.Removal != graph.RemoveOrphans {
@@ -267,28 +270,30 @@ func setup(ctx context.Context, o Options, mgr ctrl.Manager, cluster *apply.Clus
 }
 
 // setupLock registers the controller of the Lock.
-func setupLock(ctx context.Context, o Options, mgr ctrl.Manager, known *state.Dependencies, writes *expectations.Versions, guard func(context.Context) error) error {
+func setupLock(ctx context.Context, o Options, mgr ctrl.Manager, r *lock.Reconciler) error {
 	// The UID of a namespace that each cluster has identifies the cluster in a package cache that several
 	// clusters share.
 	var system corev1.Namespace
 	if err := mgr.GetAPIReader().Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, &system); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("identify the cluster: %w", err)
 	}
-	inUse := func(contents []oci.Digest) error {
+	r.InUse = func(contents []oci.Digest) error {
 		if o.InUse == nil {
 			return nil
 		}
 		return o.InUse(string(system.UID), contents)
 	}
+	return r.SetupWithManager(mgr, o.Log)
+}
+
+// announcements returns the annotations of the Lock from which plans read how the manager is configured.
+func announcements(o Options) map[string]string {
 	var upgrades graph.Policy
 	var removal graph.RemovalPolicy
 	if d := o.Dependencies; d != nil {
 		upgrades, removal = d.UpgradePolicy(), d.Removal
 	}
-	return (&lock.Reconciler{
-		Client: mgr.GetClient(), Dependencies: known, Writes: writes, Guard: guard, Now: metav1.Now, InUse: inUse,
-		Announcements: lock.Announcements(upgrades, removal, o.Permissions != nil && o.Permissions.Namespaced, o.Runtimes, o.RuntimePrivileges),
-	}).SetupWithManager(mgr, o.Log)
+	return lock.Announcements(upgrades, removal, o.Permissions != nil && o.Permissions.Namespaced, o.Runtimes, o.RuntimePrivileges)
 }
 
 // classifyFailure returns the class of the reason of a Ready condition.

@@ -8,6 +8,7 @@ package lock
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -38,6 +39,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/state"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // sizeLimit is the maximum size in bytes of the packages of the Lock. etcd accepts one and a half times
@@ -58,6 +60,8 @@ type Reconciler struct {
 	Guard func(ctx context.Context) error
 	// InUse is called with the digests of the contents of all revisions.
 	InUse func(contents []oci.Digest) error
+	// Reconciled is called after every reconciliation, also after a failed one.
+	Reconciled func()
 }
 
 // SetupWithManager registers the controller. It reconciles with every change of a revision and of the
@@ -82,6 +86,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error 
 
 // Reconcile writes the Lock if it differs from the active revisions.
 func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	defer r.Reconciled()
 	// The packages report the failure.
 	if r.Guard(ctx) != nil {
 		return ctrl.Result{RequeueAfter: requeue.Jitter(requeue.LastRetry)}, nil
@@ -100,7 +105,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 	case apierrors.IsNotFound(err):
 		lock.Name, lock.Packages = v1beta1.LockName, packages
 		r.announce(lock)
-		return r.written(lock, r.Client.Create(ctx, lock))
+		return r.written(lock, r.create(ctx, lock))
 	case err != nil:
 		return ctrl.Result{}, err
 	case r.Writes.IsBehind(lock):
@@ -115,6 +120,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result
 		return r.written(lock, r.Client.Status().Update(ctx, lock))
 	}
 	return ctrl.Result{}, nil
+}
+
+// create creates the Lock by server-side apply. The API server delays other creations for two seconds after
+// the CRD of an object was established, and the start of a manager waits for the Lock.
+func (r *Reconciler) create(ctx context.Context, lock *v1beta1.Lock) error {
+	lock.SetGroupVersionKind(v1beta1.GroupVersion.WithKind(v1beta1.LockKind))
+	raw, err := json.Marshal(lock)
+	if err != nil {
+		return err
+	}
+	return r.Client.Patch(ctx, lock, client.RawPatch(types.ApplyPatchType, raw), client.FieldOwner(plan.FieldManager))
 }
 
 // setResolved sets the Resolved condition of the Lock, and reports whether that changed it. The write of
