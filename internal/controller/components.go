@@ -1,0 +1,220 @@
+package controller
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	crmanager "sigs.k8s.io/controller-runtime/pkg/manager"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/certificates"
+	"github.com/xpkg-dev/xpkg/internal/controller/contention"
+	"github.com/xpkg-dev/xpkg/internal/controller/expectations"
+	"github.com/xpkg-dev/xpkg/internal/controller/kube"
+	"github.com/xpkg-dev/xpkg/internal/controller/lock"
+	"github.com/xpkg-dev/xpkg/internal/controller/orphans"
+	"github.com/xpkg-dev/xpkg/internal/controller/packageapi"
+	"github.com/xpkg-dev/xpkg/internal/controller/packages"
+	"github.com/xpkg-dev/xpkg/internal/controller/reservations"
+	"github.com/xpkg-dev/xpkg/internal/controller/revisions"
+	"github.com/xpkg-dev/xpkg/internal/controller/rootca"
+	"github.com/xpkg-dev/xpkg/internal/controller/runtimes"
+	"github.com/xpkg-dev/xpkg/internal/controller/status"
+	"github.com/xpkg-dev/xpkg/internal/crossplane"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/origin"
+	"github.com/xpkg-dev/xpkg/internal/permission"
+	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/runtime"
+	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/internal/webhooks"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// components are the values that several controllers share.
+type components struct {
+	options     Options
+	manager     ctrl.Manager
+	api         kube.API
+	guard       *crossplane.Guard
+	packages    state.Packages
+	known       *state.Dependencies
+	runtimes    *runtimes.Set
+	ca          *certificates.Store
+	rollback    revision.RollbackPolicy
+	overwritten *packageapi.Overwritten
+	metrics     *metrics
+}
+
+// newComponents returns the components for the controllers of mgr.
+func newComponents(o Options, mgr ctrl.Manager, cluster *apply.Cluster, set *runtimes.Set, metrics *metrics) *components {
+	c, live, namespace := mgr.GetClient(), mgr.GetAPIReader(), o.namespace()
+	overwritten := &packageapi.Overwritten{}
+	guard := &crossplane.Guard{
+		Reader: live, Client: c, Namespace: namespace, Now: time.Now,
+		Role: crossplane.Role{Permissions: o.Permissions != nil, Runtimes: o.Runtimes.Uses(runtime.Deployment)},
+	}
+	reporter := &status.Reporter{
+		Client: c, Events: mgr.GetEventRecorder("xpkg"), Writes: &expectations.Versions{Now: time.Now},
+		CountFailure: func(code string) { metrics.failures.WithLabelValues(code).Inc() }, Now: time.Now,
+		Blocked: func(ctx context.Context, kind string) error { return cmp.Or(overwritten.Of(kind), guard.Check(ctx)) },
+	}
+	return &components{
+		options: o, manager: mgr, guard: guard, runtimes: set, overwritten: overwritten, metrics: metrics,
+		api: kube.API{Client: c, Live: live, Cluster: cluster, Revisions: &state.LiveRevisions{Reader: live}, Status: reporter},
+		packages: state.Packages{
+			Content: o.Content, Origins: origin.Finder{Reader: c, Secrets: live, Namespace: namespace}, Namespace: namespace,
+		},
+		known: &state.Dependencies{Content: o.Content},
+		ca: &certificates.Store{
+			Client: c, Namespace: namespace, Now: time.Now, Random: rand.Reader, Overlap: o.CertificateOverlap,
+			Settled: rootca.Distribution{Client: c, Cluster: cluster, Namespace: namespace}.IsComplete,
+		},
+		rollback: revision.RollbackPolicy{Deadline: o.activationDeadline(), Now: time.Now, Classify: classifyFailure},
+	}
+}
+
+// setupControllers registers all controllers. The controller of the Lock calls ready after its first reconciliation.
+func (c *components) setupControllers(ctx context.Context, ready func()) error {
+	if err := c.setupPackages(ctx); err != nil {
+		return err
+	}
+	if err := c.setupPackageAPI(); err != nil {
+		return err
+	}
+	if err := c.setupRuntimes(); err != nil {
+		return err
+	}
+	if err := c.setupLock(ctx, ready); err != nil {
+		return err
+	}
+	return c.setupOrphans()
+}
+
+// setupPackages registers the controllers of packages and of revisions, two for each kind of package.
+func (c *components) setupPackages(ctx context.Context) error {
+	o, reserved := c.options, reservations.New()
+	checks := &revisions.Checks{
+		Crossplane:  &crossplane.Checker{Configured: o.CrossplaneVersion, Reader: c.api.Live, Namespace: o.namespace(), Now: time.Now},
+		Permissions: o.Permissions, Held: &permission.ManagerRules{Client: c.api.Client, Log: o.Log}, Poll: o.poll(),
+	}
+	dependencies := &revisions.Dependencies{Known: c.known, Options: o.Dependencies}
+	for _, kind := range v1.PackageKinds() {
+		p := &packages.Reconciler{
+			Kind: kind, API: c.api, Resolver: &packages.Resolver{Packages: c.packages, Poll: o.poll()},
+			Rollback: c.rollback, Runtimes: c.runtimes, Reservations: reserved, APIChanges: c.overwritten.Changes(),
+		}
+		if err := p.SetupWithManager(c.manager, o.Log); err != nil {
+			return fmt.Errorf("controller of %s: %w", kind, err)
+		}
+		r := &revisions.Reconciler{
+			Kind: kind, API: c.api, Packages: c.packages, Checks: checks, Dependencies: dependencies, APIChanges: c.overwritten.Changes(),
+			Objects: &revisions.Objects{Reservations: reserved, CountWrites: c.metrics.countWrites},
+			Runtimes: &revisions.Runtimes{
+				Set: c.runtimes, Certificates: c.ca, Prober: webhooks.Prober{Reader: c.api.Live, Remote: o.Remote}, SettleTime: o.Settle,
+			},
+		}
+		if err := r.SetupWithManager(ctx, c.manager, o.Log); err != nil {
+			return fmt.Errorf("controller of %sRevision: %w", kind, err)
+		}
+	}
+	return nil
+}
+
+// setupPackageAPI registers the controller of the CRDs of the package API.
+func (c *components) setupPackageAPI() error {
+	r := &packageapi.Reconciler{
+		Cluster: c.api.Cluster, Events: c.api.Status.Events, Overwritten: c.overwritten,
+		Brake: &contention.Brake[plan.Ref]{Limits: packageapi.RestoreLimits, Now: time.Now},
+	}
+	return r.SetupWithManager(c.manager, c.options.Log)
+}
+
+// setupRuntimes registers the relay of changes of processes, and the controller of the CA if runtimes are used.
+func (c *components) setupRuntimes() error {
+	if c.runtimes.Changes != nil {
+		if err := c.manager.Add(crmanager.RunnableFunc(c.runtimes.RelayChanges)); err != nil {
+			return fmt.Errorf("watch processes: %w", err)
+		}
+	}
+	if len(c.runtimes.Used()) == 0 {
+		return nil
+	}
+	r := rootca.Reconciler{Live: c.api.Live, Certificates: c.ca, Namespace: c.options.namespace(), Now: time.Now}
+	return r.SetupWithManager(c.manager, c.options.Log)
+}
+
+// setupLock registers the controller of the Lock. It calls ready after its first reconciliation.
+func (c *components) setupLock(ctx context.Context, ready func()) error {
+	// The UID of a namespace that each cluster has identifies the cluster in a package cache that several
+	// clusters share.
+	var system corev1.Namespace
+	if err := c.api.Live.Get(ctx, types.NamespacedName{Name: metav1.NamespaceSystem}, &system); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("identify the cluster: %w", err)
+	}
+	o := c.options
+	r := &lock.Reconciler{
+		Client: c.api.Client, Dependencies: c.known, Writes: c.api.Status.Writes, Guard: c.guard.Check, Now: metav1.Now,
+		Announcements: announcements(o), Reconciled: ready,
+		InUse: func(contents []oci.Digest) error {
+			if o.InUse == nil {
+				return nil
+			}
+			return o.InUse(string(system.UID), contents)
+		},
+	}
+	return r.SetupWithManager(c.manager, o.Log)
+}
+
+// setupOrphans registers the controller of orphaned dependencies if the manager removes them.
+func (c *components) setupOrphans() error {
+	if d := c.options.Dependencies; d == nil || d.Removal != graph.RemoveOrphans {
+		return nil
+	}
+	planned, err := planner.NewCluster(c.manager.GetConfig())
+	if err != nil {
+		return err
+	}
+	return orphans.New(orphans.Config{
+		Client: c.api.Client, Live: c.api.Live, Cluster: planned, Packages: c.packages, Dependencies: c.known,
+		Events: c.api.Status.Events, Now: time.Now, Guard: c.guard.Check, RollbackWindow: c.rollback.Remaining,
+	}).SetupWithManager(c.manager, c.options.Log)
+}
+
+// announcements returns the annotations of the Lock from which plans read how the manager is configured.
+func announcements(o Options) map[string]string {
+	var upgrades graph.Policy
+	var removal graph.RemovalPolicy
+	if d := o.Dependencies; d != nil {
+		upgrades, removal = d.UpgradePolicy(), d.Removal
+	}
+	return lock.Announcements(upgrades, removal, o.Permissions != nil && o.Permissions.Namespaced, o.Runtimes, o.RuntimePrivileges)
+}
+
+// classifyFailure returns the class of the reason of a Ready condition.
+func classifyFailure(reason v1.ConditionReason) revision.Failure {
+	name := string(reason)
+	isFinal := func(c errcode.Code) bool { return c.Final && c.Name == name }
+	switch {
+	case slices.ContainsFunc(apply.Codes(), isFinal), slices.ContainsFunc(runtime.Codes(), isFinal):
+		return revision.Final
+	case name == runtime.ReasonCrashLoop:
+		return revision.CrashLoop
+	case runtime.IsRuntimeFailure(name):
+		return revision.RuntimeFailure
+	}
+	return revision.Transient
+}
