@@ -52,11 +52,17 @@ func (e Explanation) String() string {
 	for _, line := range e.Lines {
 		b.WriteString(line + "\n")
 	}
-	if len(e.Suggestions) > 0 {
+	switch len(e.Suggestions) {
+	case 0:
+	case 1:
+		b.WriteString("\nThis change resolves the conflict:\n")
+	default:
 		b.WriteString("\nAny of these changes resolves the conflict:\n")
 	}
 	for _, s := range e.Suggestions {
-		b.WriteString("- " + s.String() + "\n")
+		for _, line := range wrap("- " + s.String()) {
+			b.WriteString(line + "\n")
+		}
 	}
 	return b.String()
 }
@@ -108,6 +114,7 @@ func (m *factStore) explain(p *Problem, s *search, proof *incompatibility) Expla
 	if e.Further > 0 {
 		e.Lines = append(e.Lines, furtherText(conflicts[1:]))
 	}
+	e.Lines = wrapAll(e.Lines)
 	e.Suggestions = x.suggestions(s, proof, conflicts)
 	return e
 }

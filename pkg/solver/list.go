@@ -27,6 +27,49 @@ func fewItems(words []string) []string {
 	return slices.Concat(words[:most-2], []string{more}, words[len(words)-1:])
 }
 
+// breaks are the places where a long line is continued in the next one, best first.
+var breaks = []string{", which ", " requires ", " that accepts ", "; ", ", ", " "}
+
+// wrap breaks a line that is longer than lineLength. The lines that continue it are
+// indented more deeply than the line. Words are not broken.
+func wrap(line string) []string {
+	margin := len(line) - len(strings.TrimLeft(line, " "))
+	next := strings.Repeat(" ", max(margin+len(indent), len(deepIndent)))
+	var out []string
+	for len(line) > lineLength {
+		at := breakBefore(line, margin)
+		if at < 0 {
+			break
+		}
+		out = append(out, line[:at])
+		line, margin = next+line[at+1:], len(next)
+	}
+	return append(out, line)
+}
+
+// breakBefore returns the position of the space at which a line is broken: the last one of
+// the best kind that leaves at most lineLength characters, or else the first one of the line;
+// -1 if the line is one word.
+func breakBefore(line string, margin int) int {
+	for _, b := range breaks {
+		if at := strings.LastIndex(line[margin:min(lineLength+1, len(line))], b); at > 0 {
+			return margin + at + strings.Index(b, " ")
+		}
+	}
+	if at := strings.Index(line[margin:], " "); at > 0 {
+		return margin + at
+	}
+	return -1
+}
+
+func wrapAll(lines []string) []string {
+	var out []string
+	for _, line := range lines {
+		out = append(out, wrap(line)...)
+	}
+	return out
+}
+
 // shorten cuts a long text, such as a digest or a constraint that does not end.
 func shorten(text string) string {
 	const most = 72 // A digest with its algorithm is 71 characters long.

@@ -3,7 +3,6 @@ package solver
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -33,6 +32,7 @@ func (t tally) String() string { return fmt.Sprintf("%d of %d", t.good, t.all) }
 type quality struct {
 	t                                                 *testing.T
 	minimal, nearest, marked, removals, needed, lines tally
+	kept                                              tally
 	longest                                           int
 	slowest                                           time.Duration
 }
@@ -55,10 +55,17 @@ func (q *quality) check(p Problem) {
 	if !q.minimal.count(minimalConflict(p, e.Roots)) {
 		q.t.Logf("not minimal: %v\n%s", p.Roots, e)
 	}
-	for _, line := range e.Lines {
+	for line := range strings.Lines(e.String()) {
+		line = strings.TrimSuffix(line, "\n")
 		q.longest = max(q.longest, len(line))
-		q.lines.count(len(line) <= lineLength)
+		if !q.lines.count(len(line) <= lineLength) {
+			q.t.Logf("%d characters: %s", len(line), line)
+		}
 	}
+	if len(e.Suggestions) == 0 {
+		q.t.Errorf("%v: there are no suggestions", p.Roots)
+	}
+	q.kept.count(slices.ContainsFunc(e.Suggestions, func(s Suggestion) bool { return s.Remove == nil }))
 	for _, s := range e.Suggestions {
 		q.suggestion(p, s)
 	}
@@ -204,48 +211,22 @@ func (q *quality) relaxed(p Problem, s Suggestion) {
 	}
 }
 
-// corpusConflicts draws sets of requests from the corpus: single ones and pairs as recorded,
-// and larger ones at random. XPKG_SOLVER_ALL takes all of them, and many more at random.
-func corpusConflicts(t *testing.T, source *table) []Problem {
-	var o outcomes
-	readJSON(t, "outcomes.json", &o)
-	every, sets := 12, 40
-	if os.Getenv("XPKG_SOLVER_ALL") != "" {
-		every, sets = 1, 2000
-	}
-	var out []Problem
-	var all []string
-	for i, r := range o.Roots {
-		all = append(all, r.Root+"@"+r.Version)
-		if i%every == 0 {
-			out = append(out, Problem{Roots: []dependency.Root{corpusRoot(all[i])}, Source: source})
+// report logs the measured numbers, and fails for every one that is not complete.
+func (q *quality) report() {
+	q.t.Helper()
+	q.t.Logf("longest line %d; slowest explanation %v; with another change than removals: %s", q.longest, q.slowest, q.kept)
+	for _, row := range []struct {
+		name string
+		tally
+	}{
+		{"minimal explanations", q.minimal}, {"nearest versions", q.nearest}, {"older versions marked", q.marked}, {"minimal removals", q.removals},
+		{"authors asked for no older version", q.needed}, {fmt.Sprintf("lines of up to %d characters", lineLength), q.lines},
+	} {
+		q.t.Logf("%s: %s", row.name, row.tally)
+		if row.good != row.all || row.all == 0 {
+			q.t.Errorf("%s: %s", row.name, row.tally)
 		}
 	}
-	for i, pair := range o.Pairs {
-		if i%every == 0 {
-			out = append(out, Problem{Roots: []dependency.Root{corpusRoot(pair.Roots[0]), corpusRoot(pair.Roots[1])}, Source: source})
-		}
-		all = append(all, pair.Roots...)
-	}
-	for seed := range uint64(sets) {
-		random := rand.New(rand.NewPCG(seed, 33))
-		seen := map[string]bool{}
-		p := Problem{Source: source}
-		for range 3 + random.IntN(6) {
-			root := corpusRoot(all[random.IntN(len(all))])
-			root.By = ""
-			if seen[root.Package] {
-				continue
-			}
-			seen[root.Package] = true
-			if random.IntN(3) == 0 {
-				root.Exact, root.Constraint = false, ">="+root.Constraint
-			}
-			p.Roots = append(p.Roots, root)
-		}
-		out = append(out, p)
-	}
-	return out
 }
 
 // Explanations name no root that is not part of the conflict, and suggestions are the
@@ -259,30 +240,21 @@ func TestExplanationsOfTheCorpusAreMinimal(t *testing.T) {
 	for _, p := range corpusConflicts(t, source) {
 		q.check(p)
 	}
-	t.Logf("minimal explanations: %s; nearest versions: %s; older ones marked: %s; minimal removals: %s; authors asked for no older version: %s; lines up to %d characters: %s, longest %d; slowest explanation %v",
-		q.minimal, q.nearest, q.marked, q.removals, q.needed, lineLength, q.lines, q.longest, q.slowest)
-	for name, x := range map[string]tally{"minimal explanations": q.minimal, "nearest versions": q.nearest, "older versions": q.marked, "minimal removals": q.removals, "author's versions": q.needed, "short lines": q.lines} {
-		if x.good != x.all {
-			t.Errorf("%s: %s", name, x)
-		}
-	}
-	if q.minimal.all == 0 || q.nearest.all == 0 || q.removals.all == 0 {
-		t.Error("the sample has too few conflicts")
-	}
+	q.report()
 }
 
-// The same holds for generated problems, in which packages have optional dependencies and
-// prereleases.
+// The same holds for generated problems. XPKG_SOLVER_ALL generates many more.
 func TestExplanationsOfGeneratedProblemsAreMinimal(t *testing.T) {
 	q := &quality{t: t}
-	for seed := range uint64(60) {
+	seeds := uint64(150)
+	if os.Getenv("XPKG_SOLVER_ALL") != "" {
+		seeds = 20_000
+	}
+	for seed := range seeds {
 		table, roots := medium(seed)
-		p := Problem{Roots: roots, Source: table}
-		if _, err := Solve(p); errors.Is(err, ErrUnsolvable) {
+		for _, p := range []Problem{{Roots: roots, Source: table}, generated(seed)} {
 			q.check(p)
 		}
 	}
-	if q.minimal.good != q.minimal.all || q.nearest.good != q.nearest.all || q.removals.good != q.removals.all {
-		t.Errorf("minimal explanations: %s; nearest versions: %s; minimal removals: %s", q.minimal, q.nearest, q.removals)
-	}
+	q.report()
 }

@@ -329,7 +329,7 @@ func (r *reporter) writeStep(c *incompatibility, facts, conclusions []*incompati
 	r.numbers[c] = len(r.steps)
 }
 
-// furtherText names independent conflicts in one line.
+// furtherText names independent conflicts.
 func furtherText(conflicts [][]dependency.Root) string {
 	texts := textsOf(conflicts, func(core []dependency.Root) string {
 		names := textsOf(core, func(r dependency.Root) string { return r.Package })
@@ -338,13 +338,5 @@ func furtherText(conflicts [][]dependency.Root) string {
 		}
 		return "between " + joinList(fewItems(names), "and")
 	})
-	for most := len(texts); ; most-- {
-		line := wording.Count(len(conflicts), "further conflict") + ": " + strings.Join(texts[:most], "; ")
-		if most < len(texts) {
-			line += "; ..."
-		}
-		if len(line) <= lineLength || most <= 1 {
-			return line
-		}
-	}
+	return wording.Count(len(conflicts), "further conflict") + ": " + strings.Join(texts, "; ")
 }

@@ -57,9 +57,9 @@ func (s Suggestion) String() string {
 	case s.Move != nil:
 		return "move " + joinList(fewItems(textsOf(s.Move, Movement.String)), "and")
 	case s.All != nil:
-		return joinList(textsOf(s.All, Suggestion.String), ", and")
+		return joinList(clauses(s.All), ", and")
 	case s.Provide != nil:
-		return fmt.Sprintf("push or mirror %s %s", s.Provide.Package, s.version())
+		return "push or mirror " + s.provided()
 	case s.Publish != nil && s.To == "":
 		p := s.Publish
 		return fmt.Sprintf("ask the author of %s for a version like %s without the dependency on %s", p.Package, p.Version, p.Dependency.Package)
@@ -69,6 +69,33 @@ func (s Suggestion) String() string {
 	}
 	return "remove " + joinList(textsOf(s.Remove, func(r dependency.Root) string { return strings.TrimSpace(r.Package + " " + shorten(r.Constraint)) }), "and")
 }
+
+// clauses returns changes as clauses, all versions to provide in one and all removals in
+// another one.
+func clauses(all []Suggestion) []string {
+	var out, provided []string
+	var removed []dependency.Root
+	for _, s := range all {
+		switch {
+		case s.Provide != nil:
+			provided = append(provided, s.provided())
+		case s.Remove != nil:
+			removed = append(removed, s.Remove...)
+		default:
+			out = append(out, s.String())
+		}
+	}
+	if len(provided) > 0 {
+		out = append(out, "push or mirror "+joinList(provided, "and"))
+	}
+	if len(removed) > 0 {
+		out = append(out, Suggestion{Remove: removed}.String())
+	}
+	return out
+}
+
+// provided returns the version that Provide adds.
+func (s Suggestion) provided() string { return s.Provide.Package + " " + s.version() }
 
 // String returns the movement as a phrase.
 func (m Movement) String() string {

@@ -84,7 +84,11 @@ func (r *rootResolver) resolve(env *terminal.Env, q resolver.Request) (resolver.
 	}
 	fmt.Fprintf(env.Stderr, "%s\n", terminal.Safe(conflict.Explanation.String()))
 	f := errcode.From(err)
-	if len(conflict.Explanation.Suggestions) > 0 {
+	switch len(conflict.Explanation.Suggestions) {
+	case 0:
+	case 1:
+		f.Do = "Make the change above. It was tried and resolves the conflict."
+	default:
 		f.Do = "Make one of the changes above. Each was tried and resolves the conflict."
 	}
 	return got, f.Code.New(nil, "%s", f.What).WithDo("%s", f.Do)
