@@ -24,11 +24,11 @@ type request func() (req *rest.Request, size int, err error)
 // reports whether an earlier attempt may have been carried out.
 //
 // A write that has started finishes after ctx is canceled; a read does not.
-func (c *Cluster) call(ctx context.Context, s callSort, r request) (raw []byte, doubt bool, err error) {
+func (c *Cluster) call(ctx context.Context, class callClass, r request) (raw []byte, doubt bool, err error) {
 	var throttled, lost int
 	for {
 		var v verdict
-		raw, v, err = c.attempt(ctx, s, r)
+		raw, v, err = c.attempt(ctx, class, r)
 		switch {
 		case v.throttled:
 			throttled++
@@ -55,27 +55,27 @@ func (c *Cluster) call(ctx context.Context, s callSort, r request) (raw []byte, 
 }
 
 // attempt makes a call once.
-func (c *Cluster) attempt(ctx context.Context, s callSort, r request) ([]byte, verdict, error) {
-	turn, err := c.limiter.acquire(ctx, s)
+func (c *Cluster) attempt(ctx context.Context, class callClass, r request) ([]byte, verdict, error) {
+	t, err := c.limiter.acquire(ctx, class)
 	if err != nil {
 		return nil, verdict{}, err
 	}
 	// The request is made now and not earlier: only so many exist at once.
 	req, size, err := r()
 	if err != nil {
-		c.limiter.cancel(s)
+		c.limiter.cancel(class)
 		return nil, verdict{}, err
 	}
 	going := ctx
-	if s != readAny {
+	if class != readAny {
 		going = context.WithoutCancel(ctx)
 	}
 	listening, h := hear(going)
 	began := time.Now()
 	raw, err := send(listening, req)
 	v := judge(err, *h, time.Now())
-	c.limiter.release(turn, answer{
-		sort: s, size: size, took: time.Since(began), failed: err != nil, throttled: v.throttled, after: v.after,
+	c.limiter.release(t, result{
+		class: class, size: size, took: time.Since(began), failed: err != nil, throttled: v.throttled, after: v.after,
 	})
 	if going.Err() != nil {
 		return nil, verdict{}, going.Err()

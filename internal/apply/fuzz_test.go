@@ -70,8 +70,8 @@ func FuzzRetryAfter(f *testing.F) {
 		if after < 0 || !told && after != 0 {
 			t.Errorf("%q: %s, %v", header, after, told)
 		}
-		p := newPace()
-		p.answered(now, answer{throttled: true, after: after})
+		p := newConcurrency()
+		p.record(now, result{throttled: true, after: after})
 		if pause := p.pausedUntil.Sub(now); pause <= 0 || pause > maxPause {
 			t.Errorf("%q: a pause of %s", header, pause)
 		}

@@ -10,81 +10,82 @@ import (
 // limiter admits calls in the order of their requests, and no more at once than the limit allows. All calls of a
 // Cluster share it.
 type limiter struct {
-	mu     sync.Mutex
-	pace   pace
-	writes lane
-	reads  lane
+	mu          sync.Mutex
+	concurrency concurrency
+	writes      queue
+	reads       queue
 	// timer ends a pause for waiting calls.
 	timer *time.Timer
 }
 
-// lane is the queue of one kind of calls.
-type lane struct {
+// queue contains the calls of one kind that wait.
+type queue struct {
+	// busy is the number of admitted calls that are not released.
 	busy    int
-	waiting []chan ticket
+	waiting []chan token
 }
 
-// ticket admits one call. It is released with the result of the call.
-type ticket struct {
-	epoch   int
-	crowded bool
+// token admits one call. It is released with the result of the call.
+type token struct {
+	// epoch and saturated are those of the result; see [result].
+	epoch     int
+	saturated bool
 }
 
-func newLimiter() *limiter { return &limiter{pace: newPace()} }
+func newLimiter() *limiter { return &limiter{concurrency: newConcurrency()} }
 
-// acquire waits for the turn of a call, or for the end of ctx.
-func (l *limiter) acquire(ctx context.Context, s callSort) (ticket, error) {
+// acquire waits until a call is admitted, or for the end of ctx.
+func (l *limiter) acquire(ctx context.Context, class callClass) (token, error) {
 	if err := ctx.Err(); err != nil {
-		return ticket{}, err
+		return token{}, err
 	}
-	turn := make(chan ticket, 1)
+	admitted := make(chan token, 1)
 	l.mu.Lock()
-	lane := l.lane(s)
-	lane.waiting = append(lane.waiting, turn)
+	queue := l.queue(class)
+	queue.waiting = append(queue.waiting, admitted)
 	l.advance()
 	l.mu.Unlock()
 	select {
-	case t := <-turn:
+	case t := <-admitted:
 		return t, nil
 	case <-ctx.Done():
-		l.leave(lane, turn)
-		return ticket{}, ctx.Err()
+		l.leave(queue, admitted)
+		return token{}, ctx.Err()
 	}
 }
 
 // release ends a call and records its result.
-func (l *limiter) release(t ticket, a answer) {
+func (l *limiter) release(t token, r result) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	a.epoch, a.crowded = t.epoch, t.crowded
-	l.pace.answered(time.Now(), a)
-	l.lane(a.sort).busy--
+	r.epoch, r.saturated = t.epoch, t.saturated
+	l.concurrency.record(time.Now(), r)
+	l.queue(r.class).busy--
 	l.advance()
 }
 
-// cancel releases the ticket of a call that was not made.
-func (l *limiter) cancel(s callSort) {
+// cancel releases the token of a call that was not made.
+func (l *limiter) cancel(class callClass) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.lane(s).busy--
+	l.queue(class).busy--
 	l.advance()
 }
 
-// leave takes one that does not wait any longer out of the lane. Its turn may have
-// come at the same moment.
-func (l *limiter) leave(lane *lane, turn chan ticket) {
+// leave removes a call that no longer waits from its queue. The call may have been admitted at the same moment.
+func (l *limiter) leave(queue *queue, admitted chan token) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if i := slices.Index(lane.waiting, turn); i >= 0 {
-		lane.waiting = slices.Delete(lane.waiting, i, i+1)
+	if i := slices.Index(queue.waiting, admitted); i >= 0 {
+		queue.waiting = slices.Delete(queue.waiting, i, i+1)
 		return
 	}
-	lane.busy--
+	queue.busy--
 	l.advance()
 }
 
-func (l *limiter) lane(s callSort) *lane {
-	if s == readAny {
+func (l *limiter) queue(class callClass) *queue {
+	if class == readAny {
 		return &l.reads
 	}
 	return &l.writes
@@ -95,19 +96,19 @@ func (l *limiter) advance() {
 	if len(l.writes.waiting)+len(l.reads.waiting) == 0 {
 		return
 	}
-	if pause := time.Until(l.pace.pausedUntil); pause > 0 {
+	if pause := time.Until(l.concurrency.pausedUntil); pause > 0 {
 		l.wakeAfter(pause)
 		return
 	}
-	writes, reads := l.pace.rooms()
-	l.writes.advance(writes, l.pace.epoch)
-	l.reads.advance(reads, l.pace.epoch)
+	writes, reads := l.concurrency.limits()
+	l.writes.advance(writes, l.concurrency.epoch)
+	l.reads.advance(reads, l.concurrency.epoch)
 }
 
-func (l *lane) advance(room, epoch int) {
-	for l.busy < room && len(l.waiting) > 0 {
+func (l *queue) advance(limit, epoch int) {
+	for l.busy < limit && len(l.waiting) > 0 {
 		l.busy++
-		l.waiting[0] <- ticket{epoch: epoch, crowded: l.busy == room}
+		l.waiting[0] <- token{epoch: epoch, saturated: l.busy == limit}
 		l.waiting = l.waiting[1:]
 	}
 }

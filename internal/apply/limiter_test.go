@@ -8,62 +8,62 @@ import (
 	"time"
 )
 
-// These tests run in a bubble in which time passes when everybody waits.
+// These tests run in a synctest bubble, where time passes when all goroutines wait.
 
-// wants requests a background ticket, and returns the channel that receives it.
-func wants(t *testing.T, l *limiter, s callSort) <-chan ticket {
+// wants requests a background token, and returns the channel that receives it.
+func wants(t *testing.T, l *limiter, s callClass) <-chan token {
 	t.Helper()
-	out := make(chan ticket, 1)
+	out := make(chan token, 1)
 	go func() {
-		if turn, err := l.acquire(t.Context(), s); err == nil {
-			out <- turn
+		if admitted, err := l.acquire(t.Context(), s); err == nil {
+			out <- admitted
 		}
 	}()
 	synctest.Wait()
 	return out
 }
 
-func came(c <-chan ticket) bool {
+func came(c <-chan token) bool {
 	synctest.Wait()
 	return len(c) > 0
 }
 
-func full(t *testing.T, l *limiter) []ticket {
+func full(t *testing.T, l *limiter) []token {
 	t.Helper()
-	var out []ticket
+	var out []token
 	for range startLimit {
-		turn, err := l.acquire(t.Context(), writeObject)
+		admitted, err := l.acquire(t.Context(), writeObject)
 		if err != nil {
 			t.Fatal(err)
 		}
-		out = append(out, turn)
+		out = append(out, admitted)
 	}
 	return out
 }
 
-func TestLimiterGivesTurnsInOrder(t *testing.T) {
+func TestLimiterAdmitsCallsInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter()
-		turns := full(t, l)
-		if turns[0].crowded || !turns[startLimit-1].crowded {
-			t.Error("only the last one fills the room")
+		tokens := full(t, l)
+		if tokens[0].saturated || !tokens[startLimit-1].saturated {
+			t.Error("only the last call reaches the limit")
 		}
 		first, second := wants(t, l, writeObject), wants(t, l, writeMetadata)
 		if came(first) || came(second) {
-			t.Fatal("more calls than there is room for")
+			t.Fatal("more calls than the limit")
 		}
-		l.release(turns[0], answer{sort: writeObject})
+		l.release(tokens[0], result{class: writeObject})
 		if !came(first) || came(second) {
-			t.Error("the first one to ask comes first")
+			t.Error("the first waiting call is not admitted first")
 		}
 		l.cancel(writeObject)
 		if !came(second) {
-			t.Error("a call that is not made leaves its room to others")
+			t.Error("a canceled call does not release its token")
 		}
 	})
 }
 
-func TestLimiterKeepsRoomForReads(t *testing.T) {
+func TestReadsAreAdmittedWhileWritesWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter()
 		full(t, l)
@@ -81,15 +81,15 @@ func TestLimiterKeepsRoomForReads(t *testing.T) {
 	})
 }
 
-func TestLimiterPauses(t *testing.T) {
+func TestLimiterPausesWhenThrottled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter()
-		turn, err := l.acquire(t.Context(), writeObject)
+		admitted, err := l.acquire(t.Context(), writeObject)
 		if err != nil {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		l.release(turn, answer{sort: writeObject, throttled: true, after: 7 * time.Second})
+		l.release(admitted, result{class: writeObject, throttled: true, after: 7 * time.Second})
 		write, read := wants(t, l, writeObject), wants(t, l, readAny)
 		if came(write) || came(read) {
 			t.Fatal("a call begins within the pause")
@@ -97,22 +97,22 @@ func TestLimiterPauses(t *testing.T) {
 		<-write
 		<-read
 		if waited := time.Since(began); waited != 7*time.Second {
-			t.Errorf("waited %s, the server asked for 7s", waited)
+			t.Errorf("waited %s, want the 7s of the response", waited)
 		}
 	})
 }
 
-// A further answer of a server that throttles makes a pause longer, never shorter.
-func TestLimiterPausesForTheLongest(t *testing.T) {
+// A further throttled response lengthens the pause, and never shortens it.
+func TestLongestPauseApplies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter()
-		turns, began := full(t, l), time.Now()
-		l.release(turns[0], answer{sort: writeObject, throttled: true, after: 5 * time.Second})
+		tokens, began := full(t, l), time.Now()
+		l.release(tokens[0], result{class: writeObject, throttled: true, after: 5 * time.Second})
 		write := wants(t, l, writeObject)
-		l.release(turns[1], answer{sort: writeObject, throttled: true, after: 9 * time.Second})
-		l.release(turns[2], answer{sort: writeObject, throttled: true, after: time.Second})
-		for _, turn := range turns[3:] {
-			l.release(turn, answer{sort: writeObject})
+		l.release(tokens[1], result{class: writeObject, throttled: true, after: 9 * time.Second})
+		l.release(tokens[2], result{class: writeObject, throttled: true, after: time.Second})
+		for _, admitted := range tokens[3:] {
+			l.release(admitted, result{class: writeObject})
 		}
 		<-write
 		if waited := time.Since(began); waited != 9*time.Second {
@@ -121,10 +121,10 @@ func TestLimiterPausesForTheLongest(t *testing.T) {
 	})
 }
 
-func TestLimiterLetsGoOfThoseThatLeave(t *testing.T) {
+func TestCanceledCallReleasesItsToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter()
-		turns := full(t, l)
+		tokens := full(t, l)
 		ctx, cancel := context.WithCancel(t.Context())
 		left := make(chan error, 1)
 		go func() {
@@ -137,18 +137,18 @@ func TestLimiterLetsGoOfThoseThatLeave(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		if _, err := l.acquire(ctx, readAny); !errors.Is(err, context.Canceled) {
-			t.Errorf("one that has ended before it asks: %v", err)
+			t.Errorf("a context that was canceled before: %v", err)
 		}
 		next := wants(t, l, writeObject)
-		l.release(turns[0], answer{sort: writeObject})
+		l.release(tokens[0], result{class: writeObject})
 		if !came(next) {
-			t.Error("the turn of one that has left is lost")
+			t.Error("the token of a call that no longer waits is lost")
 		}
 	})
 }
 
-// Turns that come in the moment in which one leaves are not lost.
-func TestLimiterLosesNoTurns(t *testing.T) {
+// A token is not lost if its call is canceled at the moment of its admission.
+func TestLimiterLosesNoToken(t *testing.T) {
 	l := newLimiter()
 	done := make(chan struct{})
 	for range 100 {
@@ -157,8 +157,8 @@ func TestLimiterLosesNoTurns(t *testing.T) {
 			for range 100 {
 				ctx, cancel := context.WithCancel(t.Context())
 				go cancel()
-				if turn, err := l.acquire(ctx, writeObject); err == nil {
-					l.release(turn, answer{sort: writeObject, failed: true})
+				if admitted, err := l.acquire(ctx, writeObject); err == nil {
+					l.release(admitted, result{class: writeObject, failed: true})
 				}
 				cancel()
 			}

@@ -7,11 +7,11 @@ import (
 
 // simulation is an API server that works on a fixed number of calls at full speed
 // and shares that speed among more, and a client that keeps as many calls under
-// way as the pace allows. Its time is its own.
+// way as the limit allows. Its clock is simulated.
 type simulation struct {
-	pace pace
-	now  time.Time
-	rng  *rand.Rand
+	concurrency concurrency
+	now         time.Time
+	rng         *rand.Rand
 
 	// capacity is how many calls the server works on at full speed.
 	capacity float64
@@ -28,16 +28,16 @@ type simulation struct {
 }
 
 type simulated struct {
-	answer answer
+	result result
 	began  time.Time
 	left   time.Duration
 }
 
 func newSimulation(seed uint64, capacity float64) *simulation {
-	return &simulation{pace: newPace(), now: time.Unix(0, 0), rng: rand.New(rand.NewPCG(seed, 0)), capacity: capacity, slowness: 1}
+	return &simulation{concurrency: newConcurrency(), now: time.Unix(0, 0), rng: rand.New(rand.NewPCG(seed, 0)), capacity: capacity, slowness: 1}
 }
 
-// run goes on until so many more calls are answered.
+// run continues until a number of further calls is answered.
 func (s *simulation) run(calls int) {
 	for end := s.answered + calls; s.answered < end; {
 		s.fill()
@@ -45,15 +45,14 @@ func (s *simulation) run(calls int) {
 	}
 }
 
-// fill begins calls until there is no room, and has those refused that are one too
-// many.
+// fill starts calls up to the limit. The server throttles the calls above its own limit.
 func (s *simulation) fill() {
-	if s.now.Before(s.pace.pausedUntil) && len(s.inFlight) == 0 {
-		s.now = s.pace.pausedUntil
+	if s.now.Before(s.concurrency.pausedUntil) && len(s.inFlight) == 0 {
+		s.now = s.concurrency.pausedUntil
 	}
-	for !s.now.Before(s.pace.pausedUntil) && len(s.inFlight) < s.pace.limit {
+	for !s.now.Before(s.concurrency.pausedUntil) && len(s.inFlight) < s.concurrency.limit {
 		c := s.call()
-		c.answer.crowded = len(s.inFlight)+1 == s.pace.limit
+		c.result.saturated = len(s.inFlight)+1 == s.concurrency.limit
 		s.inFlight = append(s.inFlight, c)
 	}
 	if s.refuseAbove == 0 || len(s.inFlight) <= s.refuseAbove {
@@ -63,8 +62,8 @@ func (s *simulation) fill() {
 	s.inFlight = s.inFlight[:s.refuseAbove:s.refuseAbove]
 	for _, c := range refused {
 		s.throttled++
-		c.answer.throttled, c.answer.failed = true, true
-		s.pace.answered(s.now, c.answer)
+		c.result.throttled, c.result.failed = true, true
+		s.concurrency.record(s.now, c.result)
 	}
 }
 
@@ -79,9 +78,9 @@ func (s *simulation) call() *simulated {
 	if s.uneven {
 		size, luck = 1<<10+int(s.rng.ExpFloat64()*usualSize), 0.7+0.6*s.rng.Float64()
 	}
-	c := &simulated{began: s.now, answer: answer{sort: writeObject, epoch: s.pace.epoch, size: size}}
-	usual := answer{sort: writeObject, size: usualSize}
-	c.left = time.Duration(float64(usualCost) * s.slowness * luck * c.answer.weight() / usual.weight())
+	c := &simulated{began: s.now, result: result{class: writeObject, epoch: s.concurrency.epoch, size: size}}
+	usual := result{class: writeObject, size: usualSize}
+	c.left = time.Duration(float64(usualCost) * s.slowness * luck * c.result.weight() / usual.weight())
 	return c
 }
 
@@ -101,9 +100,9 @@ func (s *simulation) finish() {
 	}
 	s.now = s.now.Add(time.Duration(float64(work) * share))
 	s.inFlight = append(s.inFlight[:next], s.inFlight[next+1:]...)
-	done.answer.took = s.now.Sub(done.began)
+	done.result.took = s.now.Sub(done.began)
 	s.answered++
-	s.pace.answered(s.now, done.answer)
+	s.concurrency.record(s.now, done.result)
 }
 
 // mean returns the mean limit over the next calls, and their total duration.
@@ -111,7 +110,7 @@ func (s *simulation) mean(calls int) (limit float64, took time.Duration) {
 	began, sum := s.now, 0
 	for range calls {
 		s.run(1)
-		sum += s.pace.limit
+		sum += s.concurrency.limit
 	}
 	return float64(sum) / float64(calls), s.now.Sub(began)
 }

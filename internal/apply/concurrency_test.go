@@ -7,12 +7,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// learned is how many answers are enough for the pace to know a server.
+// learned is the number of results after which the limit has settled.
 const learned = 2000
 
-// Property: the limit settles where the server is busy and no call waits long: at
-// its capacity or somewhat above, whatever that is.
-func TestPaceSettlesNearTheCapacity(t *testing.T) {
+// Property: the limit settles at the capacity of the server or slightly above, so the server is busy and no call
+// waits long.
+func TestConcurrencySettlesNearTheCapacity(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		capacity := rapid.IntRange(1, 40).Draw(t, "capacity")
 		s := newSimulation(rapid.Uint64().Draw(t, "seed"), float64(capacity))
@@ -30,8 +30,8 @@ func TestPaceSettlesNearTheCapacity(t *testing.T) {
 	})
 }
 
-// Property: a server that throttles is asked too much only now and then.
-func TestPaceKeepsBelowWhatIsThrottled(t *testing.T) {
+// Property: a server that throttles calls above a limit rarely has to.
+func TestConcurrencyStaysBelowTheThrottledLimit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newSimulation(rapid.Uint64().Draw(t, "seed"), 100)
 		s.uneven = rapid.Bool().Draw(t, "uneven")
@@ -43,9 +43,9 @@ func TestPaceKeepsBelowWhatIsThrottled(t *testing.T) {
 		}
 		for range 100 {
 			before := s.throttled
-			s.run(max(minWindow, s.pace.limit))
+			s.run(max(minWindow, s.concurrency.limit))
 			if n := s.throttled - before; n > 2 {
-				t.Fatalf("%d calls throttled in one window, at a limit of %d", n, s.pace.limit)
+				t.Fatalf("%d calls throttled in one window, at a limit of %d", n, s.concurrency.limit)
 			}
 		}
 		began, before := s.now, s.throttled
@@ -60,9 +60,8 @@ func TestPaceKeepsBelowWhatIsThrottled(t *testing.T) {
 	})
 }
 
-// Property: when everything takes twice as long, fewer calls are made at once, and
-// as many as before when it is over.
-func TestPaceBacksOffAndRecovers(t *testing.T) {
+// Property: the limit falls when calls take twice as long, and recovers afterwards.
+func TestConcurrencyFallsUnderLoadAndRecovers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newSimulation(rapid.Uint64().Draw(t, "seed"), float64(rapid.IntRange(4, 32).Draw(t, "capacity")))
 		s.run(learned)
@@ -71,7 +70,7 @@ func TestPaceBacksOffAndRecovers(t *testing.T) {
 		lowest := before
 		for range 10 * maxLimit {
 			s.run(1)
-			lowest = min(lowest, float64(s.pace.limit))
+			lowest = min(lowest, float64(s.concurrency.limit))
 		}
 		if lowest > 0.8*before {
 			t.Errorf("the limit was %.1f and never below %.1f", before, lowest)
@@ -84,16 +83,15 @@ func TestPaceBacksOffAndRecovers(t *testing.T) {
 	})
 }
 
-// Property: whatever the answers are, the limit keeps within its bounds, a pause
-// within its own, and reads always have room.
-func TestPaceKeepsItsBounds(t *testing.T) {
+// Property: after any results, the limit and the pause are within their bounds, and reads are admitted.
+func TestConcurrencyStaysWithinItsBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p, now := newPace(), time.Unix(0, 0)
+		p, now := newConcurrency(), time.Unix(0, 0)
 		for range rapid.IntRange(1, 500).Draw(t, "answers") {
 			now = now.Add(time.Duration(rapid.Int64Range(0, int64(time.Second)).Draw(t, "passes")))
-			p.answered(now, answer{
-				sort: rapid.SampledFrom([]callSort{writeObject, writeMetadata, readAny}).Draw(t, "sort"), epoch: p.epoch - rapid.IntRange(0, 1).Draw(t, "late"),
-				crowded: rapid.Bool().Draw(t, "crowded"), size: rapid.IntRange(0, 3<<20).Draw(t, "size"),
+			p.record(now, result{
+				class: rapid.SampledFrom([]callClass{writeObject, writeMetadata, readAny}).Draw(t, "sort"), epoch: p.epoch - rapid.IntRange(0, 1).Draw(t, "late"),
+				saturated: rapid.Bool().Draw(t, "saturated"), size: rapid.IntRange(0, 3<<20).Draw(t, "size"),
 				took: time.Duration(rapid.Int64Range(0, int64(requestTimeout)).Draw(t, "took")), failed: rapid.Bool().Draw(t, "failed"),
 				throttled: rapid.IntRange(0, 9).Draw(t, "throttled") == 0, after: time.Duration(rapid.Int64Range(-1, int64(time.Hour)).Draw(t, "after")),
 			})
@@ -103,42 +101,42 @@ func TestPaceKeepsItsBounds(t *testing.T) {
 			if pause := p.pausedUntil.Sub(now); pause > maxPause {
 				t.Fatalf("a pause of %s", pause)
 			}
-			if writes, reads := p.rooms(); writes != p.limit || reads < 2 {
-				t.Fatalf("room for %d writes and %d reads at a limit of %d", writes, reads, p.limit)
+			if writes, reads := p.limits(); writes != p.limit || reads < 2 {
+				t.Fatalf("limits of %d writes and %d reads at a limit of %d", writes, reads, p.limit)
 			}
 		}
 	})
 }
 
 // hardening: I-11
-func TestPace(t *testing.T) {
-	good := answer{sort: writeObject, crowded: true, size: usualSize, took: usualCost}
-	with := func(change func(*answer)) answer {
+func TestConcurrencyFollowsResults(t *testing.T) {
+	good := result{class: writeObject, saturated: true, size: usualSize, took: usualCost}
+	with := func(change func(*result)) result {
 		a := good
 		change(&a)
 		return a
 	}
 	tests := map[string]struct {
-		answers []answer
+		results []result
 		want    int
 	}{
-		"it starts with ten":                 {nil, 10},
-		"a window that is not full":          {times(9, good), 10},
-		"a full window of good answers":      {times(10, good), 11},
-		"nobody waited":                      {times(10, with(func(a *answer) { a.crowded = false })), 10},
-		"answers to calls from before":       {times(10, with(func(a *answer) { a.epoch = -1 })), 10},
-		"reads say nothing":                  {times(100, with(func(a *answer) { a.sort = readAny })), 10},
-		"one failed":                         {append(times(9, good), with(func(a *answer) { a.failed = true })), 10},
-		"one throttled":                      {times(1, with(func(a *answer) { a.throttled = true })), 5},
-		"a read throttled":                   {times(1, with(func(a *answer) { a.throttled, a.sort = true, readAny })), 5},
-		"several throttled at once":          {times(4, with(func(a *answer) { a.throttled = true })), 5},
-		"costs for the size are what counts": {append(times(9, good), with(func(a *answer) { a.size, a.took = 20*usualSize, 19*usualCost })), 11},
+		"start":                                   {nil, 10},
+		"a window that is not full":               {times(9, good), 10},
+		"a full window of good results":           {times(10, good), 11},
+		"no call waited":                          {times(10, with(func(a *result) { a.saturated = false })), 10},
+		"results of calls before the last change": {times(10, with(func(a *result) { a.epoch = -1 })), 10},
+		"reads do not count":                      {times(100, with(func(a *result) { a.class = readAny })), 10},
+		"one failed":                              {append(times(9, good), with(func(a *result) { a.failed = true })), 10},
+		"one throttled":                           {times(1, with(func(a *result) { a.throttled = true })), 5},
+		"a read throttled":                        {times(1, with(func(a *result) { a.throttled, a.class = true, readAny })), 5},
+		"several throttled at once":               {times(4, with(func(a *result) { a.throttled = true })), 5},
+		"costs are relative to the size":          {append(times(9, good), with(func(a *result) { a.size, a.took = 20*usualSize, 19*usualCost })), 11},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			p := newPace()
-			for _, a := range tc.answers {
-				p.answered(time.Unix(0, 0), a)
+			p := newConcurrency()
+			for _, a := range tc.results {
+				p.record(time.Unix(0, 0), a)
 			}
 			if p.limit != tc.want {
 				t.Errorf("the limit is %d, want %d", p.limit, tc.want)
@@ -147,8 +145,8 @@ func TestPace(t *testing.T) {
 	}
 }
 
-func times(n int, a answer) []answer {
-	out := make([]answer, n)
+func times(n int, a result) []result {
+	out := make([]result, n)
 	for i := range out {
 		out[i] = a
 	}
@@ -157,16 +155,16 @@ func times(n int, a answer) []answer {
 
 // A patch is compared with other patches only: it is small, but costs as much as
 // the object that it changes.
-func TestPaceComparesLikeWithLike(t *testing.T) {
-	p := newPace()
-	object := answer{sort: writeObject, crowded: true, size: 1 << 20, took: 40 * time.Millisecond}
-	patch := answer{sort: writeMetadata, crowded: true, size: 200, took: 40 * time.Millisecond}
+func TestConcurrencyComparesCallsOfOneClass(t *testing.T) {
+	p := newConcurrency()
+	object := result{class: writeObject, saturated: true, size: 1 << 20, took: 40 * time.Millisecond}
+	patch := result{class: writeMetadata, saturated: true, size: 200, took: 40 * time.Millisecond}
 	for range 100 {
 		object.epoch, patch.epoch = p.epoch, p.epoch
-		p.answered(time.Unix(0, 0), object)
-		p.answered(time.Unix(0, 0), patch)
+		p.record(time.Unix(0, 0), object)
+		p.record(time.Unix(0, 0), patch)
 	}
 	if p.limit <= startLimit {
-		t.Errorf("the limit is %d, though nothing became slower", p.limit)
+		t.Errorf("the limit is %d, want an increase: no call became slower", p.limit)
 	}
 }
