@@ -9,40 +9,41 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
-// needy returns a Configuration that depends on a package of each kind, at a version or
+// dependent returns a Configuration that depends on a package of each kind, at a version or
 // above, and publishes these packages at that version.
-func (s *testEnv) needy(t *testing.T, name, needed, version string) v1.Package {
+func (s *testEnv) dependent(t *testing.T, name, needed, version string) v1.Package {
 	t.Helper()
 	text := fmt.Sprintf("apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata:\n  name: %s\nspec:\n  dependsOn:\n", name)
 	for _, kind := range v1.PackageKinds() {
 		of := needed + "-" + strings.ToLower(kind)
-		ref := s.publish(t, of, version, stream(kind, of+"-"+strings.ReplaceAll(version, ".", "-")))
+		ref := s.Push(t, "bootstrap/"+of, version, stream(kind, of+"-"+strings.ReplaceAll(version, ".", "-")))
 		text += fmt.Sprintf("  - %s: %s\n    version: \">=%s\"\n", strings.ToLower(kind), strings.TrimSuffix(ref, ":"+version), version)
 	}
-	return pkg(v1.ConfigurationKind, name, s.publish(t, name, "v1.0.0", text))
+	return env.NewPackage(v1.ConfigurationKind, name, s.Push(t, "bootstrap/"+name, "v1.0.0", text))
 }
 
-// abandon deletes packages, which orphans their dependencies.
-func (s *testEnv) abandon(t *testing.T, packages ...v1.Package) {
+// deleteAll deletes packages, which orphans their dependencies.
+func (s *testEnv) deleteAll(t *testing.T, packages ...v1.Package) {
 	t.Helper()
 	for _, p := range packages {
-		if err := s.client.Delete(t.Context(), p); err != nil {
+		if err := s.Client.Delete(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// untilNoneIsMade waits until no package is left that was installed for others.
-func (s *testEnv) untilNoneIsMade(t *testing.T) {
+// waitOrphansRemoved waits until every auto-installed package is deleted.
+func (s *testEnv) waitOrphansRemoved(t *testing.T) {
 	t.Helper()
-	wait.Until(t, patience, "nothing is there in vain", func() (string, bool) {
+	wait.Until(t, env.Limit, "no auto-installed package is left", func() (string, bool) {
 		var left []string
 		for _, kind := range v1.PackageKinds() {
 			list := v1.NewPackageList(kind)
-			if err := s.client.List(t.Context(), list, client.MatchingLabels{graph.LabelAutoInstalled: "true"}); err != nil {
+			if err := s.Client.List(t.Context(), list, client.MatchingLabels{graph.LabelAutoInstalled: "true"}); err != nil {
 				return err.Error(), false
 			}
 			for _, p := range list.Packages() {

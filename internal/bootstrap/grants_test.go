@@ -12,7 +12,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,7 +22,9 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/permission"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/hook"
+	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
@@ -32,13 +33,13 @@ import (
 // unproven lists permissions that no request of these tests needs, as "verb resource",
 // each with the reason why it is granted.
 var unproven = map[string]string{
-	"update providers/finalizers":              "an admission plugin asks for it that this API server does not have",
-	"update configurations/finalizers":         "an admission plugin asks for it that this API server does not have",
-	"update functions/finalizers":              "an admission plugin asks for it that this API server does not have",
-	"update providerrevisions/finalizers":      "an admission plugin asks for it that this API server does not have",
-	"update configurationrevisions/finalizers": "an admission plugin asks for it that this API server does not have",
-	"update functionrevisions/finalizers":      "an admission plugin asks for it that this API server does not have",
-	"patch customresourcedefinitions/status":   "an API server that is slow to serve a new kind is woken; this one is not slow",
+	"update providers/finalizers":              "required by an admission plugin that this API server does not have",
+	"update configurations/finalizers":         "required by an admission plugin that this API server does not have",
+	"update functions/finalizers":              "required by an admission plugin that this API server does not have",
+	"update providerrevisions/finalizers":      "required by an admission plugin that this API server does not have",
+	"update configurationrevisions/finalizers": "required by an admission plugin that this API server does not have",
+	"update functionrevisions/finalizers":      "required by an admission plugin that this API server does not have",
+	"patch customresourcedefinitions/status":   "the CRD is touched if the API server is slow to serve its kind",
 }
 
 // held names the permissions that the manager holds in order to grant them, and uses in
@@ -47,10 +48,10 @@ const held = "package-groups"
 
 // sometimes lists permissions that are only needed occasionally.
 var sometimes = map[string]string{
-	"patch events":               "an event that repeats itself within minutes is counted",
-	"get configurationrevisions": "one lets go of objects that the active one did not take with its own writes",
-	"get clusterrolebindings":    "what was written is looked at when the answer was lost",
-	"get rolebindings":           "what was written is looked at when the answer was lost",
+	"patch events":               "an event that is repeated within minutes is counted",
+	"get configurationrevisions": "an inactive revision releases objects that the active one did not take over",
+	"get clusterrolebindings":    "an object is read again if the response to its write was lost",
+	"get rolebindings":           "an object is read again if the response to its write was lost",
 }
 
 // The manager installs, upgrades and corrects packages of every kind with the permissions
@@ -63,14 +64,14 @@ func TestManagerPermissionsAreSufficientAndMinimal(t *testing.T) {
 	s.examples(t)
 	s.everything(t)
 	s.checkDriftIsReverted(t)
-	var needy []v1.Package
+	var dependents []v1.Package
 	for i, version := range []string{"v1.0.0", "v2.0.0"} {
-		needy = append(needy, s.needy(t, fmt.Sprintf("needy-%d", i), "needed", version))
-		s.create(t, needy[i])
-		s.healthy(t, needy[i])
+		dependents = append(dependents, s.dependent(t, fmt.Sprintf("dependent-%d", i), "needed", version))
+		s.EnsureCreated(t, dependents[i])
+		s.WaitReady(t, dependents[i])
 	}
-	s.abandon(t, needy...)
-	s.untilNoneIsMade(t)
+	s.deleteAll(t, dependents...)
+	s.waitOrphansRemoved(t)
 	stop()
 	for c := range seen.denials() {
 		t.Errorf("the manager may not %s %s %q of %q", c.verb, c.resource, c.name, c.group)
@@ -97,7 +98,7 @@ func TestManagerPermissionsAreSufficientAndMinimal(t *testing.T) {
 	}
 }
 
-// Without any one of the grants the manager is refused something.
+// Each grant is needed: without it, a request of the manager is denied.
 func TestEveryGrantIsNeeded(t *testing.T) {
 	s := newEnv(t)
 	s.install(t, options().Grants())
@@ -118,23 +119,21 @@ func TestEveryGrantIsNeeded(t *testing.T) {
 			defer stop()
 			n++
 			name := fmt.Sprintf("needs-%d", n)
-			s.create(t, s.pullSecret(name))
-			provider := pkg(v1.ProviderKind, name+"-provider", s.publish(t, name+"-p", "v1.0.0", stream("Provider", name, definition(name, "a"), webhook("ValidatingWebhookConfiguration", name, "a"))))
+			s.EnsureCreated(t, s.pullSecret(name))
+			provider := env.NewPackage(v1.ProviderKind, name+"-provider", s.Push(t, "bootstrap/"+name+"-p", "v1.0.0", stream("Provider", name, definition(name, "a"), webhook("ValidatingWebhookConfiguration", name, "a"))))
 			provider.PackageSpec().PackagePullSecrets = []corev1.LocalObjectReference{{Name: name}}
-			s.create(t, provider)
-			needy := s.needy(t, name+"-needy", name+"-needed", "v1.0.0")
-			s.create(t, needy)
+			s.EnsureCreated(t, provider)
+			dependent := s.dependent(t, name+"-dependent", name+"-needed", "v1.0.0")
+			s.EnsureCreated(t, dependent)
 			if without.Name == "orphans" {
-				s.healthy(t, needy)
-				s.abandon(t, needy)
+				s.WaitReady(t, dependent)
+				s.deleteAll(t, dependent)
 			}
-			s.create(t, pkg(v1.ConfigurationKind, name, s.publish(t, name+"-c", "v1.0.0", stream("Configuration", name, xrd(name, "a")))))
+			s.EnsureCreated(t, env.NewPackage(v1.ConfigurationKind, name, s.Push(t, "bootstrap/"+name+"-c", "v1.0.0", stream("Configuration", name, xrd(name, "a")))))
 			// A function has certificates, but no permissions that the manager would have
 			// to hold.
-			s.create(t, pkg(v1.FunctionKind, name, s.publish(t, name+"-f", "v1.0.0", stream("Function", name))))
-			wait.Until(t, patience, "the manager is refused something", func() (string, bool) {
-				// Webhooks are probed when the runtime is available.
-				s.simulateKubelet(t)
+			s.EnsureCreated(t, env.NewPackage(v1.FunctionKind, name, s.Push(t, "bootstrap/"+name+"-f", "v1.0.0", stream("Function", name))))
+			wait.Until(t, env.Limit, "a request of the manager is denied", func() (string, bool) {
 				denials := seen.denials()
 				if without.Name == held {
 					return s.reason(t, provider), s.reason(t, provider) == rbac.ErrPermissionMissing.Name
@@ -157,7 +156,7 @@ func TestEveryGrantIsNeeded(t *testing.T) {
 // reason is why a package is not ready.
 func (s *testEnv) reason(t *testing.T, p v1.Package) string {
 	t.Helper()
-	if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
+	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
 		t.Fatal(err)
 	}
 	return string(p.GetCondition(v1.TypeReady).Reason)
@@ -183,10 +182,10 @@ func (s *testEnv) examples(t *testing.T) {
 		"provider-hello/package": v1.ProviderKind, "function-greet/package": v1.FunctionKind, "configuration-hello": v1.ConfigurationKind,
 	} {
 		name, _, _ := strings.Cut(folder, "/")
-		p := pkg(kind, name, s.publish(t, name, "v1.0.0", example(t, folder)))
+		p := env.NewPackage(kind, name, s.Push(t, "bootstrap/"+name, "v1.0.0", example(t, folder)))
 		p.PackageSpec().SkipDependencyResolution = true
-		s.create(t, p)
-		s.healthy(t, p)
+		s.EnsureCreated(t, p)
+		s.WaitReady(t, p)
 	}
 }
 
@@ -195,11 +194,11 @@ func (s *testEnv) examples(t *testing.T) {
 // makes a registry private.
 func (s *testEnv) everything(t *testing.T) {
 	t.Helper()
-	s.create(t, s.pullSecret("registry"))
-	s.create(t, &v1beta1.ImageConfig{
+	s.EnsureCreated(t, s.pullSecret("registry"))
+	s.EnsureCreated(t, &v1beta1.ImageConfig{
 		ObjectMeta: metav1.ObjectMeta{Name: "private"},
 		Spec: v1beta1.ImageConfigSpec{
-			MatchImages: []v1beta1.ImageMatch{{Type: v1beta1.Prefix, Prefix: s.registry}},
+			MatchImages: []v1beta1.ImageMatch{{Type: v1beta1.Prefix, Prefix: s.Registry}},
 			Registry:    &v1beta1.RegistryConfig{Authentication: &v1beta1.RegistryAuthentication{PullSecretRef: corev1.LocalObjectReference{Name: "registry"}}},
 		},
 	})
@@ -210,23 +209,24 @@ func (s *testEnv) everything(t *testing.T) {
 			s.serve(t, few)
 			s.serve(t, name)
 		}
-		p := pkg(kind, few, s.publish(t, few, "v1.0.0", stream(kind, few, all(kind, few, 1)...)))
-		s.create(t, p)
-		s.healthy(t, p)
-		p = pkg(kind, name, s.publish(t, name, "v1.0.0", stream(kind, name, all(kind, "first", many)...)))
+		p := env.NewPackage(kind, few, s.Push(t, "bootstrap/"+few, "v1.0.0", stream(kind, few, all(kind, few, 1)...)))
+		s.EnsureCreated(t, p)
+		s.WaitReady(t, p)
+		p = env.NewPackage(kind, name, s.Push(t, "bootstrap/"+name, "v1.0.0", stream(kind, name, all(kind, "first", many)...)))
 		// The permissions of the previous version are compared.
 		p.SetAnnotations(map[string]string{permission.AnnotationIncrease: string(controller.ApproveIncrease)})
-		s.create(t, p)
-		s.healthy(t, p)
-		second := s.publish(t, name, "v2.0.0", stream(kind, name+"-2", all(kind, "second", many)...))
+		s.EnsureCreated(t, p)
+		s.WaitReady(t, p)
+		second := s.Push(t, "bootstrap/"+name, "v2.0.0", stream(kind, name+"-2", all(kind, "second", many)...))
 		s.change(t, p, func(spec *v1.PackageSpec) { spec.Package = second })
 		for _, label := range []string{"a", "b"} {
 			s.change(t, p, func(spec *v1.PackageSpec) { spec.CommonLabels = map[string]string{"label": label} })
 		}
 		if kind == v1.ProviderKind {
-			last := s.publish(t, name, "v3.0.0", stream(kind, name+"-3", definition(fmt.Sprintf("of%d-0", many), "third")))
+			last := s.Push(t, "bootstrap/"+name, "v3.0.0", stream(kind, name+"-3", definition(fmt.Sprintf("of%d-0", many), "third")))
 			s.change(t, p, func(spec *v1.PackageSpec) { spec.Package = last })
-			s.remove(t, p)
+			s.Delete(t, p)
+			s.WaitGone(t, p)
 		}
 	}
 }
@@ -235,20 +235,8 @@ func (s *testEnv) everything(t *testing.T) {
 func (s *testEnv) serve(t *testing.T, name string) {
 	t.Helper()
 	l := hook.Listen(t)
-	hook.Serve(t, s.client, s.namespace, name, l)
-	hook.Route(t, s.client, s.namespace, name, l.Addr().(*net.TCPAddr))
-}
-
-// remove deletes a package with a runtime finalizer, and waits until it is gone.
-func (s *testEnv) remove(t *testing.T, p v1.Package) {
-	t.Helper()
-	if err := s.client.Delete(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
-	wait.Until(t, patience, p.GetName()+" is gone", func() (string, bool) {
-		err := s.client.Get(t.Context(), client.ObjectKeyFromObject(p), p)
-		return fmt.Sprint(err, p.GetCondition(v1.TypeReady).Message), apierrors.IsNotFound(err)
-	})
+	hook.Serve(t, s.Client, s.namespace, name, l)
+	hook.Route(t, s.Client, s.namespace, name, l.Addr().(*net.TCPAddr))
 }
 
 // many is so many objects of a kind that they are listed rather than read one by one.
@@ -325,20 +313,7 @@ webhooks:
 }
 
 func definition(name, text string) string {
-	return fmt.Sprintf(`apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata:
-  name: %[1]ss.bootstrap.example.org
-spec:
-  group: bootstrap.example.org
-  names: {kind: %[2]s, plural: %[1]ss}
-  scope: Cluster
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema: {openAPIV3Schema: {type: object, description: %[3]s}}
-`, name, "K"+strings.ReplaceAll(name, "-", ""), text)
+	return strings.TrimPrefix(publish.Definition("bootstrap.example.org", "K"+strings.ReplaceAll(name, "-", ""), text), "---\n")
 }
 
 func xrd(name, text string) string {
@@ -357,17 +332,10 @@ spec:
 `, name, strings.ReplaceAll(name, "-", ""), text)
 }
 
-func pkg(kind, name, reference string) v1.Package {
-	p := v1.NewPackage(kind)
-	p.SetName(name)
-	p.PackageSpec().Package = reference
-	return p
-}
-
 func (s *testEnv) pullSecret(name string) client.Object {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}, Type: corev1.SecretTypeDockerConfigJson,
-		StringData: map[string]string{corev1.DockerConfigJsonKey: fmt.Sprintf(`{"auths":{%q:{"username":"u","password":"p"}}}`, s.registry)},
+		StringData: map[string]string{corev1.DockerConfigJsonKey: fmt.Sprintf(`{"auths":{%q:{"username":"u","password":"p"}}}`, s.Registry)},
 	}
 }
 
@@ -375,7 +343,7 @@ func (s *testEnv) pullSecret(name string) client.Object {
 func (s *testEnv) createCore(t *testing.T) {
 	t.Helper()
 	selector := map[string]string{"app": "crossplane"}
-	s.create(t, &appsv1.Deployment{
+	s.EnsureCreated(t, &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "crossplane", Labels: map[string]string{"app.kubernetes.io/version": "2.0.0"}},
 		Spec: appsv1.DeploymentSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: selector},
@@ -389,11 +357,11 @@ func (s *testEnv) createCore(t *testing.T) {
 		},
 	})
 	policy, binding := crossplane.Fence(types.NamespacedName{Namespace: s.namespace, Name: "another"})
-	s.create(t, policy)
-	s.create(t, binding)
+	s.EnsureCreated(t, policy)
+	s.EnsureCreated(t, binding)
 	t.Cleanup(func() {
 		for _, o := range []client.Object{policy, binding} {
-			if err := s.client.Delete(context.WithoutCancel(t.Context()), o); err != nil {
+			if err := s.Client.Delete(context.WithoutCancel(t.Context()), o); err != nil {
 				t.Error(err)
 			}
 		}

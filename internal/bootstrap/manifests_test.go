@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
@@ -81,7 +82,7 @@ func TestNoTwoObjectsOfOneName(t *testing.T) {
 func TestManifestsAreAccepted(t *testing.T) {
 	s := newEnv(t)
 	strict := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "strict", Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}}}
-	s.create(t, strict)
+	s.EnsureCreated(t, strict)
 	all, err := bootstrap.Manifests(bootstrap.Options{Namespace: "strict", Version: "v1.0.0", Args: []string{"--verbose"}, ImagePullSecrets: []string{"x"}})
 	if err != nil {
 		t.Fatal(err)
@@ -91,11 +92,11 @@ func TestManifestsAreAccepted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.create(t, &unstructured.Unstructured{Object: raw})
+		s.EnsureCreated(t, &unstructured.Unstructured{Object: raw})
 	}
-	wait.Until(t, patience, "there are pods", func() (string, bool) {
+	wait.Until(t, env.Limit, "there are pods", func() (string, bool) {
 		var pods corev1.PodList
-		if err := s.client.List(t.Context(), &pods, client.InNamespace("strict")); err != nil {
+		if err := s.Client.List(t.Context(), &pods, client.InNamespace("strict")); err != nil {
 			t.Fatal(err)
 		}
 		return "too few", len(pods.Items) == bootstrap.DefaultReplicas

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
@@ -18,35 +19,35 @@ import (
 func (s *testEnv) checkDriftIsReverted(t *testing.T) {
 	t.Helper()
 	text := func(requests string) string {
-		all := stream(v1.ProviderKind, "meddled", definition("meddled", requests))
-		return strings.Replace(all, "  name: meddled\n", "  name: meddled\n  annotations: {meta.xpkg.dev/permissions: minimal}\n", 1)
+		all := stream(v1.ProviderKind, "drifted", definition("drifted", requests))
+		return strings.Replace(all, "  name: drifted\n", "  name: drifted\n  annotations: {meta.xpkg.dev/permissions: minimal}\n", 1)
 	}
-	p := pkg(v1.ProviderKind, "meddled", s.publish(t, "meddled", "v1.0.0", text("a")))
-	s.create(t, p)
-	s.healthy(t, p)
+	p := env.NewPackage(v1.ProviderKind, "drifted", s.Push(t, "bootstrap/drifted", "v1.0.0", text("a")))
+	s.EnsureCreated(t, p)
+	s.WaitReady(t, p)
 	everywhere := client.ObjectKey{Name: "crossplane:provider:" + p.PackageStatus().CurrentRevision + ":system"}
 	within := client.ObjectKey{Namespace: s.namespace, Name: everywhere.Name}
 	nobody := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "nobody"}}
 	disown := func(o client.Object) { o.SetOwnerReferences(nil) }
-	s.meddleWith(t, everywhere, &rbacv1.ClusterRole{}, disown, func(o client.Object) { o.(*rbacv1.ClusterRole).Rules = nil })
-	s.meddleWith(t, everywhere, &rbacv1.ClusterRoleBinding{}, disown, func(o client.Object) { o.(*rbacv1.ClusterRoleBinding).Subjects = nobody })
-	s.meddleWith(t, within, &rbacv1.Role{}, disown, func(o client.Object) { o.(*rbacv1.Role).Rules = nil })
-	s.meddleWith(t, within, &rbacv1.RoleBinding{}, disown, func(o client.Object) { o.(*rbacv1.RoleBinding).Subjects = nobody })
-	second := s.publish(t, "meddled", "v2.0.0", text("b"))
+	s.checkReverted(t, everywhere, &rbacv1.ClusterRole{}, disown, func(o client.Object) { o.(*rbacv1.ClusterRole).Rules = nil })
+	s.checkReverted(t, everywhere, &rbacv1.ClusterRoleBinding{}, disown, func(o client.Object) { o.(*rbacv1.ClusterRoleBinding).Subjects = nobody })
+	s.checkReverted(t, within, &rbacv1.Role{}, disown, func(o client.Object) { o.(*rbacv1.Role).Rules = nil })
+	s.checkReverted(t, within, &rbacv1.RoleBinding{}, disown, func(o client.Object) { o.(*rbacv1.RoleBinding).Subjects = nobody })
+	second := s.Push(t, "bootstrap/drifted", "v2.0.0", text("b"))
 	s.change(t, p, func(spec *v1.PackageSpec) { spec.Package = second })
 	for _, o := range []client.Object{&rbacv1.Role{}, &rbacv1.RoleBinding{}} {
-		wait.Until(t, patience, fmt.Sprintf("the %T of the first version is gone", o), func() (string, bool) {
-			err := s.client.Get(t.Context(), within, o)
+		wait.Until(t, env.Limit, fmt.Sprintf("the %T of the first version is gone", o), func() (string, bool) {
+			err := s.Client.Get(t.Context(), within, o)
 			return fmt.Sprint(err), client.IgnoreNotFound(err) == nil && err != nil
 		})
 	}
 }
 
-// meddleWith changes one object several times, and waits until each change is reverted.
-func (s *testEnv) meddleWith(t *testing.T, key client.ObjectKey, o client.Object, changes ...func(client.Object)) {
+// checkReverted changes one object several times, and waits until each change is reverted.
+func (s *testEnv) checkReverted(t *testing.T, key client.ObjectKey, o client.Object, changes ...func(client.Object)) {
 	t.Helper()
 	read := func() client.Object {
-		if err := s.client.Get(t.Context(), key, o); err != nil {
+		if err := s.Client.Get(t.Context(), key, o); err != nil {
 			t.Fatal(err)
 		}
 		is := o.DeepCopyObject().(client.Object)
@@ -56,13 +57,13 @@ func (s *testEnv) meddleWith(t *testing.T, key client.ObjectKey, o client.Object
 	}
 	was := read()
 	for i, change := range changes {
-		wait.Until(t, patience, "it is changed", func() (string, bool) {
+		wait.Until(t, env.Limit, key.Name+" is changed", func() (string, bool) {
 			read()
 			change(o)
-			err := s.client.Update(t.Context(), o)
+			err := s.Client.Update(t.Context(), o)
 			return fmt.Sprint(err), err == nil
 		})
-		wait.Until(t, patience, fmt.Sprintf("change %d of the %T is undone", i, o), func() (string, bool) {
+		wait.Until(t, env.Limit, fmt.Sprintf("change %d of the %T is reverted", i, o), func() (string, bool) {
 			diff := cmp.Diff(was, read())
 			return diff, diff == ""
 		})

@@ -13,6 +13,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -29,16 +30,16 @@ func TestCRDsOfUsersAreAdoptedOnlyWithConsentAndNeverDeleted(t *testing.T) {
 	}
 	ref, _ := r.push(t, "acme/adoption:v1", provider("adoption", crd("adoption.test", "Kept", "one"), added))
 	s.start(t)
-	create(t, s.client, users)
+	s.CreateTemporary(t, users)
 	name := "CustomResourceDefinition/" + users.Name
 
-	p := newProvider("adoption", ref)
-	create(t, s.client, p)
-	untilCondition(t, s.client, p, v1.TypeReady, corev1.ConditionFalse, "NeedsAdoption: ")
+	p := env.NewProvider("adoption", ref)
+	s.CreateTemporary(t, p)
+	s.WaitCondition(t, p, v1.TypeReady, corev1.ConditionFalse, "NeedsAdoption: ")
 	if c := p.GetCondition(v1.TypeStalled); c.Status == corev1.ConditionTrue {
 		t.Errorf("a package that waits for consent is stalled: %+v", c)
 	}
-	rev := revisionsOf(t, s.client, p)[0]
+	rev := s.Revisions(t, p)[0]
 	if got := rev.RevisionStatus().ObjectsToAdopt; !slices.Equal(got, []string{name}) {
 		t.Errorf("objects to adopt: %v, want %s", got, name)
 	}
@@ -47,9 +48,9 @@ func TestCRDsOfUsersAreAdoptedOnlyWithConsentAndNeverDeleted(t *testing.T) {
 	}
 	untilGone(t, s, "addeds.adoption.test")
 
-	change(t, s.client, p, func(p *v1.Provider) { revision.AllowAdoption(p, []string{name}) })
-	untilHealthy(t, s.client, p)
-	if got := owners(t, s.client, users.Name); len(got) != 0 {
+	env.Update(t, s.Env, p, func(p *v1.Provider) { revision.AllowAdoption(p, []string{name}) })
+	s.WaitHealthy(t, p)
+	if got := owners(t, s.Client, users.Name); len(got) != 0 {
 		t.Errorf("the adopted CRD has the owners %v", got)
 	}
 	if got := schemaDescription(t, s, users.Name); got != "one" {
@@ -57,25 +58,25 @@ func TestCRDsOfUsersAreAdoptedOnlyWithConsentAndNeverDeleted(t *testing.T) {
 	}
 	// A change by another client is reverted as for any other object.
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"names":{"shortNames":["kpt"]}}}`))
-	if err := s.client.Patch(t.Context(), users, patch); err != nil {
+	if err := s.Client.Patch(t.Context(), users, patch); err != nil {
 		t.Fatal(err)
 	}
 	wait.Until(t, limit, "the change of the adopted CRD is reverted", func() (string, bool) {
-		d, rev := newCRD(), revisionsOf(t, s.client, p)[0]
-		err := s.client.Get(t.Context(), client.ObjectKeyFromObject(users), d)
+		d, rev := newCRD(), s.Revisions(t, p)[0]
+		err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(users), d)
 		return fmt.Sprintf("%v %v %+v", d.ObjectMeta, err, rev.RevisionStatus()), err == nil && len(d.Spec.Names.ShortNames) == 0
 	})
 
-	if err := s.client.Delete(t.Context(), p); err != nil {
+	if err := s.Client.Delete(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
 	wait.Until(t, limit, "the package is deleted", func() (string, bool) {
-		err := s.client.Get(t.Context(), client.ObjectKeyFromObject(p), &v1.Provider{})
+		err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(p), &v1.Provider{})
 		return "", apierrors.IsNotFound(err)
 	})
 	untilGone(t, s, "addeds.adoption.test")
 	d := newCRD()
-	if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(users), d); err != nil || d.DeletionTimestamp != nil {
+	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(users), d); err != nil || d.DeletionTimestamp != nil {
 		t.Fatalf("the adopted CRD was deleted (%v)", err)
 	}
 	for _, key := range []string{plan.AdoptedByAnnotation, plan.ContentDigestAnnotation} {

@@ -25,6 +25,7 @@ import (
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
@@ -64,14 +65,14 @@ func (l *logRecorder) until(t *testing.T, part string) {
 func (w *dependencyEnv) untilGone(t *testing.T, p v1.Package) {
 	t.Helper()
 	eventually(t, p.GetName()+" is deleted", func() bool {
-		return apierrors.IsNotFound(w.client.Get(t.Context(), client.ObjectKeyFromObject(p), p))
+		return apierrors.IsNotFound(w.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p))
 	})
 }
 
 // checkInstalled checks that a package is there, and not on its way out.
 func (w *dependencyEnv) checkInstalled(t *testing.T, p v1.Package) {
 	t.Helper()
-	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil || p.GetDeletionTimestamp() != nil {
+	if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil || p.GetDeletionTimestamp() != nil {
 		t.Errorf("%s is to stay: %v %v", p.GetName(), err, p.GetDeletionTimestamp())
 	}
 }
@@ -79,9 +80,9 @@ func (w *dependencyEnv) checkInstalled(t *testing.T, p v1.Package) {
 // deletions are the packages that managers have deleted, in order.
 func (w *dependencyEnv) deletions() []string {
 	var out []string
-	for _, c := range w.audit.callsFor("dep-") {
-		if c.method == http.MethodDelete && slices.Contains([]string{"providers", "configurations", "functions"}, c.resource) {
-			out = append(out, c.name)
+	for _, c := range w.audit.Calls("dep-") {
+		if c.Method == http.MethodDelete && slices.Contains([]string{"providers", "configurations", "functions"}, c.Resource) {
+			out = append(out, c.Name)
 		}
 	}
 	return out
@@ -91,7 +92,7 @@ func (w *dependencyEnv) untilEvent(t *testing.T, of client.Object, reason, note 
 	t.Helper()
 	wait.Until(t, limit, fmt.Sprintf("an event %s of %s", reason, of.GetName()), func() (string, bool) {
 		list := &eventsv1.EventList{}
-		if err := w.client.List(t.Context(), list); err != nil {
+		if err := w.Client.List(t.Context(), list); err != nil {
 			return err.Error(), false
 		}
 		return fmt.Sprint(len(list.Items)), slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool {
@@ -105,9 +106,9 @@ func (w *dependencyEnv) installControl(t *testing.T, name string) {
 	t.Helper()
 	w.push(t, "Provider", name+"-leaf:v1.0.0")
 	p := w.config(t, name, w.push(t, "Configuration", name+":v1.0.0", name+"-leaf"))
-	untilHealthy(t, w.client, p)
+	w.WaitHealthy(t, p)
 	w.remove(t, p)
-	w.untilGone(t, newProvider("dep-"+name+"-leaf", ""))
+	w.untilGone(t, env.NewProvider("dep-"+name+"-leaf", ""))
 }
 
 // Orphaned dependencies are removed if that is enabled, dependents first, and only
@@ -120,7 +121,7 @@ func TestRemovesOrphans(t *testing.T) {
 	log := &logRecorder{}
 	s.log, s.options.ActivationDeadline = log, 3*time.Second
 	w := startDependencyEnv(t, s, controller.Dependencies{Removal: graph.RemoveOrphans})
-	leaf, mid, shared := newProvider("dep-leaf", ""), newConfiguration("dep-mid", ""), newProvider("dep-shared", "")
+	leaf, mid, shared := env.NewProvider("dep-leaf", ""), newConfiguration("dep-mid", ""), env.NewProvider("dep-shared", "")
 	for _, name := range []string{"leaf", "shared"} {
 		w.push(t, "Provider", name+":v1.0.0")
 	}
@@ -129,14 +130,14 @@ func TestRemovesOrphans(t *testing.T) {
 
 	eventually(t, "the Lock contains the removal policy", func() bool {
 		lock := &v1beta1.Lock{}
-		return w.client.Get(t.Context(), client.ObjectKey{Name: v1beta1.LockName}, lock) == nil && lock.Annotations[graph.AnnotationRemovalPolicy] == "Orphans"
+		return w.Client.Get(t.Context(), client.ObjectKey{Name: v1beta1.LockName}, lock) == nil && lock.Annotations[graph.AnnotationRemovalPolicy] == "Orphans"
 	})
 
 	t.Run("level by level, but for what others need", func(t *testing.T) {
 		other := w.config(t, "other", w.push(t, "Configuration", "other:v1.0.0", "shared"))
 		root := w.config(t, "root", rootRef)
-		untilHealthy(t, w.client, other)
-		untilHealthy(t, w.client, root)
+		w.WaitHealthy(t, other)
+		w.WaitHealthy(t, root)
 		w.remove(t, root)
 		w.untilGone(t, leaf)
 		w.untilGone(t, mid)
@@ -150,8 +151,8 @@ func TestRemovesOrphans(t *testing.T) {
 	})
 	t.Run("but not packages that a user has adopted", func(t *testing.T) {
 		root := w.config(t, "root", rootRef)
-		untilHealthy(t, w.client, root)
-		change(t, w.client, leaf, func(p *v1.Provider) { delete(p.Labels, graph.LabelAutoInstalled) })
+		w.WaitHealthy(t, root)
+		env.Update(t, w.Env, leaf, func(p *v1.Provider) { delete(p.Labels, graph.LabelAutoInstalled) })
 		w.remove(t, root)
 		w.untilGone(t, mid)
 		w.untilGone(t, shared)
@@ -160,10 +161,10 @@ func TestRemovesOrphans(t *testing.T) {
 	})
 	t.Run("but not while requirements are unknown", func(t *testing.T) {
 		root := w.config(t, "root", rootRef)
-		untilHealthy(t, w.client, root)
-		broken := newProvider("dep-broken", w.repository("nowhere")+":v1.0.0")
-		create(t, w.client, broken)
-		untilCondition(t, w.client, broken, v1.TypeHealthy, corev1.ConditionFalse, "")
+		w.WaitHealthy(t, root)
+		broken := env.NewProvider("dep-broken", w.repository("nowhere")+":v1.0.0")
+		w.CreateTemporary(t, broken)
+		w.WaitCondition(t, broken, v1.TypeHealthy, corev1.ConditionFalse, "")
 		w.remove(t, root)
 		log.until(t, "package=provider/dep-broken")
 		w.checkInstalled(t, leaf)
@@ -174,30 +175,30 @@ func TestRemovesOrphans(t *testing.T) {
 	t.Run("not with custom resources", func(t *testing.T) {
 		ref, _ := w.registry.push(t, "dep/fleet:v1.0.0", provider("fleet", crd("removal.test", "Ship", "one")))
 		p := w.config(t, "harbor", w.push(t, "Configuration", "harbor:v1.0.0", "fleet"))
-		untilHealthy(t, w.client, p)
-		fleet := newProvider("dep-fleet", ref)
+		w.WaitHealthy(t, p)
+		fleet := env.NewProvider("dep-fleet", ref)
 		ship := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "removal.test/v1", "kind": "Ship", "metadata": map[string]any{"name": "one"}}}
 		wait.Until(t, limit, "the ship is there", func() (string, bool) {
-			err := w.client.Create(t.Context(), ship)
+			err := w.Client.Create(t.Context(), ship)
 			return fmt.Sprint(err), err == nil
 		})
 		w.remove(t, p)
 		w.untilEvent(t, fleet, "OrphanRetained", "there are custom resources of ships.removal.test")
 		w.checkInstalled(t, fleet)
-		if err := w.client.Delete(t.Context(), ship); err != nil {
+		if err := w.Client.Delete(t.Context(), ship); err != nil {
 			t.Fatal(err)
 		}
-		change(t, w.client, fleet, func(p *v1.Provider) { p.Annotations["touched"] = "by a user" })
+		env.Update(t, w.Env, fleet, func(p *v1.Provider) { p.Annotations["touched"] = "by a user" })
 		w.untilGone(t, fleet)
 	})
 	t.Run("but not before the version without the dependency is healthy", func(t *testing.T) {
 		p := w.config(t, "house", w.push(t, "Configuration", "house:v1.0.0", "leaf"))
-		untilHealthy(t, w.client, p)
+		w.WaitHealthy(t, p)
 		w.checkInstalled(t, leaf)
 		uid := leaf.UID
 		bad := w.push(t, "Configuration", "house:v2.0.0", "late")
-		change(t, w.client, p, func(p *v1.Configuration) { p.Spec.Package = bad })
-		until(t, w.client, p, "is rolled back", func(p *v1.Configuration) bool {
+		env.Update(t, w.Env, p, func(p *v1.Configuration) { p.Spec.Package = bad })
+		w.WaitPackage(t, p, "is rolled back", func() bool {
 			return p.Status.Rollback != nil && p.GetCondition(v1.TypeReady).Reason == v1.ReasonRolledBack
 		})
 		w.installControl(t, "witness")
@@ -205,9 +206,9 @@ func TestRemovesOrphans(t *testing.T) {
 			t.Error("it was removed, and came back")
 		}
 		good := w.push(t, "Configuration", "house:v3.0.0")
-		change(t, w.client, p, func(p *v1.Configuration) { p.Spec.Package = good })
+		env.Update(t, w.Env, p, func(p *v1.Configuration) { p.Spec.Package = good })
 		w.untilGone(t, leaf)
-		untilHealthy(t, w.client, p)
+		w.WaitHealthy(t, p)
 	})
 	w.assertUnchanged(t)
 }
@@ -241,25 +242,25 @@ func (d crashAfterDelete) RoundTrip(r *http.Request) (*http.Response, error) {
 // hardening: J8
 func TestAutoremoveContinuesAfterARestart(t *testing.T) {
 	s := newEnv(t)
-	dead, bound, healthy := &atomic.Bool{}, &atomic.Bool{}, s.cfg
+	dead, bound, healthy := &atomic.Bool{}, &atomic.Bool{}, s.Config
 	bound.Store(true)
-	s.cfg = rest.CopyConfig(healthy)
-	s.cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return crashAfterDelete{next, dead, bound} })
+	s.Config = rest.CopyConfig(healthy)
+	s.Config.Wrap(func(next http.RoundTripper) http.RoundTripper { return crashAfterDelete{next, dead, bound} })
 	w := startDependencyEnv(t, s, controller.Dependencies{Removal: graph.RemoveOrphans})
 	w.push(t, "Provider", "leaf:v1.0.0")
 	w.push(t, "Configuration", "mid:v1.0.0", "leaf")
 	root := w.config(t, "root", w.push(t, "Configuration", "root:v1.0.0", "configuration=mid"))
-	untilHealthy(t, w.client, root)
+	w.WaitHealthy(t, root)
 	w.remove(t, root)
 	mid := newConfiguration("dep-mid", "")
 	w.untilEvent(t, mid, "OrphanRetained", "may not delete")
 	bound.Store(false)
-	change(t, w.client, mid, func(p *v1.Configuration) { p.Annotations["touched"] = "by a user" })
+	env.Update(t, w.Env, mid, func(p *v1.Configuration) { p.Annotations["touched"] = "by a user" })
 	w.untilGone(t, mid)
 	w.stop()
 	leaf := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "dep-leaf"}}
 	w.checkInstalled(t, leaf)
-	s.cfg = healthy
+	s.Config = healthy
 	s.start(t)
 	w.untilGone(t, leaf)
 	w.assertUnchanged(t)

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
@@ -23,7 +24,7 @@ func computed(t *testing.T, s *testEnv, kind, name string) (*status.Result, *uns
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion(v1.GroupVersion.String())
 	u.SetKind(kind)
-	if err := s.client.Get(t.Context(), client.ObjectKey{Name: name}, u); err != nil {
+	if err := s.Client.Get(t.Context(), client.ObjectKey{Name: name}, u); err != nil {
 		t.Fatal(err)
 	}
 	result, err := status.Compute(u)
@@ -42,8 +43,8 @@ func TestKstatus(t *testing.T) {
 	r := newRegistry(t)
 	dead := newRegistry(t)
 	dead.setFault(answer(http.StatusServiceUnavailable))
-	held := newProvider("kstatus-held", pushed(t, r, "held", provider("held", crd("kstatus.test", "Held", "one"))))
-	create(t, s.client, held)
+	held := env.NewProvider("kstatus-held", pushed(t, r, "held", provider("held", crd("kstatus.test", "Held", "one"))))
+	s.CreateTemporary(t, held)
 	untilSettled(t, s, held)
 	for name, c := range map[string]struct {
 		ref      string
@@ -67,17 +68,17 @@ func TestKstatus(t *testing.T) {
 		"kind": {pushed(t, r, "kind", meta("Function", "kind", "")), nil, status.FailedStatus, "", "WrongKind"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newProvider("kstatus-"+name, c.ref)
+			p := env.NewProvider("kstatus-"+name, c.ref)
 			if c.prepare != nil {
 				c.prepare(p)
 			}
-			create(t, s.client, p)
-			until(t, s.client, p, "is "+c.reason, func(p *v1.Provider) bool {
+			s.CreateTemporary(t, p)
+			s.WaitPackage(t, p, "is "+c.reason, func() bool {
 				ready := p.GetCondition(v1.TypeReady)
 				return string(ready.Reason) == c.reason && ready.ObservedGeneration == p.Generation
 			})
 			checkStatus(t, s, v1.ProviderKind, p.Name, c.want)
-			for _, rev := range revisionsOf(t, s.client, p) {
+			for _, rev := range s.Revisions(t, p) {
 				wait.Until(t, limit, "the revision is "+c.revision.String(), func() (string, bool) {
 					got, u := computed(t, s, "ProviderRevision", rev.GetName())
 					observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
@@ -113,23 +114,23 @@ func checkStatus(t *testing.T, s *testEnv, kind, name string, want status.Status
 func TestRuntimeHealth(t *testing.T) {
 	s := sharedEnv(t)
 	r := newRegistry(t)
-	p := newProvider("runtime-health", pushed(t, r, "runtime", provider("runtime", crd("runtimehealth.test", "Thing", "one"))))
-	create(t, s.client, p)
+	p := env.NewProvider("runtime-health", pushed(t, r, "runtime", provider("runtime", crd("runtimehealth.test", "Thing", "one"))))
+	s.CreateTemporary(t, p)
 	untilSettled(t, s, p)
 	report := func(c v1.Condition) {
 		t.Helper()
 		wait.Until(t, limit, "the runtime health is reported", func() (string, bool) {
-			rev := revisionsOf(t, s.client, p)[0]
+			rev := s.Revisions(t, p)[0]
 			rev.SetConditions(rev.GetCreationTimestamp(), c)
-			err := s.client.Status().Update(t.Context(), rev)
+			err := s.Client.Status().Update(t.Context(), rev)
 			return fmt.Sprint(err), err == nil
 		})
 	}
 	report(v1.RuntimeUnhealthy("its pod does not start"))
-	untilCondition(t, s.client, p, v1.TypeHealthy, corev1.ConditionFalse, "its pod does not start")
+	s.WaitCondition(t, p, v1.TypeHealthy, corev1.ConditionFalse, "its pod does not start")
 	checkStatus(t, s, v1.ProviderKind, p.Name, status.InProgressStatus)
 	report(v1.RuntimeHealthy())
-	untilHealthy(t, s.client, p)
+	s.WaitHealthy(t, p)
 	checkStatus(t, s, v1.ProviderKind, p.Name, status.CurrentStatus)
 }
 
@@ -137,18 +138,18 @@ func TestRuntimeHealth(t *testing.T) {
 func TestEvents(t *testing.T) {
 	s := sharedEnv(t)
 	r := newRegistry(t)
-	good := newProvider("events-good", pushed(t, r, "good", provider("good", crd("events.test", "Thing", "one"))))
-	bad := newProvider("events-bad", r.address+"/acme/absent:v1")
-	create(t, s.client, bad)
-	create(t, s.client, good)
+	good := env.NewProvider("events-good", pushed(t, r, "good", provider("good", crd("events.test", "Thing", "one"))))
+	bad := env.NewProvider("events-bad", r.address+"/acme/absent:v1")
+	s.CreateTemporary(t, bad)
+	s.CreateTemporary(t, good)
 	untilSettled(t, s, good)
-	untilCondition(t, s.client, bad, v1.TypeReady, corev1.ConditionFalse, "TagNotFound")
+	s.WaitCondition(t, bad, v1.TypeReady, corev1.ConditionFalse, "TagNotFound")
 	before := len(r.requests("/absent/"))
 	eventually(t, "the absent package is tried again and again", func() bool { return len(r.requests("/absent/")) > before+2 })
-	waitReconciled(t, s.client, good, bad)
+	waitReconciled(t, s.Env, good, bad)
 	// An event that is made later is seen after these.
 	r.push(t, "acme/absent:v1", meta("Provider", "absent", ""))
-	waitReconciled(t, s.client, bad)
+	waitReconciled(t, s.Env, bad)
 	untilSettled(t, s, bad)
 	untilEvents(t, s, bad, "Normal HealthyPackageRevision")
 
@@ -178,7 +179,7 @@ func untilEvents(t *testing.T, s *testEnv, p v1.Package, want string) {
 func events(t *testing.T, s *testEnv, p v1.Package) []string {
 	t.Helper()
 	var list eventsv1.EventList
-	if err := s.client.List(t.Context(), &list, client.InNamespace("default")); err != nil {
+	if err := s.Client.List(t.Context(), &list, client.InNamespace("default")); err != nil {
 		t.Fatal(err)
 	}
 	out := []string{}
@@ -203,16 +204,16 @@ func TestPauseAndUnpause(t *testing.T) {
 	r := newRegistry(t)
 	first := pushed(t, r, "paused", provider("paused", crd("pausing.test", "Thing", "one")))
 	second, _ := r.push(t, "acme/paused:v2", provider("paused", crd("pausing.test", "Thing", "two")))
-	p := newProvider("pausing", first)
-	create(t, s.client, p)
+	p := env.NewProvider("pausing", first)
+	s.CreateTemporary(t, p)
 	untilSettled(t, s, p)
 	r.reset()
-	s.audit.reset("things.pausing.test")
-	change(t, s.client, p, func(p *v1.Provider) {
+	s.audit.Reset("things.pausing.test")
+	env.Update(t, s.Env, p, func(p *v1.Provider) {
 		p.Annotations = map[string]string{v1.AnnotationPaused: "true"}
 		p.Spec.Package = second
 	})
-	untilCondition(t, s.client, p, v1.TypeSynced, corev1.ConditionFalse, "paused")
+	s.WaitCondition(t, p, v1.TypeSynced, corev1.ConditionFalse, "paused")
 	if got := p.GetCondition(v1.TypeSynced).Reason; got != v1.ReasonPaused {
 		t.Errorf("the reason is %s", got)
 	}
@@ -229,7 +230,7 @@ func TestPauseAndUnpause(t *testing.T) {
 	}
 	untilEvents(t, s, p, "Normal ReconcilePaused")
 
-	change(t, s.client, p, func(p *v1.Provider) { p.Annotations = nil })
+	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Annotations = nil })
 	untilSettled(t, s, p)
 	if got := p.GetCondition(v1.TypeSynced); got.Status == corev1.ConditionFalse {
 		t.Errorf("the package still reports a pause: %+v", got)
@@ -243,23 +244,23 @@ func TestPauseAndUnpause(t *testing.T) {
 func TestPausedRevision(t *testing.T) {
 	s := sharedEnv(t)
 	r := newRegistry(t)
-	p := newProvider("pausing-revision", pushed(t, r, "pausedrevision", provider("pausedrevision", crd("pausedrevision.test", "Thing", "one"))))
-	create(t, s.client, p)
+	p := env.NewProvider("pausing-revision", pushed(t, r, "pausedrevision", provider("pausedrevision", crd("pausedrevision.test", "Thing", "one"))))
+	s.CreateTemporary(t, p)
 	untilSettled(t, s, p)
 	const name = "things.pausedrevision.test"
-	rev := revisionsOf(t, s.client, p)[0]
+	rev := s.Revisions(t, p)[0]
 	annotate(t, s, rev, `{"metadata":{"annotations":{"crossplane.io/paused":"true"}}}`)
 	wait.Until(t, limit, "the revision is paused", func() (string, bool) {
-		c := revisionsOf(t, s.client, p)[0].GetCondition(v1.TypeSynced)
+		c := s.Revisions(t, p)[0].GetCondition(v1.TypeSynced)
 		return fmt.Sprint(c), c.Reason == v1.ReasonPaused
 	})
-	s.audit.reset(name)
+	s.audit.Reset(name)
 	annotate(t, s, object("CustomResourceDefinition", name), `{"metadata":{"ownerReferences":[]}}`)
 	other := installForDrift(t, s, "pausedmarker")
 	marker := object("CustomResourceDefinition", "things.pausedmarker.test")
 	annotate(t, s, marker, `{"metadata":{"ownerReferences":[]}}`)
 	untilOwned(t, s, marker, "ProviderRevision/"+other.Status.CurrentRevision+"*", "Provider/pausedmarker")
-	if got := s.audit.writes(name); len(got) > 0 {
+	if got := s.audit.Writes(name); len(got) > 0 {
 		t.Errorf("a paused revision wrote %v", got)
 	}
 	annotate(t, s, rev, `{"metadata":{"annotations":{"crossplane.io/paused":null}}}`)
@@ -270,7 +271,7 @@ func TestPausedRevision(t *testing.T) {
 
 func annotate(t *testing.T, s *testEnv, o client.Object, patch string) {
 	t.Helper()
-	if err := s.client.Patch(t.Context(), o, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
+	if err := s.Client.Patch(t.Context(), o, client.RawPatch("application/merge-patch+json", []byte(patch))); err != nil {
 		t.Fatal(err)
 	}
 }

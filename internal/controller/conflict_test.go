@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
@@ -42,7 +43,7 @@ func TestOneOfTwoConcurrentPackagesGetsTheObject(t *testing.T) {
 		for j, kind := range []string{"Left", "Right"} {
 			name := fmt.Sprintf("contest-%d-%s", i, strings.ToLower(kind))
 			ref, _ := r.push(t, "acme/"+name+":v1", provider(name, crd(c.group, "Shared", kind), crd(c.group, kind, kind)))
-			c.packages[j] = newProvider(name, ref)
+			c.packages[j] = env.NewProvider(name, ref)
 		}
 		conflicts[i] = c
 	}
@@ -56,12 +57,12 @@ func TestOneOfTwoConcurrentPackagesGetsTheObject(t *testing.T) {
 	}
 	// Nothing is decided anew.
 	for _, c := range conflicts[:3] {
-		waitReconciled(t, s.client, c.packages[0], c.packages[1])
-		untilCondition(t, s.client, c.loss, v1.TypeHealthy, corev1.ConditionFalse, "belongs to")
-		untilHealthy(t, s.client, c.winner)
+		waitReconciled(t, s.Env, c.packages[0], c.packages[1])
+		s.WaitCondition(t, c.loss, v1.TypeHealthy, corev1.ConditionFalse, "belongs to")
+		s.WaitHealthy(t, c.winner)
 	}
 	for _, c := range conflicts {
-		if err := s.client.Delete(t.Context(), c.winner); err != nil {
+		if err := s.Client.Delete(t.Context(), c.winner); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -79,11 +80,11 @@ func createConcurrently(t *testing.T, s *testEnv, conflicts []*conflict) {
 		for _, p := range c.packages {
 			group.Go(func() {
 				<-start
-				if err := s.client.Create(context.Background(), p); err != nil {
+				if err := s.Client.Create(context.Background(), p); err != nil {
 					t.Error(err)
 				}
 			})
-			t.Cleanup(func() { _ = s.client.Delete(context.Background(), p) })
+			t.Cleanup(func() { _ = s.Client.Delete(context.Background(), p) })
 		}
 	}
 	close(start)
@@ -98,7 +99,7 @@ func (c *conflict) waitDecided(t *testing.T, s *testEnv) {
 		c.winner, c.loss = nil, nil
 		seen := ""
 		for _, p := range c.packages {
-			if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
+			if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
 				return err.Error(), false
 			}
 			ready := p.GetCondition(v1.TypeReady)
@@ -135,7 +136,7 @@ func watchCreations(t *testing.T, s *testEnv, ending string) *creations {
 	t.Helper()
 	list := &metav1.PartialObjectMetadataList{}
 	list.APIVersion, list.Kind = "apiextensions.k8s.io/v1", "CustomResourceDefinitionList"
-	w, err := s.client.Watch(context.Background(), list)
+	w, err := s.Client.Watch(context.Background(), list)
 	if err != nil {
 		t.Fatal(err)
 	}

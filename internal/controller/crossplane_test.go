@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 )
 
 // constrained is a Provider with a definition, for some versions of Crossplane.
@@ -53,28 +54,28 @@ func checkConstraint(t *testing.T, s *testEnv, running string) {
 	r := newRegistry(t)
 	fits, _ := r.push(t, "acme/fits:v1", constrained("fits", ">=v1.0.0"))
 	unfit, _ := r.push(t, "acme/unfit:v1", constrained("unfit", ">=v2.0.0"))
-	good, bad := newProvider("core-fits", fits), newProvider("core-unfit", unfit)
-	create(t, s.client, good)
-	create(t, s.client, bad)
+	good, bad := env.NewProvider("core-fits", fits), env.NewProvider("core-unfit", unfit)
+	s.CreateTemporary(t, good)
+	s.CreateTemporary(t, bad)
 	untilSettled(t, s, good)
-	untilCondition(t, s.client, bad, v1.TypeHealthy, corev1.ConditionFalse, running)
-	untilCondition(t, s.client, bad, v1.TypeStalled, corev1.ConditionTrue, ">=v2.0.0")
-	rev := revisionsOf(t, s.client, bad)[0]
+	s.WaitCondition(t, bad, v1.TypeHealthy, corev1.ConditionFalse, running)
+	s.WaitCondition(t, bad, v1.TypeStalled, corev1.ConditionTrue, ">=v2.0.0")
+	rev := s.Revisions(t, bad)[0]
 	before := rev.GetResourceVersion()
 	// Another package goes through all controllers meanwhile.
 	other := newConfiguration("core-other", pushed(t, r, "other", meta("Configuration", "other", "")))
-	create(t, s.client, other)
+	s.CreateTemporary(t, other)
 	untilSettled(t, s, other)
-	if rev := revisionsOf(t, s.client, bad)[0]; rev.GetResourceVersion() != before {
+	if rev := s.Revisions(t, bad)[0]; rev.GetResourceVersion() != before {
 		t.Error("a revision that does not fit was written again")
 	}
-	if writes := s.audit.writes("things.unfit.test"); len(writes) > 0 {
+	if writes := s.audit.Writes("things.unfit.test"); len(writes) > 0 {
 		t.Errorf("of a package that does not fit was written: %v", writes)
 	}
-	if err := s.client.Get(t.Context(), client.ObjectKey{Name: "things.unfit.test"}, newCRD()); !apierrors.IsNotFound(err) {
+	if err := s.Client.Get(t.Context(), client.ObjectKey{Name: "things.unfit.test"}, newCRD()); !apierrors.IsNotFound(err) {
 		t.Errorf("an object of a package that does not fit is there (%v)", err)
 	}
-	change(t, s.client, bad, func(p *v1.Provider) { p.Spec.IgnoreCrossplaneConstraints = true })
+	env.Update(t, s.Env, bad, func(p *v1.Provider) { p.Spec.IgnoreCrossplaneConstraints = true })
 	untilSettled(t, s, bad)
 	for _, p := range []v1.Package{good, bad, other} {
 		remove(t, s, p)
@@ -85,8 +86,8 @@ func checkConstraint(t *testing.T, s *testEnv, running string) {
 func TestNoCrossplane(t *testing.T) {
 	s := sharedEnv(t)
 	r := newRegistry(t)
-	p := newProvider("core-absent", pushed(t, r, "absent", constrained("absent", ">=v99.0.0")))
-	create(t, s.client, p)
+	p := env.NewProvider("core-absent", pushed(t, r, "absent", constrained("absent", ">=v99.0.0")))
+	s.CreateTemporary(t, p)
 	untilSettled(t, s, p)
 }
 
@@ -112,10 +113,10 @@ func deploy(t *testing.T, s *testEnv, d *appsv1.Deployment) {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.Namespace}}
 	for _, o := range []client.Object{namespace, d} {
-		if err := s.client.Create(t.Context(), o); err != nil {
+		if err := s.Client.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = s.client.Delete(context.Background(), o) })
+		t.Cleanup(func() { _ = s.Client.Delete(context.Background(), o) })
 	}
 }
 
@@ -126,8 +127,8 @@ func TestXRDsThatNothingComposesAreReported(t *testing.T) {
 	r := newRegistry(t)
 	ref, _ := r.push(t, "acme/composed:v1", configuration("composed", "composed.test", "one"))
 	p := newConfiguration("composed", ref)
-	create(t, s.client, p)
-	untilHealthy(t, s.client, p)
+	s.CreateTemporary(t, p)
+	s.WaitHealthy(t, p)
 	ready := p.GetCondition(v1.TypeReady)
 	if ready.Status != corev1.ConditionTrue || ready.Reason != v1.ReasonNotComposed || !strings.Contains(ready.Message, "1 XRD is not established: ") {
 		t.Errorf("Ready is %+v", ready)
@@ -137,8 +138,8 @@ func TestXRDsThatNothingComposesAreReported(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(strings.TrimPrefix(crd("composed.test", "XThing", "x"), "---\n")), composite); err != nil {
 		t.Fatal(err)
 	}
-	create(t, s.client, composite)
-	until(t, s.client, p, "is composed", func(p *v1.Configuration) bool {
+	s.CreateTemporary(t, composite)
+	s.WaitPackage(t, p, "is composed", func() bool {
 		c := p.GetCondition(v1.TypeReady)
 		return c.Status == corev1.ConditionTrue && c.Reason == v1.ReasonHealthy && c.Message == ""
 	})

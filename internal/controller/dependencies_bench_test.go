@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 )
 
 // withLatency is a registry that takes its time over each request.
@@ -81,17 +82,17 @@ func (w *dependencyEnv) benchmarkInstall(b *testing.B, prefix string, definition
 	w.registry.setFault(withLatency(30 * time.Millisecond))
 	b.StartTimer()
 	begin := time.Now()
-	alone := newProvider("dep-"+prefix+"-single", single)
-	create(b, w.client, alone)
-	untilHealthy(b, w.client, alone)
+	alone := env.NewProvider("dep-"+prefix+"-single", single)
+	w.CreateTemporary(b, alone)
+	w.WaitHealthy(b, alone)
 	floor := time.Since(begin)
 	w.registry.reset()
 	begin = time.Now()
-	untilHealthy(b, w.client, w.config(b, prefix+"-root", root))
+	w.WaitHealthy(b, w.config(b, prefix+"-root", root))
 	for g := range groups {
-		untilHealthy(b, w.client, &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("dep-%s-group-%d", prefix, g)}})
+		w.WaitHealthy(b, &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("dep-%s-group-%d", prefix, g)}})
 		for i := range each {
-			untilHealthy(b, w.client, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("dep-%s-part-%d-%d", prefix, g, i)}})
+			w.WaitHealthy(b, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("dep-%s-part-%d-%d", prefix, g, i)}})
 		}
 	}
 	took := time.Since(begin)

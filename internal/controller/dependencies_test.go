@@ -19,6 +19,7 @@ import (
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
@@ -47,9 +48,9 @@ func startDependencyEnv(t testing.TB, s *testEnv, d controller.Dependencies) *de
 	w.stop = w.start(t)
 	t.Cleanup(func() { w.deleteAll(t) })
 	w.unrelated = newConfiguration("dep-stranger", w.push(t, "Configuration", "stranger:v1.0.0"))
-	create(t, w.client, w.unrelated)
-	until(t, w.client, w.unrelated, "is healthy, and its activation is over", func(p *v1.Configuration) bool {
-		return p.GetCondition(v1.TypeHealthy).Status == corev1.ConditionTrue && p.Status.Activation != nil && p.Status.Activation.Healthy
+	w.CreateTemporary(t, w.unrelated)
+	w.WaitPackage(t, w.unrelated, "is healthy, and its activation is over", func() bool {
+		return w.unrelated.GetCondition(v1.TypeHealthy).Status == corev1.ConditionTrue && w.unrelated.Status.Activation != nil && w.unrelated.Status.Activation.Healthy
 	})
 	w.before = w.unrelatedState(t)
 	return w
@@ -62,12 +63,12 @@ func (w *dependencyEnv) deleteAll(t testing.TB) {
 		left := 0
 		for _, kind := range v1.PackageKinds() {
 			list := v1.NewPackageList(kind)
-			if err := w.client.List(ctx, list); err != nil {
+			if err := w.Client.List(ctx, list); err != nil {
 				return err.Error(), false
 			}
 			for _, p := range list.Packages() {
 				left++
-				if err := w.client.Delete(ctx, p); client.IgnoreNotFound(err) != nil {
+				if err := w.Client.Delete(ctx, p); client.IgnoreNotFound(err) != nil {
 					return err.Error(), false
 				}
 			}
@@ -79,10 +80,10 @@ func (w *dependencyEnv) deleteAll(t testing.TB) {
 // unrelatedState returns the complete state of the unrelated package and its revisions.
 func (w *dependencyEnv) unrelatedState(t testing.TB) string {
 	t.Helper()
-	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(w.unrelated), w.unrelated); err != nil {
+	if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(w.unrelated), w.unrelated); err != nil {
 		t.Fatal(err)
 	}
-	out, err := yaml.Marshal([]any{w.unrelated, revisionsOf(t, w.client, w.unrelated)})
+	out, err := yaml.Marshal([]any{w.unrelated, w.Revisions(t, w.unrelated)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,14 +139,14 @@ func (w *dependencyEnv) repository(name string) string { return w.registry.addre
 func (w *dependencyEnv) config(t testing.TB, name, ref string) *v1.Configuration {
 	t.Helper()
 	p := newConfiguration("dep-"+name, ref)
-	create(t, w.client, p)
+	w.CreateTemporary(t, p)
 	return p
 }
 
 // waitInstalled waits for an auto-installed package, and checks its version.
 func (w *dependencyEnv) waitInstalled(t testing.TB, p v1.Package, version string) {
 	t.Helper()
-	untilHealthy(t, w.client, p)
+	w.WaitHealthy(t, p)
 	if p.GetLabels()[graph.LabelAutoInstalled] != "true" || !strings.HasSuffix(p.PackageSpec().Package, ":"+version) {
 		t.Errorf("%s is %s with the labels %v, want version %s", p.GetName(), p.PackageSpec().Package, p.GetLabels(), version)
 	}
@@ -157,7 +158,7 @@ func (w *dependencyEnv) all(t testing.TB) []string {
 	var out []string
 	for _, kind := range v1.PackageKinds() {
 		list := v1.NewPackageList(kind)
-		if err := w.client.List(t.Context(), list); err != nil {
+		if err := w.Client.List(t.Context(), list); err != nil {
 			t.Fatal(err)
 		}
 		for _, p := range list.Packages() {
@@ -182,7 +183,7 @@ func TestDependenciesAreInstalled(t *testing.T) {
 	w.push(t, "Configuration", "base:v1.0.0", "network >=v1.0.0 <v2")
 	// What greet is called by those who need it is wrong, and does no harm.
 	root := w.config(t, "root", w.push(t, "Configuration", "root:v1.0.0", "configuration=base >=v1", "greet >=v0.1.0", "network"))
-	untilHealthy(t, w.client, root)
+	w.WaitHealthy(t, root)
 	w.waitInstalled(t, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "dep-network"}}, "v1.4.0")
 	w.waitInstalled(t, &v1.Function{ObjectMeta: metav1.ObjectMeta{Name: "dep-greet"}}, "v0.3.0")
 	base := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "dep-base"}}
@@ -190,7 +191,7 @@ func TestDependenciesAreInstalled(t *testing.T) {
 	if got, want := base.Annotations[graph.AnnotationRequiredBy], w.repository("root"); got != want {
 		t.Errorf("dep-base is there for %q, want %q", got, want)
 	}
-	w.untilEvent(t, revisionsOf(t, w.client, root)[0], "DependencyComing", w.repository("base")+" >=v1 is being installed")
+	w.untilEvent(t, w.Revisions(t, root)[0], "DependencyComing", w.repository("base")+" >=v1 is being installed")
 	for _, repository := range []string{"base", "greet", "network"} {
 		if n := len(w.registry.requests("/dep/" + repository + "/tags/list")); n != 1 {
 			t.Errorf("the tags of %s were listed %d times", repository, n)
@@ -200,19 +201,19 @@ func TestDependenciesAreInstalled(t *testing.T) {
 
 	t.Run("what is deleted comes back", func(t *testing.T) {
 		p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "dep-network"}}
-		if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
+		if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
 			t.Fatal(err)
 		}
 		uid := p.UID
-		if err := w.client.Delete(t.Context(), p); err != nil {
+		if err := w.Client.Delete(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
 		eventually(t, "another one is there", func() bool {
-			err := w.client.Get(t.Context(), client.ObjectKeyFromObject(p), p)
+			err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p)
 			return err == nil && p.UID != uid && p.DeletionTimestamp == nil
 		})
 		w.waitInstalled(t, p, "v1.4.0")
-		untilHealthy(t, w.client, root)
+		w.WaitHealthy(t, root)
 	})
 }
 
@@ -226,7 +227,7 @@ func TestVersionConflictsAreExplained(t *testing.T) {
 	w.push(t, "Provider", "queue:v2.0.0")
 	w.push(t, "Configuration", "old:v1.0.0", "queue <v2")
 	both := w.config(t, "both", w.push(t, "Configuration", "both:v1.0.0", "configuration=old", "queue >=v2"))
-	untilCondition(t, w.client, both, v1.TypeHealthy, corev1.ConditionFalse, "Unsolvable: ")
+	w.WaitCondition(t, both, v1.TypeHealthy, corev1.ConditionFalse, "Unsolvable: ")
 	for _, part := range []string{w.repository("queue"), "<v2", ">=v2"} {
 		if message := both.GetCondition(v1.TypeHealthy).Message; !strings.Contains(message, part) {
 			t.Errorf("the explanation does not name %q:\n%s", part, message)
@@ -237,42 +238,42 @@ func TestVersionConflictsAreExplained(t *testing.T) {
 	}
 	circle := w.config(t, "circle", w.push(t, "Configuration", "circle:v1.0.0", "configuration=round"))
 	w.push(t, "Configuration", "round:v1.0.0", "configuration=circle")
-	untilCondition(t, w.client, circle, v1.TypeHealthy, corev1.ConditionFalse, "DependencyCycle: ")
+	w.WaitCondition(t, circle, v1.TypeHealthy, corev1.ConditionFalse, "DependencyCycle: ")
 	for _, version := range []string{"v1.0.0", "v2.0.0"} {
 		self := w.config(t, "self", w.push(t, "Configuration", "self:"+version, "configuration=self >=v2"))
-		untilCondition(t, w.client, self, v1.TypeHealthy, corev1.ConditionFalse, "DependencyCycle: ")
+		w.WaitCondition(t, self, v1.TypeHealthy, corev1.ConditionFalse, "DependencyCycle: ")
 		w.remove(t, self)
 	}
 	// All of a circle is there, and the last one closes it.
 	sun := w.config(t, "sun", w.push(t, "Configuration", "sun:v1.0.0"))
-	untilHealthy(t, w.client, sun)
+	w.WaitHealthy(t, sun)
 	moon := w.config(t, "moon", w.push(t, "Configuration", "moon:v1.0.0", "configuration=sun"))
-	untilHealthy(t, w.client, moon)
+	w.WaitHealthy(t, moon)
 	next := w.push(t, "Configuration", "sun:v2.0.0", "configuration=moon")
-	change(t, w.client, sun, func(p *v1.Configuration) { p.Spec.Package = next })
+	env.Update(t, w.Env, sun, func(p *v1.Configuration) { p.Spec.Package = next })
 	path := fmt.Sprintf("%[1]s v2.0.0 requires %[2]s v1.0.0 requires %[1]s v2.0.0", w.repository("sun"), w.repository("moon"))
-	untilCondition(t, w.client, sun, v1.TypeHealthy, corev1.ConditionFalse, path)
-	untilHealthy(t, w.client, moon)
+	w.WaitCondition(t, sun, v1.TypeHealthy, corev1.ConditionFalse, path)
+	w.WaitHealthy(t, moon)
 	w.remove(t, moon)
 	w.remove(t, sun)
 	vanished := w.config(t, "vanished", w.push(t, "Configuration", "vanished:v1.0.0", "nowhere"))
-	untilCondition(t, w.client, vanished, v1.TypeHealthy, corev1.ConditionFalse, w.repository("nowhere"))
+	w.WaitCondition(t, vanished, v1.TypeHealthy, corev1.ConditionFalse, w.repository("nowhere"))
 	skips := newConfiguration("dep-skips", w.push(t, "Configuration", "skips:v1.0.0", "nowhere"))
 	skips.Spec.SkipDependencyResolution = true
-	create(t, w.client, skips)
-	untilHealthy(t, w.client, skips)
+	w.CreateTemporary(t, skips)
+	w.WaitHealthy(t, skips)
 	w.assertUnchanged(t)
 
 	t.Run("and resolved by a new version", func(t *testing.T) {
 		w.push(t, "Configuration", "old:v1.1.0", "queue")
 		// It is retried after a pause, or when the revision changes.
-		rev := revisionsOf(t, w.client, both)[0]
+		rev := w.Revisions(t, both)[0]
 		rev.SetAnnotations(map[string]string{"touched": "by a user"})
-		if err := w.client.Update(t.Context(), rev); err != nil {
+		if err := w.Client.Update(t.Context(), rev); err != nil {
 			t.Fatal(err)
 		}
-		until(t, w.client, both, "is healthy with the compatible version", func(p *v1.Configuration) bool {
-			return p.GetCondition(v1.TypeHealthy).Status == corev1.ConditionTrue
+		w.WaitPackage(t, both, "is healthy with the compatible version", func() bool {
+			return both.GetCondition(v1.TypeHealthy).Status == corev1.ConditionTrue
 		})
 		w.waitInstalled(t, &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "dep-old"}}, "v1.1.0")
 		w.waitInstalled(t, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "dep-queue"}}, "v2.0.0")
@@ -285,27 +286,27 @@ func TestVersionConflictsAreExplained(t *testing.T) {
 func TestOnePackageForEachRepository(t *testing.T) {
 	w := newDependencyEnv(t, "")
 	w.push(t, "Provider", "storage:v1.0.0")
-	storage := newProvider("my-storage", w.repository("storage")+":v1.0.0")
-	create(t, w.client, storage)
-	untilHealthy(t, w.client, storage)
+	storage := env.NewProvider("my-storage", w.repository("storage")+":v1.0.0")
+	w.CreateTemporary(t, storage)
+	w.WaitHealthy(t, storage)
 	root := w.config(t, "named", w.push(t, "Configuration", "named:v1.0.0", "storage >=v1"))
-	untilHealthy(t, w.client, root)
+	w.WaitHealthy(t, root)
 
 	// No installed package requires storage when this one is installed.
 	w.remove(t, root)
 	w.push(t, "Configuration", "middle:v1.0.0", "storage <v2")
 	w.push(t, "Provider", "storage:v1.5.0")
 	far := w.config(t, "far", w.push(t, "Configuration", "far:v1.0.0", "middle >=v1"))
-	untilHealthy(t, w.client, far)
+	w.WaitHealthy(t, far)
 	w.waitInstalled(t, &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "dep-middle"}}, "v1.0.0")
 
-	create(t, w.client, rewriting("dep-public", "public.example.com/dep/", w.repository("")))
+	w.CreateTemporary(t, rewriting("dep-public", "public.example.com/dep/", w.repository("")))
 	w.push(t, "Provider", "pump:v1.0.0")
 	public := newConfiguration("dep-public", "")
 	public.Spec.Package, _ = w.registry.push(t, "dep/public:v1.0.0", meta("Configuration", "public",
 		"spec:\n  dependsOn:\n  - {provider: public.example.com/dep/storage, version: '>=v1'}\n  - {provider: public.example.com/dep/pump, version: '>=v1'}\n"))
-	create(t, w.client, public)
-	untilHealthy(t, w.client, public)
+	w.CreateTemporary(t, public)
+	w.WaitHealthy(t, public)
 	pump := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "dep-pump"}}
 	w.waitInstalled(t, pump, "v1.0.0")
 	if got := pump.Spec.Package; got != "public.example.com/dep/pump:v1.0.0" {
@@ -315,21 +316,21 @@ func TestOnePackageForEachRepository(t *testing.T) {
 	// It is installed again after it was deleted, also for a package that requires it
 	// under another name.
 	waits := w.config(t, "waits", w.push(t, "Configuration", "waits:v1.0.0", "pump >=v1"))
-	untilHealthy(t, w.client, waits)
+	w.WaitHealthy(t, waits)
 	w.remove(t, public)
-	if err := w.client.Delete(t.Context(), pump); err != nil {
+	if err := w.Client.Delete(t.Context(), pump); err != nil {
 		t.Fatal(err)
 	}
-	until(t, w.client, pump, "is there again", func(p *v1.Provider) bool { return p.Spec.Package == w.repository("pump")+":v1.0.0" })
+	w.WaitPackage(t, pump, "is there again", func() bool { return pump.Spec.Package == w.repository("pump")+":v1.0.0" })
 	w.remove(t, waits)
 	w.remove(t, pump)
 
 	w.push(t, "Provider", "clock:v1.0.0")
-	taken := newProvider("dep-clock", w.repository("storage")+":v1.0.0")
+	taken := env.NewProvider("dep-clock", w.repository("storage")+":v1.0.0")
 	taken.Spec.SkipDependencyResolution = true
-	create(t, w.client, taken)
+	w.CreateTemporary(t, taken)
 	other := w.config(t, "other", w.push(t, "Configuration", "other:v1.0.0", "clock"))
-	untilHealthy(t, w.client, other)
+	w.WaitHealthy(t, other)
 	got := w.all(t)
 	i := slices.IndexFunc(got, func(name string) bool { return strings.HasPrefix(name, "provider/dep-clock-") })
 	if i < 0 || len(got) != 6 {
@@ -346,7 +347,7 @@ func TestInstallsExactContent(t *testing.T) {
 	exactly := "v1.0.0@" + first.String()
 	w.registry.push(t, "dep/dial:v1.0.0", meta("Provider", "dial-again", ""))
 	root := w.config(t, "exact", w.push(t, "Configuration", "exact:v1.0.0", "dial "+exactly))
-	untilHealthy(t, w.client, root)
+	w.WaitHealthy(t, root)
 	dial := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "dep-dial"}}
 	w.waitInstalled(t, dial, exactly)
 	w.remove(t, root)
@@ -354,10 +355,10 @@ func TestInstallsExactContent(t *testing.T) {
 
 	// It is installed with the current content of the tag, and then changes.
 	other := w.config(t, "any", w.push(t, "Configuration", "any:v1.0.0", "dial"))
-	untilHealthy(t, w.client, other)
+	w.WaitHealthy(t, other)
 	w.waitInstalled(t, dial, "v1.0.0")
 	root = w.config(t, "exact", w.repository("exact")+":v1.0.0")
-	untilHealthy(t, w.client, root)
+	w.WaitHealthy(t, root)
 	w.waitInstalled(t, dial, exactly)
 	w.assertUnchanged(t)
 }
@@ -373,28 +374,28 @@ func TestDependencyUpgrades(t *testing.T) {
 			w.checkPolicyInLock(t, policy)
 			w.push(t, "Provider", "mail:v1.0.0")
 			first := w.config(t, "first", w.push(t, "Configuration", "first:v1.0.0", "mail >=v1"))
-			untilHealthy(t, w.client, first)
+			w.WaitHealthy(t, first)
 			for _, tag := range []string{"v1.2.0", "v1.3.0"} {
 				w.push(t, "Provider", "mail:"+tag)
 			}
 			second := w.config(t, "second", w.push(t, "Configuration", "second:v1.0.0", "mail >=v1.1"))
 			if want == "" {
-				untilCondition(t, w.client, second, v1.TypeHealthy, corev1.ConditionFalse, "DependencyVersion: ")
+				w.WaitCondition(t, second, v1.TypeHealthy, corev1.ConditionFalse, "DependencyVersion: ")
 				w.waitInstalled(t, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "dep-mail"}}, "v1.0.0")
 			} else {
-				untilHealthy(t, w.client, second)
+				w.WaitHealthy(t, second)
 				w.waitInstalled(t, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "dep-mail"}}, want)
 			}
-			untilHealthy(t, w.client, first)
+			w.WaitHealthy(t, first)
 			third := w.config(t, "third", w.push(t, "Configuration", "third:v1.0.0", "mail <v1.1"))
 			if policy == graph.UpgradeOrDowngrade {
 				// Nothing goes with everybody: it is explained, and nothing moves.
-				untilCondition(t, w.client, third, v1.TypeHealthy, corev1.ConditionFalse, "Unsolvable: ")
+				w.WaitCondition(t, third, v1.TypeHealthy, corev1.ConditionFalse, "Unsolvable: ")
 				w.waitInstalled(t, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "dep-mail"}}, want)
 			}
 			w.assertUnchanged(t)
 			for _, p := range []*v1.Configuration{first, second, third} {
-				if err := w.client.Delete(t.Context(), p); err != nil && !apierrors.IsNotFound(err) {
+				if err := w.Client.Delete(t.Context(), p); err != nil && !apierrors.IsNotFound(err) {
 					t.Fatal(err)
 				}
 			}
@@ -409,26 +410,26 @@ func TestAnUpgradeThatClosesACycleMovesTheDependency(t *testing.T) {
 	w.push(t, "Provider", "mail:v1.0.0")
 	w.push(t, "Provider", "mail:v1.1.0", "configuration=app >=v1")
 	app := w.config(t, "app", w.push(t, "Configuration", "app:v1.0.0"))
-	untilHealthy(t, w.client, app)
+	w.WaitHealthy(t, app)
 	first := w.config(t, "first", w.push(t, "Configuration", "first:v1.0.0", "mail >=v1"))
-	untilHealthy(t, w.client, first)
+	w.WaitHealthy(t, first)
 	mail := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "dep-mail"}}
 	w.waitInstalled(t, mail, "v1.1.0")
 
 	move := func(ref string) {
-		change(t, w.client, app, func(p *v1.Configuration) { p.Spec.Package = ref })
+		env.Update(t, w.Env, app, func(p *v1.Configuration) { p.Spec.Package = ref })
 	}
 	move(w.push(t, "Configuration", "app:v2.0.0", "mail >=v1"))
 	wait.Until(t, limit, "the dependency moves", func() (string, bool) {
-		if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(mail), mail); err != nil {
+		if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(mail), mail); err != nil {
 			return err.Error(), false
 		}
 		return mail.Spec.Package, strings.HasSuffix(mail.Spec.Package, ":v1.0.0")
 	})
-	untilHealthy(t, w.client, app)
+	w.WaitHealthy(t, app)
 
 	move(w.push(t, "Configuration", "app:v3.0.0", "mail >=v1.1"))
-	untilCondition(t, w.client, app, v1.TypeHealthy, corev1.ConditionFalse, "DependencyCycle: ")
+	w.WaitCondition(t, app, v1.TypeHealthy, corev1.ConditionFalse, "DependencyCycle: ")
 	w.assertUnchanged(t)
 }
 
@@ -438,14 +439,14 @@ func (w *dependencyEnv) checkPolicyInLock(t *testing.T, policy graph.Policy) {
 	t.Helper()
 	lock := &v1beta1.Lock{}
 	says := func() string {
-		if err := w.client.Get(t.Context(), client.ObjectKey{Name: v1beta1.LockName}, lock); err != nil {
+		if err := w.Client.Get(t.Context(), client.ObjectKey{Name: v1beta1.LockName}, lock); err != nil {
 			return err.Error()
 		}
 		return lock.Annotations[graph.AnnotationUpgrades]
 	}
 	eventually(t, "the Lock has the policy", func() bool { return says() == string(policy) })
 	lock.Annotations[graph.AnnotationUpgrades] = "Whatever"
-	if err := w.client.Update(t.Context(), lock); err != nil && !apierrors.IsConflict(err) {
+	if err := w.Client.Update(t.Context(), lock); err != nil && !apierrors.IsConflict(err) {
 		t.Fatal(err)
 	}
 	eventually(t, "the Lock has the policy again", func() bool { return says() == string(policy) })
@@ -461,35 +462,35 @@ func TestUnusualDependencies(t *testing.T) {
 
 	t.Run("a required version that does not exist", func(t *testing.T) {
 		p := w.config(t, "yanked", w.push(t, "Configuration", "yanked:v1.0.0", "relay >=v3"))
-		untilCondition(t, w.client, p, v1.TypeHealthy, corev1.ConditionFalse, "which does not exist (versions: v1.0.0, v2.0.0)")
+		w.WaitCondition(t, p, v1.TypeHealthy, corev1.ConditionFalse, "which does not exist (versions: v1.0.0, v2.0.0)")
 		w.remove(t, p)
 	})
 	t.Run("an older version of an installed package", func(t *testing.T) {
 		high := w.config(t, "high", w.push(t, "Configuration", "high:v1.0.0", "relay"))
 		relay := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "dep-relay"}}
-		untilHealthy(t, w.client, high)
+		w.WaitHealthy(t, high)
 		w.waitInstalled(t, relay, "v2.0.0")
 		low := w.config(t, "low", w.push(t, "Configuration", "low:v1.0.0", "relay <v2"))
-		untilHealthy(t, w.client, low)
+		w.WaitHealthy(t, low)
 		w.waitInstalled(t, relay, "v1.0.0")
-		untilHealthy(t, w.client, high)
+		w.WaitHealthy(t, high)
 		w.remove(t, high)
 		w.remove(t, low)
 		// A dependency without dependents stays until it is removed.
-		untilHealthy(t, w.client, relay)
+		w.WaitHealthy(t, relay)
 		w.remove(t, relay)
 	})
 	t.Run("one package under two names", func(t *testing.T) {
 		ref, _ := w.registry.push(t, "dep/twin:v1.0.0", provider("twin", crd("twin.test", "Thing", "one")))
-		first := newProvider("dep-a-twin", ref)
-		create(t, w.client, first)
-		untilHealthy(t, w.client, first)
-		second := newProvider("dep-b-twin", ref)
-		create(t, w.client, second)
-		untilCondition(t, w.client, second, v1.TypeHealthy, corev1.ConditionFalse, "ForeignOwner: ")
+		first := env.NewProvider("dep-a-twin", ref)
+		w.CreateTemporary(t, first)
+		w.WaitHealthy(t, first)
+		second := env.NewProvider("dep-b-twin", ref)
+		w.CreateTemporary(t, second)
+		w.WaitCondition(t, second, v1.TypeHealthy, corev1.ConditionFalse, "ForeignOwner: ")
 		p := w.config(t, "of-twins", w.push(t, "Configuration", "of-twins:v1.0.0", "twin"))
-		untilHealthy(t, w.client, p)
-		untilHealthy(t, w.client, first)
+		w.WaitHealthy(t, p)
+		w.WaitHealthy(t, first)
 		if got := w.all(t); len(got) != 3 {
 			t.Errorf("there is %v", got)
 		}
@@ -500,7 +501,7 @@ func TestUnusualDependencies(t *testing.T) {
 	t.Run("a name without a registry", func(t *testing.T) {
 		ref, _ := w.registry.push(t, "dep/short:v1.0.0", meta("Configuration", "short", "spec:\n  dependsOn:\n  - {provider: acme/relay, version: '>=v1'}\n"))
 		p := w.config(t, "short", ref)
-		untilCondition(t, w.client, p, v1.TypeHealthy, corev1.ConditionFalse, "acme/relay")
+		w.WaitCondition(t, p, v1.TypeHealthy, corev1.ConditionFalse, "acme/relay")
 		if got := w.all(t); !slices.Equal(got, []string{"configuration/dep-short"}) {
 			t.Errorf("there is %v", got)
 		}
@@ -512,10 +513,10 @@ func TestUnusualDependencies(t *testing.T) {
 // remove deletes a package and waits until it is gone.
 func (w *dependencyEnv) remove(t *testing.T, p v1.Package) {
 	t.Helper()
-	if err := w.client.Delete(t.Context(), p); client.IgnoreNotFound(err) != nil {
+	if err := w.Client.Delete(t.Context(), p); client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)
 	}
 	eventually(t, p.GetName()+" is deleted", func() bool {
-		return apierrors.IsNotFound(w.client.Get(t.Context(), client.ObjectKeyFromObject(p), p))
+		return apierrors.IsNotFound(w.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p))
 	})
 }

@@ -9,10 +9,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"sigs.k8s.io/yaml"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 )
 
 // pushWithKinds publishes a Provider at dep/NAME:TAG that brings definitions of the group
@@ -36,7 +36,7 @@ func TestObjectConflictOfADependencyPreventsTheInstall(t *testing.T) {
 	w.push(t, "Provider", "clean:v1.0.0")
 	refused := func(t *testing.T, p *v1.Configuration, parts ...string) {
 		t.Helper()
-		untilCondition(t, w.client, p, v1.TypeHealthy, corev1.ConditionFalse, "ForeignOwner: ")
+		w.WaitCondition(t, p, v1.TypeHealthy, corev1.ConditionFalse, "ForeignOwner: ")
 		for _, part := range parts {
 			if message := p.GetCondition(v1.TypeHealthy).Message; !strings.Contains(message, part) {
 				t.Errorf("the message does not contain %q:\n%s", part, message)
@@ -51,19 +51,19 @@ func TestObjectConflictOfADependencyPreventsTheInstall(t *testing.T) {
 	}
 
 	t.Run("with another package", func(t *testing.T) {
-		holder := newProvider("dep-holder", w.pushWithKinds(t, "holder:v1.0.0", "Ship", "Raft"))
-		create(t, w.client, holder)
-		untilHealthy(t, w.client, holder)
+		holder := env.NewProvider("dep-holder", w.pushWithKinds(t, "holder:v1.0.0", "Ship", "Raft"))
+		w.CreateTemporary(t, holder)
+		w.WaitHealthy(t, holder)
 		w.pushWithKinds(t, "fleet:v1.0.0", "Ship", "Boat")
 		p := w.config(t, "harbor", w.push(t, "Configuration", "harbor:v1.0.0", "fleet", "clean"))
 		refused(t, p, "ships.foreseen.test", w.repository("fleet"), "ProviderRevision/"+holder.Status.CurrentRevision)
 		only(t, "configuration/dep-harbor", "provider/dep-holder")
 		w.remove(t, holder)
-		untilHealthy(t, w.client, p)
+		w.WaitHealthy(t, p)
 		for _, name := range []string{"dep-fleet", "dep-clean"} {
 			w.waitInstalled(t, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: name}}, "v1.0.0")
 		}
-		for _, p := range []v1.Package{p, newProvider("dep-fleet", ""), newProvider("dep-clean", "")} {
+		for _, p := range []v1.Package{p, env.NewProvider("dep-fleet", ""), env.NewProvider("dep-clean", "")} {
 			w.remove(t, p)
 		}
 	})
@@ -80,9 +80,9 @@ func TestObjectConflictOfADependencyPreventsTheInstall(t *testing.T) {
 		w.pushWithKinds(t, "anchor:v1.0.0", "Anchor")
 		ref, _ := w.registry.push(t, "dep/chain:v1.0.0", meta("Provider", "chain",
 			fmt.Sprintf("spec:\n  dependsOn:\n  - {provider: %s, version: '>=v1'}\n", w.repository("anchor")))+crd("foreseen.test", "Anchor", "chain"))
-		p := newProvider("dep-chain", ref)
-		create(t, w.client, p)
-		untilCondition(t, w.client, p, v1.TypeHealthy, corev1.ConditionFalse, "anchors.foreseen.test, which "+w.repository("anchor")+" contains, belongs to provider/dep-chain")
+		p := env.NewProvider("dep-chain", ref)
+		w.CreateTemporary(t, p)
+		w.WaitCondition(t, p, v1.TypeHealthy, corev1.ConditionFalse, "anchors.foreseen.test, which "+w.repository("anchor")+" contains, belongs to provider/dep-chain")
 		only(t, "provider/dep-chain")
 		w.remove(t, p)
 	})
@@ -91,10 +91,10 @@ func TestObjectConflictOfADependencyPreventsTheInstall(t *testing.T) {
 		if err := yaml.Unmarshal([]byte(strings.TrimPrefix(crd("foreseen.test", "Rope", "user"), "---\n")), users); err != nil {
 			t.Fatal(err)
 		}
-		create(t, w.client, users)
+		w.CreateTemporary(t, users)
 		w.pushWithKinds(t, "rope:v1.0.0", "Rope")
 		p := w.config(t, "rigging", w.push(t, "Configuration", "rigging:v1.0.0", "rope", "clean"))
-		untilCondition(t, w.client, p, v1.TypeHealthy, corev1.ConditionFalse, "NeedsAdoption: ")
+		w.WaitCondition(t, p, v1.TypeHealthy, corev1.ConditionFalse, "NeedsAdoption: ")
 		want := "xpkg install provider " + w.repository("rope") + ":v1.0.0 dep-rope --adopt"
 		if message := p.GetCondition(v1.TypeHealthy).Message; !strings.Contains(message, want) {
 			t.Errorf("the message does not contain %q:\n%s", want, message)
@@ -103,9 +103,9 @@ func TestObjectConflictOfADependencyPreventsTheInstall(t *testing.T) {
 		w.remove(t, p)
 	})
 	t.Run("an object that moves to a dependency is no conflict", func(t *testing.T) {
-		p := newProvider("dep-split", w.pushWithKinds(t, "split:v1.0.0", "Mast"))
-		create(t, w.client, p)
-		untilHealthy(t, w.client, p)
+		p := env.NewProvider("dep-split", w.pushWithKinds(t, "split:v1.0.0", "Mast"))
+		w.CreateTemporary(t, p)
+		w.WaitHealthy(t, p)
 		w.pushWithKinds(t, "mast:v1.0.0", "Mast")
 		ref, _ := w.registry.push(t, "dep/split:v2.0.0", meta("Provider", "split",
 			fmt.Sprintf("spec:\n  dependsOn:\n  - {provider: %s, version: '>=v1'}\n", w.repository("mast"))))

@@ -21,6 +21,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
@@ -43,8 +44,8 @@ func newEnvWithDeadline(t testing.TB, upgrades graph.Policy, deadline time.Durat
 // provider makes a Provider dep-NAME at a version.
 func (w *dependencyEnv) provider(t *testing.T, name, tag string) *v1.Provider {
 	t.Helper()
-	p := newProvider("dep-"+name, w.repository(name)+":"+tag)
-	create(t, w.client, p)
+	p := env.NewProvider("dep-"+name, w.repository(name)+":"+tag)
+	w.CreateTemporary(t, p)
 	untilSettled(t, w.testEnv, p)
 	return p
 }
@@ -53,7 +54,7 @@ func (w *dependencyEnv) provider(t *testing.T, name, tag string) *v1.Provider {
 func (w *dependencyEnv) waitDependency(t *testing.T, name, tag string) *v1.Provider {
 	t.Helper()
 	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "dep-" + name}}
-	until(t, w.client, p, "is ready at "+tag, func(p *v1.Provider) bool {
+	w.WaitPackage(t, p, "is ready at "+tag, func() bool {
 		ready := p.GetCondition(v1.TypeReady)
 		return strings.HasSuffix(p.Spec.Package, ":"+tag) && ready.Status == corev1.ConditionTrue && ready.ObservedGeneration == p.Generation
 	})
@@ -66,7 +67,7 @@ func (w *dependencyEnv) waitEstablished(t *testing.T, name, tag string) {
 	t.Helper()
 	wait.Until(t, limit, name+" is established at "+tag, func() (string, bool) {
 		d := newCRD()
-		if err := w.client.Get(t.Context(), client.ObjectKey{Name: crdName(name)}, d); err != nil {
+		if err := w.Client.Get(t.Context(), client.ObjectKey{Name: crdName(name)}, d); err != nil {
 			return err.Error(), false
 		}
 		got := d.Spec.Versions[0].Schema.OpenAPIV3Schema.Description
@@ -76,7 +77,7 @@ func (w *dependencyEnv) waitEstablished(t *testing.T, name, tag string) {
 
 func (w *dependencyEnv) setVersion(t *testing.T, p *v1.Provider, tag string) {
 	t.Helper()
-	change(t, w.client, p, func(p *v1.Provider) {
+	env.Update(t, w.Env, p, func(p *v1.Provider) {
 		p.Spec.Package = p.Spec.Package[:strings.LastIndex(p.Spec.Package, ":")+1] + tag
 	})
 }
@@ -108,7 +109,7 @@ func (w *dependencyEnv) recordChanges(t *testing.T) *recorder {
 	ctx, cancel := context.WithCancel(t.Context())
 	var followers sync.WaitGroup
 	for _, list := range []client.ObjectList{&apiextensionsv1.CustomResourceDefinitionList{}, &v1.ProviderRevisionList{}} {
-		events, err := w.client.Watch(ctx, list)
+		events, err := w.Client.Watch(ctx, list)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -319,8 +320,8 @@ func TestFailedDependencyUpgradeChangesNothing(t *testing.T) {
 			leaf := w.waitDependency(t, "leaf", "v1.0.0")
 			changes := w.recordChanges(t)
 			w.setVersion(t, root, "v2.0.0")
-			until(t, w.client, root, "is rolled back", func(p *v1.Provider) bool {
-				return p.Status.Rollback != nil && rolledBack(p)
+			w.WaitPackage(t, root, "is rolled back", func() bool {
+				return root.Status.Rollback != nil && rolledBack(root)
 			})
 			for _, part := range tc.why {
 				if !strings.Contains(root.Status.Rollback.Message, part) {
@@ -359,19 +360,19 @@ func TestDependencyUpgradesAreRolledBackTogether(t *testing.T) {
 			root := w.provider(t, "root", "v1.0.0")
 			w.waitDependency(t, "leaf", "v1.0.0")
 			w.setVersion(t, root, "v2.0.0")
-			until(t, w.client, root, "is rolled back", func(p *v1.Provider) bool { return p.Status.Rollback != nil && rolledBack(p) })
+			w.WaitPackage(t, root, "is rolled back", func() bool { return root.Status.Rollback != nil && rolledBack(root) })
 			if message := root.Status.Rollback.Message; !strings.Contains(message, "AdmissionDenied") {
 				t.Errorf("the reason is missing: %s", message)
 			}
 			leaf := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "dep-leaf"}}
-			until(t, w.client, leaf, "runs the version before", func(p *v1.Provider) bool {
-				a := p.Status.Activation
+			w.WaitPackage(t, leaf, "runs the version before", func() bool {
+				a := leaf.Status.Activation
 				return a != nil && a.Healthy && a.Revision == activeAt(t, w, leaf, "v1.0.0")
 			})
 			w.waitEstablished(t, "leaf", "v1.0.0")
 			w.waitEstablished(t, "root", "v1.0.0")
-			until(t, w.client, root, "has its dependencies", func(p *v1.Provider) bool {
-				for _, rev := range revisionsOf(t, w.client, p) {
+			w.WaitPackage(t, root, "has its dependencies", func() bool {
+				for _, rev := range w.Revisions(t, root) {
 					s := rev.RevisionStatus()
 					if rev.RevisionSpec().DesiredState == v1.RevisionActive {
 						return rev.GetCondition(v1.TypeReady).Status == corev1.ConditionTrue && s.InvalidDependencies == 0
@@ -383,7 +384,7 @@ func TestDependencyUpgradesAreRolledBackTogether(t *testing.T) {
 			// again.
 			w.push(t, "Provider", "other:v1.0.0")
 			third := w.config(t, "third", w.push(t, "Configuration", "third:v1.0.0", "other", "leaf"))
-			untilHealthy(t, w.client, third)
+			w.WaitHealthy(t, third)
 			w.waitEstablished(t, "leaf", "v1.0.0")
 			if activeAt(t, w, leaf, "v1.0.0") == "none" {
 				t.Error("the leaf has changed again")
@@ -396,7 +397,7 @@ func TestDependencyUpgradesAreRolledBackTogether(t *testing.T) {
 // activeAt is the active revision of a package if that has a version.
 func activeAt(t *testing.T, w *dependencyEnv, p v1.Package, tag string) string {
 	t.Helper()
-	for _, rev := range revisionsOf(t, w.client, p) {
+	for _, rev := range w.Revisions(t, p) {
 		if rev.RevisionSpec().DesiredState == v1.RevisionActive && strings.HasSuffix(rev.RevisionSpec().Image, ":"+tag) {
 			return rev.GetName()
 		}
@@ -417,7 +418,7 @@ func TestUsersUpgradeDependenciesUnderPolicyNone(t *testing.T) {
 	leaf := w.waitDependency(t, "leaf", "v1.0.0")
 	changes := w.recordChanges(t)
 	w.setVersion(t, root, "v2.0.0")
-	untilCondition(t, w.client, root, v1.TypeHealthy, corev1.ConditionFalse, "dep/leaf is installed at v1.0.0, and >=v2 is needed. Update the dependency")
+	w.WaitCondition(t, root, v1.TypeHealthy, corev1.ConditionFalse, "dep/leaf is installed at v1.0.0, and >=v2 is needed. Update the dependency")
 	if root.GetCondition(v1.TypeStalled).Status != corev1.ConditionTrue {
 		t.Error("it does not wait for a user")
 	}
@@ -427,7 +428,7 @@ func TestUsersUpgradeDependenciesUnderPolicyNone(t *testing.T) {
 	w.waitEstablished(t, "root", "v2.0.0")
 	changes.checkOrder(t, "root", "v2.0.0", "leaf", "v2.0.0")
 	w.setVersion(t, leaf, "v1.0.0")
-	untilCondition(t, w.client, root, v1.TypeHealthy, corev1.ConditionFalse, "DependencyVersion: ")
+	w.WaitCondition(t, root, v1.TypeHealthy, corev1.ConditionFalse, "DependencyVersion: ")
 	w.setVersion(t, leaf, "v2.0.0")
 	untilSettled(t, w.testEnv, root)
 	w.assertUnchanged(t)

@@ -18,16 +18,17 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // newDeploymentEnv is a stand whose manager runs programs as Deployments.
-func newDeploymentEnv(t *testing.T) (*testEnv, *kubelet, *registry) {
+func newDeploymentEnv(t *testing.T) (*testEnv, *env.Kubelet, *registry) {
 	t.Helper()
 	s := newEnv(t)
 	s.options.Runtimes = runtime.Everywhere(runtime.Deployment)
 	s.options.ActivationDeadline, s.options.Settle = 15*time.Second, time.Second
-	k := startKubelet(t, s)
+	k := s.StartKubelet(t, controller.DefaultNamespace)
 	s.start(t)
 	return s, k, newRegistry(t)
 }
@@ -43,10 +44,10 @@ func TestProviderRunsAsADeployment(t *testing.T) {
 	v3ref, bad := r.push(t, "runtime/provider:v3", provider("runtime", kind("three")))
 	absent := "spec:\n  controller:\n    image: " + r.address + "/runtime/absent:v4\n"
 	v4ref, _ := r.push(t, "runtime/provider:v4", meta("Provider", "runtime", absent)+kind("four"))
-	k.fail(bad.String(), true)
+	k.Fail(bad.String(), true)
 
-	p := newProvider("runtime", v1ref)
-	create(t, s.client, p)
+	p := env.NewProvider("runtime", v1ref)
+	s.CreateTemporary(t, p)
 	untilSettled(t, s, p)
 	untilRuns(t, s, p, one.String())
 
@@ -54,16 +55,16 @@ func TestProviderRunsAsADeployment(t *testing.T) {
 	untilRuns(t, s, p, two.String())
 	good := activeOf(t, s, p)
 
-	change(t, s.client, p, func(p *v1.Provider) { p.Spec.Package = v3ref })
+	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Spec.Package = v3ref })
 	untilRolledBack(t, s, p)
 	if b := p.Status.Rollback; b.To != good || !strings.Contains(b.Message, "code 7") {
 		t.Errorf("rolled back: %+v", b)
 	}
 	untilRuns(t, s, p, two.String())
-	untilCondition(t, s.client, p, v1.TypeHealthy, corev1.ConditionFalse, "code 7")
+	s.WaitCondition(t, p, v1.TypeHealthy, corev1.ConditionFalse, "code 7")
 
-	change(t, s.client, p, func(p *v1.Provider) { p.Spec.Package = v4ref })
-	until(t, s.client, p, "is rolled back from the last version", func(p *v1.Provider) bool {
+	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Spec.Package = v4ref })
+	s.WaitPackage(t, p, "is rolled back from the last version", func() bool {
 		return p.Status.Rollback != nil && p.Status.Rollback.From == p.Status.CurrentRevision && p.Status.CurrentIdentifier == v4ref && rolledBack(p)
 	})
 	if b := p.Status.Rollback; b.To != good || !strings.Contains(b.Message, "runtime/absent") {
@@ -73,7 +74,7 @@ func TestProviderRunsAsADeployment(t *testing.T) {
 	if got := schemaDescription(t, s, "things.runtime.test"); got != "two" {
 		t.Errorf("the CRD is of version %s", got)
 	}
-	if both := k.overlapped("runtime"); both != "" {
+	if both := k.Overlapped("runtime"); both != "" {
 		t.Errorf("two versions ran at once: %s", both)
 	}
 	remove(t, s, p)
@@ -85,17 +86,17 @@ func TestProviderRunsAsADeployment(t *testing.T) {
 func TestInstallCreatesTheGoldenManifests(t *testing.T) {
 	s, _, r := newDeploymentEnv(t)
 	ref, digest := r.push(t, "runtime/shape:v1", provider("shape", crd("shape.test", "Thing", "one")))
-	p := newProvider("shape", ref)
+	p := env.NewProvider("shape", ref)
 	p.Spec.RevisionActivationPolicy = v1.ManualActivation
 	p.Spec.PackagePullSecrets = []corev1.LocalObjectReference{{Name: "mine"}}
-	create(t, s.client, &corev1.Secret{
+	s.CreateTemporary(t, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: controller.DefaultNamespace, Name: "mine"}, Type: corev1.SecretTypeDockerConfigJson,
 		Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte("{}")},
 	})
-	create(t, s.client, p)
-	eventually(t, "the revision is there", func() bool { return len(revisionsOf(t, s.client, p)) == 1 })
-	rev := revisionsOf(t, s.client, p)[0]
-	activate(t, s.client, rev.GetName())
+	s.CreateTemporary(t, p)
+	eventually(t, "the revision is there", func() bool { return len(s.Revisions(t, p)) == 1 })
+	rev := s.Revisions(t, p)[0]
+	activate(t, s.Client, rev.GetName())
 	untilSettled(t, s, p)
 
 	api := v1.GroupVersion.String()
@@ -112,7 +113,7 @@ func TestInstallCreatesTheGoldenManifests(t *testing.T) {
 	}
 	deployment, service, account := want.Deployment.DeepCopy(), want.Service.DeepCopy(), want.ServiceAccount.DeepCopy()
 	for _, o := range []client.Object{deployment, service, account} {
-		if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+		if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -129,7 +130,7 @@ func TestInstallCreatesTheGoldenManifests(t *testing.T) {
 	}
 
 	change := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"desiredState":"Inactive"}}`))
-	if err := s.client.Patch(t.Context(), rev, change); err != nil {
+	if err := s.Client.Patch(t.Context(), rev, change); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the runtime of the inactive revision is deleted", func() bool { return len(deployments(t, s, p)) == 0 })
@@ -142,20 +143,20 @@ func TestFunctionRunsAsADeployment(t *testing.T) {
 	v1ref, one := r.push(t, "runtime/function:v1", meta("Function", "fn", ""))
 	v2ref, two := r.push(t, "runtime/function:v2", meta("Function", "fn", "spec: {capabilities: [composition, operation]}\n"))
 	f := &v1.Function{ObjectMeta: metav1.ObjectMeta{Name: "fn"}, Spec: v1.FunctionSpec{PackageSpec: v1.PackageSpec{Package: v1ref}}}
-	create(t, s.client, f)
+	s.CreateTemporary(t, f)
 	untilSettled(t, s, f)
 	untilRuns(t, s, f, one.String())
 	rev := &v1.FunctionRevision{}
-	if err := s.client.Get(t.Context(), client.ObjectKey{Name: activeOf(t, s, f)}, rev); err != nil {
+	if err := s.Client.Get(t.Context(), client.ObjectKey{Name: activeOf(t, s, f)}, rev); err != nil {
 		t.Fatal(err)
 	}
 	if rev.Status.Endpoint != "dns:///fn.crossplane-system:9443" {
 		t.Errorf("endpoint %s", rev.Status.Endpoint)
 	}
-	change(t, s.client, f, func(f *v1.Function) { f.Spec.Package = v2ref })
+	env.Update(t, s.Env, f, func(f *v1.Function) { f.Spec.Package = v2ref })
 	untilSettled(t, s, f)
 	untilRuns(t, s, f, two.String())
-	if k.overlapped("fn") == "" {
+	if k.Overlapped("fn") == "" {
 		t.Error("the old version ended before the new one answered")
 	}
 	remove(t, s, f)
@@ -168,10 +169,10 @@ func TestFunctionRunsAsADeployment(t *testing.T) {
 func TestRuntimeConfigs(t *testing.T) {
 	s, _, r := newDeploymentEnv(t)
 	ref, one := r.push(t, "runtime/configured:v1", provider("configured", crd("configured.test", "Thing", "one")))
-	p := newProvider("configured", ref)
+	p := env.NewProvider("configured", ref)
 	p.Spec.RuntimeConfigRef = &v1.RuntimeConfigReference{Name: "configured"}
-	create(t, s.client, p)
-	untilCondition(t, s.client, p, v1.TypeHealthy, corev1.ConditionFalse, "RuntimeConfigNotFound")
+	s.CreateTemporary(t, p)
+	s.WaitCondition(t, p, v1.TypeHealthy, corev1.ConditionFalse, "RuntimeConfigNotFound")
 	account := "of-configured"
 	config := &v1beta1.DeploymentRuntimeConfig{
 		ObjectMeta: metav1.ObjectMeta{Name: "configured"},
@@ -179,24 +180,24 @@ func TestRuntimeConfigs(t *testing.T) {
 			ServiceAccountTemplate: &v1beta1.ServiceAccountTemplate{Metadata: &v1beta1.ObjectMeta{Name: &account}},
 		},
 	}
-	create(t, s.client, config)
+	s.CreateTemporary(t, config)
 	untilSettled(t, s, p)
 	untilRuns(t, s, p, one.String())
 	untilAccount := func(name string) {
 		eventually(t, name+" exists", func() bool {
-			return s.client.Get(t.Context(), client.ObjectKey{Namespace: controller.DefaultNamespace, Name: name}, &corev1.ServiceAccount{}) == nil
+			return s.Client.Get(t.Context(), client.ObjectKey{Namespace: controller.DefaultNamespace, Name: name}, &corev1.ServiceAccount{}) == nil
 		})
 	}
 	untilAccount(account)
 	account = "of-configured-2"
 	config.Spec.ServiceAccountTemplate.Metadata.Name = &account
-	if err := s.client.Update(t.Context(), config); err != nil {
+	if err := s.Client.Update(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
 	untilAccount(account)
 	// A deleted object is created again.
 	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: controller.DefaultNamespace, Name: account}}
-	if err := s.client.Delete(t.Context(), sa); err != nil && !apierrors.IsNotFound(err) {
+	if err := s.Client.Delete(t.Context(), sa); err != nil && !apierrors.IsNotFound(err) {
 		t.Fatal(err)
 	}
 	untilAccount(account)
@@ -213,15 +214,15 @@ kind: ManagedResourceDefinition
 metadata: {name: things.awaits.test}
 spec: {group: awaits.test, names: {kind: Thing, plural: things}, scope: Cluster, versions: []}
 `)
-	p := newProvider("awaits", ref)
-	create(t, s.client, p)
+	p := env.NewProvider("awaits", ref)
+	s.CreateTemporary(t, p)
 	untilSettled(t, s, p)
 	if c := p.GetCondition(v1.TypeHealthy); c.Reason != v1.ReasonAwaitingActivation {
 		t.Errorf("healthy because of %s", c.Reason)
 	}
 	replicas := func() int32 {
 		d := &appsv1.Deployment{}
-		if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: controller.DefaultNamespace, Name: activeOf(t, s, p)}, d); err != nil {
+		if err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: controller.DefaultNamespace, Name: activeOf(t, s, p)}, d); err != nil {
 			t.Fatal(err)
 		}
 		return *d.Spec.Replicas
@@ -234,15 +235,15 @@ spec: {group: awaits.test, names: {kind: Thing, plural: things}, scope: Cluster,
 	state := func(s *testEnv, state string) {
 		t.Helper()
 		patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"state":"`+state+`"}}`))
-		if err := s.client.Patch(t.Context(), d, patch); err != nil {
+		if err := s.Client.Patch(t.Context(), d, patch); err != nil {
 			t.Fatal(err)
 		}
 	}
 	state(s, "Active")
 	eventually(t, "the runtime runs", func() bool { return replicas() == 1 })
 	state(s, "Inactive")
-	waitReconciled(t, s.client, p)
-	untilHealthy(t, s.client, p)
+	waitReconciled(t, s.Env, p)
+	s.WaitHealthy(t, p)
 	if n := replicas(); n != 1 {
 		t.Errorf("%d replicas after what was switched on is switched off", n)
 	}
@@ -259,14 +260,14 @@ func TestExternalRuntimeHasTheReportedHealth(t *testing.T) {
 	r := newRegistry(t)
 	ref, _ := r.push(t, "runtime/external:v1", provider("external", crd("external.test", "Thing", "one")))
 	next, _ := r.push(t, "runtime/external:v2", provider("external", crd("external.test", "Thing", "two")))
-	p := newProvider("external", ref)
-	create(t, s.client, p)
-	untilCondition(t, s.client, p, v1.TypeHealthy, corev1.ConditionUnknown, "another system runs the runtime")
+	p := env.NewProvider("external", ref)
+	s.CreateTemporary(t, p)
+	s.WaitCondition(t, p, v1.TypeHealthy, corev1.ConditionUnknown, "another system runs the runtime")
 	report := func(status corev1.ConditionStatus, message string) {
 		t.Helper()
 		eventually(t, "the report is written", func() bool {
 			rev := &v1.ProviderRevision{}
-			if err := s.client.Get(t.Context(), client.ObjectKey{Name: activeOf(t, s, p)}, rev); err != nil {
+			if err := s.Client.Get(t.Context(), client.ObjectKey{Name: activeOf(t, s, p)}, rev); err != nil {
 				return false
 			}
 			said := &unstructured.Unstructured{Object: map[string]any{
@@ -276,7 +277,7 @@ func TestExternalRuntimeHasTheReportedHealth(t *testing.T) {
 					"observedGeneration": rev.Generation, "lastTransitionTime": time.Now().UTC().Format(time.RFC3339),
 				}}},
 			}}
-			err := s.client.Status().Apply(t.Context(), client.ApplyConfigurationFromUnstructured(said), client.FieldOwner("my-runner"), client.ForceOwnership)
+			err := s.Client.Status().Apply(t.Context(), client.ApplyConfigurationFromUnstructured(said), client.FieldOwner("my-runner"), client.ForceOwnership)
 			if err != nil {
 				t.Log(err)
 			}
@@ -286,20 +287,20 @@ func TestExternalRuntimeHasTheReportedHealth(t *testing.T) {
 	report(corev1.ConditionTrue, "runs elsewhere")
 	untilSettled(t, s, p)
 	rev := &v1.ProviderRevision{}
-	if err := s.client.Get(t.Context(), client.ObjectKey{Name: activeOf(t, s, p)}, rev); err != nil {
+	if err := s.Client.Get(t.Context(), client.ObjectKey{Name: activeOf(t, s, p)}, rev); err != nil {
 		t.Fatal(err)
 	}
 	if c := rev.GetCondition(v1.TypeRuntimeHealthy); c.Reason != "Mine" || c.Message != "runs elsewhere" {
 		t.Errorf("the report was overwritten: %+v", c)
 	}
 	report(corev1.ConditionFalse, "the machine burns")
-	untilCondition(t, s.client, p, v1.TypeHealthy, corev1.ConditionFalse, "the machine burns")
+	s.WaitCondition(t, p, v1.TypeHealthy, corev1.ConditionFalse, "the machine burns")
 	report(corev1.ConditionTrue, "")
 	untilSettled(t, s, p)
 
 	// There is no report on the new version, so the package is rolled back. The
 	// existing report concerns another revision.
-	change(t, s.client, p, func(p *v1.Provider) { p.Spec.Package = next })
+	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Spec.Package = next })
 	untilRolledBack(t, s, p)
 	if !strings.Contains(p.Status.Rollback.Message, "has not reported") {
 		t.Errorf("rolled back: %+v", p.Status.Rollback)

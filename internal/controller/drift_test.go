@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
@@ -22,9 +23,9 @@ func installForDrift(t *testing.T, s *testEnv, name string) *v1.Provider {
 	r := newRegistry(t)
 	stream := provider(name, crd(name+".test", "Thing", "as published"))
 	ref, _ := r.push(t, "acme/"+name+":v1", labeled(stream, "things."+name+".test", "from", "package"))
-	p := newProvider(name, ref)
+	p := env.NewProvider(name, ref)
 	p.Spec.CommonLabels = map[string]string{"team": "a"}
-	create(t, s.client, p)
+	s.CreateTemporary(t, p)
 	untilSettled(t, s, p)
 	return p
 }
@@ -37,7 +38,7 @@ func TestDriftIsRevertedWithOneWrite(t *testing.T) {
 	p := installForDrift(t, s, "drift")
 	const name = "things.drift.test"
 	was := newCRD()
-	if err := s.client.Get(t.Context(), client.ObjectKey{Name: name}, was); err != nil {
+	if err := s.Client.Get(t.Context(), client.ObjectKey{Name: name}, was); err != nil {
 		t.Fatal(err)
 	}
 	for what, c := range map[string]struct {
@@ -55,8 +56,8 @@ func TestDriftIsRevertedWithOneWrite(t *testing.T) {
 		"ContentOfOthers": {`{"metadata":{"annotations":{"xpkg.dev/content-digest":"sha256:other"}}}`, types.MergePatchType, "PUT"},
 	} {
 		t.Run(what, func(t *testing.T) {
-			s.audit.reset(name)
-			if err := s.client.Patch(t.Context(), object("CustomResourceDefinition", name), client.RawPatch(c.kind, []byte(c.patch))); err != nil {
+			s.audit.Reset(name)
+			if err := s.Client.Patch(t.Context(), object("CustomResourceDefinition", name), client.RawPatch(c.kind, []byte(c.patch))); err != nil {
 				t.Fatal(err)
 			}
 			untilSame(t, s, was)
@@ -64,8 +65,8 @@ func TestDriftIsRevertedWithOneWrite(t *testing.T) {
 		})
 	}
 	t.Run("Deleted", func(t *testing.T) {
-		s.audit.reset(name)
-		if err := s.client.Delete(t.Context(), was); err != nil {
+		s.audit.Reset(name)
+		if err := s.Client.Delete(t.Context(), was); err != nil {
 			t.Fatal(err)
 		}
 		untilRestored(t, s, name, "POST")
@@ -83,36 +84,36 @@ func TestObjectInDeletionIsCreatedAgain(t *testing.T) {
 	p := installForDrift(t, s, "leaving")
 	const name = "things.leaving.test"
 	was := newCRD()
-	if err := s.client.Get(t.Context(), client.ObjectKey{Name: name}, was); err != nil {
+	if err := s.Client.Get(t.Context(), client.ObjectKey{Name: name}, was); err != nil {
 		t.Fatal(err)
 	}
 	ref, _ := newRegistry(t).push(t, "acme/rival:v1", provider("rival", crd("leaving.test", "Thing", "of the rival")))
-	rival := newProvider("leaving-rival", ref)
-	create(t, s.client, rival)
-	untilCondition(t, s.client, rival, v1.TypeReady, corev1.ConditionFalse, "ForeignOwner")
+	rival := env.NewProvider("leaving-rival", ref)
+	s.CreateTemporary(t, rival)
+	s.WaitCondition(t, rival, v1.TypeReady, corev1.ConditionFalse, "ForeignOwner")
 
 	finalizers := func(patch string) {
 		t.Helper()
 		o := object("CustomResourceDefinition", name)
-		if err := s.client.Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		if err := s.Client.Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 			t.Fatal(err)
 		}
 	}
 	finalizers(`{"metadata":{"finalizers":["theirs.test/any"]}}`)
-	if err := s.client.Delete(t.Context(), was); err != nil {
+	if err := s.Client.Delete(t.Context(), was); err != nil {
 		t.Fatal(err)
 	}
 	for _, ct := range []v1.ConditionType{v1.TypeReady, v1.TypeHealthy} {
-		untilCondition(t, s.client, p, ct, corev1.ConditionFalse, "ObjectDeleting: objects of the package cannot be established: CustomResourceDefinition "+name+" is being deleted")
+		s.WaitCondition(t, p, ct, corev1.ConditionFalse, "ObjectDeleting: objects of the package cannot be established: CustomResourceDefinition "+name+" is being deleted")
 	}
-	untilCondition(t, s.client, p, v1.TypeReconciling, corev1.ConditionTrue, "ObjectDeleting")
+	s.WaitCondition(t, p, v1.TypeReconciling, corev1.ConditionTrue, "ObjectDeleting")
 	if stalled := p.GetCondition(v1.TypeStalled); stalled.Status == corev1.ConditionTrue {
 		t.Errorf("it continues by itself, and is stalled: %+v", stalled)
 	}
 	finalizers(`{"metadata":{"finalizers":null}}`)
 	untilSame(t, s, was)
 	untilSettled(t, s, p)
-	untilCondition(t, s.client, rival, v1.TypeReady, corev1.ConditionFalse, "ForeignOwner")
+	s.WaitCondition(t, rival, v1.TypeReady, corev1.ConditionFalse, "ForeignOwner")
 }
 
 // untilRestored waits until a definition was written by a verb, and recorded. A
@@ -122,17 +123,17 @@ func untilRestored(t *testing.T, s *testEnv, name, verb string) {
 	t.Helper()
 	const resource = " customresourcedefinitions/"
 	wait.Until(t, limit, verb+resource+name, func() (string, bool) {
-		got := s.audit.writes(name)
+		got := s.audit.Writes(name)
 		return fmt.Sprint(got), slices.ContainsFunc(got, func(w string) bool {
 			return w == verb+resource+name || verb == "PATCH" && w == "PUT"+resource+name
 		})
 	})
 	wait.Until(t, limit, name+" is recorded as it was written", func() (string, bool) {
 		d, rev := newCRD(), &v1.ProviderRevision{}
-		if err := s.client.Get(t.Context(), client.ObjectKey{Name: name}, d); err != nil {
+		if err := s.Client.Get(t.Context(), client.ObjectKey{Name: name}, d); err != nil {
 			return err.Error(), false
 		}
-		if err := s.client.Get(t.Context(), client.ObjectKey{Name: metav1.GetControllerOf(d).Name}, rev); err != nil {
+		if err := s.Client.Get(t.Context(), client.ObjectKey{Name: metav1.GetControllerOf(d).Name}, rev); err != nil {
 			return err.Error(), false
 		}
 		o := rev.Status.ObjectRefs[0]
@@ -146,7 +147,7 @@ func untilSame(t *testing.T, s *testEnv, want *apiextensionsv1.CustomResourceDef
 	t.Helper()
 	wait.Until(t, limit, want.Name+" is as it was", func() (string, bool) {
 		got := newCRD()
-		if err := s.client.Get(t.Context(), client.ObjectKey{Name: want.Name}, got); err != nil {
+		if err := s.Client.Get(t.Context(), client.ObjectKey{Name: want.Name}, got); err != nil {
 			return err.Error(), false
 		}
 		diff := cmp.Diff(want.Spec, got.Spec) + cmp.Diff(want.Labels, got.Labels) + cmp.Diff(want.Annotations, got.Annotations) + cmp.Diff(ownersOf(want), ownersOf(got))
@@ -160,11 +161,11 @@ func TestForeignFieldsAreNotDrift(t *testing.T) {
 	s := sharedEnv(t)
 	installForDrift(t, s, "nodrift")
 	const name = "things.nodrift.test"
-	s.audit.reset(name)
+	s.audit.Reset(name)
 	o := object("CustomResourceDefinition", name)
 	merge := func(patch string) {
 		t.Helper()
-		if err := s.client.Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		if err := s.Client.Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -173,7 +174,7 @@ func TestForeignFieldsAreNotDrift(t *testing.T) {
 	merge(`{"metadata":{"finalizers":null}}`)
 	status := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	condition := []byte(`[{"op":"add","path":"/status/conditions/-","value":{"type":"KubernetesAPIApprovalPolicyConformant","status":"True","lastTransitionTime":"2026-01-01T00:00:00Z","reason":"Any","message":"any"}}]`)
-	if err := s.client.Status().Patch(t.Context(), status, client.RawPatch(types.JSONPatchType, condition)); err != nil {
+	if err := s.Client.Status().Patch(t.Context(), status, client.RawPatch(types.JSONPatchType, condition)); err != nil {
 		t.Fatal(err)
 	}
 	other := installForDrift(t, s, "nodriftmarker")
@@ -181,19 +182,19 @@ func TestForeignFieldsAreNotDrift(t *testing.T) {
 	// Once the manager has undone a change that was made later, it has seen all before.
 	seen := func() {
 		t.Helper()
-		if err := s.client.Patch(t.Context(), marker, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"ownerReferences":null}}`))); err != nil {
+		if err := s.Client.Patch(t.Context(), marker, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"ownerReferences":null}}`))); err != nil {
 			t.Fatal(err)
 		}
 		untilOwned(t, s, marker, "ProviderRevision/"+other.Status.CurrentRevision+"*", "Provider/nodriftmarker")
 	}
 	seen()
-	if calls := s.audit.callsFor(name); len(calls) > 0 {
+	if calls := s.audit.Calls(name); len(calls) > 0 {
 		t.Errorf("changes that are no drift cost %v", calls)
 	}
 	merge(`{"metadata":{"labels":{"theirs":"2"},"annotations":{"theirs":"2"}}}`)
 	merge(`{"metadata":{"labels":{"theirs":null},"annotations":{"theirs":null}}}`)
 	seen()
-	if writes := s.audit.writes(name); len(writes) > 0 {
+	if writes := s.audit.Writes(name); len(writes) > 0 {
 		t.Errorf("changes that are no drift cost %v", writes)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/port"
 )
 
@@ -58,7 +59,7 @@ func authenticating(name, prefix, secret string) *v1beta1.ImageConfig {
 func pullSecret(t *testing.T, s *testEnv, name, host, user string) *corev1.Secret {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: controller.DefaultNamespace}}
-	if err := s.client.Create(t.Context(), namespace); err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := s.Client.Create(t.Context(), namespace); err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
 	data, err := json.Marshal(map[string]any{"auths": map[string]any{host: map[string]string{"username": user, "password": "secret"}}})
@@ -80,16 +81,16 @@ func TestRewrite(t *testing.T) {
 	_, two := second.push(t, "inner/rewritten:v1", meta("Configuration", "rewritten", "spec:\n  crossplane: {version: '>=v1.0.0'}\n"))
 	const image = "packages.rewrite.invalid/acme/rewritten:v1"
 	p := newConfiguration("image-rewrite", image)
-	create(t, s.client, p)
-	untilCondition(t, s.client, p, v1.TypeInstalled, corev1.ConditionFalse, "packages.rewrite.invalid")
+	s.CreateTemporary(t, p)
+	s.WaitCondition(t, p, v1.TypeInstalled, corev1.ConditionFalse, "packages.rewrite.invalid")
 
 	config := rewriting("rewrite-acme", "packages.rewrite.invalid/acme/", first.address+"/inner/")
-	create(t, s.client, config)
+	s.CreateTemporary(t, config)
 	// A longer prefix takes precedence over a shorter one.
-	create(t, s.client, rewriting("rewrite-all", "packages.rewrite.invalid/", "nowhere.invalid/"))
+	s.CreateTemporary(t, rewriting("rewrite-all", "packages.rewrite.invalid/", "nowhere.invalid/"))
 	untilSettled(t, s, p)
 	checkResolved(t, p, first.address+"/inner/rewritten:v1", one.String())
-	rev := revisionsOf(t, s.client, p)[0]
+	rev := s.Revisions(t, p)[0]
 	want := []v1.ImageConfigRef{{Name: "rewrite-acme", Reason: v1.ImageConfigReasonRewrite}}
 	for of, got := range map[string][]v1.ImageConfigRef{"package": p.Status.AppliedImageConfigRefs, "revision": rev.RevisionStatus().AppliedImageConfigRefs} {
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -104,30 +105,30 @@ func TestRewrite(t *testing.T) {
 	}
 
 	config.Spec.RewriteImage.Prefix = second.address + "/inner/"
-	if err := s.client.Update(t.Context(), config); err != nil {
+	if err := s.Client.Update(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
-	until(t, s.client, p, "follows the other rewriting", func(p *v1.Configuration) bool { return p.Status.ResolvedDigest == two.String() })
+	s.WaitPackage(t, p, "follows the other rewriting", func() bool { return p.Status.ResolvedDigest == two.String() })
 	untilSettled(t, s, p)
 	checkResolved(t, p, second.address+"/inner/rewritten:v1", two.String())
 
 	// A registry without the image does not affect the running revision.
 	config.Spec.RewriteImage.Prefix = newRegistry(t).address + "/inner/"
-	if err := s.client.Update(t.Context(), config); err != nil {
+	if err := s.Client.Update(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
-	untilCondition(t, s.client, p, v1.TypeSynced, corev1.ConditionFalse, "TagNotFound")
-	waitReconciled(t, s.client, p)
+	s.WaitCondition(t, p, v1.TypeSynced, corev1.ConditionFalse, "TagNotFound")
+	waitReconciled(t, s.Env, p)
 	for _, ct := range []v1.ConditionType{v1.TypeInstalled, v1.TypeHealthy, v1.TypeReady} {
-		untilCondition(t, s.client, p, ct, corev1.ConditionTrue, "")
+		s.WaitCondition(t, p, ct, corev1.ConditionTrue, "")
 	}
 	checkResolved(t, p, second.address+"/inner/rewritten:v1", two.String())
 
 	config.Spec.RewriteImage.Prefix = ""
-	if err := s.client.Update(t.Context(), config); err != nil {
+	if err := s.Client.Update(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
-	untilCondition(t, s.client, p, v1.TypeInstalled, corev1.ConditionFalse, "ImageConfigInvalid")
+	s.WaitCondition(t, p, v1.TypeInstalled, corev1.ConditionFalse, "ImageConfigInvalid")
 }
 
 func checkResolved(t *testing.T, p *v1.Configuration, image, digest string) {
@@ -148,15 +149,15 @@ func TestPullSecrets(t *testing.T) {
 		r.setFault(forUser("me"))
 		p := newConfiguration("image-secret", ref)
 		p.Spec.PackagePullSecrets = []corev1.LocalObjectReference{{Name: "of-package"}}
-		create(t, s.client, p)
-		untilCondition(t, s.client, p, v1.TypeInstalled, corev1.ConditionFalse, "pull secret of-package does not exist in namespace "+controller.DefaultNamespace)
-		create(t, s.client, pullSecret(t, s, "of-package", r.address, "you"))
-		untilCondition(t, s.client, p, v1.TypeInstalled, corev1.ConditionFalse, "Unauthorized")
-		if err := s.client.Update(t.Context(), pullSecret(t, s, "of-package", r.address, "me")); err != nil {
+		s.CreateTemporary(t, p)
+		s.WaitCondition(t, p, v1.TypeInstalled, corev1.ConditionFalse, "pull secret of-package does not exist in namespace "+controller.DefaultNamespace)
+		s.CreateTemporary(t, pullSecret(t, s, "of-package", r.address, "you"))
+		s.WaitCondition(t, p, v1.TypeInstalled, corev1.ConditionFalse, "Unauthorized")
+		if err := s.Client.Update(t.Context(), pullSecret(t, s, "of-package", r.address, "me")); err != nil {
 			t.Fatal(err)
 		}
 		untilSettled(t, s, p)
-		rev := revisionsOf(t, s.client, p)[0]
+		rev := s.Revisions(t, p)[0]
 		if diff := cmp.Diff(p.Spec.PackagePullSecrets, rev.RevisionSpec().PackagePullSecrets); diff != "" {
 			t.Errorf("secrets of the revision (-package +revision):\n%s", diff)
 		}
@@ -169,10 +170,10 @@ func TestPullSecrets(t *testing.T) {
 		ref := pushed(t, r, "private", meta("Configuration", "private", ""))
 		r.setFault(forUser("config"))
 		p := newConfiguration("image-config-secret", ref)
-		create(t, s.client, p)
-		untilCondition(t, s.client, p, v1.TypeInstalled, corev1.ConditionFalse, "Unauthorized")
-		create(t, s.client, pullSecret(t, s, "of-config", r.address, "config"))
-		create(t, s.client, authenticating("secret-config", r.address+"/acme", "of-config"))
+		s.CreateTemporary(t, p)
+		s.WaitCondition(t, p, v1.TypeInstalled, corev1.ConditionFalse, "Unauthorized")
+		s.CreateTemporary(t, pullSecret(t, s, "of-config", r.address, "config"))
+		s.CreateTemporary(t, authenticating("secret-config", r.address+"/acme", "of-config"))
 		untilSettled(t, s, p)
 		want := []v1.ImageConfigRef{{Name: "secret-config", Reason: v1.ImageConfigReasonPullSecret}}
 		if diff := cmp.Diff(want, p.Status.AppliedImageConfigRefs); diff != "" {
@@ -189,15 +190,15 @@ func TestCABundle(t *testing.T) {
 	r.StartTLS()
 	t.Cleanup(r.Close)
 	p := newConfiguration("image-ca", pushed(t, r, "trusted", meta("Configuration", "trusted", "")))
-	create(t, s.client, p)
-	untilCondition(t, s.client, p, v1.TypeInstalled, corev1.ConditionFalse, r.address)
+	s.CreateTemporary(t, p)
+	s.WaitCondition(t, p, v1.TypeInstalled, corev1.ConditionFalse, r.address)
 
 	config := imageConfig("ca-bundle", r.address)
 	config.Spec.Registry = &v1beta1.RegistryConfig{CABundle: "no certificate"}
-	create(t, s.client, config)
-	untilCondition(t, s.client, p, v1.TypeInstalled, corev1.ConditionFalse, "CABundleInvalid")
+	s.CreateTemporary(t, config)
+	s.WaitCondition(t, p, v1.TypeInstalled, corev1.ConditionFalse, "CABundleInvalid")
 	config.Spec.Registry.CABundle = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: r.Certificate().Raw}))
-	if err := s.client.Update(t.Context(), config); err != nil {
+	if err := s.Client.Update(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
 	untilSettled(t, s, p)
@@ -216,13 +217,13 @@ func TestMirrors(t *testing.T) {
 	ref := pushed(t, home, "mirrored", stream)
 	pushed(t, mirror, "mirrored", stream)
 	home.setFault(forUser("home"))
-	create(t, s.client, pullSecret(t, s, "of-home", home.address, "home"))
+	s.CreateTemporary(t, pullSecret(t, s, "of-home", home.address, "home"))
 	config := mirroring("mirrors", home.address+"/", port.Free(t)+"/", mirror.address+"/")
 	config.Spec.Registry.Authentication = &v1beta1.RegistryAuthentication{PullSecretRef: corev1.LocalObjectReference{Name: "of-home"}}
-	create(t, s.client, config)
+	s.CreateTemporary(t, config)
 
 	p := newConfiguration("image-mirrors", ref)
-	create(t, s.client, p)
+	s.CreateTemporary(t, p)
 	untilSettled(t, s, p)
 	if seen := home.requests(""); len(seen) > 0 {
 		t.Errorf("the registry was asked beside its mirror: %v", seen)
@@ -240,7 +241,7 @@ func TestMirrors(t *testing.T) {
 
 	mirror.setFault(hangUp)
 	next, _ := home.push(t, "acme/mirrored:v2", stream)
-	change(t, s.client, p, func(p *v1.Configuration) { p.Spec.Package = next })
+	env.Update(t, s.Env, p, func(p *v1.Configuration) { p.Spec.Package = next })
 	untilSettled(t, s, p)
 	if len(home.requests(withCredentials)) == 0 {
 		t.Error("the registry was asked without credentials")
@@ -254,18 +255,18 @@ func TestForeignImageConfig(t *testing.T) {
 	p := newConfiguration("image-foreign", pushed(t, r, "foreign", meta("Configuration", "foreign", "")))
 	p.Spec.PackagePullPolicy = corev1.PullAlways
 	p.Spec.Package = strings.Replace(p.Spec.Package, ":v1", ":v1@"+digestOf(t, r, "foreign"), 1)
-	create(t, s.client, p)
+	s.CreateTemporary(t, p)
 	untilSettled(t, s, p)
 	before := resourceVersions(t, s, p)
 	r.reset()
-	create(t, s.client, rewriting("foreign", "elsewhere.invalid/", "nowhere.invalid/"))
-	create(t, s.client, authenticating("foreign-secret", r.address+"0/", "none"))
+	s.CreateTemporary(t, rewriting("foreign", "elsewhere.invalid/", "nowhere.invalid/"))
+	s.CreateTemporary(t, authenticating("foreign-secret", r.address+"0/", "none"))
 	// The next ImageConfig is seen after these.
 	marker := newConfiguration("image-foreign-marker", "marker.invalid/acme/x:v1")
-	create(t, s.client, marker)
-	create(t, s.client, rewriting("foreign-marker", "marker.invalid/", r.address+"/none/"))
-	until(t, s.client, marker, "follows its ImageConfig", func(p *v1.Configuration) bool {
-		return strings.Contains(p.GetCondition(v1.TypeReady).Message, r.address)
+	s.CreateTemporary(t, marker)
+	s.CreateTemporary(t, rewriting("foreign-marker", "marker.invalid/", r.address+"/none/"))
+	s.WaitPackage(t, marker, "follows its ImageConfig", func() bool {
+		return strings.Contains(marker.GetCondition(v1.TypeReady).Message, r.address)
 	})
 	if seen := slices.DeleteFunc(r.requests(""), func(s string) bool { return strings.Contains(s, "/none/") || strings.HasSuffix(s, "/v2/") }); len(seen) > 0 {
 		t.Errorf("the registry was asked: %v", seen)
@@ -284,11 +285,11 @@ func digestOf(t *testing.T, r *registry, name string) string {
 // resourceVersions returns the resource versions of a package and of its revisions.
 func resourceVersions(t *testing.T, s *testEnv, p v1.Package) []string {
 	t.Helper()
-	if err := s.client.Get(context.Background(), client.ObjectKeyFromObject(p), p); err != nil {
+	if err := s.Client.Get(context.Background(), client.ObjectKeyFromObject(p), p); err != nil {
 		t.Fatal(err)
 	}
 	out := []string{p.GetResourceVersion()}
-	for _, rev := range revisionsOf(t, s.client, p) {
+	for _, rev := range s.Revisions(t, p) {
 		out = append(out, rev.GetResourceVersion())
 	}
 	return out

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 )
 
 // A revision that is not activated yet is an owner of existing objects and creates
@@ -21,12 +22,12 @@ func TestInactiveRevisionCreatesNoObjects(t *testing.T) {
 	s := sharedEnv(t)
 	r := newRegistry(t)
 	const group = "waitingrev.test"
-	p := newProvider("waiting", pushed(t, r, "waiting", provider("waiting", crd(group, "Kept", "one"))))
-	create(t, s.client, p)
+	p := env.NewProvider("waiting", pushed(t, r, "waiting", provider("waiting", crd(group, "Kept", "one"))))
+	s.CreateTemporary(t, p)
 	untilSettled(t, s, p)
 	running := "ProviderRevision/" + p.Status.CurrentRevision
 	next, _ := r.push(t, "acme/waiting:v2", provider("waiting", crd(group, "Kept", "two"), crd(group, "Added", "two")))
-	change(t, s.client, p, func(p *v1.Provider) {
+	env.Update(t, s.Env, p, func(p *v1.Provider) {
 		p.Spec.RevisionActivationPolicy, p.Spec.Package = v1.ManualActivation, next
 	})
 	untilWaits(t, s, p)
@@ -34,7 +35,7 @@ func TestInactiveRevisionCreatesNoObjects(t *testing.T) {
 	if got := schemaDescription(t, s, "kepts."+group); got != "one" {
 		t.Errorf("the object is of version %s", got)
 	}
-	if err := s.client.Get(t.Context(), client.ObjectKey{Name: "addeds." + group}, newCRD()); !apierrors.IsNotFound(err) {
+	if err := s.Client.Get(t.Context(), client.ObjectKey{Name: "addeds." + group}, newCRD()); !apierrors.IsNotFound(err) {
 		t.Errorf("a revision that waits created an object (%v)", err)
 	}
 }
@@ -46,8 +47,8 @@ func TestInactiveRevisionPullsNothing(t *testing.T) {
 	r := newRegistry(t)
 	first, old := r.push(t, "acme/inactive:v1", provider("inactive", crd("inactive.test", "Thing", "one")))
 	second, current := r.push(t, "acme/inactive:v2", provider("inactive", crd("inactive.test", "Thing", "two")))
-	p := newProvider("inactive", first)
-	create(t, s.client, p)
+	p := env.NewProvider("inactive", first)
+	s.CreateTemporary(t, p)
 	untilSettled(t, s, p)
 	upgradeTo(t, s, p, second)
 	stop()
@@ -56,7 +57,7 @@ func TestInactiveRevisionPullsNothing(t *testing.T) {
 	}
 	r.reset()
 	s.start(t)
-	waitReconciled(t, s.client, p)
+	waitReconciled(t, s.Env, p)
 	untilSettled(t, s, p)
 	eventually(t, "the active content is back", func() bool { return len(r.requests(current.String())) > 0 })
 	if seen := r.requests(old.String()); len(seen) > 0 {
@@ -71,12 +72,12 @@ func TestFunctionInstallsNothing(t *testing.T) {
 	r := newRegistry(t)
 	p := &v1.Function{ObjectMeta: metav1.ObjectMeta{Name: "function-nothing"}}
 	p.Spec.Package = pushed(t, r, "nothing", meta("Function", "nothing", "")+crd("functioninput.test", "Input", "one"))
-	create(t, s.client, p)
+	s.CreateTemporary(t, p)
 	untilSettled(t, s, p)
-	if refs := revisionsOf(t, s.client, p)[0].RevisionStatus().ObjectRefs; len(refs) > 0 {
+	if refs := s.Revisions(t, p)[0].RevisionStatus().ObjectRefs; len(refs) > 0 {
 		t.Errorf("objects of the function: %v", refs)
 	}
-	if err := s.client.Get(t.Context(), client.ObjectKey{Name: "inputs.functioninput.test"}, newCRD()); !apierrors.IsNotFound(err) {
+	if err := s.Client.Get(t.Context(), client.ObjectKey{Name: "inputs.functioninput.test"}, newCRD()); !apierrors.IsNotFound(err) {
 		t.Errorf("the input of a function was installed (%v)", err)
 	}
 }
@@ -105,11 +106,11 @@ webhooks:
   rules:
   - {apiGroups: [webhooks.test], apiVersions: [v1], resources: [things], operations: [CREATE]}
 `
-	p := newProvider("webhooks", pushed(t, r, "webhooks", provider("webhooks", converted, validating)))
-	create(t, s.client, p)
+	p := env.NewProvider("webhooks", pushed(t, r, "webhooks", provider("webhooks", converted, validating)))
+	s.CreateTemporary(t, p)
 	untilSettled(t, s, p)
 	d := newCRD()
-	if err := s.client.Get(t.Context(), client.ObjectKey{Name: "things.webhooks.test"}, d); err != nil {
+	if err := s.Client.Get(t.Context(), client.ObjectKey{Name: "things.webhooks.test"}, d); err != nil {
 		t.Fatal(err)
 	}
 	raw, err := json.Marshal(d.Spec.Conversion.Webhook.ClientConfig.Service)
@@ -120,7 +121,7 @@ webhooks:
 		t.Errorf("conversion by %s, want %s", raw, want)
 	}
 	var names []string
-	for _, o := range revisionsOf(t, s.client, p)[0].RevisionStatus().ObjectRefs {
+	for _, o := range s.Revisions(t, p)[0].RevisionStatus().ObjectRefs {
 		names = append(names, o.Kind+"/"+o.Name)
 	}
 	if diff := cmp.Diff([]string{"CustomResourceDefinition/things.webhooks.test"}, names); diff != "" {
@@ -134,12 +135,12 @@ func TestSecretForARewrittenImage(t *testing.T) {
 	r := newRegistry(t)
 	pushed(t, r, "inner", meta("Configuration", "inner", ""))
 	r.setFault(forUser("inner"))
-	create(t, s.client, rewriting("rewrite-private", "packages.private.invalid/", r.address+"/"))
+	s.CreateTemporary(t, rewriting("rewrite-private", "packages.private.invalid/", r.address+"/"))
 	p := newConfiguration("image-rewrite-private", "packages.private.invalid/acme/inner:v1")
-	create(t, s.client, p)
-	untilCondition(t, s.client, p, v1.TypeInstalled, corev1.ConditionFalse, "Unauthorized")
-	create(t, s.client, pullSecret(t, s, "of-rewritten", r.address, "inner"))
-	create(t, s.client, authenticating("secret-rewritten", r.address+"/acme/", "of-rewritten"))
+	s.CreateTemporary(t, p)
+	s.WaitCondition(t, p, v1.TypeInstalled, corev1.ConditionFalse, "Unauthorized")
+	s.CreateTemporary(t, pullSecret(t, s, "of-rewritten", r.address, "inner"))
+	s.CreateTemporary(t, authenticating("secret-rewritten", r.address+"/acme/", "of-rewritten"))
 	untilSettled(t, s, p)
 	want := []v1.ImageConfigRef{
 		{Name: "rewrite-private", Reason: v1.ImageConfigReasonRewrite}, {Name: "secret-rewritten", Reason: v1.ImageConfigReasonPullSecret},

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/port"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
@@ -24,7 +25,7 @@ func TestBadPackagesDoNotAffectOthers(t *testing.T) {
 	hole.setFault(neverResponds)
 	// More packages of a registry that never responds than the manager has workers.
 	for i := range 80 {
-		create(t, s.client, newConfiguration(fmt.Sprintf("bad-hole-%d", i), fmt.Sprintf("%s/acme/hole-%d:v1", hole.address, i)))
+		s.CreateTemporary(t, newConfiguration(fmt.Sprintf("bad-hole-%d", i), fmt.Sprintf("%s/acme/hole-%d:v1", hole.address, i)))
 	}
 	bad := map[string]string{}
 	for name, c := range map[string]struct{ ref, says string }{
@@ -37,25 +38,25 @@ func TestBadPackagesDoNotAffectOthers(t *testing.T) {
 		"no-meta":   {pushed(t, good, "nometa", crd("nometa.test", "Thing", "one")[4:]), ""},
 		"bad-crd":   {pushed(t, good, "badcrd", provider("badcrd", strings.Replace(crd("badcrd.test", "Thing", "one"), "scope: Cluster", "scope: Nowhere", 1))), ""},
 	} {
-		p := newProvider("bad-"+name, c.ref)
-		create(t, s.client, p)
+		p := env.NewProvider("bad-"+name, c.ref)
+		s.CreateTemporary(t, p)
 		bad[p.Name] = c.says
 	}
-	p := newProvider("bad-good", pushed(t, good, "good", provider("good", crd("goodbeside.test", "Thing", "one"))))
-	create(t, s.client, p)
+	p := env.NewProvider("bad-good", pushed(t, good, "good", provider("good", crd("goodbeside.test", "Thing", "one"))))
+	s.CreateTemporary(t, p)
 	untilSettled(t, s, p)
 	next, _ := good.push(t, "acme/good:v2", provider("good", crd("goodbeside.test", "Thing", "two")))
 	upgradeTo(t, s, p, next)
 
 	for name, says := range bad {
-		p := newProvider(name, "")
-		untilCondition(t, s.client, p, v1.TypeHealthy, corev1.ConditionFalse, says)
-		untilCondition(t, s.client, p, v1.TypeInstalled, corev1.ConditionFalse, says)
+		p := env.NewProvider(name, "")
+		s.WaitCondition(t, p, v1.TypeHealthy, corev1.ConditionFalse, says)
+		s.WaitCondition(t, p, v1.TypeInstalled, corev1.ConditionFalse, says)
 		t.Logf("%s: %s", name, p.GetCondition(v1.TypeReady).Message)
 		if ready := p.GetCondition(v1.TypeReady); ready.Reason == "Unknown" || ready.Reason == "" {
 			t.Errorf("%s has no reason of its own: %+v", name, ready)
 		}
-		if n := len(revisionsOf(t, s.client, p)); n > 0 {
+		if n := len(s.Revisions(t, p)); n > 0 {
 			t.Errorf("%s has %d revisions", name, n)
 		}
 	}

@@ -32,8 +32,8 @@ func TestUpgradeContinuesAfterTheManagerIsKilled(t *testing.T) {
 		t.Skip("starts a manager for each write")
 	}
 	s, network := newEnv(t), fault.New(fault.SingleSubject("manager"))
-	s.cfg = rest.CopyConfig(s.cfg)
-	s.cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return network.Transport(fault.Cluster, next) })
+	s.Config = rest.CopyConfig(s.Config)
+	s.Config.Wrap(func(next http.RoundTripper) http.RoundTripper { return network.Transport(fault.Cluster, next) })
 	w := startDependencyEnv(t, s, controller.Dependencies{Upgrades: graph.UpgradeOrDowngrade})
 	w.release(t, "leaf", "v1.0.0")
 	w.release(t, "root", "v1.0.0", "leaf <v2")
@@ -85,7 +85,7 @@ func TestUpgradeContinuesAfterTheManagerIsKilled(t *testing.T) {
 // isAt reports whether a provider is ready at a version.
 func (w *dependencyEnv) isAt(t *testing.T, p *v1.Provider, tag string) bool {
 	t.Helper()
-	if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
+	if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
 		t.Fatal(err)
 	}
 	ready := p.GetCondition(v1.TypeReady)

@@ -7,6 +7,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 )
 
 // The manager names what it accepts in a package with the lenient policy, in an event of the revision.
@@ -15,13 +16,13 @@ func TestEventNamesWhatTheLenientPolicyAccepts(t *testing.T) {
 	r := newRegistry(t)
 	ref, _ := r.push(t, "acme/lenient:v1", provider("lenient", strings.Replace(crd("lenient.test", "Thing", "one"), "scope: Cluster", "scope: Namespaced\n  scope: Cluster", 1)))
 	s.start(t)
-	p := newProvider("lenient", ref)
+	p := env.NewProvider("lenient", ref)
 	p.Annotations = map[string]string{revision.AnnotationContentPolicy: "Lenient"}
-	create(t, s.client, p)
-	untilHealthy(t, s.client, p)
+	s.CreateTemporary(t, p)
+	s.WaitHealthy(t, p)
 	eventually(t, "an event names the duplicate key", func() bool {
 		var events eventsv1.EventList
-		if err := s.client.List(t.Context(), &events); err != nil {
+		if err := s.Client.List(t.Context(), &events); err != nil {
 			t.Fatal(err)
 		}
 		for _, e := range events.Items {

@@ -12,6 +12,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
@@ -23,7 +24,7 @@ func (w *dependencyEnv) waitLocked(t *testing.T, want ...string) {
 	slices.Sort(want)
 	wait.Until(t, limit, fmt.Sprintf("the Lock contains %q", want), func() (string, bool) {
 		lock := &v1beta1.Lock{}
-		if err := w.client.Get(t.Context(), client.ObjectKey{Name: v1beta1.LockName}, lock); err != nil {
+		if err := w.Client.Get(t.Context(), client.ObjectKey{Name: v1beta1.LockName}, lock); err != nil {
 			return err.Error(), false
 		}
 		got := []string{}
@@ -48,17 +49,17 @@ func TestLockIsDerived(t *testing.T) {
 	w.push(t, "Provider", "lamp:v1.0.0")
 	w.push(t, "Provider", "wire:v1.0.0")
 	root := w.config(t, "locked", w.push(t, "Configuration", "house:v1.0.0", "lamp", "wire"))
-	untilHealthy(t, w.client, root)
+	w.WaitHealthy(t, root)
 	whole := []string{"house v1.0.0 lamp wire", "lamp v1.0.0", "wire v1.0.0"}
 	w.waitLocked(t, whole...)
 
 	lock := &v1beta1.Lock{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.LockName}}
-	if err := w.client.Delete(t.Context(), lock); err != nil {
+	if err := w.Client.Delete(t.Context(), lock); err != nil {
 		t.Fatal(err)
 	}
 	w.waitLocked(t, whole...)
 
-	change(t, w.client, lock, func(lock *v1beta1.Lock) {
+	env.Update(t, w.Env, lock, func(lock *v1beta1.Lock) {
 		twice := lock.Packages[0]
 		lock.Packages = []v1beta1.LockPackage{
 			twice, twice,
@@ -67,15 +68,15 @@ func TestLockIsDerived(t *testing.T) {
 		}
 	})
 	w.waitLocked(t, whole...)
-	untilHealthy(t, w.client, root)
+	w.WaitHealthy(t, root)
 
 	next := w.push(t, "Configuration", "house:v1.1.0", "lamp")
-	change(t, w.client, v1.Package(root), func(p v1.Package) { p.PackageSpec().Package = next })
+	env.Update(t, w.Env, v1.Package(root), func(p v1.Package) { p.PackageSpec().Package = next })
 	w.waitLocked(t, "house v1.1.0 lamp", "lamp v1.0.0", "wire v1.0.0")
 	moved := w.push(t, "Configuration", "villa:v1.0.0", "wire")
-	change(t, w.client, v1.Package(root), func(p v1.Package) { p.PackageSpec().Package = moved })
+	env.Update(t, w.Env, v1.Package(root), func(p v1.Package) { p.PackageSpec().Package = moved })
 	w.waitLocked(t, "villa v1.0.0 wire", "lamp v1.0.0", "wire v1.0.0")
-	if err := w.client.Delete(t.Context(), root); err != nil {
+	if err := w.Client.Delete(t.Context(), root); err != nil {
 		t.Fatal(err)
 	}
 	w.waitLocked(t, "lamp v1.0.0", "wire v1.0.0")
@@ -88,17 +89,17 @@ func TestInactiveRevisionHasNoDependencies(t *testing.T) {
 	w.push(t, "Provider", "idle:v1.0.0")
 	p := newConfiguration("dep-waits", w.push(t, "Configuration", "waits:v1.0.0", "idle"))
 	p.Spec.RevisionActivationPolicy = v1.ManualActivation
-	create(t, w.client, p)
-	untilCondition(t, w.client, p, v1.TypeInstalled, corev1.ConditionFalse, "")
-	rev := revisionsOf(t, w.client, p)[0]
+	w.CreateTemporary(t, p)
+	w.WaitCondition(t, p, v1.TypeInstalled, corev1.ConditionFalse, "")
+	rev := w.Revisions(t, p)[0]
 	if got := w.all(t); !slices.Equal(got, []string{"configuration/dep-waits"}) {
 		t.Errorf("there is %v", got)
 	}
 	rev.RevisionSpec().DesiredState = v1.RevisionActive
-	if err := w.client.Update(t.Context(), rev); err != nil {
+	if err := w.Client.Update(t.Context(), rev); err != nil {
 		t.Fatal(err)
 	}
-	untilHealthy(t, w.client, p)
+	w.WaitHealthy(t, p)
 	w.waitInstalled(t, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "dep-idle"}}, "v1.0.0")
 	w.assertUnchanged(t)
 }
@@ -111,16 +112,16 @@ func TestLockReportsTheResolutionOfDependencies(t *testing.T) {
 	root := w.config(t, "resolved", w.push(t, "Configuration", "reports:v1.0.0", "missing"))
 	w.waitResolved(t, corev1.ConditionFalse, w.repository("reports")+":v1.0.0: ")
 	w.push(t, "Provider", "missing:v1.0.0")
-	change(t, w.client, v1.Package(root), func(p v1.Package) { p.SetAnnotations(map[string]string{"retry": "now"}) })
-	untilHealthy(t, w.client, root)
+	env.Update(t, w.Env, v1.Package(root), func(p v1.Package) { p.SetAnnotations(map[string]string{"retry": "now"}) })
+	w.WaitHealthy(t, root)
 	w.waitResolved(t, corev1.ConditionTrue, "")
 
 	// A finalizer of Crossplane core is removed: the deletion of the Lock waits for nothing.
 	lock := &v1beta1.Lock{}
 	lock.Name = v1beta1.LockName
-	change(t, w.client, lock, func(lock *v1beta1.Lock) { lock.Finalizers = append(lock.Finalizers, v1beta1.FinalizerLock) })
+	env.Update(t, w.Env, lock, func(lock *v1beta1.Lock) { lock.Finalizers = append(lock.Finalizers, v1beta1.FinalizerLock) })
 	wait.Until(t, limit, "the finalizer is removed", func() (string, bool) {
-		if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(lock), lock); err != nil {
+		if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(lock), lock); err != nil {
 			return err.Error(), false
 		}
 		return fmt.Sprint(lock.Finalizers), len(lock.Finalizers) == 0
@@ -133,7 +134,7 @@ func (w *dependencyEnv) waitResolved(t *testing.T, status corev1.ConditionStatus
 	t.Helper()
 	wait.Until(t, limit, fmt.Sprintf("Resolved is %s: %s", status, message), func() (string, bool) {
 		lock := &v1beta1.Lock{}
-		if err := w.client.Get(t.Context(), client.ObjectKey{Name: v1beta1.LockName}, lock); err != nil {
+		if err := w.Client.Get(t.Context(), client.ObjectKey{Name: v1beta1.LockName}, lock); err != nil {
 			return err.Error(), false
 		}
 		c := lock.GetCondition(v1beta1.TypeResolved)

@@ -10,13 +10,14 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
 // lockWrites counts the writes of the Lock since the audit began.
 func (w *dependencyEnv) lockWrites() (n int) {
-	for _, c := range w.audit.callsFor(v1beta1.LockName) {
-		if c.resource == "locks" && c.method != http.MethodGet {
+	for _, c := range w.audit.Calls(v1beta1.LockName) {
+		if c.Resource == "locks" && c.Method != http.MethodGet {
 			n++
 		}
 	}
@@ -28,7 +29,7 @@ func (w *dependencyEnv) lockWrites() (n int) {
 func (w *dependencyEnv) owned(t *testing.T, p v1.Package) string {
 	t.Helper()
 	lock := &v1beta1.Lock{}
-	if err := w.client.Get(t.Context(), client.ObjectKey{Name: v1beta1.LockName}, lock); err != nil {
+	if err := w.Client.Get(t.Context(), client.ObjectKey{Name: v1beta1.LockName}, lock); err != nil {
 		return err.Error()
 	}
 	for _, entry := range lock.Packages {
@@ -47,7 +48,7 @@ func (w *dependencyEnv) owned(t *testing.T, p v1.Package) string {
 func (w *dependencyEnv) untilOwned(t *testing.T, p v1.Package, want string) {
 	t.Helper()
 	wait.Until(t, limit, p.GetName()+" owns "+want, func() (string, bool) {
-		if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
+		if err := w.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
 			return err.Error(), false
 		}
 		got := w.owned(t, p)
@@ -70,9 +71,9 @@ func TestLockListsOwnersOfObjects(t *testing.T) {
 	ref, _ := w.registry.push(t, "dep/fifty:v1.0.0", stream("one", many))
 	w.waitLocked(t)
 	before := w.lockWrites()
-	p := newProvider("dep-fifty", ref)
-	create(t, w.client, p)
-	untilHealthy(t, w.client, p)
+	p := env.NewProvider("dep-fifty", ref)
+	w.CreateTemporary(t, p)
+	w.WaitHealthy(t, p)
 	w.untilOwned(t, p, "50 of 50 CustomResourceDefinition")
 	if n := w.lockWrites() - before; n > 2 {
 		t.Errorf("the Lock was written %d times for one package", n)

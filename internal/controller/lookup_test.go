@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -30,14 +29,14 @@ func TestOneLookUpForManyPackages(t *testing.T) {
 	for i := range 8 {
 		p := newConfiguration(fmt.Sprintf("lookup-shared-%d", i), ref)
 		p.Spec.PackagePullPolicy = corev1.PullAlways
-		create(t, s.client, p)
+		s.CreateTemporary(t, p)
 		all = append(all, p)
 	}
 	for _, p := range all {
-		untilHealthy(t, s.client, p)
+		s.WaitHealthy(t, p)
 	}
 	for interval := range 3 {
-		waitReconciled(t, s.client, all...)
+		waitReconciled(t, s.Env, all...)
 		if n := len(r.requests("HEAD")); n != interval+1 {
 			t.Errorf("8 packages with one tag made %d lookups in %d intervals", n, interval+1)
 		}
@@ -56,11 +55,11 @@ func TestRetryAfterOfAnInstall(t *testing.T) {
 	r.reset()
 	s.start(t)
 	p := newConfiguration("lookup-throttled", ref)
-	create(t, s.client, p)
-	untilCondition(t, s.client, p, v1.TypeInstalled, corev1.ConditionFalse, "Throttled")
+	s.CreateTemporary(t, p)
+	s.WaitCondition(t, p, v1.TypeInstalled, corev1.ConditionFalse, "Throttled")
 	before := len(r.requests(""))
 	for range 3 {
-		waitReconciled(t, s.client, p)
+		waitReconciled(t, s.Env, p)
 		lookups.Add(retryAfter / 4)
 	}
 	if n := len(r.requests("")); n != before {
@@ -68,8 +67,8 @@ func TestRetryAfterOfAnInstall(t *testing.T) {
 	}
 	r.setFault(nil)
 	lookups.Add(retryAfter)
-	waitReconciled(t, s.client, p)
-	untilHealthy(t, s.client, p)
+	waitReconciled(t, s.Env, p)
+	s.WaitHealthy(t, p)
 }
 
 // The guide's example to the letter: a file in the package cache, and not a single
@@ -79,21 +78,21 @@ func TestSideloadedPackage(t *testing.T) {
 	s.start(t)
 	p := newConfiguration("my-cool-pkg", "mycoolpkg")
 	p.Spec.PackagePullPolicy = corev1.PullNever
-	create(t, s.client, p)
-	untilCondition(t, s.client, p, v1.TypeInstalled, corev1.ConditionFalse, `"mycoolpkg" is not in the package cache `+s.folder)
-	untilCondition(t, s.client, p, v1.TypeHealthy, corev1.ConditionFalse, "there is no file mycoolpkg.xpkg")
+	s.CreateTemporary(t, p)
+	s.WaitCondition(t, p, v1.TypeInstalled, corev1.ConditionFalse, `"mycoolpkg" is not in the package cache `+s.folder)
+	s.WaitCondition(t, p, v1.TypeHealthy, corev1.ConditionFalse, "there is no file mycoolpkg.xpkg")
 
 	file(t, filepath.Join(s.folder, "mycoolpkg.xpkg"), meta("Configuration", "mycoolpkg", ""))
-	untilHealthy(t, s.client, p)
-	if n := s.dials.to(""); n > 0 {
+	s.WaitHealthy(t, p)
+	if n := s.dials.To(""); n > 0 {
 		t.Errorf("%d connections were made", n)
 	}
 
 	// The digest stays in use until the spec of the package changes.
 	was := p.Status.ResolvedDigest
 	file(t, filepath.Join(s.folder, "mycoolpkg.xpkg"), meta("Configuration", "mycoolpkg", "spec:\n  crossplane: {version: '>=v1'}\n"))
-	waitReconciled(t, s.client, p)
-	untilHealthy(t, s.client, p)
+	waitReconciled(t, s.Env, p)
+	s.WaitHealthy(t, p)
 	if p.Status.ResolvedDigest != was {
 		t.Error("a file that was replaced changed what is installed")
 	}
@@ -119,7 +118,7 @@ func TestNamesOfPackages(t *testing.T) {
 	} {
 		p := newConfiguration("lookup-names", c.image)
 		p.Spec.PackagePullPolicy = c.policy
-		err := s.client.Create(t.Context(), p, client.DryRunAll)
+		err := s.Client.Create(t.Context(), p, client.DryRunAll)
 		if (err == nil) != c.fits {
 			t.Errorf("%s with %s: %v", c.image, c.policy, err)
 		}

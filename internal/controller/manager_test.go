@@ -19,12 +19,12 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
-// startManager starts a manager with the content, and returns a client.
-func startManager(t *testing.T, content controller.Content) client.Client {
+// startManager starts a manager with the content, and returns its environment.
+func startManager(t *testing.T, content controller.Content) *env.Env {
 	t.Helper()
 	e := env.New(t)
 	e.RunManager(t, controller.Options{Content: content})
-	return e.Client
+	return e
 }
 
 func TestInstallUpgradeUninstall(t *testing.T) {
@@ -32,17 +32,17 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	const first, second = "registry.example.com/test/lifecycle:v1.0.0", "registry.example.com/test/lifecycle:v2.0.0"
 	s.push(first, provider("lifecycle", crd("lifecycle.test", "Kept", "one"), crd("lifecycle.test", "Dropped", "one")))
 	s.push(second, provider("lifecycle", crd("lifecycle.test", "Kept", "two"), crd("lifecycle.test", "Added", "two")))
-	c := startManager(t, s)
+	e := startManager(t, s)
 
-	p := newProvider("lifecycle", first)
-	create(t, c, p)
-	untilHealthy(t, c, p)
+	p := env.NewProvider("lifecycle", first)
+	e.CreateTemporary(t, p)
+	e.WaitHealthy(t, p)
 	rev1 := p.Status.CurrentRevision
-	if diff := cmp.Diff([]string{"ProviderRevision/" + rev1 + "*", "Provider/lifecycle"}, owners(t, c, "kepts.lifecycle.test")); diff != "" {
+	if diff := cmp.Diff([]string{"ProviderRevision/" + rev1 + "*", "Provider/lifecycle"}, owners(t, e.Client, "kepts.lifecycle.test")); diff != "" {
 		t.Errorf("owners after the install (-want +got):\n%s", diff)
 	}
 	r := &v1.ProviderRevision{}
-	if err := c.Get(t.Context(), client.ObjectKey{Name: rev1}, r); err != nil {
+	if err := e.Client.Get(t.Context(), client.ObjectKey{Name: rev1}, r); err != nil {
 		t.Fatal(err)
 	}
 	if r.Annotations["meta.crossplane.io/source"] != "example.org/lifecycle" {
@@ -53,11 +53,11 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	}
 
 	p.Spec.Package = second
-	if err := c.Update(t.Context(), p); err != nil {
+	if err := e.Client.Update(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
 	wait.Until(t, limit, "the second revision is healthy", func() (string, bool) {
-		if err := c.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
+		if err := e.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
 			return err.Error(), false
 		}
 		h := p.GetCondition(v1.TypeHealthy)
@@ -65,20 +65,20 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	})
 	rev2 := p.Status.CurrentRevision
 	want := []string{"ProviderRevision/" + rev1, "Provider/lifecycle", "ProviderRevision/" + rev2 + "*"}
-	if diff := cmp.Diff(want, owners(t, c, "kepts.lifecycle.test")); diff != "" {
+	if diff := cmp.Diff(want, owners(t, e.Client, "kepts.lifecycle.test")); diff != "" {
 		t.Errorf("owners after the upgrade (-want +got):\n%s", diff)
 	}
 	wait.Until(t, limit, "the old revision has released what the new one dropped", func() (string, bool) {
-		got := owners(t, c, "droppeds.lifecycle.test")
+		got := owners(t, e.Client, "droppeds.lifecycle.test")
 		return fmt.Sprint(got), cmp.Equal(got, []string{"ProviderRevision/" + rev1, "Provider/lifecycle"})
 	})
 
-	if err := c.Delete(t.Context(), p); err != nil {
+	if err := e.Client.Delete(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"kepts.lifecycle.test", "droppeds.lifecycle.test", "addeds.lifecycle.test"} {
 		wait.Until(t, limit, name+" is deleted", func() (string, bool) {
-			err := c.Get(t.Context(), client.ObjectKey{Name: name}, &apiextensionsv1.CustomResourceDefinition{})
+			err := e.Client.Get(t.Context(), client.ObjectKey{Name: name}, &apiextensionsv1.CustomResourceDefinition{})
 			return fmt.Sprint(err), apierrors.IsNotFound(err)
 		})
 	}
@@ -93,23 +93,23 @@ func TestTwoPackagesWithOneObject(t *testing.T) {
 	const a, b = "registry.example.com/test/holder:v1.0.0", "registry.example.com/test/comer:v1.0.0"
 	s.push(a, provider("holder", crd("conflict.test", "Shared", "a")))
 	s.push(b, provider("comer", crd("conflict.test", "Shared", "b"), crd("conflict.test", "Own", "b")))
-	c := startManager(t, s)
+	e := startManager(t, s)
 
-	holder := newProvider("holder", a)
-	create(t, c, holder)
-	untilHealthy(t, c, holder)
-	comer := newProvider("comer", b)
-	create(t, c, comer)
-	untilCondition(t, c, comer, v1.TypeHealthy, corev1.ConditionFalse, "ForeignOwner: objects of the package cannot be established: CustomResourceDefinition shareds.conflict.test belongs to Provider/holder")
-	err := c.Get(t.Context(), client.ObjectKey{Name: "owns.conflict.test"}, &apiextensionsv1.CustomResourceDefinition{})
+	holder := env.NewProvider("holder", a)
+	e.CreateTemporary(t, holder)
+	e.WaitHealthy(t, holder)
+	comer := env.NewProvider("comer", b)
+	e.CreateTemporary(t, comer)
+	e.WaitCondition(t, comer, v1.TypeHealthy, corev1.ConditionFalse, "ForeignOwner: objects of the package cannot be established: CustomResourceDefinition shareds.conflict.test belongs to Provider/holder")
+	err := e.Client.Get(t.Context(), client.ObjectKey{Name: "owns.conflict.test"}, &apiextensionsv1.CustomResourceDefinition{})
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("a part of the refused package was installed (%v)", err)
 	}
 
-	if err := c.Delete(t.Context(), holder); err != nil {
+	if err := e.Client.Delete(t.Context(), holder); err != nil {
 		t.Fatal(err)
 	}
-	untilHealthy(t, c, comer)
+	e.WaitHealthy(t, comer)
 }
 
 func TestManualActivation(t *testing.T) {
@@ -117,39 +117,39 @@ func TestManualActivation(t *testing.T) {
 	const first, second = "registry.example.com/test/manual:v1.0.0", "registry.example.com/test/manual:v2.0.0"
 	s.push(first, provider("manual", crd("manual.test", "Thing", "one")))
 	s.push(second, provider("manual", crd("manual.test", "Thing", "two")))
-	c := startManager(t, s)
+	e := startManager(t, s)
 
-	p := newProvider("manual", first)
+	p := env.NewProvider("manual", first)
 	p.Spec.RevisionActivationPolicy = v1.ManualActivation
-	create(t, c, p)
-	untilCondition(t, c, p, v1.TypeInstalled, corev1.ConditionFalse, "waits to be activated")
+	e.CreateTemporary(t, p)
+	e.WaitCondition(t, p, v1.TypeInstalled, corev1.ConditionFalse, "waits to be activated")
 	rev1 := p.Status.CurrentRevision
-	activate(t, c, rev1)
-	untilCondition(t, c, p, v1.TypeInstalled, corev1.ConditionTrue, "")
-	untilHealthy(t, c, p)
+	activate(t, e.Client, rev1)
+	e.WaitCondition(t, p, v1.TypeInstalled, corev1.ConditionTrue, "")
+	e.WaitHealthy(t, p)
 
 	p.Spec.Package = second
-	if err := c.Update(t.Context(), p); err != nil {
+	if err := e.Client.Update(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	untilCondition(t, c, p, v1.TypeInstalled, corev1.ConditionFalse, "waits to be activated")
+	e.WaitCondition(t, p, v1.TypeInstalled, corev1.ConditionFalse, "waits to be activated")
 	rev2 := p.Status.CurrentRevision
 	r := &v1.ProviderRevision{}
-	if err := c.Get(t.Context(), client.ObjectKey{Name: rev1}, r); err != nil {
+	if err := e.Client.Get(t.Context(), client.ObjectKey{Name: rev1}, r); err != nil {
 		t.Fatal(err)
 	}
 	if r.Spec.DesiredState != v1.RevisionActive {
 		t.Error("the running revision was deactivated before a user activated the new one")
 	}
-	activate(t, c, rev2)
+	activate(t, e.Client, rev2)
 	wait.Until(t, limit, "the old revision is inactive and the new one has the higher number", func() (string, bool) {
 		one, two := &v1.ProviderRevision{}, &v1.ProviderRevision{}
-		if err := errors.Join(c.Get(t.Context(), client.ObjectKey{Name: rev1}, one), c.Get(t.Context(), client.ObjectKey{Name: rev2}, two)); err != nil {
+		if err := errors.Join(e.Client.Get(t.Context(), client.ObjectKey{Name: rev1}, one), e.Client.Get(t.Context(), client.ObjectKey{Name: rev2}, two)); err != nil {
 			return err.Error(), false
 		}
 		return fmt.Sprintf("%+v %+v", one.Spec, two.Spec), one.Spec.DesiredState == v1.RevisionInactive && two.Spec.Revision == 2
 	})
-	untilHealthy(t, c, p)
+	e.WaitHealthy(t, p)
 }
 
 func TestDependencies(t *testing.T) {
@@ -157,18 +157,18 @@ func TestDependencies(t *testing.T) {
 	const conf, needed = "registry.example.com/test/conf:v1.0.0", "registry.example.com/test/needed:v1.2.0"
 	s.push(conf, meta("Configuration", "conf", "spec:\n  dependsOn:\n  - provider: registry.example.com/test/needed\n    version: \">=v1.1.0\"\n"))
 	s.push(needed, provider("needed", crd("needed.test", "Thing", "one")))
-	c := startManager(t, s)
+	e := startManager(t, s)
 
 	configuration := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "conf"}, Spec: v1.ConfigurationSpec{PackageSpec: v1.PackageSpec{Package: conf}}}
-	create(t, c, configuration)
-	untilCondition(t, c, configuration, v1.TypeHealthy, corev1.ConditionFalse, "DependencyMissing: 1 dependency of 1 not installed: registry.example.com/test/needed >=v1.1.0.")
-	dependency := newProvider("needed", needed)
-	create(t, c, dependency)
-	untilHealthy(t, c, configuration)
+	e.CreateTemporary(t, configuration)
+	e.WaitCondition(t, configuration, v1.TypeHealthy, corev1.ConditionFalse, "DependencyMissing: 1 dependency of 1 not installed: registry.example.com/test/needed >=v1.1.0.")
+	dependency := env.NewProvider("needed", needed)
+	e.CreateTemporary(t, dependency)
+	e.WaitHealthy(t, configuration)
 
 	wait.Until(t, limit, "the lock names both and the dependency", func() (string, bool) {
 		lock := &v1beta1.Lock{}
-		if err := c.Get(t.Context(), client.ObjectKey{Name: v1beta1.LockName}, lock); err != nil {
+		if err := e.Client.Get(t.Context(), client.ObjectKey{Name: v1beta1.LockName}, lock); err != nil {
 			return err.Error(), false
 		}
 		edges := map[string]string{}
@@ -185,35 +185,35 @@ func TestFailuresAreReported(t *testing.T) {
 	s := newFakeContent()
 	const function = "registry.example.com/test/function:v1.0.0"
 	s.push(function, meta("Function", "function", ""))
-	c := startManager(t, s)
+	e := startManager(t, s)
 
-	wrong := newProvider("wrong-kind", function)
-	create(t, c, wrong)
-	untilCondition(t, c, wrong, v1.TypeHealthy, corev1.ConditionFalse, "WrongKind: registry.example.com/test/function:v1.0.0 is a Function and not a Provider.")
-	untilCondition(t, c, wrong, v1.TypeInstalled, corev1.ConditionFalse, "WrongKind")
+	wrong := env.NewProvider("wrong-kind", function)
+	e.CreateTemporary(t, wrong)
+	e.WaitCondition(t, wrong, v1.TypeHealthy, corev1.ConditionFalse, "WrongKind: registry.example.com/test/function:v1.0.0 is a Function and not a Provider.")
+	e.WaitCondition(t, wrong, v1.TypeInstalled, corev1.ConditionFalse, "WrongKind")
 
-	absent := newProvider("absent", "registry.example.com/test/absent:v1.0.0")
-	create(t, c, absent)
-	untilCondition(t, c, absent, v1.TypeHealthy, corev1.ConditionFalse, "the registry has no such tag")
+	absent := env.NewProvider("absent", "registry.example.com/test/absent:v1.0.0")
+	e.CreateTemporary(t, absent)
+	e.WaitCondition(t, absent, v1.TypeHealthy, corev1.ConditionFalse, "the registry has no such tag")
 	s.push("registry.example.com/test/absent:v1.0.0", provider("absent"))
-	untilHealthy(t, c, absent)
+	e.WaitHealthy(t, absent)
 }
 
 func TestPause(t *testing.T) {
 	s := newFakeContent()
 	const ref = "registry.example.com/test/paused:v1.0.0"
 	s.push(ref, provider("paused", crd("paused.test", "Thing", "one")))
-	c := startManager(t, s)
+	e := startManager(t, s)
 
-	p := newProvider("paused", ref)
+	p := env.NewProvider("paused", ref)
 	p.Annotations = map[string]string{v1.AnnotationPaused: "true"}
-	create(t, c, p)
-	untilCondition(t, c, p, v1.TypeSynced, corev1.ConditionFalse, "paused")
+	e.CreateTemporary(t, p)
+	e.WaitCondition(t, p, v1.TypeSynced, corev1.ConditionFalse, "paused")
 	p.Annotations = nil
-	if err := c.Update(t.Context(), p); err != nil {
+	if err := e.Client.Update(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	untilHealthy(t, c, p)
+	e.WaitHealthy(t, p)
 	if p.GetCondition(v1.TypeSynced).Status == corev1.ConditionFalse {
 		t.Error("the package still reports a pause")
 	}

@@ -13,6 +13,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 )
 
 // A package installs without its optional dependency. When that is installed, at
@@ -32,24 +33,24 @@ func TestOptionalDependencies(t *testing.T) {
 		t.Errorf("the Lock contains %+v", e)
 	}
 
-	relay := newProvider("dep-by-hand", first)
-	create(t, w.client, relay)
-	untilHealthy(t, w.client, relay)
+	relay := env.NewProvider("dep-by-hand", first)
+	w.CreateTemporary(t, relay)
+	w.WaitHealthy(t, relay)
 	w.waitOptionalAbsent(t, guild)
-	change(t, w.client, relay, func(p *v1.Provider) { p.Spec.Package = second })
-	untilCondition(t, w.client, guild, v1.TypeHealthy, corev1.ConditionFalse, "DependencyVersion: dependencies at a version that does not match: "+w.repository("relay")+" is installed at v2.0.0, and the package works only with <v2")
-	untilHealthy(t, w.client, relay)
-	change(t, w.client, relay, func(p *v1.Provider) { p.Spec.Package = first })
+	env.Update(t, w.Env, relay, func(p *v1.Provider) { p.Spec.Package = second })
+	w.WaitCondition(t, guild, v1.TypeHealthy, corev1.ConditionFalse, "DependencyVersion: dependencies at a version that does not match: "+w.repository("relay")+" is installed at v2.0.0, and the package works only with <v2")
+	w.WaitHealthy(t, relay)
+	env.Update(t, w.Env, relay, func(p *v1.Provider) { p.Spec.Package = first })
 	w.waitOptionalAbsent(t, guild)
-	change(t, w.client, relay, func(p *v1.Provider) { p.Spec.Package = second })
-	untilCondition(t, w.client, guild, v1.TypeHealthy, corev1.ConditionFalse, "works only with <v2")
+	env.Update(t, w.Env, relay, func(p *v1.Provider) { p.Spec.Package = second })
+	w.WaitCondition(t, guild, v1.TypeHealthy, corev1.ConditionFalse, "works only with <v2")
 	w.remove(t, relay)
 	w.waitOptionalAbsent(t, guild, "relay <v2")
 
 	// It may come at a version that does not fit, too.
-	relay = newProvider("dep-by-hand", second)
-	create(t, w.client, relay)
-	untilCondition(t, w.client, guild, v1.TypeHealthy, corev1.ConditionFalse, "works only with <v2")
+	relay = env.NewProvider("dep-by-hand", second)
+	w.CreateTemporary(t, relay)
+	w.WaitCondition(t, guild, v1.TypeHealthy, corev1.ConditionFalse, "works only with <v2")
 	w.assertUnchanged(t)
 }
 
@@ -61,12 +62,12 @@ func (w *dependencyEnv) checkOptionalDependencies(t *testing.T) {
 	fan := w.config(t, "fan", w.push(t, "Configuration", "fan:v1.0.0", "relay"))
 	relay := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "dep-relay"}}
 	w.waitInstalled(t, relay, "v1.0.0")
-	untilHealthy(t, w.client, fan)
+	w.WaitHealthy(t, fan)
 	w.waitOptionalAbsent(t, club)
 	w.remove(t, fan)
 	w.remove(t, relay)
 	rival := w.config(t, "rival", w.push(t, "Configuration", "rival:v1.0.0", "relay v2"))
-	untilCondition(t, w.client, rival, v1.TypeHealthy, corev1.ConditionFalse, "configuration/dep-club works only with "+w.repository("relay")+" <v2")
+	w.WaitCondition(t, rival, v1.TypeHealthy, corev1.ConditionFalse, "configuration/dep-club works only with "+w.repository("relay")+" <v2")
 	w.waitOptionalAbsent(t, club, "relay <v2")
 	w.remove(t, rival)
 	w.remove(t, club)
@@ -79,9 +80,9 @@ func (w *dependencyEnv) waitOptionalAbsent(t *testing.T, p v1.Package, want ...s
 	for i := range want {
 		want[i] = w.repository(want[i])
 	}
-	untilHealthy(t, w.client, p)
+	w.WaitHealthy(t, p)
 	eventually(t, fmt.Sprintf("%q is reported as absent", want), func() bool {
-		revs := revisionsOf(t, w.client, p)
+		revs := w.Revisions(t, p)
 		return len(revs) == 1 && slices.Equal(revs[0].RevisionStatus().AbsentOptionalDependencies, want)
 	})
 }
@@ -92,7 +93,7 @@ func (w *dependencyEnv) lockEntry(t *testing.T, repository string) v1beta1.LockP
 	var out v1beta1.LockPackage
 	eventually(t, repository+" is in the Lock", func() bool {
 		lock := &v1beta1.Lock{}
-		if err := w.client.Get(t.Context(), client.ObjectKey{Name: v1beta1.LockName}, lock); err != nil {
+		if err := w.Client.Get(t.Context(), client.ObjectKey{Name: v1beta1.LockName}, lock); err != nil {
 			t.Fatal(err)
 		}
 		at := slices.IndexFunc(lock.Packages, func(p v1beta1.LockPackage) bool { return strings.HasSuffix(p.Source, repository) })

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
@@ -90,7 +91,7 @@ func untilOwned(t *testing.T, s *testEnv, o *metav1.PartialObjectMetadata, want 
 	t.Helper()
 	slices.Sort(want)
 	wait.Until(t, limit, fmt.Sprintf("the owners of %s are %v", o.Name, want), func() (string, bool) {
-		if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+		if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
 			return err.Error(), false
 		}
 		got := ownersOf(o)
@@ -105,7 +106,7 @@ func guard(t *testing.T, s *testEnv, group, owner string) {
 	for kind, api := range installable {
 		list := &metav1.PartialObjectMetadataList{}
 		list.APIVersion, list.Kind = api, kind+"List"
-		w, err := s.client.Watch(context.Background(), list)
+		w, err := s.Client.Watch(context.Background(), list)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +146,7 @@ func TestOwnersThroughAnUpgrade(t *testing.T) {
 	first, _ := r.push(t, "acme/owners:v1", configuration("owners", group, "one", "kept", "dropped"))
 	second, _ := r.push(t, "acme/owners:v2", configuration("owners", group, "two", "kept", "added"))
 	p := newConfiguration("own-upgrade", first)
-	create(t, s.client, p)
+	s.CreateTemporary(t, p)
 	untilSettled(t, s, p)
 	rev1 := "ConfigurationRevision/" + p.Status.CurrentRevision
 	const pkg = "Configuration/own-upgrade"
@@ -157,8 +158,8 @@ func TestOwnersThroughAnUpgrade(t *testing.T) {
 	checkReferences(t, s, p, object("Composition", "kept."+group))
 
 	guard(t, s, group, pkg)
-	s.audit.reset(group)
-	change(t, s.client, p, func(p *v1.Configuration) { p.Spec.Package = second })
+	s.audit.Reset(group)
+	env.Update(t, s.Env, p, func(p *v1.Configuration) { p.Spec.Package = second })
 	untilSettled(t, s, p)
 	rev2 := "ConfigurationRevision/" + p.Status.CurrentRevision
 	untilOwned(t, s, object("CompositeResourceDefinition", "xthings."+group), rev1, rev2+"*", pkg)
@@ -176,10 +177,10 @@ func TestOwnersThroughAnUpgrade(t *testing.T) {
 // controls and blocks, the package owns beside it.
 func checkReferences(t *testing.T, s *testEnv, p v1.Package, o *metav1.PartialObjectMetadata) {
 	t.Helper()
-	if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
 		t.Fatal(err)
 	}
-	rev := revisionsOf(t, s.client, p)[0]
+	rev := s.Revisions(t, p)[0]
 	want := []metav1.OwnerReference{
 		{APIVersion: "pkg.crossplane.io/v1", Kind: p.PackageKind() + "Revision", Name: rev.GetName(), UID: rev.GetUID(), Controller: new(true), BlockOwnerDeletion: new(true)},
 		{APIVersion: "pkg.crossplane.io/v1", Kind: p.PackageKind(), Name: p.GetName(), UID: p.GetUID()},
@@ -197,13 +198,13 @@ func checkReferences(t *testing.T, s *testEnv, p v1.Package, o *metav1.PartialOb
 // for, and so are its revisions.
 func untilSettled(t *testing.T, s *testEnv, p v1.Package) {
 	t.Helper()
-	until(t, s.client, p, "is ready with "+p.PackageSpec().Package, func(p v1.Package) bool {
+	s.WaitPackage(t, p, "is ready with "+p.PackageSpec().Package, func() bool {
 		ready := p.GetCondition(v1.TypeReady)
 		return ready.Status == corev1.ConditionTrue && ready.ObservedGeneration == p.GetGeneration() && p.PackageStatus().CurrentIdentifier == p.PackageSpec().Package
 	})
 	wait.Until(t, limit, p.GetName()+": its revisions are done", func() (string, bool) {
 		seen := ""
-		for _, rev := range revisionsOf(t, s.client, p) {
+		for _, rev := range s.Revisions(t, p) {
 			ready := rev.GetCondition(v1.TypeReady)
 			seen += fmt.Sprintf("%s %+v; ", rev.GetName(), rev.RevisionStatus().Conditions)
 			if ready.Status != corev1.ConditionTrue || ready.ObservedGeneration != rev.GetGeneration() || rev.GetDeletionTimestamp() != nil {
@@ -224,19 +225,19 @@ func TestDroppedObjectsStayUntilUninstall(t *testing.T) {
 	second, _ := r.push(t, "acme/dropped:v2", configuration("dropped", group, "two", "kept"))
 	third, _ := r.push(t, "acme/dropped:v3", configuration("dropped", group, "three", "kept"))
 	p := newConfiguration("own-dropped", first)
-	create(t, s.client, p)
+	s.CreateTemporary(t, p)
 	untilSettled(t, s, p)
 	for _, ref := range []string{second, third} {
-		change(t, s.client, p, func(p *v1.Configuration) { p.Spec.Package = ref })
+		env.Update(t, s.Env, p, func(p *v1.Configuration) { p.Spec.Package = ref })
 		untilSettled(t, s, p)
 	}
 	dropped := object("Composition", "dropped."+group)
 	untilOwned(t, s, dropped, "Configuration/own-dropped")
-	if err := s.client.Delete(t.Context(), p); err != nil {
+	if err := s.Client.Delete(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
 	wait.Until(t, limit, "the dropped object is deleted with its package", func() (string, bool) {
-		err := s.client.Get(t.Context(), client.ObjectKeyFromObject(dropped), dropped)
+		err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(dropped), dropped)
 		return fmt.Sprint(err), apierrors.IsNotFound(err)
 	})
 }
@@ -252,7 +253,7 @@ func TestCommonLabelsAndAnnotations(t *testing.T) {
 	p := newConfiguration("own-labels", ref)
 	p.Spec.CommonLabels = map[string]string{"team": "a", "from": "me"}
 	p.Spec.CommonAnnotations = map[string]string{"cost": "1"}
-	create(t, s.client, p)
+	s.CreateTemporary(t, p)
 	untilSettled(t, s, p)
 	xrd := object("CompositeResourceDefinition", "xthings."+group)
 	all := []*metav1.PartialObjectMetadata{xrd, object("Composition", "a."+group), object("Composition", "b."+group)}
@@ -263,11 +264,11 @@ func TestCommonLabelsAndAnnotations(t *testing.T) {
 	// What others put there stays.
 	for _, o := range all {
 		patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"theirs":"x"}}}`))
-		if err := s.client.Patch(t.Context(), o, patch); err != nil {
+		if err := s.Client.Patch(t.Context(), o, patch); err != nil {
 			t.Fatal(err)
 		}
 	}
-	change(t, s.client, p, func(p *v1.Configuration) {
+	env.Update(t, s.Env, p, func(p *v1.Configuration) {
 		p.Spec.CommonLabels, p.Spec.CommonAnnotations = map[string]string{"team": "b"}, nil
 	})
 	untilSettled(t, s, p)
@@ -276,7 +277,7 @@ func TestCommonLabelsAndAnnotations(t *testing.T) {
 	}
 	untilLabels(t, s, xrd, map[string]string{"team": "b", "from": "package", "theirs": "x"}, map[string]string{})
 
-	change(t, s.client, p, func(p *v1.Configuration) { p.Spec.CommonLabels = nil })
+	env.Update(t, s.Env, p, func(p *v1.Configuration) { p.Spec.CommonLabels = nil })
 	untilSettled(t, s, p)
 	for _, o := range all[1:] {
 		untilLabels(t, s, o, map[string]string{"theirs": "x"}, map[string]string{})
@@ -288,7 +289,7 @@ func TestCommonLabelsAndAnnotations(t *testing.T) {
 func untilLabels(t *testing.T, s *testEnv, o *metav1.PartialObjectMetadata, labels, annotations map[string]string) {
 	t.Helper()
 	wait.Until(t, limit, fmt.Sprintf("the labels of %s are %v", o.Name, labels), func() (string, bool) {
-		if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+		if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
 			return err.Error(), false
 		}
 		got := map[string]string{}
@@ -317,9 +318,9 @@ metadata:
 `
 	ref, _ := r.push(t, "acme/labeled:v1", stream)
 	p := newConfiguration("rev-labeled", ref)
-	create(t, s.client, p)
+	s.CreateTemporary(t, p)
 	untilSettled(t, s, p)
-	rev := revisionsOf(t, s.client, p)[0]
+	rev := s.Revisions(t, p)[0]
 	want := map[string]string{v1.LabelPackage: "rev-labeled", "pkg.crossplane.io/provider-family": "family"}
 	if diff := cmp.Diff(want, rev.GetLabels()); diff != "" {
 		t.Errorf("labels of the revision (-want +got):\n%s", diff)

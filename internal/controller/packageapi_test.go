@@ -14,6 +14,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/controller/packageapi"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -45,18 +46,18 @@ func isPruned(d *apiextensionsv1.CustomResourceDefinition) bool {
 // overwrite prunes the CRD as a client with a field manager does. It keeps the annotations.
 func (s *testEnv) overwrite(ctx context.Context, manager string) error {
 	d := newCRD()
-	if err := s.client.Get(ctx, client.ObjectKey{Name: overwrittenCRD}, d); err != nil {
+	if err := s.Client.Get(ctx, client.ObjectKey{Name: overwrittenCRD}, d); err != nil {
 		return err
 	}
 	prune(d)
-	return s.client.Update(ctx, d, client.FieldOwner(manager))
+	return s.Client.Update(ctx, d, client.FieldOwner(manager))
 }
 
 func (s *testEnv) untilRestored(t *testing.T) {
 	t.Helper()
 	wait.Until(t, limit, overwrittenCRD+" is restored", func() (string, bool) {
 		d := newCRD()
-		err := s.client.Get(t.Context(), client.ObjectKey{Name: overwrittenCRD}, d)
+		err := s.Client.Get(t.Context(), client.ObjectKey{Name: overwrittenCRD}, d)
 		return "", err == nil && !isPruned(d)
 	})
 }
@@ -71,17 +72,17 @@ func TestCRDsOfThePackageAPIAreRestored(t *testing.T) {
 	s.log = log
 	stop := s.start(t)
 	ref, _ := r.push(t, "acme/restored:v1", provider("restored", crd("restored.test", "Thing", "one")))
-	p := newProvider("restored", ref)
-	create(t, s.client, p)
-	untilHealthy(t, s.client, p)
+	p := env.NewProvider("restored", ref)
+	s.CreateTemporary(t, p)
+	s.WaitHealthy(t, p)
 
 	if err := s.overwrite(t.Context(), "crossplane"); err != nil {
 		t.Fatal(err)
 	}
 	s.untilRestored(t)
 	log.until(t, `the field manager "crossplane" changed a CRD of the package API`)
-	waitReconciled(t, s.client, p)
-	untilHealthy(t, s.client, p)
+	waitReconciled(t, s.Env, p)
+	s.WaitHealthy(t, p)
 
 	for _, manager := range []string{"crossplane", plan.FieldManager} {
 		stop()
@@ -90,8 +91,8 @@ func TestCRDsOfThePackageAPIAreRestored(t *testing.T) {
 		}
 		stop = s.start(t)
 		s.untilRestored(t)
-		waitReconciled(t, s.client, p)
-		untilHealthy(t, s.client, p)
+		waitReconciled(t, s.Env, p)
+		s.WaitHealthy(t, p)
 	}
 	remove(t, s, p)
 }
@@ -103,13 +104,13 @@ func TestContendedCRDOfThePackageAPIIsReported(t *testing.T) {
 	r := newRegistry(t)
 	stop := s.start(t)
 	ref, _ := r.push(t, "acme/contended:v1", provider("contended", crd("contended.test", "Thing", "one")))
-	p := newProvider("contended", ref)
-	create(t, s.client, p)
-	untilHealthy(t, s.client, p)
+	p := env.NewProvider("contended", ref)
+	s.CreateTemporary(t, p)
+	s.WaitHealthy(t, p)
 
 	overwrites, end := s.keepOverwriting(t, "crossplane")
 	wait.Until(t, limit, "the package names the other program", func() (string, bool) {
-		if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
+		if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
 			return err.Error(), false
 		}
 		ready := p.GetCondition(v1.TypeReady)
@@ -133,8 +134,8 @@ func TestContendedCRDOfThePackageAPIIsReported(t *testing.T) {
 	stop()
 	s.start(t)
 	s.untilRestored(t)
-	waitReconciled(t, s.client, p)
-	untilHealthy(t, s.client, p)
+	waitReconciled(t, s.Env, p)
+	s.WaitHealthy(t, p)
 	remove(t, s, p)
 }
 
@@ -149,7 +150,7 @@ func (s *testEnv) keepOverwriting(t *testing.T, manager string) (overwrites *ato
 		defer close(done)
 		for ctx.Err() == nil {
 			d := newCRD()
-			if s.client.Get(ctx, client.ObjectKey{Name: overwrittenCRD}, d) == nil && !isPruned(d) && s.overwrite(ctx, manager) == nil {
+			if s.Client.Get(ctx, client.ObjectKey{Name: overwrittenCRD}, d) == nil && !isPruned(d) && s.overwrite(ctx, manager) == nil {
 				overwrites.Add(1)
 			}
 			select {

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 )
 
 // A new version that changes the scope of one of three CRDs is rolled back at once, and
@@ -37,11 +38,11 @@ func TestAnUpdateThatTheAPIServerRejectsWritesNothing(t *testing.T) {
 	first, _ := r.push(t, "acme/scope:v1", stream("one", "Cluster"))
 	second, _ := r.push(t, "acme/scope:v2", stream("two", "Namespaced"))
 	s.start(t)
-	p := newProvider("scope", first)
-	create(t, s.client, p)
+	p := env.NewProvider("scope", first)
+	s.CreateTemporary(t, p)
 	untilSettled(t, s, p)
 	running := p.Status.CurrentRevision
-	change(t, s.client, p, func(p *v1.Provider) { p.Spec.Package = second })
+	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Spec.Package = second })
 	untilRolledBack(t, s, p)
 	if b := p.Status.Rollback; b.To != running || !strings.HasPrefix(b.Message, "ImmutableField: ") || !strings.Contains(b.Message, "ones."+group+": spec.scope is Cluster and cannot become Namespaced") {
 		t.Errorf("rolled back: %+v", b)
@@ -71,12 +72,12 @@ func TestAnUpdateDropsStoredVersionsWithoutObjects(t *testing.T) {
 	one, _ := r.push(t, "acme/stored:v1", stream("v1"))
 	two, _ := r.push(t, "acme/stored:v2", stream("v2"))
 	s.start(t)
-	p := newProvider("stored", one)
-	create(t, s.client, p)
+	p := env.NewProvider("stored", one)
+	s.CreateTemporary(t, p)
 	untilSettled(t, s, p)
 	used := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/v1", "kind": "Used", "metadata": map[string]any{"name": "u"}}}
-	create(t, s.client, used)
-	change(t, s.client, p, func(p *v1.Provider) { p.Spec.Package = two })
+	s.CreateTemporary(t, used)
+	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Spec.Package = two })
 	untilRolledBack(t, s, p)
 	if b := p.Status.Rollback; !strings.HasPrefix(b.Message, "StoredVersionInUse: ") || !strings.Contains(b.Message, "useds."+group) || strings.Contains(b.Message, "emptys."+group) {
 		t.Errorf("rolled back: %+v", b)
@@ -86,17 +87,17 @@ func TestAnUpdateDropsStoredVersionsWithoutObjects(t *testing.T) {
 			t.Errorf("%s was written: it is of version %s", name, got)
 		}
 	}
-	if err := s.client.Delete(t.Context(), used); err != nil {
+	if err := s.Client.Delete(t.Context(), used); err != nil {
 		t.Fatal(err)
 	}
-	change(t, s.client, p, func(p *v1.Provider) {
+	env.Update(t, s.Env, p, func(p *v1.Provider) {
 		metav1.SetMetaDataAnnotation(&p.ObjectMeta, "retry", "1")
 		p.Spec.RevisionHistoryLimit = new(int64(5))
 	})
 	untilSettled(t, s, p)
 	for _, name := range []string{"emptys." + group, "useds." + group} {
 		var d apiextensionsv1.CustomResourceDefinition
-		if err := s.client.Get(t.Context(), client.ObjectKey{Name: name}, &d); err != nil {
+		if err := s.Client.Get(t.Context(), client.ObjectKey{Name: name}, &d); err != nil {
 			t.Fatal(err)
 		}
 		if !slices.Equal(d.Status.StoredVersions, []string{"v2"}) || len(d.Spec.Versions) != 1 {
@@ -128,11 +129,11 @@ func denyCRDs(t *testing.T, s *testEnv) {
 		"spec": map[string]any{"policyName": "crds.preflight.test", "validationActions": []any{"Deny"}},
 	}}
 	for _, o := range []*unstructured.Unstructured{policy, binding} {
-		if err := s.client.Create(t.Context(), o); err != nil {
+		if err := s.Client.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
-			if err := s.client.Delete(context.Background(), o); client.IgnoreNotFound(err) != nil {
+			if err := s.Client.Delete(context.Background(), o); client.IgnoreNotFound(err) != nil {
 				t.Error(err)
 			}
 		})
@@ -142,6 +143,6 @@ func denyCRDs(t *testing.T, s *testEnv) {
 		t.Fatal(err)
 	}
 	eventually(t, "the policy denies", func() bool {
-		return strings.Contains(fmt.Sprint(s.client.Create(t.Context(), probe.DeepCopy(), client.DryRunAll)), "the policy of the cluster")
+		return strings.Contains(fmt.Sprint(s.Client.Create(t.Context(), probe.DeepCopy(), client.DryRunAll)), "the policy of the cluster")
 	})
 }

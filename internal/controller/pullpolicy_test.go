@@ -12,6 +12,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cache"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
@@ -56,7 +57,7 @@ func (c *pullCase) prepare(t *testing.T, s *testEnv) {
 	if c.digest {
 		ref += "@" + d.String()
 	}
-	c.p = newProvider(c.name, ref)
+	c.p = env.NewProvider(c.name, ref)
 	c.p.Spec.PackagePullPolicy = c.policy
 	if c.policy == corev1.PullNever {
 		c.sideload(t, s)
@@ -91,7 +92,7 @@ func (c *pullCase) checkNoRequests(t *testing.T, s *testEnv, when string) {
 // checkUnchanged checks that the package is healthy with the content it has.
 func (c *pullCase) checkUnchanged(t *testing.T, s *testEnv, want oci.Digest, when string) {
 	t.Helper()
-	untilHealthy(t, s.client, c.p)
+	s.WaitHealthy(t, c.p)
 	if got := c.p.Status.ResolvedDigest; got != want.String() {
 		t.Errorf("%s %s stands for %s, want %s", c.name, when, got, want)
 	}
@@ -126,14 +127,14 @@ func TestPullPolicies(t *testing.T) {
 	}
 	stop := s.start(t)
 	for _, c := range all {
-		create(t, s.client, c.p)
+		s.CreateTemporary(t, c.p)
 	}
 	for _, c := range all {
 		c.checkUnchanged(t, s, c.first, "after the install")
 		switch heads := len(c.registry.requests("HEAD")) > 0; {
 		case c.policy == corev1.PullNever:
 			c.checkNoRequests(t, s, "when it was installed")
-			if n := s.dials.to(c.registry.address); n > 0 {
+			if n := s.dials.To(c.registry.address); n > 0 {
 				t.Errorf("%s dialed %d times", c.name, n)
 			}
 		case heads == c.digest:
@@ -167,7 +168,7 @@ func TestPullPolicies(t *testing.T) {
 		want := c.first
 		if c.follows() {
 			want = c.second
-			until(t, s.client, c.p, "the moved tag is resolved", func(p *v1.Provider) bool { return p.Status.ResolvedDigest == want.String() })
+			s.WaitPackage(t, c.p, "the moved tag is resolved", func() bool { return c.p.Status.ResolvedDigest == want.String() })
 		} else {
 			c.checkNoRequests(t, s, "when its tag had moved")
 		}
@@ -183,7 +184,7 @@ func TestPullPolicies(t *testing.T) {
 	for _, c := range all {
 		if c.policy == corev1.PullNever {
 			c.checkNoRequests(t, s, "when the cache was lost")
-			untilCondition(t, s.client, c.p, v1.TypeSynced, corev1.ConditionFalse, "NotCached")
+			s.WaitCondition(t, c.p, v1.TypeSynced, corev1.ConditionFalse, "NotCached")
 			c.checkUnchanged(t, s, c.first, "after the cache was lost")
 			continue
 		}
@@ -227,15 +228,15 @@ func TestPullPolicies(t *testing.T) {
 	stop = s.start(t)
 	resolveAgain(t, s, all)
 	for _, c := range all {
-		untilCondition(t, s.client, c.p, v1.TypeSynced, corev1.ConditionFalse, "")
-		untilHealthy(t, s.client, c.p)
+		s.WaitCondition(t, c.p, v1.TypeSynced, corev1.ConditionFalse, "")
+		s.WaitHealthy(t, c.p)
 	}
 	// Deleted content cannot be restored now, and the package is not healthy.
 	lost := all[0]
-	if err := s.client.Delete(t.Context(), &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "things." + lost.name + ".test"}}); err != nil {
+	if err := s.Client.Delete(t.Context(), &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "things." + lost.name + ".test"}}); err != nil {
 		t.Fatal(err)
 	}
-	untilCondition(t, s.client, lost.p, v1.TypeHealthy, corev1.ConditionFalse, "")
+	s.WaitCondition(t, lost.p, v1.TypeHealthy, corev1.ConditionFalse, "")
 	for _, c := range all {
 		c.registry.setFault(nil)
 		if c.policy == corev1.PullNever {
@@ -244,8 +245,8 @@ func TestPullPolicies(t *testing.T) {
 	}
 	resolveAgain(t, s, all)
 	for _, c := range all {
-		untilCondition(t, s.client, c.p, v1.TypeSynced, corev1.ConditionTrue, "")
-		untilHealthy(t, s.client, c.p)
+		s.WaitCondition(t, c.p, v1.TypeSynced, corev1.ConditionTrue, "")
+		s.WaitHealthy(t, c.p)
 	}
 	stop()
 }
@@ -260,7 +261,7 @@ func checkUnreachable(t *testing.T, s *testEnv, all []*pullCase, why string) {
 			c.checkNoRequests(t, s, "while the registry is "+why)
 			continue
 		}
-		untilCondition(t, s.client, c.p, v1.TypeSynced, corev1.ConditionFalse, why)
+		s.WaitCondition(t, c.p, v1.TypeSynced, corev1.ConditionFalse, why)
 		if got := c.p.GetCondition(v1.TypeSynced).Reason; got != v1.ReasonLookupFailed {
 			t.Errorf("%s is not synced because of %s", c.name, got)
 		}
@@ -277,7 +278,7 @@ func resolveAgain(t *testing.T, s *testEnv, all []*pullCase) {
 	for i, c := range all {
 		packages[i] = c.p
 	}
-	waitReconciled(t, s.client, packages...)
+	waitReconciled(t, s.Env, packages...)
 }
 
 func resetRequests(all []*pullCase) {

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
@@ -31,7 +32,7 @@ func versions(t *testing.T, r *registry, name string, n int) []string {
 // upgradeTo asks for another reference and waits until it is what runs.
 func upgradeTo(t *testing.T, s *testEnv, p *v1.Provider, ref string) {
 	t.Helper()
-	change(t, s.client, p, func(p *v1.Provider) { p.Spec.Package = ref })
+	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Spec.Package = ref })
 	untilSettled(t, s, p)
 }
 
@@ -40,7 +41,7 @@ func upgradeTo(t *testing.T, s *testEnv, p *v1.Provider, ref string) {
 func states(t *testing.T, s *testEnv, p v1.Package) []string {
 	t.Helper()
 	out := []string{}
-	for _, rev := range revisionsOf(t, s.client, p) {
+	for _, rev := range s.Revisions(t, p) {
 		spec := rev.RevisionSpec()
 		_, version, _ := strings.Cut(spec.Image[strings.LastIndex(spec.Image, "/"):], ":")
 		state := fmt.Sprintf("%s:%d", version, spec.Revision)
@@ -67,8 +68,8 @@ func TestNamesOfRevisions(t *testing.T) {
 	r := newRegistry(t)
 	name := "rev-names-" + strings.Repeat("long-", 7) + "name-of-a-package"
 	refs := versions(t, r, "names", 1)
-	p := newProvider(name, refs[0])
-	create(t, s.client, p)
+	p := env.NewProvider(name, refs[0])
+	s.CreateTemporary(t, p)
 	untilSettled(t, s, p)
 	first := p.Status.CurrentRevision
 	hex, ok := strings.CutPrefix(first, name[:50]+"-")
@@ -83,13 +84,13 @@ func TestNamesOfRevisions(t *testing.T) {
 		"constraints":       func(p *v1.Provider) { p.Spec.IgnoreCrossplaneConstraints = true },
 		"dependencies":      func(p *v1.Provider) { p.Spec.SkipDependencyResolution = true },
 	} {
-		change(t, s.client, p, how)
+		env.Update(t, s.Env, p, how)
 		untilSettled(t, s, p)
 		if p.Status.CurrentRevision != first {
 			t.Errorf("a change of the %s made the revision %s", what, p.Status.CurrentRevision)
 		}
 	}
-	change(t, s.client, p, func(p *v1.Provider) { p.Spec.RevisionActivationPolicy = v1.AutomaticActivation })
+	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Spec.RevisionActivationPolicy = v1.AutomaticActivation })
 
 	number := int64(1)
 	for what, how := range map[string]func(*v1.Provider){
@@ -97,7 +98,7 @@ func TestNamesOfRevisions(t *testing.T) {
 		"common annotations":    func(p *v1.Provider) { p.Spec.CommonAnnotations = map[string]string{"team": "a"} },
 		"runtime configuration": func(p *v1.Provider) { p.Spec.RuntimeConfigRef = &v1.RuntimeConfigReference{Name: "other"} },
 	} {
-		change(t, s.client, p, how)
+		env.Update(t, s.Env, p, how)
 		untilSettled(t, s, p)
 		number++
 		if p.Status.CurrentRevision == first {
@@ -105,7 +106,7 @@ func TestNamesOfRevisions(t *testing.T) {
 		}
 		checkNumber(t, s, p, number)
 	}
-	change(t, s.client, p, func(p *v1.Provider) {
+	env.Update(t, s.Env, p, func(p *v1.Provider) {
 		p.Spec.CommonLabels, p.Spec.CommonAnnotations, p.Spec.RuntimeConfigRef = nil, nil, nil
 	})
 	untilSettled(t, s, p)
@@ -119,7 +120,7 @@ func TestNamesOfRevisions(t *testing.T) {
 // is the highest.
 func checkNumber(t *testing.T, s *testEnv, p v1.Package, want int64) {
 	t.Helper()
-	all := revisionsOf(t, s.client, p)
+	all := s.Revisions(t, p)
 	last := all[len(all)-1]
 	if last.RevisionSpec().DesiredState != v1.RevisionActive || last.RevisionSpec().Revision != want {
 		t.Errorf("the revisions are %v, want the active one to be number %d", states(t, s, p), want)
@@ -136,8 +137,8 @@ func TestSameContentSameKey(t *testing.T) {
 	var keys []string
 	for name, ref := range map[string]string{"rev-same-a": ref, "rev-same-b": elsewhere} {
 		p := newConfiguration(name, ref)
-		create(t, s.client, p)
-		untilHealthy(t, s.client, p)
+		s.CreateTemporary(t, p)
+		s.WaitHealthy(t, p)
 		keys = append(keys, strings.TrimPrefix(p.Status.CurrentRevision, name+"-"))
 	}
 	if keys[0] != keys[1] {
@@ -152,9 +153,9 @@ func TestHistoryOfThree(t *testing.T) {
 	s := sharedEnv(t)
 	r := newRegistry(t)
 	refs := versions(t, r, "history", 5)
-	p := newProvider("rev-history", refs[0])
+	p := env.NewProvider("rev-history", refs[0])
 	p.Spec.RevisionHistoryLimit = new(int64(3))
-	create(t, s.client, p)
+	s.CreateTemporary(t, p)
 	untilSettled(t, s, p)
 	for _, ref := range refs[1:4] {
 		upgradeTo(t, s, p, ref)
@@ -168,7 +169,7 @@ func TestHistoryOfThree(t *testing.T) {
 	upgradeTo(t, s, p, refs[1])
 	untilStates(t, s, p, "v3:3", "v4:4", "v5:5", "v2:6*")
 	// A smaller limit is reached at once, and not by one revision at a time.
-	change(t, s.client, p, func(p *v1.Provider) { p.Spec.RevisionHistoryLimit = new(int64(1)) })
+	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Spec.RevisionHistoryLimit = new(int64(1)) })
 	untilStates(t, s, p, "v5:5", "v2:6*")
 }
 
@@ -176,7 +177,7 @@ func TestHistoryOfOneAndOfAll(t *testing.T) {
 	s := sharedEnv(t)
 	r := newRegistry(t)
 	refs := versions(t, r, "histories", 3)
-	one, all := newProvider("rev-history-one", refs[0]), newProvider("rev-history-all", refs[0])
+	one, all := env.NewProvider("rev-history-one", refs[0]), env.NewProvider("rev-history-all", refs[0])
 	// Both bring the same object, so one follows the other.
 	for _, c := range []struct {
 		p    *v1.Provider
@@ -187,7 +188,7 @@ func TestHistoryOfOneAndOfAll(t *testing.T) {
 		{all, new(int64(0)), []string{"v1:1", "v2:2", "v3:3*"}},
 	} {
 		c.p.Spec.RevisionHistoryLimit = c.max
-		create(t, s.client, c.p)
+		s.CreateTemporary(t, c.p)
 		untilSettled(t, s, c.p)
 		for _, ref := range refs[1:] {
 			upgradeTo(t, s, c.p, ref)
@@ -203,23 +204,23 @@ func TestManualActivationPolicy(t *testing.T) {
 	s := sharedEnv(t)
 	r := newRegistry(t)
 	refs := versions(t, r, "manuallife", 4)
-	p := newProvider("rev-manual", refs[0])
+	p := env.NewProvider("rev-manual", refs[0])
 	p.Spec.RevisionActivationPolicy = v1.ManualActivation
-	create(t, s.client, p)
+	s.CreateTemporary(t, p)
 	untilWaits(t, s, p)
 	untilStates(t, s, p, "v1:0")
-	err := s.client.Get(t.Context(), client.ObjectKey{Name: "things.manuallife.test"}, newCRD())
+	err := s.Client.Get(t.Context(), client.ObjectKey{Name: "things.manuallife.test"}, newCRD())
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("an object of a revision that waits was installed (%v)", err)
 	}
 	rev1 := p.Status.CurrentRevision
-	activate(t, s.client, rev1)
+	activate(t, s.Client, rev1)
 	untilSettled(t, s, p)
 	untilStates(t, s, p, "v1:1*")
 
 	// The active revision is kept, however many others were never activated.
 	for _, ref := range refs[1:] {
-		change(t, s.client, p, func(p *v1.Provider) { p.Spec.Package = ref })
+		env.Update(t, s.Env, p, func(p *v1.Provider) { p.Spec.Package = ref })
 		untilWaits(t, s, p)
 	}
 	all := states(t, s, p)
@@ -229,20 +230,20 @@ func TestManualActivationPolicy(t *testing.T) {
 	if got := schemaDescription(t, s, "things.manuallife.test"); got != "version 1" {
 		t.Errorf("the object is of %s", got)
 	}
-	until(t, s.client, p, "the running revision is healthy", func(p *v1.Provider) bool {
+	s.WaitPackage(t, p, "the running revision is healthy", func() bool {
 		return p.GetCondition(v1.TypeHealthy).Status == corev1.ConditionTrue
 	})
 
 	// Activating the newest makes one that never ran the oldest, and it is collected.
 	rev4 := p.Status.CurrentRevision
-	activate(t, s.client, rev4)
+	activate(t, s.Client, rev4)
 	untilSettled(t, s, p)
 	untilStates(t, s, p, "v1:1", "v4:2*")
 	if got := schemaDescription(t, s, "things.manuallife.test"); got != "version 4" {
 		t.Errorf("the object is of %s", got)
 	}
 
-	activate(t, s.client, rev1)
+	activate(t, s.Client, rev1)
 	untilStates(t, s, p, "v4:2", "v1:3*")
 	untilWaits(t, s, p)
 	wait.Until(t, limit, "the object is that of the revision that was activated again", func() (string, bool) {
@@ -255,23 +256,23 @@ func TestManualActivationPolicy(t *testing.T) {
 func TestManualDeactivation(t *testing.T) {
 	s := sharedEnv(t)
 	r := newRegistry(t)
-	p := newProvider("rev-off", versions(t, r, "outofservice", 1)[0])
+	p := env.NewProvider("rev-off", versions(t, r, "outofservice", 1)[0])
 	p.Spec.RevisionActivationPolicy = v1.ManualActivation
-	create(t, s.client, p)
+	s.CreateTemporary(t, p)
 	untilWaits(t, s, p)
-	activate(t, s.client, p.Status.CurrentRevision)
+	activate(t, s.Client, p.Status.CurrentRevision)
 	untilSettled(t, s, p)
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"desiredState":"Inactive"}}`))
 	rev := p.NewRevision()
 	rev.SetName(p.Status.CurrentRevision)
-	if err := s.client.Patch(t.Context(), rev, patch); err != nil {
+	if err := s.Client.Patch(t.Context(), rev, patch); err != nil {
 		t.Fatal(err)
 	}
 	untilOwners(t, s, "things.outofservice.test", "ProviderRevision/"+rev.GetName(), "Provider/rev-off")
 	untilWaits(t, s, p)
 
 	// With the policy Automatic it is active again.
-	change(t, s.client, p, func(p *v1.Provider) { p.Spec.RevisionActivationPolicy = v1.AutomaticActivation })
+	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Spec.RevisionActivationPolicy = v1.AutomaticActivation })
 	untilSettled(t, s, p)
 	untilStates(t, s, p, "v1:1*")
 	untilOwners(t, s, "things.outofservice.test", "ProviderRevision/"+rev.GetName()+"*", "Provider/rev-off")
@@ -279,7 +280,7 @@ func TestManualDeactivation(t *testing.T) {
 
 func untilWaits(t *testing.T, s *testEnv, p *v1.Provider) {
 	t.Helper()
-	until(t, s.client, p, "waits to be activated", func(p *v1.Provider) bool {
+	s.WaitPackage(t, p, "waits to be activated", func() bool {
 		c := p.GetCondition(v1.TypeInstalled)
 		return c.Status == corev1.ConditionFalse && c.Reason == v1.ReasonInactive && c.ObservedGeneration == p.Generation && p.Status.CurrentIdentifier == p.Spec.Package
 	})

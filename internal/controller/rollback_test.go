@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 )
 
 // A new version that the API server partly rejects is rolled back: objects that
@@ -27,12 +28,12 @@ func TestRejectedVersionIsRolledBack(t *testing.T) {
 	s.start(t)
 	denyCRDs(t, s)
 
-	p := newProvider("rollback", first)
-	create(t, s.client, p)
+	p := env.NewProvider("rollback", first)
+	s.CreateTemporary(t, p)
 	untilSettled(t, s, p)
 	running := p.Status.CurrentRevision
 
-	change(t, s.client, p, func(p *v1.Provider) { p.Spec.Package = refused })
+	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Spec.Package = refused })
 	untilRolledBack(t, s, p)
 	b := p.Status.Rollback
 	if b.To != running || b.From != p.Status.CurrentRevision || !strings.HasPrefix(b.Message, "AdmissionDenied: ") || !strings.Contains(b.Message, "storeds.rollback.test") {
@@ -46,8 +47,8 @@ func TestRejectedVersionIsRolledBack(t *testing.T) {
 
 	// A restart remembers; a change of the spec tries again.
 	generation := b.Generation
-	waitReconciled(t, s.client, p)
-	until(t, s.client, p, "is rolled back again", func(p *v1.Provider) bool {
+	waitReconciled(t, s.Env, p)
+	s.WaitPackage(t, p, "is rolled back again", func() bool {
 		return p.Status.Rollback != nil && p.Status.Rollback.Generation > generation && rolledBack(p)
 	})
 
@@ -72,14 +73,14 @@ func TestRollbackSelectsAHealthyRevision(t *testing.T) {
 	s.start(t)
 	denyCRDs(t, s)
 
-	p := newProvider("worked", works)
-	create(t, s.client, p)
+	p := env.NewProvider("worked", works)
+	s.CreateTemporary(t, p)
 	untilSettled(t, s, p)
 	worked := p.Status.CurrentRevision
-	change(t, s.client, p, func(p *v1.Provider) { p.Spec.Package = bad })
+	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Spec.Package = bad })
 	untilRolledBack(t, s, p)
-	change(t, s.client, p, func(p *v1.Provider) { p.Spec.Package = worse })
-	until(t, s.client, p, "is rolled back again", func(p *v1.Provider) bool {
+	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Spec.Package = worse })
+	s.WaitPackage(t, p, "is rolled back again", func() bool {
 		return p.Status.Rollback != nil && p.Status.Rollback.Generation == p.Generation && rolledBack(p)
 	})
 	if b := p.Status.Rollback; b.To != worked {
@@ -97,7 +98,7 @@ func rolledBack(p *v1.Provider) bool {
 
 func untilRolledBack(t *testing.T, s *testEnv, p *v1.Provider) {
 	t.Helper()
-	until(t, s.client, p, "is rolled back", func(p *v1.Provider) bool { return p.Status.Rollback != nil && rolledBack(p) })
+	s.WaitPackage(t, p, "is rolled back", func() bool { return p.Status.Rollback != nil && rolledBack(p) })
 }
 
 // What never was healthy has nothing to go back to, and is tried for as long as it
@@ -109,13 +110,13 @@ func TestNothingToRollBackTo(t *testing.T) {
 	r := newRegistry(t)
 	ref, _ := r.push(t, "acme/first:v1", meta("Provider", "first", "spec:\n  dependsOn:\n  - provider: registry.example.com/acme/absent\n    version: '>=v1'\n"))
 	s.start(t)
-	p := newProvider("first", ref)
-	create(t, s.client, p)
-	until(t, s.client, p, "is activated", func(p *v1.Provider) bool { return p.Status.Activation != nil })
-	waitReconciled(t, s.client, p)
+	p := env.NewProvider("first", ref)
+	s.CreateTemporary(t, p)
+	s.WaitPackage(t, p, "is activated", func() bool { return p.Status.Activation != nil })
+	waitReconciled(t, s.Env, p)
 	if p.Status.Rollback != nil {
 		t.Errorf("rolled back to %+v", p.Status.Rollback)
 	}
-	untilCondition(t, s.client, p, v1.TypeHealthy, corev1.ConditionFalse, "DependencyMissing")
+	s.WaitCondition(t, p, v1.TypeHealthy, corev1.ConditionFalse, "DependencyMissing")
 	remove(t, s, p)
 }

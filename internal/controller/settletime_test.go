@@ -15,6 +15,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 )
 
 // A pod is ready for the instant between the start and the exit of its program. A
@@ -22,18 +23,18 @@ import (
 func TestReadyPodsCountAfterTheSettleTime(t *testing.T) {
 	s := newEnv(t)
 	s.options.Runtimes, s.options.Settle = runtime.Everywhere(runtime.Deployment), 9*time.Minute
-	startKubelet(t, s)
+	s.StartKubelet(t, controller.DefaultNamespace)
 	s.start(t)
 	r := newRegistry(t)
 	ref, _ := r.push(t, "settle/instant:v1", provider("instant", crd("instant.test", "Thing", "one")))
-	p := newProvider("instant", ref)
-	create(t, s.client, p)
-	untilCondition(t, s.client, p, v1.TypeHealthy, corev1.ConditionFalse, "is available when it has run for 540s without a restart")
+	p := env.NewProvider("instant", ref)
+	s.CreateTemporary(t, p)
+	s.WaitCondition(t, p, v1.TypeHealthy, corev1.ConditionFalse, "is available when it has run for 540s without a restart")
 	if p.Status.Activation.Healthy || p.Status.LastHealthyRevision != "" {
 		t.Errorf("status %+v, want a revision that was not healthy", p.Status)
 	}
-	setPodStatus(t, s, activeOf(t, s, p), func(p *corev1.Pod) corev1.PodStatus { return crashing(p, 1) })
-	untilCondition(t, s.client, p, v1.TypeHealthy, corev1.ConditionFalse, "it exited with code 7")
+	setPodStatus(t, s, activeOf(t, s, p), func(p *corev1.Pod) corev1.PodStatus { return env.CrashingPod(p, 1) })
+	s.WaitCondition(t, p, v1.TypeHealthy, corev1.ConditionFalse, "it exited with code 7")
 	remove(t, s, p)
 }
 
@@ -45,24 +46,24 @@ func TestCrashLoopAfterHealthyIsRolledBack(t *testing.T) {
 	s := newEnv(t)
 	s.options.Runtimes, s.options.Settle = runtime.Everywhere(runtime.Deployment), time.Second
 	s.options.ActivationDeadline = time.Hour
-	k := startKubelet(t, s)
+	k := s.StartKubelet(t, controller.DefaultNamespace)
 	s.start(t)
 	r := newRegistry(t)
 	one, oneDigest := r.push(t, "settle/crash:v1", provider("crash", crd("crash.test", "Thing", "one")))
 	two, _ := r.push(t, "settle/crash:v2", provider("crash", crd("crash.test", "Thing", "two")))
-	p := newProvider("crash", one)
-	create(t, s.client, p)
+	p := env.NewProvider("crash", one)
+	s.CreateTemporary(t, p)
 	untilSettled(t, s, p)
 	good := p.Status.CurrentRevision
 	upgradeTo(t, s, p, two)
 	bad := p.Status.CurrentRevision
 
-	setPodStatus(t, s, bad, func(p *corev1.Pod) corev1.PodStatus { return crashing(p, 1) })
-	untilCondition(t, s.client, p, v1.TypeHealthy, corev1.ConditionFalse, "code 7")
+	setPodStatus(t, s, bad, func(p *corev1.Pod) corev1.PodStatus { return env.CrashingPod(p, 1) })
+	s.WaitCondition(t, p, v1.TypeHealthy, corev1.ConditionFalse, "code 7")
 	if p.Status.Rollback != nil {
 		t.Errorf("rolled back after one crash: %+v", p.Status.Rollback)
 	}
-	setPodStatus(t, s, bad, func(p *corev1.Pod) corev1.PodStatus { return crashing(p, 3) })
+	setPodStatus(t, s, bad, func(p *corev1.Pod) corev1.PodStatus { return env.CrashingPod(p, 3) })
 	untilRolledBack(t, s, p)
 	if b := p.Status.Rollback; b.From != bad || b.To != good || !strings.Contains(b.Message, "code 7") {
 		t.Errorf("rolled back: %+v", b)
@@ -71,7 +72,7 @@ func TestCrashLoopAfterHealthyIsRolledBack(t *testing.T) {
 	if p.Status.LastHealthyRevision != good {
 		t.Errorf("last healthy revision %s, want %s", p.Status.LastHealthyRevision, good)
 	}
-	if both := k.overlapped("crash"); both != "" {
+	if both := k.Overlapped("crash"); both != "" {
 		t.Errorf("two versions ran at once: %s", both)
 	}
 	remove(t, s, p)
@@ -88,21 +89,21 @@ func TestFormerFunctionRunsUntilTheNewOneIsHealthy(t *testing.T) {
 		MinReadySeconds: 540, Selector: &metav1.LabelSelector{},
 		Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: manifests.Container}}}},
 	}}
-	create(t, s.client, config)
+	s.CreateTemporary(t, config)
 	f := &v1.Function{ObjectMeta: metav1.ObjectMeta{Name: "held"}, Spec: v1.FunctionSpec{PackageSpec: v1.PackageSpec{Package: one}}}
-	create(t, s.client, f)
+	s.CreateTemporary(t, f)
 	untilSettled(t, s, f)
 	former := podOf(t, s, f.Status.CurrentRevision)
-	change(t, s.client, f, func(f *v1.Function) {
+	env.Update(t, s.Env, f, func(f *v1.Function) {
 		f.Spec.Package, f.Spec.RuntimeConfigRef = two, &v1.RuntimeConfigReference{Name: "slow"}
 	})
-	untilCondition(t, s.client, f, v1.TypeHealthy, corev1.ConditionFalse, "is available when it has run for 540s without a restart")
-	setPodStatus(t, s, f.Status.CurrentRevision, func(p *corev1.Pod) corev1.PodStatus { return crashing(p, 2) })
-	until(t, s.client, f, "is rolled back", func(f *v1.Function) bool {
+	s.WaitCondition(t, f, v1.TypeHealthy, corev1.ConditionFalse, "is available when it has run for 540s without a restart")
+	setPodStatus(t, s, f.Status.CurrentRevision, func(p *corev1.Pod) corev1.PodStatus { return env.CrashingPod(p, 2) })
+	s.WaitPackage(t, f, "is rolled back", func() bool {
 		return f.Status.Rollback != nil && strings.Contains(f.Status.Rollback.Message, "code 7") && f.GetCondition(v1.TypeHealthy).Reason == v1.ReasonRolledBack
 	})
 	still := &corev1.Pod{}
-	err := s.client.Get(t.Context(), client.ObjectKey{Namespace: controller.DefaultNamespace, Name: former.Name}, still)
+	err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: controller.DefaultNamespace, Name: former.Name}, still)
 	if err != nil || still.UID != former.UID || still.DeletionTimestamp != nil {
 		t.Errorf("the pod of the former version is deleted or replaced (%v)", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
@@ -32,10 +33,10 @@ func TestRejectedFirstInstallLeavesNothing(t *testing.T) {
 	stream += crd(group, "Refused", denied)
 	ref, _ := r.push(t, "acme/undo:v1", stream)
 	s.start(t)
-	p := newProvider("undo", ref)
-	create(t, s.client, p)
+	p := env.NewProvider("undo", ref)
+	s.CreateTemporary(t, p)
 	isDenied := func() (string, bool) {
-		if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
+		if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
 			return err.Error(), false
 		}
 		ready := p.GetCondition(v1.TypeReady)
@@ -45,7 +46,7 @@ func TestRejectedFirstInstallLeavesNothing(t *testing.T) {
 		t.Helper()
 		for _, name := range names {
 			wait.Until(t, limit, name+" is deleted", func() (string, bool) {
-				err := s.client.Get(t.Context(), client.ObjectKey{Name: name}, newCRD())
+				err := s.Client.Get(t.Context(), client.ObjectKey{Name: name}, newCRD())
 				return fmt.Sprint(err), apierrors.IsNotFound(err)
 			})
 		}
@@ -54,7 +55,7 @@ func TestRejectedFirstInstallLeavesNothing(t *testing.T) {
 	absent()
 
 	// The manager tries again, and finds that with a dry run.
-	change(t, s.client, p, func(p *v1.Provider) { p.Spec.RevisionHistoryLimit = new(int64(7)) })
+	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Spec.RevisionHistoryLimit = new(int64(7)) })
 	wait.Until(t, limit, "the retry is refused", isDenied)
 	absent()
 
@@ -63,7 +64,7 @@ func TestRejectedFirstInstallLeavesNothing(t *testing.T) {
 		o.SetAPIVersion("admissionregistration.k8s.io/v1")
 		o.SetKind(kind)
 		o.SetName("crds.preflight.test")
-		if err := s.client.Delete(t.Context(), o); err != nil {
+		if err := s.Client.Delete(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -71,8 +72,8 @@ func TestRejectedFirstInstallLeavesNothing(t *testing.T) {
 	if err := yaml.Unmarshal([]byte(crd("probe.undo.test", "Probe", denied)), &probe); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the policy is gone", func() bool { return s.client.Create(t.Context(), probe.DeepCopy(), client.DryRunAll) == nil })
-	change(t, s.client, p, func(p *v1.Provider) { p.Spec.CommonLabels = map[string]string{"try": "again"} })
-	untilHealthy(t, s.client, p)
+	eventually(t, "the policy is gone", func() bool { return s.Client.Create(t.Context(), probe.DeepCopy(), client.DryRunAll) == nil })
+	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Spec.CommonLabels = map[string]string{"try": "again"} })
+	s.WaitHealthy(t, p)
 	remove(t, s, p)
 }

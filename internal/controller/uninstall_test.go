@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
@@ -25,29 +26,29 @@ func TestUninstallingAProviderCostsOneWriteForEachCRD(t *testing.T) {
 	}
 	ref, _ := r.push(t, "acme/uninstall:v1", provider("uninstall", crds...))
 	s.start(t)
-	p := newProvider("uninstall", ref)
-	create(t, s.client, p)
-	untilCondition(t, s.client, p, v1.TypeHealthy, "Unknown", "")
+	p := env.NewProvider("uninstall", ref)
+	s.CreateTemporary(t, p)
+	s.WaitCondition(t, p, v1.TypeHealthy, "Unknown", "")
 	reportHealth(t, s, p, v1.RuntimeHealthy())
 	untilSettled(t, s, p)
-	s.audit.reset("")
+	s.audit.Reset("")
 
-	if err := s.client.Delete(t.Context(), p); err != nil {
+	if err := s.Client.Delete(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
 	wait.Until(t, limit, "the provider, its revisions and its CRDs are deleted", func() (string, bool) {
-		n := len(revisionsOf(t, s.client, p))
-		err := s.client.Get(t.Context(), client.ObjectKeyFromObject(p), &v1.Provider{})
+		n := len(s.Revisions(t, p))
+		err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(p), &v1.Provider{})
 		return fmt.Sprint(n, err), n == 0 && err != nil
 	})
 	calls := map[string]int{}
-	for _, c := range s.audit.callsFor("") {
-		kind := c.method + " " + c.resource
-		if c.method == http.MethodGet && c.name == "" {
-			kind = "LIST " + c.resource
+	for _, c := range s.audit.Calls("") {
+		kind := c.Method + " " + c.Resource
+		if c.Method == http.MethodGet && c.Name == "" {
+			kind = "LIST " + c.Resource
 		}
-		if c.subresource != "" {
-			kind += "/" + c.subresource
+		if c.Subresource != "" {
+			kind += "/" + c.Subresource
 		}
 		calls[kind]++
 	}

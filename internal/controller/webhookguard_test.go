@@ -19,6 +19,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/leader"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/hook"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
@@ -35,16 +36,16 @@ func TestWebhooksAreInstalledOnlyWhenTheirPortServesTheRightCertificate(t *testi
 	s.start(t)
 	l := hook.Listen(t)
 	address := l.Addr().(*net.TCPAddr)
-	hook.Expose(t, s.client, controller.DefaultNamespace, name, address)
+	hook.Expose(t, s.Client, controller.DefaultNamespace, name, address)
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
 	r := newRegistry(t)
-	p := newProvider(name, pushed(t, r, name, hook.Stream(name, group, "v1")))
-	create(t, s.client, p)
+	p := env.NewProvider(name, pushed(t, r, name, hook.Stream(name, group, "v1")))
+	s.CreateTemporary(t, p)
 	reportHealth(t, s, p, v1.RuntimeHealthy())
 	untilSettled(t, s, p)
-	rev := revisionsOf(t, s.client, p)[0]
+	rev := s.Revisions(t, p)[0]
 	waitRuntimeReason(t, s, rev, "connection refused")
 	if v, m := configurations(t, s, name); len(v)+len(m) > 0 {
 		t.Fatal("the API server calls webhooks although nothing listens")
@@ -67,7 +68,7 @@ func TestWebhooksAreInstalledOnlyWhenTheirPortServesTheRightCertificate(t *testi
 	if err != nil {
 		t.Fatal(err)
 	}
-	program := hook.Serve(t, s.client, controller.DefaultNamespace, name, again)
+	program := hook.Serve(t, s.Client, controller.DefaultNamespace, name, again)
 	untilConfigured(t, s, name, true)
 	untilRefused(t, s, group)
 
@@ -75,7 +76,7 @@ func TestWebhooksAreInstalledOnlyWhenTheirPortServesTheRightCertificate(t *testi
 	program.Close()
 	untilConfigured(t, s, name, false)
 	eventually(t, "the API server calls no webhook", func() bool {
-		return s.client.Create(t.Context(), hook.Thing(group, "v1", "bad"), client.DryRunAll) == nil
+		return s.Client.Create(t.Context(), hook.Thing(group, "v1", "bad"), client.DryRunAll) == nil
 	})
 	remove(t, s, p)
 }
@@ -87,7 +88,7 @@ func waitRuntimeReason(t *testing.T, s *testEnv, rev v1.PackageRevision, reason 
 		// A change of the revision makes the manager try again at once.
 		annotate(t, s, rev, fmt.Sprintf(`{"metadata":{"annotations":{"look":%q}}}`, time.Now().String()))
 		var all eventsv1.EventList
-		if err := s.client.List(t.Context(), &all); err != nil {
+		if err := s.Client.List(t.Context(), &all); err != nil {
 			return err.Error(), false
 		}
 		var notes []string
@@ -133,7 +134,7 @@ func TestManagerStartsInAClusterThatAPackageBlocks(t *testing.T) {
 	blockCluster(t, s)
 	s.options.LeaderElection = &leader.Election{Identity: "blocked", Name: "blocked"}
 	s.start(t)
-	eventually(t, "the cluster is writable", func() bool { return writable(t, s.client) == nil })
+	eventually(t, "the cluster is writable", func() bool { return writable(t, s.Client) == nil })
 }
 
 func TestManagerLeavesWebhooksOfOthersAlone(t *testing.T) {
@@ -144,18 +145,18 @@ func TestManagerLeavesWebhooksOfOthersAlone(t *testing.T) {
 	foreign := everything("of-another-manager", "any", "any", owner)
 	for _, c := range []*admissionregistrationv1.ValidatingWebhookConfiguration{unowned, foreign} {
 		c.Webhooks[0].Rules[0].APIGroups = []string{"unused.test"}
-		create(t, s.client, c)
+		s.CreateTemporary(t, c)
 	}
 	s.start(t)
 	// The marker fails like the others, and goes.
 	marker := everything("marker", plan.ContentDigestAnnotation, "sha256:1", owner)
 	marker.Webhooks[0].Rules[0].APIGroups = []string{"unused.test"}
-	create(t, s.client, marker)
+	s.CreateTemporary(t, marker)
 	eventually(t, "the marker is deleted", func() bool {
-		return apierrors.IsNotFound(s.client.Get(t.Context(), client.ObjectKeyFromObject(marker), &admissionregistrationv1.ValidatingWebhookConfiguration{}))
+		return apierrors.IsNotFound(s.Client.Get(t.Context(), client.ObjectKeyFromObject(marker), &admissionregistrationv1.ValidatingWebhookConfiguration{}))
 	})
 	for _, c := range []client.Object{unowned, foreign} {
-		if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(c), &admissionregistrationv1.ValidatingWebhookConfiguration{}); err != nil {
+		if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(c), &admissionregistrationv1.ValidatingWebhookConfiguration{}); err != nil {
 			t.Errorf("%s: %v", c.GetName(), err)
 		}
 	}
@@ -165,9 +166,9 @@ func TestManagerLeavesWebhooksOfOthersAlone(t *testing.T) {
 func ownerOfBlock(t *testing.T, s *testEnv) metav1.OwnerReference {
 	t.Helper()
 	s.start(t)() // The first manager installs the API of packages.
-	p := newProvider("blocks", "nowhere.test/blocks:v1")
+	p := env.NewProvider("blocks", "nowhere.test/blocks:v1")
 	p.Annotations = map[string]string{v1.AnnotationPaused: "true"}
-	create(t, s.client, p)
+	s.CreateTemporary(t, p)
 	return metav1.OwnerReference{APIVersion: v1.GroupVersion.String(), Kind: v1.ProviderKind, Name: p.Name, UID: p.UID}
 }
 
@@ -191,9 +192,9 @@ func everything(name, annotation, value string, owners ...metav1.OwnerReference)
 // blockCluster makes every write of the API server fail.
 func blockCluster(t *testing.T, s *testEnv) {
 	t.Helper()
-	create(t, s.client, everything("blocks-everything", plan.ContentDigestAnnotation, "sha256:1", ownerOfBlock(t, s)))
+	s.CreateTemporary(t, everything("blocks-everything", plan.ContentDigestAnnotation, "sha256:1", ownerOfBlock(t, s)))
 	eventually(t, "the cluster is blocked", func() bool {
-		err := writable(t, s.client)
+		err := writable(t, s.Client)
 		return err != nil && strings.Contains(err.Error(), "failed calling webhook")
 	})
 }
@@ -209,19 +210,19 @@ func TestWebhooksOutsideOfThePackagesGroupsNeedConsent(t *testing.T) {
 	const name, group = "outside", "outside.test"
 	s := withExternalRuntimes(t)
 	s.start(t)
-	hook.Start(t, s.client, controller.DefaultNamespace, name)
+	hook.Start(t, s.Client, controller.DefaultNamespace, name)
 	r := newRegistry(t)
-	p := newProvider(name, pushed(t, r, name, hook.Outside(name, group, "nothing", "CREATE")))
-	create(t, s.client, p)
-	untilCondition(t, s.client, p, v1.TypeHealthy, corev1.ConditionFalse, webhooks.ErrNotAllowed.Name)
-	rev := revisionsOf(t, s.client, p)[0]
+	p := env.NewProvider(name, pushed(t, r, name, hook.Outside(name, group, "nothing", "CREATE")))
+	s.CreateTemporary(t, p)
+	s.WaitCondition(t, p, v1.TypeHealthy, corev1.ConditionFalse, webhooks.ErrNotAllowed.Name)
+	rev := s.Revisions(t, p)[0]
 	if got, want := strings.Join(rev.RevisionStatus().UnallowedWebhooks, ";"), "validate CREATE core/nothing"; got != want {
 		t.Errorf("the status names %q, want %q", got, want)
 	}
 	if !strings.Contains(p.GetCondition(v1.TypeHealthy).Message, "`xpkg approve provider/outside`") {
 		t.Errorf("the message names no command: %s", p.GetCondition(v1.TypeHealthy).Message)
 	}
-	if err := s.client.Get(t.Context(), client.ObjectKey{Name: "things." + group}, newCRD()); !apierrors.IsNotFound(err) {
+	if err := s.Client.Get(t.Context(), client.ObjectKey{Name: "things." + group}, newCRD()); !apierrors.IsNotFound(err) {
 		t.Errorf("a part of the package is installed: %v", err)
 	}
 
@@ -229,19 +230,19 @@ func TestWebhooksOutsideOfThePackagesGroupsNeedConsent(t *testing.T) {
 		annotate(t, s, p, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, webhooks.AnnotationAllowed, rules))
 	}
 	allow("validate CREATE core/others")
-	untilCondition(t, s.client, p, v1.TypeHealthy, corev1.ConditionFalse, webhooks.ErrNotAllowed.Name)
+	s.WaitCondition(t, p, v1.TypeHealthy, corev1.ConditionFalse, webhooks.ErrNotAllowed.Name)
 	allow("validate CREATE core/nothing")
 	reportHealth(t, s, p, v1.RuntimeHealthy())
 	untilSettled(t, s, p)
 	untilValidating(t, s, name, true)
 
 	// A version whose webhooks cover more waits, and the one before it goes on.
-	first := revisionsOf(t, s.client, p)[0].GetName()
+	first := s.Revisions(t, p)[0].GetName()
 	next, _ := r.push(t, "acme/"+name+":v2", hook.Outside(name, group, "nothing", "CREATE, DELETE"))
-	change(t, s.client, p, func(p *v1.Provider) { p.Spec.Package = next })
-	untilCondition(t, s.client, p, v1.TypeHealthy, corev1.ConditionFalse, "validate CREATE,DELETE core/nothing")
+	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Spec.Package = next })
+	s.WaitCondition(t, p, v1.TypeHealthy, corev1.ConditionFalse, "validate CREATE,DELETE core/nothing")
 	live := &admissionregistrationv1.ValidatingWebhookConfiguration{}
-	if err := s.client.Get(t.Context(), client.ObjectKey{Name: "crossplane-provider-" + name}, live); err != nil {
+	if err := s.Client.Get(t.Context(), client.ObjectKey{Name: "crossplane-provider-" + name}, live); err != nil {
 		t.Fatal(err)
 	}
 	if owner := metav1.GetControllerOf(live); owner == nil || owner.Name != first || len(live.Webhooks[0].Rules[0].Operations) != 1 {
@@ -252,7 +253,7 @@ func TestWebhooksOutsideOfThePackagesGroupsNeedConsent(t *testing.T) {
 	untilSettled(t, s, p)
 
 	allow("")
-	untilCondition(t, s.client, p, v1.TypeHealthy, corev1.ConditionFalse, webhooks.ErrNotAllowed.Name)
+	s.WaitCondition(t, p, v1.TypeHealthy, corev1.ConditionFalse, webhooks.ErrNotAllowed.Name)
 	untilValidating(t, s, name, false)
 	remove(t, s, p)
 }
@@ -272,16 +273,16 @@ func TestPackageThatBlocksEveryWriteCanBeDeleted(t *testing.T) {
 	s := withExternalRuntimes(t)
 	s.options.WebhookProbe = probeOften
 	s.start(t)
-	program := hook.Start(t, s.client, controller.DefaultNamespace, name)
+	program := hook.Start(t, s.Client, controller.DefaultNamespace, name)
 	r := newRegistry(t)
-	p := newProvider(name, pushed(t, r, name, hook.Outside(name, group, "*/*", "*")))
+	p := env.NewProvider(name, pushed(t, r, name, hook.Outside(name, group, "*/*", "*")))
 	p.Annotations = map[string]string{webhooks.AnnotationAllowed: "validate * */*/*"}
-	create(t, s.client, p)
+	s.CreateTemporary(t, p)
 	reportHealth(t, s, p, v1.RuntimeHealthy())
 	untilValidating(t, s, name, true)
 	program.Close()
 	untilValidating(t, s, name, false)
-	eventually(t, "the cluster is writable", func() bool { return writable(t, s.client) == nil })
+	eventually(t, "the cluster is writable", func() bool { return writable(t, s.Client) == nil })
 	remove(t, s, p)
 }
 
@@ -290,22 +291,22 @@ func TestUninstallDeletesWebhooksFirst(t *testing.T) {
 	const name, group = "leaving", "leaving.test"
 	s := withExternalRuntimes(t)
 	s.start(t)
-	hook.Start(t, s.client, controller.DefaultNamespace, name)
+	hook.Start(t, s.Client, controller.DefaultNamespace, name)
 	r := newRegistry(t)
-	p := newProvider(name, pushed(t, r, name, hook.Stream(name, group, "v1")))
-	create(t, s.client, p)
+	p := env.NewProvider(name, pushed(t, r, name, hook.Stream(name, group, "v1")))
+	s.CreateTemporary(t, p)
 	reportHealth(t, s, p, v1.RuntimeHealthy())
 	untilConfigured(t, s, name, true)
 	thing := hook.Thing(group, "v1", "kept")
 	thing.SetFinalizers([]string{"leaving.test/kept"})
-	if err := s.client.Create(t.Context(), thing); err != nil {
+	if err := s.Client.Create(t.Context(), thing); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.client.Delete(t.Context(), p); err != nil {
+	if err := s.Client.Delete(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
 	untilConfigured(t, s, name, false)
-	if err := s.client.Get(t.Context(), client.ObjectKey{Name: "things." + group}, newCRD()); err != nil {
+	if err := s.Client.Get(t.Context(), client.ObjectKey{Name: "things." + group}, newCRD()); err != nil {
 		t.Errorf("the CRD was deleted first: %v", err)
 	}
 	annotate(t, s, thing, `{"metadata":{"finalizers":null}}`)

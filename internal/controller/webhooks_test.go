@@ -32,6 +32,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/hook"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
@@ -49,7 +50,7 @@ func withExternalRuntimes(t *testing.T) *testEnv {
 // namespaced makes the namespace of programs, which outlives the test.
 func namespaced(t *testing.T, s *testEnv) {
 	t.Helper()
-	err := s.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: controller.DefaultNamespace}})
+	err := s.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: controller.DefaultNamespace}})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		t.Fatal(err)
 	}
@@ -60,13 +61,13 @@ func namespaced(t *testing.T, s *testEnv) {
 func reportHealth(t *testing.T, s *testEnv, p v1.Package, healthy v1.Condition) {
 	t.Helper()
 	wait.Until(t, limit, "the runtime health of "+p.GetName()+" is reported", func() (string, bool) {
-		revs := revisionsOf(t, s.client, p)
+		revs := s.Revisions(t, p)
 		i := slices.IndexFunc(revs, func(rev v1.PackageRevision) bool { return rev.RevisionSpec().DesiredState == v1.RevisionActive })
 		if i < 0 {
 			return "no active revision", false
 		}
 		revs[i].SetConditions(metav1.Now(), healthy)
-		err := s.client.Status().Update(t.Context(), revs[i])
+		err := s.Client.Status().Update(t.Context(), revs[i])
 		return fmt.Sprint(err), err == nil
 	})
 }
@@ -74,7 +75,7 @@ func reportHealth(t *testing.T, s *testEnv, p v1.Package, healthy v1.Condition) 
 func secretOf(t *testing.T, s *testEnv, name string) *corev1.Secret {
 	t.Helper()
 	secret := &corev1.Secret{}
-	if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: controller.DefaultNamespace, Name: name}, secret); err != nil {
+	if err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: controller.DefaultNamespace, Name: name}, secret); err != nil {
 		t.Fatal(err)
 	}
 	return secret
@@ -86,7 +87,7 @@ func configurations(t *testing.T, s *testEnv, name string) (validating, mutating
 	for kind, list := range map[client.Object]*[]client.Object{
 		&admissionregistrationv1.ValidatingWebhookConfiguration{}: &validating, &admissionregistrationv1.MutatingWebhookConfiguration{}: &mutating,
 	} {
-		err := s.client.Get(t.Context(), client.ObjectKey{Name: "crossplane-provider-" + name}, kind)
+		err := s.Client.Get(t.Context(), client.ObjectKey{Name: "crossplane-provider-" + name}, kind)
 		if client.IgnoreNotFound(err) != nil {
 			t.Fatal(err)
 		}
@@ -111,18 +112,18 @@ func TestWebhooksFollowTheirRuntime(t *testing.T) {
 	const name, group = "hooked", "hooked.test"
 	s := withExternalRuntimes(t)
 	s.start(t)
-	program := hook.Start(t, s.client, controller.DefaultNamespace, name)
+	program := hook.Start(t, s.Client, controller.DefaultNamespace, name)
 	r := newRegistry(t)
-	p := newProvider(name, pushed(t, r, name, hook.Stream(name, group, "v1")))
-	create(t, s.client, p)
+	p := env.NewProvider(name, pushed(t, r, name, hook.Stream(name, group, "v1")))
+	s.CreateTemporary(t, p)
 
-	until(t, s.client, p, "waits for its runtime", func(p *v1.Provider) bool {
+	s.WaitPackage(t, p, "waits for its runtime", func() bool {
 		return strings.Contains(p.GetCondition(v1.TypeReady).Message, "RuntimeHealthy")
 	})
-	rev := revisionsOf(t, s.client, p)[0]
+	rev := s.Revisions(t, p)[0]
 	checkCertificates(t, s, rev)
 	d := newCRD()
-	if err := s.client.Get(t.Context(), client.ObjectKey{Name: "things." + group}, d); err != nil {
+	if err := s.Client.Get(t.Context(), client.ObjectKey{Name: "things." + group}, d); err != nil {
 		t.Fatal(err)
 	}
 	bundle := secretOf(t, s, name+"-tls-server").Data["ca.crt"]
@@ -132,11 +133,11 @@ func TestWebhooksFollowTheirRuntime(t *testing.T) {
 	if v, m := configurations(t, s, name); len(v)+len(m) > 0 {
 		t.Error("admission webhooks of a runtime without reported health are called")
 	}
-	if err := s.client.Create(t.Context(), hook.Thing(group, "v1", "bad-but-unchecked")); err != nil {
+	if err := s.Client.Create(t.Context(), hook.Thing(group, "v1", "bad-but-unchecked")); err != nil {
 		t.Error(err)
 	}
 	converted := hook.Thing(group, "v2", "bad-but-unchecked")
-	if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(converted), converted); err != nil || program.Converted.Load() == 0 {
+	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(converted), converted); err != nil || program.Converted.Load() == 0 {
 		t.Errorf("%d conversions, %v", program.Converted.Load(), err)
 	}
 
@@ -155,11 +156,11 @@ func TestWebhooksFollowTheirRuntime(t *testing.T) {
 	untilRefused(t, s, group)
 	wait.Until(t, limit, "the mutating webhook is called", func() (string, bool) {
 		good := hook.Thing(group, "v1", "good")
-		err := s.client.Create(t.Context(), good, client.DryRunAll)
+		err := s.Client.Create(t.Context(), good, client.DryRunAll)
 		return fmt.Sprint(good, err), err == nil && good.GetLabels()["mutated"] == "yes"
 	})
 	var listed []string
-	for _, o := range revisionsOf(t, s.client, p)[0].RevisionStatus().ObjectRefs {
+	for _, o := range s.Revisions(t, p)[0].RevisionStatus().ObjectRefs {
 		listed = append(listed, o.Kind)
 		if o.UID == "" || o.Generation == 0 {
 			t.Errorf("%s is listed as %+v", o.Name, o)
@@ -173,7 +174,7 @@ func TestWebhooksFollowTheirRuntime(t *testing.T) {
 	untilNothingPlanned(t, s, p)
 
 	// A deleted configuration is installed again.
-	if err := s.client.Delete(t.Context(), v[0]); err != nil {
+	if err := s.Client.Delete(t.Context(), v[0]); err != nil {
 		t.Fatal(err)
 	}
 	untilConfigured(t, s, name, true)
@@ -181,13 +182,13 @@ func TestWebhooksFollowTheirRuntime(t *testing.T) {
 	reportHealth(t, s, p, v1.RuntimeUnhealthy("it went away"))
 	untilConfigured(t, s, name, false)
 	eventually(t, "no webhook is called any more", func() bool {
-		return s.client.Create(t.Context(), hook.Thing(group, "v1", "bad"), client.DryRunAll) == nil
+		return s.Client.Create(t.Context(), hook.Thing(group, "v1", "bad"), client.DryRunAll) == nil
 	})
 
 	remove(t, s, p)
 	for _, secret := range []string{name + "-tls-server", name + "-tls-client"} {
 		wait.Until(t, limit, secret+" is deleted with its package", func() (string, bool) {
-			err := s.client.Get(t.Context(), client.ObjectKey{Namespace: controller.DefaultNamespace, Name: secret}, &corev1.Secret{})
+			err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: controller.DefaultNamespace, Name: secret}, &corev1.Secret{})
 			return fmt.Sprint(err), apierrors.IsNotFound(err)
 		})
 	}
@@ -197,7 +198,7 @@ func TestWebhooksFollowTheirRuntime(t *testing.T) {
 func untilRefused(t *testing.T, s *testEnv, group string) {
 	t.Helper()
 	wait.Until(t, limit, "the validating webhook is called", func() (string, bool) {
-		err := s.client.Create(t.Context(), hook.Thing(group, "v1", "bad"), client.DryRunAll)
+		err := s.Client.Create(t.Context(), hook.Thing(group, "v1", "bad"), client.DryRunAll)
 		return fmt.Sprint(err), err != nil && strings.Contains(err.Error(), "denied the request")
 	})
 }
@@ -217,11 +218,11 @@ func untilNothingPlanned(t *testing.T, s *testEnv, p v1.Package) {
 			t.Error(err)
 		}
 	}()
-	read, err := planner.NewCluster(s.cfg)
+	read, err := planner.NewCluster(s.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	planning := planner.Planner{Reader: s.client, Cluster: read, Source: source, Namespace: controller.DefaultNamespace}
+	planning := planner.Planner{Reader: s.Client, Cluster: read, Source: source, Namespace: controller.DefaultNamespace}
 	wait.Until(t, limit, "nothing is left to do for "+p.GetName(), func() (string, bool) {
 		planned, err := planning.Install(t.Context(), p)
 		if err != nil {
@@ -260,28 +261,28 @@ func TestCertificatesAreRepaired(t *testing.T) {
 	r := newRegistry(t)
 	f := &v1.Function{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	f.Spec.Package = pushed(t, r, name, meta("Function", name, ""))
-	create(t, s.client, f)
+	s.CreateTemporary(t, f)
 	reportHealth(t, s, f, v1.RuntimeHealthy())
 	untilSettled(t, s, f)
-	rev := revisionsOf(t, s.client, f)[0]
+	rev := s.Revisions(t, f)[0]
 	if spec := rev.RuntimeSpec(); spec.TLSClientSecretName != nil || spec.TLSServerSecretName == nil {
 		t.Errorf("a function without webhooks has %+v", spec)
 	}
 	secret := secretOf(t, s, name+"-tls-server")
 	was := string(secret.Data["tls.crt"])
 	delete(secret.Data, "tls.key")
-	if err := s.client.Update(t.Context(), secret); err != nil {
+	if err := s.Client.Update(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
 	wait.Until(t, limit, "the certificate is issued anew", func() (string, bool) {
 		data := secretOf(t, s, name+"-tls-server").Data
 		return fmt.Sprint(len(data)), len(data["tls.key"]) > 0 && string(data["tls.crt"]) != was
 	})
-	if err := s.client.Delete(t.Context(), secretOf(t, s, name+"-tls-server")); err != nil {
+	if err := s.Client.Delete(t.Context(), secretOf(t, s, name+"-tls-server")); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the Secret is back", func() bool {
-		return s.client.Get(t.Context(), client.ObjectKey{Namespace: controller.DefaultNamespace, Name: name + "-tls-server"}, &corev1.Secret{}) == nil
+		return s.Client.Get(t.Context(), client.ObjectKey{Namespace: controller.DefaultNamespace, Name: name + "-tls-server"}, &corev1.Secret{}) == nil
 	})
 }
 
@@ -291,14 +292,14 @@ func TestFunctionsAreReplacedWithTheirCertificate(t *testing.T) {
 	s, _, r := newDeploymentEnv(t)
 	f := &v1.Function{ObjectMeta: metav1.ObjectMeta{Name: "replaced-function"}}
 	f.Spec.Package = pushed(t, r, "replaced-function", meta("Function", "replaced-function", ""))
-	p := newProvider("replaced-provider", pushed(t, r, "replaced-provider", provider("replaced-provider", crd("replaced.test", "Thing", "one"))))
+	p := env.NewProvider("replaced-provider", pushed(t, r, "replaced-provider", provider("replaced-provider", crd("replaced.test", "Thing", "one"))))
 	for _, p := range []v1.Package{f, p} {
-		create(t, s.client, p)
+		s.CreateTemporary(t, p)
 		untilSettled(t, s, p)
 	}
 	annotation := func(p v1.Package) string {
 		d := &appsv1.Deployment{}
-		if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: controller.DefaultNamespace, Name: p.PackageStatus().CurrentRevision}, d); err != nil {
+		if err := s.Client.Get(t.Context(), client.ObjectKey{Namespace: controller.DefaultNamespace, Name: p.PackageStatus().CurrentRevision}, d); err != nil {
 			t.Fatal(err)
 		}
 		return d.Spec.Template.Annotations["xpkg.dev/certificates"]
@@ -310,7 +311,7 @@ func TestFunctionsAreReplacedWithTheirCertificate(t *testing.T) {
 	for _, p := range []v1.Package{p, f} {
 		secret := secretOf(t, s, p.GetName()+"-tls-server")
 		delete(secret.Data, "tls.crt")
-		if err := s.client.Update(t.Context(), secret); err != nil {
+		if err := s.Client.Update(t.Context(), secret); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -327,14 +328,14 @@ func TestRuntimeWithoutCertificatesDoesNotRun(t *testing.T) {
 	const name = "taken"
 	s := withExternalRuntimes(t)
 	s.start(t)
-	create(t, s.client, &corev1.Secret{
+	s.CreateTemporary(t, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: controller.DefaultNamespace, Name: name + "-tls-server"}, StringData: map[string]string{"password": "secret"},
 	})
 	r := newRegistry(t)
-	p := newProvider(name, pushed(t, r, name, provider(name, crd("taken.test", "Thing", "one"))))
-	create(t, s.client, p)
-	untilCondition(t, s.client, p, v1.TypeHealthy, corev1.ConditionFalse, "CertificateSecretTaken")
-	if err := s.client.Get(t.Context(), client.ObjectKey{Name: "things.taken.test"}, newCRD()); !apierrors.IsNotFound(err) {
+	p := env.NewProvider(name, pushed(t, r, name, provider(name, crd("taken.test", "Thing", "one"))))
+	s.CreateTemporary(t, p)
+	s.WaitCondition(t, p, v1.TypeHealthy, corev1.ConditionFalse, "CertificateSecretTaken")
+	if err := s.Client.Get(t.Context(), client.ObjectKey{Name: "things.taken.test"}, newCRD()); !apierrors.IsNotFound(err) {
 		t.Errorf("installed without its certificates: %v", err)
 	}
 	if data := secretOf(t, s, name+"-tls-server").Data; len(data) != 1 {
@@ -351,24 +352,24 @@ func TestRotationFailsNoCall(t *testing.T) {
 	s := withExternalRuntimes(t)
 	s.options.CertificateOverlap = 3 * time.Second
 	s.start(t)
-	program := hook.Start(t, s.client, controller.DefaultNamespace, name)
+	program := hook.Start(t, s.Client, controller.DefaultNamespace, name)
 	r := newRegistry(t)
-	p := newProvider(name, pushed(t, r, name, hook.Stream(name, group, "v1")))
-	plain := newProvider("unconcerned", pushed(t, r, "unconcerned", provider("unconcerned", crd("unconcerned.test", "Thing", "one"))))
-	create(t, s.client, foreign(t, "other-issuer"))
-	theirs := newProvider("other-issuer", pushed(t, r, "other-issuer", hook.Stream("other-issuer", "other-issuer.test", "v1")))
+	p := env.NewProvider(name, pushed(t, r, name, hook.Stream(name, group, "v1")))
+	plain := env.NewProvider("unconcerned", pushed(t, r, "unconcerned", provider("unconcerned", crd("unconcerned.test", "Thing", "one"))))
+	s.CreateTemporary(t, foreign(t, "other-issuer"))
+	theirs := env.NewProvider("other-issuer", pushed(t, r, "other-issuer", hook.Stream("other-issuer", "other-issuer.test", "v1")))
 	for _, p := range []*v1.Provider{p, plain, theirs} {
-		create(t, s.client, p)
+		s.CreateTemporary(t, p)
 		reportHealth(t, s, p, v1.RuntimeHealthy())
 		untilSettled(t, s, p)
 	}
 	untilConfigured(t, s, name, true)
-	if err := s.client.Create(t.Context(), hook.Thing(group, "v1", "stored")); err != nil {
+	if err := s.Client.Create(t.Context(), hook.Thing(group, "v1", "stored")); err != nil {
 		t.Fatal(err)
 	}
 	untilRefused(t, s, group)
 	before := newCRD()
-	if err := s.client.Get(t.Context(), client.ObjectKey{Name: "things.unconcerned.test"}, before); err != nil {
+	if err := s.Client.Get(t.Context(), client.ObjectKey{Name: "things.unconcerned.test"}, before); err != nil {
 		t.Fatal(err)
 	}
 
@@ -382,11 +383,11 @@ func TestRotationFailsNoCall(t *testing.T) {
 	t.Cleanup(finish)
 	for _, call := range []func(i int) error{
 		func(i int) error {
-			return s.client.Create(ctx, hook.Thing(group, "v1", fmt.Sprintf("x-%d", i)), client.DryRunAll)
+			return s.Client.Create(ctx, hook.Thing(group, "v1", fmt.Sprintf("x-%d", i)), client.DryRunAll)
 		},
 		func(int) error {
 			converted := hook.Thing(group, "v2", "stored")
-			return s.client.Get(ctx, client.ObjectKeyFromObject(converted), converted)
+			return s.Client.Get(ctx, client.ObjectKeyFromObject(converted), converted)
 		},
 	} {
 		callers.Go(func() {
@@ -408,7 +409,7 @@ func TestRotationFailsNoCall(t *testing.T) {
 	untilNothingPlanned(t, s, p)
 	t.Logf("%d calls: %d validated, %d changed, %d converted", calls.Load(), program.Admitted.Load(), program.Mutated.Load(), program.Converted.Load())
 	after := newCRD()
-	if err := s.client.Get(t.Context(), client.ObjectKey{Name: "things.unconcerned.test"}, after); err != nil {
+	if err := s.Client.Get(t.Context(), client.ObjectKey{Name: "things.unconcerned.test"}, after); err != nil {
 		t.Fatal(err)
 	}
 	if before.Generation != after.Generation || before.ResourceVersion != after.ResourceVersion {
@@ -422,7 +423,7 @@ func rotate(t *testing.T, s *testEnv) {
 	const root = "crossplane-root-ca"
 	was := string(secretOf(t, s, root).Data["tls.crt"])
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"xpkg.dev/rotate":"now"}}}`))
-	if err := s.client.Patch(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: controller.DefaultNamespace, Name: root}}, patch); err != nil {
+	if err := s.Client.Patch(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: controller.DefaultNamespace, Name: root}}, patch); err != nil {
 		t.Fatal(err)
 	}
 	wait.Until(t, 2*limit, "the new CA is the only one", func() (string, bool) {
@@ -438,15 +439,15 @@ func TestWebhooksWaitForAService(t *testing.T) {
 	s := withExternalRuntimes(t)
 	s.start(t)
 	r := newRegistry(t)
-	p := newProvider(name, pushed(t, r, name, hook.Stream(name, group, "v1")))
-	create(t, s.client, p)
+	p := env.NewProvider(name, pushed(t, r, name, hook.Stream(name, group, "v1")))
+	s.CreateTemporary(t, p)
 	reportHealth(t, s, p, v1.RuntimeHealthy())
 	untilSettled(t, s, p)
 	if v, m := configurations(t, s, name); len(v)+len(m) > 0 {
 		t.Error("webhooks of a runtime without a Service are called")
 	}
-	hook.Start(t, s.client, controller.DefaultNamespace, name)
-	annotate(t, s, revisionsOf(t, s.client, p)[0], `{"metadata":{"annotations":{"look":"again"}}}`)
+	hook.Start(t, s.Client, controller.DefaultNamespace, name)
+	annotate(t, s, s.Revisions(t, p)[0], `{"metadata":{"annotations":{"look":"again"}}}`)
 	untilConfigured(t, s, name, true)
 }
 
@@ -459,29 +460,29 @@ func TestUpgradeDoesNotWaitForConversionWebhooks(t *testing.T) {
 	s := withExternalRuntimes(t)
 	s.start(t)
 	r := newRegistry(t)
-	p := newProvider(name, pushed(t, r, name, provider(name, crd(group, "Thing", "one"))))
-	create(t, s.client, p)
+	p := env.NewProvider(name, pushed(t, r, name, provider(name, crd(group, "Thing", "one"))))
+	s.CreateTemporary(t, p)
 	reportHealth(t, s, p, v1.RuntimeHealthy())
 	untilSettled(t, s, p)
-	if err := s.client.Create(t.Context(), hook.Thing(group, "v1", "stored")); err != nil {
+	if err := s.Client.Create(t.Context(), hook.Thing(group, "v1", "stored")); err != nil {
 		t.Fatal(err)
 	}
 	next, _ := r.push(t, "acme/"+name+":v2", hook.Stream(name, group, "v2"))
-	change(t, s.client, p, func(p *v1.Provider) { p.Spec.Package = next })
+	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Spec.Package = next })
 	wait.Until(t, limit, "the objects of the new version are established", func() (string, bool) {
-		revs := revisionsOf(t, s.client, p)
+		revs := s.Revisions(t, p)
 		c := revs[len(revs)-1].GetCondition(v1.TypeRevisionHealthy)
 		return fmt.Sprintf("%d %+v", len(revs), c), len(revs) == 2 && c.Status == corev1.ConditionTrue
 	})
 	converted := hook.Thing(group, "v1", "stored")
-	if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(converted), converted); err != nil {
+	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(converted), converted); err != nil {
 		t.Errorf("an object in the version that is stored: %v", err)
 	}
 	other := hook.Thing(group, "v2", "stored")
-	if err := s.client.Get(t.Context(), client.ObjectKeyFromObject(other), other); err == nil {
+	if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(other), other); err == nil {
 		t.Error("an object was converted without a runtime")
 	}
-	if err := s.client.Delete(t.Context(), converted); err != nil {
+	if err := s.Client.Delete(t.Context(), converted); err != nil {
 		t.Error(err)
 	}
 	remove(t, s, p)

@@ -12,7 +12,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/planner"
-	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
@@ -64,7 +63,7 @@ func needing(name string, needs ...string) string {
 // write: an object that another package holds, or that two packages contain, is a
 // refusal with the names of both.
 func TestPlanChecksTheObjectsOfDependencies(t *testing.T) {
-	cfg := cluster.Start(t)
+	e := env.New(t)
 	s := newFakeContent()
 	const at = "registry.example.com/foreseen/"
 	ship, sail := crd("foreseen.preview.test", "Ship", "one"), crd("foreseen.preview.test", "Sail", "one")
@@ -75,11 +74,11 @@ func TestPlanChecksTheObjectsOfDependencies(t *testing.T) {
 	} {
 		s.put(at+ref, stream)
 	}
-	stop := runManager(t, cfg, s).Stop
-	c, pl := env.NewClient(t, cfg), newPlanner(t, cfg, s)
+	stop := runManager(t, e.Config, s).Stop
+	c, pl := e.Client, newPlanner(t, e.Config, s)
 	pl.Registry = s
-	holder := newProvider("foreseen-holder", at+"holder:v1")
-	create(t, c, holder)
+	holder := env.NewProvider("foreseen-holder", at+"holder:v1")
+	e.CreateTemporary(t, holder)
 	settled(t, c, holder)
 	lock := untilLock(t, c, "says who holds it", holder, func(p v1beta1.LockPackage) bool { return len(p.Owns) == 1 })
 	stop()
@@ -89,7 +88,7 @@ func TestPlanChecksTheObjectsOfDependencies(t *testing.T) {
 	}
 	check := func(t *testing.T, of string, want ...string) {
 		t.Helper()
-		p := install(t, pl, newProvider("foreseen-"+of, at+of+":v1"))
+		p := install(t, pl, env.NewProvider("foreseen-"+of, at+of+":v1"))
 		var got []string
 		for _, r := range p.Objects.Refusals {
 			got = append(got, r.Reason)
@@ -115,7 +114,7 @@ func TestPlanChecksTheObjectsOfDependencies(t *testing.T) {
 	})
 	t.Run("where nobody can read them", func(t *testing.T) {
 		pl.Source = onlyRead{s, "one"}
-		p := install(t, pl, newProvider("foreseen-one", at+"one:v1"))
+		p := install(t, pl, env.NewProvider("foreseen-one", at+"one:v1"))
 		if !slices.ContainsFunc(p.Warnings, func(w string) bool { return strings.HasPrefix(w, "The objects of "+at+"left:v1.0.0 are not known: ") }) {
 			t.Errorf("nobody is told: %q", p.Warnings)
 		}

@@ -1,14 +1,10 @@
 package planner_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -16,7 +12,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -95,76 +90,11 @@ func crd(group, kind, description string) string {
 	return publish.Definition(group, kind, description)
 }
 
-func newProvider(name, ref string) *v1.Provider {
-	p := v1.NewPackage(v1.ProviderKind).(*v1.Provider)
-	p.Name, p.Spec.Package = name, ref
-	return p
-}
-
-// audit keeps every write of a manager that the API server carries out: the verb, the kind
-// and the name of packages' objects and revisions.
-type audit struct {
-	mu     sync.Mutex
-	writes []string
-	next   http.RoundTripper
-}
-
-func (a *audit) RoundTrip(r *http.Request) (*http.Response, error) {
-	w := write(r)
-	res, err := a.next.RoundTrip(r)
-	// The garbage collector also writes to objects, so that some attempts of the
-	// manager come too late and are repeated.
-	if w != "" && err == nil && res.StatusCode < http.StatusMultipleChoices {
-		a.mu.Lock()
-		a.writes = append(a.writes, w)
-		a.mu.Unlock()
-	}
-	return res, err
-}
-
-// write returns a text for the write of a call, or "". Writes of status, events and
-// the Lock are not part of a plan.
-func write(r *http.Request) string {
-	base := path.Base(path.Dir(r.URL.Path))
-	switch {
-	case r.Method == http.MethodGet, strings.HasSuffix(r.URL.Path, "/status"),
-		strings.Contains(r.URL.Path, "/events"), strings.Contains(r.URL.Path, "/locks"):
-		return ""
-	case r.Method != http.MethodPost:
-		return r.Method + " " + base + "/" + path.Base(r.URL.Path)
-	}
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return err.Error()
-	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
-	var o metav1.PartialObjectMetadata
-	if err := json.Unmarshal(body, &o); err != nil {
-		return err.Error()
-	}
-	return "POST " + path.Base(r.URL.Path) + "/" + o.Name
-}
-
-func (a *audit) reset() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.writes = nil
-}
-
-func (a *audit) seen() []string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	out := append([]string{}, a.writes...)
+// madeWrites returns the writes of an audit, sorted.
+func madeWrites(a *env.Audit) []string {
+	out := a.Writes("")
 	slices.Sort(out)
 	return out
-}
-
-// audited returns a configuration whose writes are recorded.
-func audited(cfg *rest.Config) (*rest.Config, *audit) {
-	a := &audit{}
-	out := rest.CopyConfig(cfg)
-	out.Wrap(func(next http.RoundTripper) http.RoundTripper { a.next = next; return a })
-	return out, a
 }
 
 // newPlanner makes a planner of a cluster, through a transport that fails the test
@@ -192,31 +122,6 @@ func (r readOnly) RoundTrip(req *http.Request) (*http.Response, error) {
 	return r.next.RoundTrip(req)
 }
 
-func create(t *testing.T, c client.Client, o client.Object) {
-	t.Helper()
-	if err := c.Create(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Delete(context.Background(), o); client.IgnoreNotFound(err) != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// change changes a package, and repeats that on conflicts with other clients.
-func change(t *testing.T, c client.Client, p v1.Package, how func(v1.Package)) {
-	t.Helper()
-	wait.Until(t, limit, "the package is changed", func() (string, bool) {
-		if err := c.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
-			return err.Error(), false
-		}
-		how(p)
-		err := c.Update(t.Context(), p)
-		return fmt.Sprint(err), err == nil
-	})
-}
-
 // settled waits until a package matches its spec, and all its revisions are
 // reconciled.
 func settled(t *testing.T, c client.Client, p v1.Package) {
@@ -241,18 +146,6 @@ func settled(t *testing.T, c client.Client, p v1.Package) {
 			}
 		}
 		return seen, true
-	})
-}
-
-// until waits for a condition of a package.
-func until(t *testing.T, c client.Client, p v1.Package, ct v1.ConditionType, status corev1.ConditionStatus, message string) {
-	t.Helper()
-	wait.Until(t, limit, fmt.Sprintf("%s has %s=%s %s", p.GetName(), ct, status, message), func() (string, bool) {
-		if err := c.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
-			return err.Error(), false
-		}
-		got := p.GetCondition(ct)
-		return fmt.Sprintf("%+v", p.PackageStatus()), got.Status == status && strings.Contains(got.Message, message) && got.ObservedGeneration == p.GetGeneration()
 	})
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/permission"
 	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
@@ -77,7 +78,7 @@ func TestPlanKeepsTheInstalledContentOfARewrittenImageWithoutARegistry(t *testin
 	s := newFakeContent()
 	const ref = "registry.example.com/boats:v1"
 	digest := s.put(ref, provider("boats", "", crd("boats.test", "Boat", "one")))
-	p := newProvider("boats", ref)
+	p := env.NewProvider("boats", ref)
 	p.Status.CurrentIdentifier, p.Status.ResolvedPackage, p.Status.ResolvedDigest = ref, ref, digest.String()
 	p.Status.CurrentRevision = "boats-111111111111"
 	rewrite := &v1beta1.ImageConfig{ObjectMeta: metav1.ObjectMeta{Name: "mirror"}, Spec: v1beta1.ImageConfigSpec{
@@ -102,7 +103,7 @@ func TestPlanKnowsAManagerThatConfinesRuntimesToItsNamespace(t *testing.T) {
 	s.put(ref, provider("boats", "", crd("boats.test", "Boat", "one")))
 	for scope, want := range map[string]bool{"": true, permission.ScopeNamespaced: false} {
 		lock := &v1beta1.Lock{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.LockName, Annotations: map[string]string{permission.AnnotationScope: scope}}}
-		got, err := fakePlanner(t, s, lock).Install(t.Context(), newProvider("boats", ref))
+		got, err := fakePlanner(t, s, lock).Install(t.Context(), env.NewProvider("boats", ref))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,13 +122,13 @@ func TestPlanTakesARolledBackPackageForTheVersionThatRuns(t *testing.T) {
 	s := newFakeContent()
 	const at = "registry.example.com/"
 	s.put(at+"app:v1", strings.Replace(needing("app", at+"leaf"), "'>=v1'", "'<v2'", 1))
-	leaf := newProvider("leaf", at+"leaf:v2.0.0")
+	leaf := env.NewProvider("leaf", at+"leaf:v2.0.0")
 	leaf.Generation = 2
 	leaf.Status.Rollback = &v1.Rollback{From: "leaf-2", To: "leaf-1", Generation: 2}
 	running := &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: "leaf-1", Labels: map[string]string{v1.LabelPackage: "leaf"}}}
 	running.Spec.Image, running.Spec.DesiredState, running.Spec.Revision = at+"leaf:v1.0.0", v1.RevisionActive, 3
 	pl := fakePlanner(t, s, leaf, running)
-	got, err := pl.Install(t.Context(), newProvider("app", at+"app:v1"))
+	got, err := pl.Install(t.Context(), env.NewProvider("app", at+"app:v1"))
 	if err != nil {
 		t.Fatal(err)
 	}

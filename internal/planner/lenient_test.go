@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
@@ -19,7 +20,7 @@ func TestPlanNamesWhatTheLenientPolicyAccepts(t *testing.T) {
 		stream += fmt.Sprintf("---\napiVersion: apiextensions.crossplane.io/v1\nkind: Composition\nmetadata: {name: extra-%02d}\n", i)
 	}
 	s.put(ref, stream)
-	p := newProvider("lenient", ref)
+	p := env.NewProvider("lenient", ref)
 	if _, err := fakePlanner(t, s).Install(t.Context(), p); !errors.Is(err, xpkg.ErrObjectNotAllowed) {
 		t.Fatalf("strict: %v", err)
 	}

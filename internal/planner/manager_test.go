@@ -17,7 +17,6 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/planner"
-	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
@@ -73,16 +72,16 @@ func with(p *v1.Provider, how func(v1.Package)) v1.Package {
 }
 
 // wantWrites waits until the manager has made the writes of a plan, and no others.
-func wantWrites(t *testing.T, a *audit, p *planner.Plan) {
+func wantWrites(t *testing.T, a *env.Audit, p *planner.Plan) {
 	t.Helper()
 	want := expected(p)
 	wait.Until(t, limit, "all writes of the plan are made", func() (string, bool) {
-		got := slices.Compact(a.seen())
+		got := slices.Compact(madeWrites(a))
 		return cmp.Diff(want, got), len(got) >= len(want)
 	})
 	// The garbage collector also acts when a revision is deleted, so the manager may
 	// have to retry. Repeated writes count once.
-	if diff := cmp.Diff(want, slices.Compact(a.seen())); diff != "" {
+	if diff := cmp.Diff(want, slices.Compact(madeWrites(a))); diff != "" {
 		t.Errorf("writes (-planned +made):\n%s", diff)
 	}
 }
@@ -96,21 +95,21 @@ func wantActions(t *testing.T, p *planner.Plan, want map[string]plan.Action) {
 
 // The manager makes exactly the writes of the plan.
 func TestPlanEqualsTheWritesOfTheManager(t *testing.T) {
-	cfg := cluster.Start(t)
+	e := env.New(t)
 	s := newFakeContent()
 	const repository = "registry.example.com/preview/life"
 	s.put(repository+":v1", provider("life", "", crd("life.preview.test", "Kept", "one"), crd("life.preview.test", "Changed", "one"), crd("life.preview.test", "Dropped", "one")))
 	s.put(repository+":v2", provider("life", "", crd("life.preview.test", "Kept", "one"), crd("life.preview.test", "Changed", "two"), crd("life.preview.test", "Added", "two")))
 	s.put(repository+":v3", provider("life", "", crd("life.preview.test", "Kept", "one"), crd("life.preview.test", "Changed", "three"), crd("life.preview.test", "Added", "two")))
-	listened, seen := audited(cfg)
-	defer runManager(t, listened, s).Stop()
-	c, pl := env.NewClient(t, cfg), newPlanner(t, cfg, s)
+	seen := &env.Audit{}
+	defer runManager(t, seen.Wrap(e.Config), s).Stop()
+	c, pl := e.Client, newPlanner(t, e.Config, s)
 
-	p := newProvider("life", repository+":v1")
+	p := env.NewProvider("life", repository+":v1")
 	first := install(t, pl, p)
 	wantActions(t, first, map[string]plan.Action{"kepts.life.preview.test": plan.Create, "changeds.life.preview.test": plan.Create, "droppeds.life.preview.test": plan.Create})
-	seen.reset()
-	create(t, c, p)
+	seen.Reset("")
+	e.CreateTemporary(t, p)
 	settled(t, c, p)
 	wantWrites(t, seen, first)
 	if got := p.Status.CurrentRevision; got != first.Revisions[0].Name {
@@ -153,8 +152,8 @@ func TestPlanEqualsTheWritesOfTheManager(t *testing.T) {
 				t.Error("nothing is pending")
 			}
 			wantActions(t, planned, update.first)
-			seen.reset()
-			change(t, c, p, update.how)
+			seen.Reset("")
+			env.Update(t, e, v1.Package(p), update.how)
 			settled(t, c, p)
 			wantWrites(t, seen, planned)
 			handedOver(t, c)
@@ -187,25 +186,25 @@ func handedOver(t *testing.T, c client.Client) {
 // If an object of a package belongs to another package, the plan names that
 // package, and nothing is written.
 func TestRefusedPlan(t *testing.T) {
-	cfg := cluster.Start(t)
+	e := env.New(t)
 	s := newFakeContent()
 	s.put("registry.example.com/preview/holder:v1", provider("holder", "", crd("refused.preview.test", "Shared", "a")))
 	s.put("registry.example.com/preview/comer:v1", provider("comer", "", crd("refused.preview.test", "Shared", "b"), crd("refused.preview.test", "Own", "b")))
-	listened, seen := audited(cfg)
-	defer runManager(t, listened, s).Stop()
-	c, pl := env.NewClient(t, cfg), newPlanner(t, cfg, s)
+	seen := &env.Audit{}
+	defer runManager(t, seen.Wrap(e.Config), s).Stop()
+	c, pl := e.Client, newPlanner(t, e.Config, s)
 
-	holder, comer := newProvider("holder", "registry.example.com/preview/holder:v1"), newProvider("comer", "registry.example.com/preview/comer:v1")
-	create(t, c, holder)
+	holder, comer := env.NewProvider("holder", "registry.example.com/preview/holder:v1"), env.NewProvider("comer", "registry.example.com/preview/comer:v1")
+	e.CreateTemporary(t, holder)
 	settled(t, c, holder)
 	planned := install(t, pl, comer)
 	if len(planned.Objects.Refusals) != 1 || planned.Objects.Refusals[0].Holder != "ProviderRevision/"+holder.Status.CurrentRevision {
 		t.Fatalf("refusals: %+v", planned.Objects.Refusals)
 	}
-	seen.reset()
-	create(t, c, comer)
+	seen.Reset("")
+	e.CreateTemporary(t, comer)
 	// The manager names the package where the plan can only know its revision.
-	until(t, c, comer, v1.TypeHealthy, corev1.ConditionFalse, "CustomResourceDefinition shareds.refused.preview.test belongs to Provider")
+	e.WaitCondition(t, comer, v1.TypeHealthy, corev1.ConditionFalse, "CustomResourceDefinition shareds.refused.preview.test belongs to Provider")
 	// Changes of a plan with a refusal are not carried out.
 	planned.Objects.Changes = nil
 	wantWrites(t, seen, planned)
@@ -213,22 +212,22 @@ func TestRefusedPlan(t *testing.T) {
 
 // While a dependency is missing, only the revision is made.
 func TestPlanThatWaits(t *testing.T) {
-	cfg := cluster.Start(t)
+	e := env.New(t)
 	s := newFakeContent()
 	needs := "spec:\n  dependsOn:\n  - provider: registry.example.com/preview/needed\n    version: \">=v1.1.0\"\n"
 	s.put("registry.example.com/preview/waits:v1", provider("waits", needs, crd("waits.preview.test", "Thing", "a")))
-	listened, seen := audited(cfg)
-	defer runManager(t, listened, s).Stop()
-	c, pl := env.NewClient(t, cfg), newPlanner(t, cfg, s)
+	seen := &env.Audit{}
+	defer runManager(t, seen.Wrap(e.Config), s).Stop()
+	pl := newPlanner(t, e.Config, s)
 
-	p := newProvider("waits", "registry.example.com/preview/waits:v1")
+	p := env.NewProvider("waits", "registry.example.com/preview/waits:v1")
 	planned := install(t, pl, p)
 	if !planned.WaitsForDependencies() || len(planned.Warnings) != 1 || len(planned.Objects.Changes) != 1 {
 		t.Errorf("the plan does not wait: %+v", planned)
 	}
-	seen.reset()
-	create(t, c, p)
-	until(t, c, p, v1.TypeHealthy, corev1.ConditionFalse, "DependencyMissing")
+	seen.Reset("")
+	e.CreateTemporary(t, p)
+	e.WaitCondition(t, p, v1.TypeHealthy, corev1.ConditionFalse, "DependencyMissing")
 	planned.Objects.Changes = nil
 	wantWrites(t, seen, planned)
 }
@@ -237,21 +236,21 @@ func TestPlanThatWaits(t *testing.T) {
 //
 // hardening: I-12
 func TestPlanOfUninstall(t *testing.T) {
-	cfg := cluster.Start(t)
+	e := env.New(t)
 	s := newFakeContent()
 	const ref = "registry.example.com/preview/goes:v1"
 	s.put(ref, provider("goes", "", crd("goes.preview.test", "Thing", "a"), crd("goes.preview.test", "Empty", "a"), crd("goes.preview.test", "Held", "a")))
-	defer runManager(t, cfg, s).Stop()
-	c, pl := env.NewClient(t, cfg), newPlanner(t, cfg, s)
-	p := newProvider("goes", ref)
+	defer runManager(t, e.Config, s).Stop()
+	c, pl := e.Client, newPlanner(t, e.Config, s)
+	p := env.NewProvider("goes", ref)
 	if _, err := pl.Uninstall(t.Context(), p); !errors.Is(err, planner.ErrNotInstalled) {
 		t.Errorf("nothing to uninstall: %v", err)
 	}
-	create(t, c, p)
+	e.CreateTemporary(t, p)
 	settled(t, c, p)
 	addOwner(t, c, "helds.goes.preview.test")
 	for i := range 3 {
-		create(t, c, thing(fmt.Sprintf("thing-%d", i)))
+		e.CreateTemporary(t, thing(fmt.Sprintf("thing-%d", i)))
 	}
 
 	planned, err := pl.Uninstall(t.Context(), p)

@@ -9,7 +9,6 @@ import (
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/planner"
-	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 	"github.com/xpkg-dev/xpkg/pkg/solver"
@@ -18,7 +17,7 @@ import (
 
 // A plan reports incompatible packages, and reads optional dependencies from the Lock.
 func TestPlansWithOptionalDependencies(t *testing.T) {
-	cfg := cluster.Start(t)
+	e := env.New(t)
 	s := newFakeContent()
 	const at = "registry.example.com/optional/"
 	works := "  annotations:\n    " + xpkg.AnnotationOptional + ": '[{\"provider\": \"" + at + "mail\", \"version\": \"<v2\"}]'\n"
@@ -29,21 +28,21 @@ func TestPlansWithOptionalDependencies(t *testing.T) {
 	} {
 		s.put(at+ref, stream)
 	}
-	stop := runManager(t, cfg, s).Stop
-	c, pl := env.NewClient(t, cfg), newPlanner(t, cfg, s)
+	stop := runManager(t, e.Config, s).Stop
+	c, pl := e.Client, newPlanner(t, e.Config, s)
 	pl.Registry = s
-	installed := newProvider("optional-shop", at+"shop:v1")
+	installed := env.NewProvider("optional-shop", at+"shop:v1")
 	p := install(t, pl, installed)
 	want := []planner.Dependency{{Package: at + "mail", Constraint: "<v2", State: graph.Absent, Optional: true, Kind: "Provider"}}
 	if !slices.Equal(p.Dependencies, want) || p.WaitsForDependencies() || len(p.AddedPackages) != 0 {
 		t.Errorf("planned with %+v, and brings %+v", p.Dependencies, p.AddedPackages)
 	}
-	create(t, c, installed)
+	e.CreateTemporary(t, installed)
 	settled(t, c, installed)
 	untilLock(t, c, "says with what it works", installed, func(p v1beta1.LockPackage) bool { return len(p.OptionalDependencies) == 1 })
 	stop()
 
-	p = install(t, pl, newProvider("optional-any", at+"any:v1"))
+	p = install(t, pl, env.NewProvider("optional-any", at+"any:v1"))
 	if len(p.AddedPackages) != 1 || !strings.HasPrefix(p.AddedPackages[0].Reference, at+"mail:v1.0.0") {
 		t.Errorf("it brings %+v", p.AddedPackages)
 	}
@@ -55,7 +54,7 @@ func TestPlansWithOptionalDependencies(t *testing.T) {
 	if mail.Permissions == nil || len(mail.Permissions.Added) == 0 {
 		t.Errorf("the permissions of the dependency are %+v", mail.Permissions)
 	}
-	_, err := pl.Install(t.Context(), newProvider("optional-new", at+"new:v1"))
+	_, err := pl.Install(t.Context(), env.NewProvider("optional-new", at+"new:v1"))
 	if !errors.Is(err, solver.ErrUnsolvable) || !strings.Contains(err.Error(), "provider/optional-shop works only with "+at+"mail <v2") {
 		t.Errorf("got %v", err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/oci/unpack"
@@ -79,7 +80,7 @@ func TestPlanRefusesWhatTheManagerRefusesToRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pl := fakePlanner(t, s, append(tc.objects, tc.lock)...)
 			pl.Images = tc.image
-			got, err := pl.Install(t.Context(), newProvider("boats", ref))
+			got, err := pl.Install(t.Context(), env.NewProvider("boats", ref))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -107,7 +108,7 @@ func TestPlanRefusesAMissingRuntimeConfig(t *testing.T) {
 	s := newFakeContent()
 	const ref = "registry.example.com/boats:v1"
 	s.put(ref, provider("boats", "", crd("boats.test", "Boat", "one")))
-	p := newProvider("boats", ref)
+	p := env.NewProvider("boats", ref)
 	p.Spec.RuntimeConfigRef = &v1.RuntimeConfigReference{Name: "absent"}
 	got, err := fakePlanner(t, s, announced("Deployment", "")).Install(t.Context(), p)
 	if err != nil {

@@ -20,9 +20,9 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
-	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
 const namespace = "crossplane-system"
@@ -60,7 +60,7 @@ func newSuite(t *testing.T) *suite {
 // start runs the manager.
 func (s *suite) start(t *testing.T) {
 	t.Helper()
-	o := env.OpenContent(t, t.TempDir(), remote.Options{}).Options()
+	o := env.OpenContent(t, t.TempDir(), fetch.Options{}).Options()
 	o.Namespace, o.MakeNamespace = namespace, true
 	s.RunManager(t, o)
 }

@@ -11,21 +11,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/xpkg-dev/xpkg/pkg/oci/image"
-	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
-
 	corev1 "k8s.io/api/core/v1"
-
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/testing/corpus"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/image"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
@@ -54,7 +52,7 @@ func TestInstallCorpus(t *testing.T) {
 	pusher := remote.New(remote.Options{})
 	t.Cleanup(pusher.Close)
 	e := env.New(t)
-	e.RunManager(t, env.OpenContent(t, t.TempDir(), remote.Options{}).Options())
+	e.RunManager(t, env.OpenContent(t, t.TempDir(), fetch.Options{}).Options())
 	for _, tc := range spread {
 		t.Run(filepath.Base(tc.dir), func(t *testing.T) {
 			t.Log(tc.why)

@@ -19,10 +19,10 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
-	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
 const (
@@ -49,7 +49,7 @@ func newSuite(t *testing.T) *suite {
 // permissions it never is. The tests report the health of the runtimes.
 func (s *suite) run(t *testing.T, cfg *rest.Config, permissions controller.Permissions) {
 	t.Helper()
-	o := env.OpenContent(t, t.TempDir(), remote.Options{}).Options()
+	o := env.OpenContent(t, t.TempDir(), fetch.Options{}).Options()
 	o.Images, o.Config, o.Permissions, o.Runtimes = nil, cfg, &permissions, runtime.Everywhere(runtime.External)
 	s.StartManager(t, o)
 }

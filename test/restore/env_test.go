@@ -4,10 +4,10 @@ import (
 	"testing"
 
 	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
-	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
 // The restore and the package manager have user names of their own, by which an admission policy
@@ -27,7 +27,7 @@ func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	e := env.New(t)
 	e.Client = env.NewClient(t, e.As(restorer))
-	return &cluster{Env: e, content: env.OpenContent(t, t.TempDir(), remote.Options{})}
+	return &cluster{Env: e, content: env.OpenContent(t, t.TempDir(), fetch.Options{})}
 }
 
 // start starts a package manager and returns when it is ready.

@@ -14,13 +14,13 @@ import (
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/processruntime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/port"
 	"github.com/xpkg-dev/xpkg/internal/testing/scratch"
-	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
 // TestMain runs the init process of the sandbox, which the supervisor starts from this binary.
@@ -66,7 +66,7 @@ func newSuite(t *testing.T) *suite {
 func (s *suite) start() {
 	s.Helper()
 	dir := s.TempDir()
-	content := env.OpenContent(s, dir, remote.Options{})
+	content := env.OpenContent(s, dir, fetch.Options{})
 	roots, err := sandbox.NewRoots(sandbox.RootsOptions{Dir: filepath.Join(dir, "images"), Source: content.Source})
 	if err != nil {
 		s.Fatal(err)

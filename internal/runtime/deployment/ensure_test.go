@@ -14,6 +14,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/runtime/deployment"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -38,7 +39,7 @@ func TestOneWritePerChangedObject(t *testing.T) {
 	_, who := s.pkg("Provider", "aws", "1")
 	in := s.input(who[0])
 	s.ensure(in)
-	if diff := cmp.Diff([]string{"POST serviceaccounts", "POST deployments", "POST services"}, s.writes.take()); diff != "" {
+	if diff := cmp.Diff([]string{"POST serviceaccounts", "POST deployments", "POST services"}, s.takeWrites()); diff != "" {
 		t.Errorf("first writes (-want +got):\n%s", diff)
 	}
 	s.run(in)
@@ -48,12 +49,12 @@ func TestOneWritePerChangedObject(t *testing.T) {
 	if state, err := other.Ensure(t.Context(), s.objects(in)); err != nil || !state.Available {
 		t.Errorf("another manager finds %+v, %v", state, err)
 	}
-	if got := s.writes.take(); len(got) != 0 {
+	if got := s.takeWrites(); len(got) != 0 {
 		t.Errorf("nothing differed, and these were written: %s", got)
 	}
 	in.PullSecrets = []string{"new"}
 	s.ensure(in)
-	if diff := cmp.Diff([]string{"PUT serviceaccounts", "PUT deployments"}, s.writes.take()); diff != "" {
+	if diff := cmp.Diff([]string{"PUT serviceaccounts", "PUT deployments"}, s.takeWrites()); diff != "" {
 		t.Errorf("writes for a pull secret (-want +got):\n%s", diff)
 	}
 }
@@ -98,7 +99,7 @@ func TestDriftIsRevertedWithOneWrite(t *testing.T) {
 			in.Config = named("", "")
 			in.Config.Spec.DeploymentTemplate = &v1beta1.DeploymentTemplate{Metadata: &v1beta1.ObjectMeta{Labels: map[string]string{"ours": "x"}}}
 			s.run(in)
-			s.writes.take()
+			s.takeWrites()
 			before, live := &appsv1.Deployment{}, &appsv1.Deployment{}
 			s.get(before, who[0].Revision.Name)
 			s.change(who[0].Revision.Name, tc.change)
@@ -109,7 +110,7 @@ func TestDriftIsRevertedWithOneWrite(t *testing.T) {
 			if tc.write {
 				want = []string{"PUT deployments"}
 			}
-			if diff := cmp.Diff(want, s.writes.take()); diff != "" {
+			if diff := cmp.Diff(want, s.takeWrites()); diff != "" {
 				t.Errorf("writes (-want +got):\n%s", diff)
 			}
 			s.get(live, who[0].Revision.Name)
@@ -169,16 +170,16 @@ func TestNameConflict(t *testing.T) {
 				meta := metav1.ObjectMeta{Namespace: s.name, OwnerReferences: owners}
 				if kind == "Deployment" {
 					meta.Name = who[0].Revision.Name
-					s.create(&appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: selector}, Template: pod}})
+					s.Create(s, &appsv1.Deployment{ObjectMeta: meta, Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: selector}, Template: pod}})
 				} else {
 					meta.Name = who[0].Package.Name
-					s.create(&corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
+					s.Create(s, &corev1.Service{ObjectMeta: meta, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}})
 				}
 				_, err := s.runtime.Ensure(t.Context(), s.objects(s.input(who[0])))
 				if !errors.Is(err, deployment.ErrNameConflict) || !strings.Contains(err.Error(), meta.Name) {
 					t.Errorf("got %v, want NameConflict that names %s", err, meta.Name)
 				}
-				if got := s.writes.take(); len(got) != 0 {
+				if got := s.takeWrites(); len(got) != 0 {
 					t.Errorf("written: %v, want nothing", got)
 				}
 			})
@@ -217,7 +218,7 @@ func TestChangedSelectorRecreatesDeployment(t *testing.T) {
 	o := s.objects(in)
 	old := map[string]string{"pkg.crossplane.io/provider": "name-of-the-metadata", "pkg.crossplane.io/revision": who[0].Revision.Name}
 	o.Deployment.Spec.Selector.MatchLabels, o.Deployment.Spec.Template.Labels = old, old
-	s.create(o.Deployment)
+	s.Create(s, o.Deployment)
 	if state := s.ensure(in); state.Reason != deployment.ReasonReplacing {
 		t.Errorf("state %+v, want that it is replaced", state)
 	}
@@ -238,14 +239,14 @@ func TestRenamedDeploymentIsReplaced(t *testing.T) {
 			_, who := s.pkg(kind, "p", "1")
 			in := s.input(who[0])
 			s.run(in)
-			s.writes.take()
+			s.takeWrites()
 			in.Config = named("another", "")
 			s.run(in)
-			wait.Until(t, patience, "the former one is gone", func() (string, bool) {
+			wait.Until(t, env.Limit, "the former one is gone", func() (string, bool) {
 				s.ensure(in)
 				return "it is there", s.missing(&appsv1.Deployment{}, who[0].Revision.Name)
 			})
-			changes := slices.DeleteFunc(s.writes.take(), func(w string) bool { return !strings.HasSuffix(w, " deployments") })
+			changes := slices.DeleteFunc(s.takeWrites(), func(w string) bool { return !strings.HasSuffix(w, " deployments") })
 			if len(changes) != 2 || changes[0] != first {
 				t.Errorf("written: %v, want two changes of Deployments with %s first", changes, first)
 			}
@@ -279,7 +280,7 @@ func TestAPIServerAcceptsEveryConfiguration(t *testing.T) {
 				in := s.input(who[0])
 				in.Config, in.PullSecrets = config, []string{"a", "b"}
 				s.ensure(in)
-				if got := s.writes.take(); len(got) != 3 {
+				if got := s.takeWrites(); len(got) != 3 {
 					t.Errorf("written: %v, want each of three objects once", got)
 				}
 				// A manager that has just been started.
@@ -289,7 +290,7 @@ func TestAPIServerAcceptsEveryConfiguration(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if got := s.writes.take(); len(got) != 0 {
+				if got := s.takeWrites(); len(got) != 0 {
 					t.Errorf("written again: %v", slices.Compact(got))
 				}
 			})

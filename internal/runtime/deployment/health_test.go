@@ -15,6 +15,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/deployment"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
 
@@ -70,7 +71,7 @@ func TestMessageReportsPodFailures(t *testing.T) {
 			_, who := s.pkg("Provider", "p", "1")
 			in := s.input(who[0])
 			tc.status.Name = manifests.Container
-			wait.Until(t, patience, tc.message, func() (string, bool) {
+			wait.Until(t, env.Limit, tc.message, func() (string, bool) {
 				state := s.ensure(in)
 				for _, p := range s.pods(who[0].Revision.Name) {
 					s.report(&p, corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{tc.status}})
@@ -90,7 +91,7 @@ func TestMessageReportsWhyPodsAreNotCreated(t *testing.T) {
 	in := s.input(who[0])
 	in.Config = named("", "")
 	in.Config.Spec.DeploymentTemplate = accountOf("missing")
-	wait.Until(t, patience, "the message names the ServiceAccount", func() (string, bool) {
+	wait.Until(t, env.Limit, "the message names the ServiceAccount", func() (string, bool) {
 		state := s.ensure(in)
 		return state.Message, strings.Contains(state.Message, `serviceaccount "missing" not found`)
 	})

@@ -30,7 +30,7 @@ func (anyImage) Exists(context.Context, fetch.Origin, oci.Digest) error { return
 func TestPrivilegesAreRefusedBeforeTheFirstWrite(t *testing.T) {
 	s := newEnv(t)
 	_, who := s.pkg("Provider", "p", "1")
-	s.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: "manager"}})
+	s.Create(s, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: "manager"}})
 	ref, err := oci.ParseReference("registry.example.org/x"+digest, oci.ParseOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func TestPrivilegesAreRefusedBeforeTheFirstWrite(t *testing.T) {
 		"ServiceAccount of the template":    named("", "manager"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			s.writes.take()
+			s.takeWrites()
 			p := program(who[0], config)
 			if err := programs.Obtain(t.Context(), p); !errors.Is(err, manifests.ErrPrivileges) {
 				t.Errorf("obtain: %v", err)
@@ -59,7 +59,7 @@ func TestPrivilegesAreRefusedBeforeTheFirstWrite(t *testing.T) {
 			if _, err := programs.Run(t.Context(), p); !errors.Is(err, manifests.ErrPrivileges) {
 				t.Errorf("run: %v", err)
 			}
-			if got := s.writes.take(); len(got) > 0 {
+			if got := s.takeWrites(); len(got) > 0 {
 				t.Errorf("it wrote %v", got)
 			}
 			s.runtime.Privileges = manifests.AllPrivileges()

@@ -11,6 +11,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/runtime/deployment"
+	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -27,9 +28,9 @@ func TestFunctionServiceMovesWhenNewVersionIsAvailable(t *testing.T) {
 	if got := s.selected(who[0].Package.Name); got != who[0].Revision.Name {
 		t.Errorf("the Service leads to %s before the new version answers, want %s", got, who[0].Revision.Name)
 	}
-	s.writes.take()
+	s.takeWrites()
 	s.run(second)
-	if diff := cmp.Diff([]string{"PUT services"}, s.writes.take()); diff != "" {
+	if diff := cmp.Diff([]string{"PUT services"}, s.takeWrites()); diff != "" {
 		t.Errorf("writes of the hand-over (-want +got):\n%s", diff)
 	}
 	if got := s.selected(who[0].Package.Name); got != who[1].Revision.Name {
@@ -83,8 +84,8 @@ func TestRemoveKeepsOtherRevisions(t *testing.T) {
 	// Shared objects stay, and the ServiceAccount is deleted with its revision.
 	s.get(&corev1.Service{}, who[0].Package.Name)
 	s.get(&corev1.ServiceAccount{}, who[0].Revision.Name)
-	s.writes.take()
-	if gone, err := s.runtime.Remove(t.Context(), who[0].Revision); !gone || err != nil || len(s.writes.take()) > 0 {
+	s.takeWrites()
+	if gone, err := s.runtime.Remove(t.Context(), who[0].Revision); !gone || err != nil || len(s.takeWrites()) > 0 {
 		t.Errorf("removed again: gone %t, %v", gone, err)
 	}
 }
@@ -96,12 +97,12 @@ func TestNameInUseByAnotherRevision(t *testing.T) {
 	first, second := s.input(who[0]), s.input(who[1])
 	first.Config, second.Config = named("one-name", ""), named("one-name", "")
 	s.run(first)
-	s.writes.take()
+	s.takeWrites()
 	state := s.ensure(second)
 	if state.HeldBy != who[0].Revision.Name || state.Reason != deployment.ReasonNameInUse {
 		t.Errorf("state %+v, want one that is held by %s", state, who[0].Revision.Name)
 	}
-	if got := s.writes.take(); len(got) > 0 {
+	if got := s.takeWrites(); len(got) > 0 {
 		t.Errorf("written: %v, want nothing", got)
 	}
 	s.remove(who[0].Revision)
@@ -112,7 +113,7 @@ func TestScale(t *testing.T) {
 	s := newEnv(t)
 	_, who := s.pkg("Provider", "p", "1")
 	s.run(s.input(who[0]))
-	wait.Until(t, patience, "no pod is left", func() (string, bool) {
+	wait.Until(t, env.Limit, "no pod is left", func() (string, bool) {
 		reached, err := s.runtime.Scale(t.Context(), who[0].Revision, 0)
 		if err != nil && !isStale(err) {
 			t.Log(err)
@@ -138,9 +139,9 @@ func TestServiceAccounts(t *testing.T) {
 		live.ImagePullSecrets = append(live.ImagePullSecrets, corev1.LocalObjectReference{Name: "theirs"})
 		live.AutomountServiceAccountToken = new(true)
 		s.update(live)
-		s.writes.take()
+		s.takeWrites()
 		s.ensure(in)
-		if got := s.writes.take(); len(got) > 0 {
+		if got := s.takeWrites(); len(got) > 0 {
 			t.Errorf("a secret of somebody else made us write %v", got)
 		}
 		in.PullSecrets = []string{"ours", "new"}
@@ -155,7 +156,7 @@ func TestServiceAccounts(t *testing.T) {
 		s := newEnv(t)
 		_, who := s.pkg("Provider", "p", "1")
 		theirs := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: "theirs"}}
-		s.create(theirs)
+		s.Create(s, theirs)
 		in := s.input(who[0])
 		in.Config, in.PullSecrets = named("", "theirs"), []string{"x"}
 		s.run(in)
@@ -181,12 +182,12 @@ func sharedAccount(t *testing.T) {
 	one.Config, two.Config, other.Config = named("", "shared"), named("", "shared"), named("", "shared")
 	s.ensure(one)
 	s.ensure(other)
-	s.writes.take()
+	s.takeWrites()
 	for range 3 {
 		s.ensure(one)
 		s.ensure(other)
 	}
-	if got := s.writes.take(); len(got) > 0 {
+	if got := s.takeWrites(); len(got) > 0 {
 		t.Errorf("two packages go on writing: %v", got)
 	}
 	live := &corev1.ServiceAccount{}
@@ -198,17 +199,17 @@ func sharedAccount(t *testing.T) {
 	if c := metav1.GetControllerOf(live); c == nil || c.Name != a[1].Revision.Name {
 		t.Errorf("owners %v, want the new revision to control it", live.OwnerReferences)
 	}
-	if err := s.client.Delete(t.Context(), p, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+	if err := s.Client.Delete(t.Context(), p, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 		t.Fatal(err)
 	}
 	for _, who := range a {
 		rev := p.NewRevision()
 		rev.SetName(who.Revision.Name)
-		if err := s.client.Delete(t.Context(), rev); err != nil {
+		if err := s.Client.Delete(t.Context(), rev); err != nil {
 			t.Fatal(err)
 		}
 	}
-	wait.Until(t, patience, "the second package controls the ServiceAccount", func() (string, bool) {
+	wait.Until(t, env.Limit, "the second package controls the ServiceAccount", func() (string, bool) {
 		s.ensure(other)
 		s.get(live, "shared")
 		c := metav1.GetControllerOf(live)
@@ -219,9 +220,9 @@ func sharedAccount(t *testing.T) {
 	}
 }
 
-func (s *env) remove(revision plan.Owner) {
+func (s *testEnv) remove(revision plan.Owner) {
 	s.Helper()
-	wait.Until(s.T, patience, "the program is gone", func() (string, bool) {
+	wait.Until(s.T, env.Limit, "the program is gone", func() (string, bool) {
 		gone, err := s.runtime.Remove(s.Context(), revision)
 		if err != nil {
 			return err.Error(), false
@@ -231,7 +232,7 @@ func (s *env) remove(revision plan.Owner) {
 }
 
 // selected is the revision that a Service leads to.
-func (s *env) selected(name string) string {
+func (s *testEnv) selected(name string) string {
 	s.Helper()
 	live := &corev1.Service{}
 	s.get(live, name)
@@ -240,9 +241,9 @@ func (s *env) selected(name string) string {
 
 // watchServices returns a function that returns every state of the Services in the
 // namespace from now on.
-func (s *env) watchServices() func() []corev1.Service {
+func (s *testEnv) watchServices() func() []corev1.Service {
 	s.Helper()
-	w, err := s.client.Watch(s.Context(), &corev1.ServiceList{}, client.InNamespace(s.name))
+	w, err := s.Client.Watch(s.Context(), &corev1.ServiceList{}, client.InNamespace(s.name))
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cache"
 	"github.com/xpkg-dev/xpkg/internal/controller"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
-	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
 // Manager is a package manager in the process of a test.
@@ -19,16 +18,12 @@ type Manager struct {
 	ready chan struct{}
 	ended chan struct{}
 	err   error // valid after ended is closed
-	stop  func()
+	close func() error
 }
 
-// StartManager starts a manager and returns at once. It runs until the test ends or it is
-// stopped. The configuration defaults to the administrator's, and nothing is logged by default.
-func (e *Env) StartManager(t testing.TB, o controller.Options) *Manager {
-	t.Helper()
-	if o.Config == nil {
-		o.Config = e.Config
-	}
+// Launch starts a manager that runs until it is closed, for an environment that several tests share. Nothing
+// is logged by default.
+func Launch(o controller.Options) *Manager {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -39,14 +34,30 @@ func (e *Env) StartManager(t testing.TB, o controller.Options) *Manager {
 		defer close(m.ended)
 		m.err = controller.Run(ctx, o)
 	}()
-	m.stop = sync.OnceFunc(func() {
+	m.close = sync.OnceValue(func() error {
 		cancel()
 		<-m.ended
-		if m.err != nil && !errors.Is(m.err, context.Canceled) {
-			t.Errorf("manager: %v", m.err)
+		if errors.Is(m.err, context.Canceled) {
+			return nil
+		}
+		return m.err
+	})
+	return m
+}
+
+// StartManager starts a manager and returns at once. It runs until the test ends or it is
+// stopped. The configuration defaults to the administrator's, and nothing is logged by default.
+func (e *Env) StartManager(t testing.TB, o controller.Options) *Manager {
+	t.Helper()
+	if o.Config == nil {
+		o.Config = e.Config
+	}
+	m := Launch(o)
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Errorf("manager: %v", err)
 		}
 	})
-	t.Cleanup(m.stop)
 	return m
 }
 
@@ -68,38 +79,55 @@ func (m *Manager) WaitReady(t testing.TB) {
 	}
 }
 
-// Stop stops the manager and waits for its end. Further calls have no effect.
-func (m *Manager) Stop() { m.stop() }
+// Stop stops the manager and waits for its end. The test that started it reports its error. Further calls
+// have no effect.
+func (m *Manager) Stop() { _ = m.Close() }
+
+// Close is like [Manager.Stop], and returns the error of the manager.
+func (m *Manager) Close() error { return m.close() }
 
 // Content is a package cache in a directory, and the source of content that reads it.
 type Content struct {
 	*fetch.Source
 	Cache *cache.Cache
 
-	close func()
+	close func() error
 }
 
-// OpenContent opens the package cache below a directory. It is closed when the test ends, or
-// before.
-func OpenContent(t testing.TB, dir string, o remote.Options) *Content {
+// NewContent opens the package cache in a directory for a source with options, whose store and names are
+// those of the cache.
+func NewContent(dir string, o fetch.Options) (*Content, error) {
+	packages, err := cache.Open(dir, cache.Options{})
+	if err != nil {
+		return nil, err
+	}
+	o.Store, o.Names = packages.Store(), packages
+	c := &Content{Cache: packages, Source: fetch.NewSource(o)}
+	c.close = sync.OnceValue(func() error {
+		c.Source.Close()
+		return packages.Close()
+	})
+	return c, nil
+}
+
+// OpenContent is like [NewContent] for the directory "packages" of dir. The content is closed when the test
+// ends, or before.
+func OpenContent(t testing.TB, dir string, o fetch.Options) *Content {
 	t.Helper()
-	packages, err := cache.Open(filepath.Join(dir, "packages"), cache.Options{})
+	c, err := NewContent(filepath.Join(dir, "packages"), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &Content{Cache: packages, Source: fetch.NewSource(fetch.Options{Store: packages.Store(), Names: packages, Remote: o})}
-	c.close = sync.OnceFunc(func() {
-		c.Source.Close()
-		if err := packages.Close(); err != nil {
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	t.Cleanup(c.close)
 	return c
 }
 
 // Close closes the source and the cache. Further calls have no effect.
-func (c *Content) Close() { c.close() }
+func (c *Content) Close() error { return c.close() }
 
 // Options returns the options of a manager that installs this content.
 func (c *Content) Options() controller.Options {

@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/testing/publish"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 )
@@ -28,6 +26,15 @@ func (e *Env) Create(t testing.TB, objects ...client.Object) {
 		if err := e.Client.Create(t.Context(), o); err != nil {
 			t.Fatalf("%T %s: %v", o, o.GetName(), err)
 		}
+	}
+}
+
+// CreateTemporary creates objects and deletes them when the test ends.
+func (e *Env) CreateTemporary(t testing.TB, objects ...client.Object) {
+	t.Helper()
+	for _, o := range objects {
+		e.Create(t, o)
+		t.Cleanup(func() { e.Delete(t, o) })
 	}
 }
 
@@ -62,30 +69,6 @@ func Update[O client.Object](t testing.TB, e *Env, o O, change func(O)) {
 		err := e.Client.Update(t.Context(), o)
 		return fmt.Sprint(err), err == nil
 	})
-}
-
-// WaitPackage reads a package until the condition holds.
-func (e *Env) WaitPackage(t testing.TB, p v1.Package, state string, holds func() bool) {
-	t.Helper()
-	wait.Until(t, Limit, p.GetName()+" "+state, func() (string, bool) {
-		if err := e.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
-			return err.Error(), false
-		}
-		return fmt.Sprintf("%+v", p.PackageStatus()), holds()
-	})
-}
-
-// WaitReady waits until a package is ready with the content of its current spec.
-func (e *Env) WaitReady(t testing.TB, p v1.Package) {
-	t.Helper()
-	e.WaitPackage(t, p, "is ready with "+p.PackageSpec().Package, func() bool { return IsReady(p) })
-}
-
-// IsReady reports whether a package is ready with the content of its current spec.
-func IsReady(p v1.Package) bool {
-	ready := p.GetCondition(v1.TypeReady)
-	return ready.Status == corev1.ConditionTrue && ready.ObservedGeneration == p.GetGeneration() &&
-		p.PackageStatus().CurrentIdentifier == p.PackageSpec().Package
 }
 
 // WaitGone waits until an object does not exist, or its kind is not served.
