@@ -62,9 +62,10 @@ test-short: ## Run the tests that need no control plane and no corpus
 test-race: ## Run the short tests of all packages with goroutines or locks under the race detector
 	$(GOTEST) $(TEST_FLAGS) -race -short $$(sh hack/concurrent.sh)
 
-lint: ## Run gofmt, go vet and golangci-lint
+lint: ## Run gofmt, go vet, go mod tidy and golangci-lint
 	@test -z "$$(gofmt -l $(SOURCES))" || { gofmt -l $(SOURCES); echo "run gofmt -w on these files" >&2; exit 1; }
 	@for module in $(MODULES); do (cd $$module && $(GO) vet ./...) || exit 1; done
+	$(GO) mod tidy -diff
 	$(LINT) golangci-lint run ./...
 
 generate: ## Generate deepcopy, CRDs, the reference documentation and the Helm chart

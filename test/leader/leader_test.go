@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -105,7 +104,10 @@ func (s *suite) holder(t *testing.T) string {
 	if len(leases.Items) != 1 {
 		t.Fatalf("%d Leases, want 1", len(leases.Items))
 	}
-	return ptr.Deref(leases.Items[0].Spec.HolderIdentity, "")
+	if holder := leases.Items[0].Spec.HolderIdentity; holder != nil {
+		return *holder
+	}
+	return ""
 }
 
 // contender is a manager and its recorded writes.
