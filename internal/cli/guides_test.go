@@ -2,10 +2,15 @@ package cli
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/alecthomas/kong"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 )
@@ -19,7 +24,7 @@ func TestGuideShowsWhatTheExampleGives(t *testing.T) {
 	}
 	contains := func(line string) {
 		if !strings.Contains(string(guide), line) {
-			t.Errorf("the guide does not say %q", line)
+			t.Errorf("the guide does not contain %q", line)
 		}
 	}
 	file := filepath.Join(t.TempDir(), "provider-hello.xpkg")
@@ -32,6 +37,105 @@ func TestGuideShowsWhatTheExampleGives(t *testing.T) {
 			contains(line)
 		}
 	}
+}
+
+// TestCommandsInDocumentsParse proves that the commands in the README and the guides exist with the arguments and
+// flags that the documents show.
+func TestCommandsInDocumentsParse(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/guides/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	others, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked, results := 0, map[string]error{}
+	for _, page := range append(append(pages, others...), "../../README.md") {
+		content, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, command := range commandsIn(string(content)) {
+			checked++
+			text := strings.Join(command.words, " ")
+			if _, ok := results[text]; !ok {
+				results[text] = parseCommand(t, command.words)
+			}
+			if err := results[text]; err != nil && (command.complete || !isIncomplete(err)) {
+				t.Errorf("%s: xpkg %s: %v", filepath.Base(page), text, err)
+			}
+		}
+	}
+	if checked < 150 {
+		t.Errorf("%d commands were found in the documents", checked)
+	}
+}
+
+// documentedCommand is a command in a document.
+type documentedCommand struct {
+	words []string
+	// complete is whether the command has all its arguments: text between backquotes often names a command without them.
+	complete bool
+}
+
+var (
+	inlineCommand = regexp.MustCompile("`xpkg ([^`]+)`")
+	blockCommand  = regexp.MustCompile(`(?m)^(?:\$ )?(?:bin/)?(?:xpkg|kubectl crossplane) ((?:[^\n]*\\\n)*[^\n]*)$`)
+	codeBlock     = regexp.MustCompile("(?ms)^ *```(\\w*)\n(.*?)^ *```")
+)
+
+// commandsIn returns the commands in code blocks and between backquotes.
+func commandsIn(document string) []documentedCommand {
+	var out []documentedCommand
+	for _, block := range codeBlock.FindAllStringSubmatch(document, -1) {
+		if block[1] == "yaml" {
+			continue
+		}
+		for _, m := range blockCommand.FindAllStringSubmatch(block[2], -1) {
+			if block[1] == "console" && !strings.HasPrefix(m[0], "$ ") {
+				continue // A line of output.
+			}
+			line, _, _ := strings.Cut(strings.ReplaceAll(m[1], "\\\n", " "), "   ")
+			out = append(out, documentedCommand{shellWords(line), true})
+		}
+	}
+	prose := codeBlock.ReplaceAllString(document, "")
+	for _, m := range inlineCommand.FindAllStringSubmatch(prose, -1) {
+		if words := shellWords(strings.ReplaceAll(m[1], "KIND", "provider")); !slices.Contains(words, "…") {
+			out = append(out, documentedCommand{words, false})
+		}
+	}
+	return out
+}
+
+// shellWords splits a command into words up to a pipe, a redirection or a comment. Quotes group words.
+func shellWords(line string) []string {
+	var out []string
+	for _, m := range regexp.MustCompile(`'[^']*'|"[^"]*"|\S+`).FindAllString(line, -1) {
+		if strings.ContainsAny(m[:1], "|>#<&") || m == ";" {
+			break
+		}
+		out = append(out, strings.Trim(m, `'"`))
+	}
+	return out
+}
+
+// parseCommand parses a command without running it. A parser keeps the values of a command, so each has its own.
+func parseCommand(t *testing.T, words []string) error {
+	t.Helper()
+	parser, err := kong.New(&grammar{}, kong.Name("xpkg"), kong.Exit(func(int) {}), kong.Writers(io.Discard, io.Discard))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = parser.Parse(words)
+	return err
+}
+
+// isIncomplete reports whether a command only lacks arguments or values.
+func isIncomplete(err error) bool {
+	message := err.Error()
+	return strings.HasPrefix(message, "expected ") || strings.HasPrefix(message, "missing flags") || strings.Contains(message, `but got "EOL"`)
 }
 
 // printed runs a command and returns its standard output.
