@@ -24,6 +24,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/cli/artifact"
 	"github.com/xpkg-dev/xpkg/internal/cli/author"
+	"github.com/xpkg-dev/xpkg/internal/cli/completion"
 	"github.com/xpkg-dev/xpkg/internal/cli/controlplane"
 	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
 	"github.com/xpkg-dev/xpkg/internal/cli/manager"
@@ -85,7 +86,9 @@ type grammar struct {
 	Manager   manager.ManagerCmd   `cmd:"" group:"manager" help:"Run the manager for a cluster."`
 	Bootstrap manager.BootstrapCmd `cmd:"" group:"manager" help:"Print or apply the manifests of the manager for a cluster."`
 
-	Version versionCmd `cmd:"" group:"other" help:"Print the version."`
+	Completion completionCmd `cmd:"" group:"other" help:"Print the completion script of a shell."`
+
+	Version versionCmd `cmd:"" group:"other" help:"Show the version."`
 
 	RuntimeInit manager.RuntimeInitCmd `cmd:"" hidden:""`
 }
@@ -93,7 +96,11 @@ type grammar struct {
 // Main runs one command line and returns the exit code.
 func Main(ctx context.Context, argv []string, env *terminal.Env) int {
 	stdout := &terminal.CheckedWriter{Writer: env.Stdout}
-	env = &terminal.Env{Context: ctx, Stdin: env.Stdin, Stdout: stdout, Stderr: env.Stderr, Executable: env.Executable, Args: argv[1:]}
+	args := argv[1:]
+	if programName(argv[0]) == kubectlCompletion {
+		args = append([]string{completion.Request}, args...)
+	}
+	env = &terminal.Env{Context: ctx, Stdin: env.Stdin, Stdout: stdout, Stderr: env.Stderr, Executable: env.Executable, Args: args}
 	err := run(env, programName(argv[0]))
 	if failed := stdout.Err(); failed != nil {
 		err = failed
@@ -110,6 +117,9 @@ func Main(ctx context.Context, argv []string, env *terminal.Env) int {
 	}
 	return report(env.Stderr, err)
 }
+
+// kubectlCompletion is the name under which kubectl runs the completion of the plug-in `kubectl crossplane`.
+const kubectlCompletion = "kubectl_complete-crossplane"
 
 // programName is how the user calls the program: kubectl runs a plug-in as
 // "kubectl-crossplane" for "kubectl crossplane".
@@ -145,11 +155,11 @@ func run(env *terminal.Env, name string) error {
 		return err
 	}
 	showExamples(parser.Model)
-	args := env.Args
-	if len(args) == 0 {
-		args = []string{"--help"}
+	args := expandShorthand(env.Args)
+	if completion.IsRequest(args) {
+		return completion.Complete(env, completion.Tree(parser.Model, completionValues()), args)
 	}
-	command, err := parser.Parse(args)
+	command, err := parser.Parse(joinKinds(parser.Model, args))
 	if exit >= 0 {
 		return exitOrNil(exit)
 	}

@@ -46,6 +46,8 @@ var examples = map[string][]string{
 	"status":          {"status"},
 	"logs":            {"logs provider/boats --follow --tail 20"},
 	"manager":         {"manager --kubeconfig admin.conf", "manager --leader-election --metrics-address :8080"},
+	"completion":      {"completion bash"},
+	"version":         {"version", "version --server -o json"},
 	"bootstrap":       {"bootstrap --image registry.example.org/xpkg:v0.1.0 --apply --wait 2m"},
 }
 

@@ -27,9 +27,10 @@ import (
 // that command.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"xpkg":               command,
-		"kubectl-crossplane": command,
-		"kubectl":            kubectl,
+		"xpkg":                        command,
+		"kubectl-crossplane":          command,
+		"kubectl_complete-crossplane": command,
+		"kubectl":                     kubectl,
 	})
 }
 

@@ -27,7 +27,7 @@ import (
 // ClusterFlags name the cluster that a command works on.
 type ClusterFlags struct {
 	Kubeconfig string `placeholder:"FILE" help:"Kubeconfig file. Default is KUBECONFIG, then ~/.kube/config, then the control plane of this machine."`
-	Context    string `placeholder:"NAME" help:"Context of the kubeconfig."`
+	Context    string `placeholder:"NAME" complete:"context" help:"Context of the kubeconfig."`
 }
 
 // Config finds the cluster. It ends with the error of ctx while a kubeconfig cannot be read.

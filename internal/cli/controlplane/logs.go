@@ -43,7 +43,7 @@ func programsDir(dataDir string) string { return filepath.Join(dataDir, "runtime
 type LogsCmd struct {
 	connection.ClusterFlags
 	flags.DataDirFlag
-	Name      string `arg:"" placeholder:"[KIND/]NAME" help:"Name of a package, such as hello or provider/hello, or of one of its revisions."`
+	Name      string `arg:"" placeholder:"[KIND/]NAME" complete:"package" help:"Name of a package, such as hello or provider/hello, or of one of its revisions."`
 	Follow    bool   `short:"f" help:"Follow the log until Ctrl-C."`
 	Tail      int    `default:"-1" placeholder:"N" help:"Start with the last N lines. Default is all lines."`
 	Namespace string `default:"crossplane-system" help:"Namespace of runtimes in a cluster."`
@@ -95,7 +95,7 @@ func (c *LogsCmd) revision(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	pkg, err := all.Find(c.Name)
+	pkg, err := all.Find(inventory.Name(c.Name))
 	if err != nil {
 		return "", err
 	}

@@ -24,7 +24,7 @@ import (
 
 // TreeCmd implements `xpkg tree`.
 type TreeCmd struct {
-	Name string `arg:"" optional:"" help:"Package to show, as NAME or KIND/NAME. Default is every package that no other package needs. Without a cluster: a folder that starts with . or /, or a package as xpkg resolve accepts it."`
+	Name string `arg:"" optional:"" complete:"package" help:"Package to show, as NAME, KIND/NAME or KIND NAME. Default is every package that no other package needs. Without a cluster: a folder that starts with . or /, or a package as xpkg resolve accepts it."`
 	TreeFlags
 	connection.ClusterFlags
 	terminal.OutputFlag
@@ -71,7 +71,7 @@ func (c *TreeCmd) Run(env *terminal.Env) error {
 	}
 	roots := t.roots()
 	if c.Name != "" {
-		p, err := all.Find(c.Name)
+		p, err := all.Find(inventory.Name(c.Name))
 		if err != nil {
 			return err
 		}

@@ -16,7 +16,7 @@ import (
 
 // WhyCmd implements `xpkg why`.
 type WhyCmd struct {
-	Name string   `arg:"" help:"Package: its repository or the last part of it, or for a cluster its name, as NAME or KIND/NAME."`
+	Name string   `arg:"" complete:"package" help:"Package: its repository or the last part of it, or for a cluster its name, as NAME, KIND/NAME or KIND NAME."`
 	What []string `arg:"" optional:"" name:"what" help:"Folders and packages to read instead of a cluster, as xpkg resolve accepts them."`
 	TreeFlags
 	connection.ClusterFlags
@@ -121,7 +121,7 @@ func (c *WhyCmd) closure(env *terminal.Env) (lockfile.File, string, *inventory.I
 		return lockfile.File{}, "", nil, err
 	}
 	name := c.Name
-	if p, err := all.Find(name); err == nil {
+	if p, err := all.Find(inventory.Name(name)); err == nil {
 		name = inventory.RepositoryOf(p)
 	}
 	return all.Closure(), name, all, nil

@@ -3,7 +3,9 @@
 package inventory
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -76,21 +78,55 @@ func LoadPackages(ctx context.Context, c client.Client) (*Inventory, error) {
 	return out, nil
 }
 
-// Find returns the only package with a name, which can have the form KIND/NAME.
-func (i *Inventory) Find(name string) (v1.Package, error) {
-	kind := ""
-	if k, n, ok := strings.Cut(name, "/"); ok {
-		kind, name = k, n
+// KindNamed returns the kind that a word of a command line names, such as "provider", "Providers" or
+// "provider.pkg", and "" for any other word.
+func KindNamed(word string) string {
+	word, group, qualified := strings.Cut(word, ".")
+	if qualified && group != "pkg" && group != v1.Group {
+		return ""
+	}
+	return v1.KindNamed(word)
+}
+
+// Name is a package in a command line: NAME or KIND/NAME.
+type Name string
+
+// Validate returns an error if a name has an unknown kind, or if it is only a kind.
+func (n Name) Validate() error {
+	_, _, err := n.Split()
+	return err
+}
+
+// Split returns the parts of a name. The kind of NAME is "".
+func (n Name) Split() (kind, name string, err error) {
+	word, name, ok := strings.Cut(string(n), "/")
+	kind = KindNamed(word)
+	switch {
+	case !ok && kind != "", ok && kind != "" && name == "":
+		return "", "", fmt.Errorf("the name of the %s is missing", strings.ToLower(kind))
+	case !ok:
+		return "", word, nil
+	case kind == "":
+		return "", "", fmt.Errorf("the kind of %s is not provider, configuration or function", n)
+	}
+	return kind, name, nil
+}
+
+// Find returns the only package with a name.
+func (i *Inventory) Find(n Name) (v1.Package, error) {
+	kind, name, err := n.Split()
+	if err != nil {
+		return nil, ErrPackageNotFound.New(err, "no package %s is installed", n)
 	}
 	var found []v1.Package
 	for _, p := range i.Packages {
-		if p.GetName() == name && (kind == "" || v1.KindNamed(kind) == p.PackageKind()) {
+		if p.GetName() == name && (kind == "" || kind == p.PackageKind()) {
 			found = append(found, p)
 		}
 	}
 	switch len(found) {
 	case 0:
-		return nil, i.Absent("package", name)
+		return nil, i.Absent(cmp.Or(strings.ToLower(kind), "package"), name)
 	case 1:
 		return found[0], nil
 	}

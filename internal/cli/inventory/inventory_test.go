@@ -25,7 +25,7 @@ func TestSuggestions(t *testing.T) {
 		"provider/acme-greet":  "Did you mean function/acme-greet? ",
 		"something-quite-else": "",
 	} {
-		_, err := all.Find(name)
+		_, err := all.Find(Name(name))
 		if do := errcode.From(err).Do; !errors.Is(err, ErrPackageNotFound) || do != want+ErrPackageNotFound.Fix {
 			t.Errorf("%s: %v, and what to do: %s", name, err, do)
 		}

@@ -28,7 +28,7 @@ import (
 
 // ApproveCmd implements `xpkg approve`.
 type ApproveCmd struct {
-	Name string `arg:"" help:"Package with a pending approval, as NAME or KIND/NAME."`
+	Name inventory.Name `arg:"" complete:"package" help:"Package with a pending approval, as NAME, KIND/NAME or KIND NAME."`
 	terminal.ConsentFlag
 	connection.ClusterFlags
 	terminal.OutputFlag

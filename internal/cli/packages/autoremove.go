@@ -38,7 +38,7 @@ func (c *AutoremoveCmd) Run(env *terminal.Env) error {
 	}
 	for _, o := range orphans {
 		one := UninstallCmd{
-			uninstallArgs: uninstallArgs{Kind: strings.ToLower(o.Kind), Name: o.Name}, Wait: c.Wait,
+			uninstallArgs: uninstallArgs{Name: inventory.Name(strings.ToLower(o.Kind) + "/" + o.Name)}, Wait: c.Wait,
 			ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, OutputFlag: c.OutputFlag,
 		}
 		if err := one.Run(env); err != nil {

@@ -31,7 +31,7 @@ const migrationsAtOnce = 8
 
 // MigrateStorageCmd implements `xpkg migrate-storage`.
 type MigrateStorageCmd struct {
-	Package []string `arg:"" optional:"" help:"Packages whose CRDs are migrated, as NAME or KIND/NAME."`
+	Package []string `arg:"" optional:"" complete:"package" help:"Packages whose CRDs are migrated, as NAME, KIND/NAME or KIND NAME."`
 	CRD     []string `name:"crd" placeholder:"NAME" help:"Migrate this CRD. Can be given more than once."`
 	All     bool     `help:"Migrate the CRDs of all packages."`
 	DryRun  bool     `help:"Count the custom resources without rewriting them."`
@@ -111,7 +111,7 @@ func (c *MigrateStorageCmd) selectCRDs(ctx context.Context, cluster *apply.Clust
 		}
 		var selected []v1.Package
 		for _, name := range c.Package {
-			p, err := all.Find(name)
+			p, err := all.Find(inventory.Name(name))
 			if err != nil {
 				return nil, err
 			}

@@ -147,7 +147,7 @@ type planUpdateCmd struct {
 
 // Run prints the plan of an update.
 func (c *planUpdateCmd) Run(env *terminal.Env) error {
-	return c.run(env, "planning to update "+c.Name, func(pl *clusterPlanner) (*planner.Plan, error) {
+	return c.run(env, "planning to update "+string(c.Name), func(pl *clusterPlanner) (*planner.Plan, error) {
 		return c.plan(env.Context, pl)
 	})
 }
@@ -159,7 +159,7 @@ type planUninstallCmd struct {
 
 // Run prints the plan of an uninstall.
 func (c *planUninstallCmd) Run(env *terminal.Env) error {
-	return c.run(env, "planning to uninstall "+c.Kind+"/"+c.Name, func(pl *clusterPlanner) (*planner.Plan, error) {
+	return c.run(env, "planning to uninstall "+string(c.Name), func(pl *clusterPlanner) (*planner.Plan, error) {
 		return c.plan(env.Context, pl)
 	})
 }

@@ -27,21 +27,26 @@ var ErrStillGoing = errcode.Code{
 
 // uninstallArgs select the package to uninstall.
 type uninstallArgs struct {
-	Kind string `arg:"" enum:"provider,configuration,function" help:"Kind of package: provider, configuration or function."`
-	Name string `arg:"" help:"Name of the package in the cluster."`
+	Name inventory.Name `arg:"" complete:"package" help:"Package to uninstall, as NAME, KIND/NAME or KIND NAME."`
 }
 
 // live reads the package.
 func (c *uninstallArgs) live(ctx context.Context, cluster client.Client) (v1.Package, error) {
-	p, err := inventory.Get(ctx, cluster, v1.KindNamed(c.Kind), c.Name)
-	if err != nil || p != nil {
-		return p, err
+	kind, name, err := c.Name.Split()
+	if err != nil {
+		return nil, err
+	}
+	if kind != "" {
+		p, err := inventory.Get(ctx, cluster, kind, name)
+		if err != nil || p != nil {
+			return p, err
+		}
 	}
 	all, err := inventory.LoadPackages(ctx, cluster)
 	if err != nil {
 		return nil, err
 	}
-	return nil, all.Absent(c.Kind, c.Name)
+	return all.Find(c.Name)
 }
 
 // plan plans the uninstall.
@@ -138,7 +143,7 @@ func (c *UninstallCmd) ask(env *terminal.Env) (p *planner.Plan, err error) {
 		return nil, err
 	}
 	if resources, uncounted := p.CountCustomResources(); resources > 0 || uncounted > 0 {
-		return nil, c.Consent(env, fmt.Sprintf("uninstall %s/%s: %s", c.Kind, c.Name, strings.TrimSuffix(lost(resources, uncounted), ".")))
+		return nil, c.Consent(env, fmt.Sprintf("uninstall %s: %s", p.Package.Short(), strings.TrimSuffix(lost(resources, uncounted), ".")))
 	}
 	return p, nil
 }

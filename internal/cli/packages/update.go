@@ -23,9 +23,9 @@ import (
 
 // updateArgs select the changes to an installed package.
 type updateArgs struct {
-	Name    string `arg:"" help:"Package to update, as NAME or KIND/NAME."`
-	Ref     string `arg:"" optional:"" help:"Target version: a tag such as v1.2.0, a digest, or a full reference."`
-	Version string `placeholder:"TAG" help:"Tag to update to; the same as a tag after the name."`
+	Name    inventory.Name `arg:"" complete:"package" help:"Package to update, as NAME, KIND/NAME or KIND NAME."`
+	Ref     string         `arg:"" optional:"" help:"Target version: a tag such as v1.2.0, a digest, or a full reference."`
+	Version string         `placeholder:"TAG" help:"Tag to update to; the same as a tag after the name."`
 
 	ManualActivation         *bool    `short:"m" negatable:"" help:"Require manual activation of new revisions; --no-manual-activation activates them automatically."`
 	RevisionHistoryLimit     *int64   `short:"r" placeholder:"N" help:"Number of inactive revisions to keep. 0 keeps all."`
@@ -152,7 +152,7 @@ func (c *UpdateCmd) Run(env *terminal.Env) (err error) {
 		return err
 	}
 	defer func() { err = cmp.Or(err, pl.close()) }()
-	p, err := planWith(env, "planning to update "+c.Name, func() (*planner.Plan, error) { return c.plan(env.Context, pl) })
+	p, err := planWith(env, "planning to update "+string(c.Name), func() (*planner.Plan, error) { return c.plan(env.Context, pl) })
 	if isPlanUnavailable(err, nil) {
 		return c.updateWithoutPlan(env, pl, err)
 	}
@@ -175,7 +175,7 @@ func (c *UpdateCmd) Run(env *terminal.Env) (err error) {
 	if err := showPlan(env, p); err != nil {
 		return err
 	}
-	if err := consentTo(c.ConsentFlag, env, p, "update "+c.Name); err != nil {
+	if err := consentTo(c.ConsentFlag, env, p, "update "+string(c.Name)); err != nil {
 		return err
 	}
 	done, err := carryOut(env.Context, pl.client, p)
@@ -188,7 +188,7 @@ func (c *UpdateCmd) Run(env *terminal.Env) (err error) {
 // updateWithoutPlan updates without a plan, when this command cannot see the content.
 func (c *UpdateCmd) updateWithoutPlan(env *terminal.Env, pl *clusterPlanner, why error) error {
 	printPlanUnavailable(env, why)
-	if err := c.Consent(env, "update "+c.Name+" without a plan"); err != nil {
+	if err := c.Consent(env, "update "+string(c.Name)+" without a plan"); err != nil {
 		return err
 	}
 	p, err := c.wanted(env.Context, pl.client)

@@ -37,6 +37,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/internal/version"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
@@ -162,7 +163,7 @@ func (r *Reconciler) written(lock *v1beta1.Lock, err error) (ctrl.Result, error)
 // Announcements returns the annotations of the Lock for a configuration of the manager. The upgrade policy
 // is empty where the manager installs no dependencies.
 func Announcements(upgrades graph.Policy, removal graph.RemovalPolicy, namespaced bool, runtimes runtime.Choice, privileges []manifests.Privilege) map[string]string {
-	out := map[string]string{runtime.AnnotationChoice: runtimes.String()}
+	out := map[string]string{runtime.AnnotationChoice: runtimes.String(), version.AnnotationManager: version.Version}
 	if len(privileges) > 0 {
 		out[runtime.AnnotationPrivileges] = manifests.JoinPrivileges(privileges)
 	}
@@ -184,7 +185,7 @@ func (r *Reconciler) announce(lock *v1beta1.Lock) (changed bool) {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	for _, key := range []string{graph.AnnotationUpgrades, graph.AnnotationRemovalPolicy, permission.AnnotationScope, runtime.AnnotationChoice, runtime.AnnotationPrivileges} {
+	for _, key := range []string{graph.AnnotationUpgrades, graph.AnnotationRemovalPolicy, permission.AnnotationScope, runtime.AnnotationChoice, runtime.AnnotationPrivileges, version.AnnotationManager} {
 		delete(annotations, key)
 	}
 	maps.Copy(annotations, r.Announcements)

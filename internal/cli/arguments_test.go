@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+)
+
+// TestPackageNameIsAcceptedInEveryForm checks that KIND NAME means KIND/NAME for every command that takes an
+// installed package, and that other arguments stay as they are.
+func TestPackageNameIsAcceptedInEveryForm(t *testing.T) {
+	for line, want := range map[string]string{
+		"uninstall provider hello":                         "uninstall provider/hello",
+		"uninstall providers hello --yes":                  "uninstall providers/hello --yes",
+		"uninstall provider.pkg hello":                     "uninstall provider.pkg/hello",
+		"uninstall provider.pkg.crossplane.io hello":       "uninstall provider.pkg.crossplane.io/hello",
+		"uninstall --wait 2m provider hello":               "uninstall --wait 2m provider/hello",
+		"uninstall -yw 2m function hello":                  "uninstall -yw 2m function/hello",
+		"uninstall --kubeconfig provider provider hello":   "uninstall --kubeconfig provider provider/hello",
+		"uninstall --kubeconfig=x Configuration hello":     "uninstall --kubeconfig=x Configuration/hello",
+		"uninstall provider/hello":                         "uninstall provider/hello",
+		"uninstall provider":                               "uninstall provider",
+		"uninstall hello":                                  "uninstall hello",
+		"uninstall provider --yes":                         "uninstall provider --yes",
+		"uninstall provider.example.org hello":             "uninstall provider.example.org hello",
+		"plan uninstall function greet -o json":            "plan uninstall function/greet -o json",
+		"update provider hello v2.0.0":                     "update provider/hello v2.0.0",
+		"upgrade hello v2.0.0":                             "upgrade hello v2.0.0",
+		"plan update configuration hello v2.0.0":           "plan update configuration/hello v2.0.0",
+		"approve function greet":                           "approve function/greet",
+		"logs provider hello -f":                           "logs provider/hello -f",
+		"tree configuration hello":                         "tree configuration/hello",
+		"why function greet":                               "why function/greet",
+		"migrate-storage provider a b provider c --all":    "migrate-storage provider/a b provider/c --all",
+		"install provider ghcr.io/acme/boats:v1.0.0 boats": "install provider ghcr.io/acme/boats:v1.0.0 boats",
+		"build provider -f package":                        "build provider -f package",
+		"uninstall -- provider hello":                      "uninstall -- provider hello",
+	} {
+		parser, err := kong.New(&grammar{}, kong.Name("xpkg"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := joinKinds(parser.Model, strings.Fields(line)); !slices.Equal(got, strings.Fields(want)) {
+			t.Errorf("%s: got %q, want %q", line, got, want)
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/completion"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+)
+
+// TestCompletionCoversTheGrammar checks that every visible command, flag and enumerated value of the grammar is
+// completed.
+func TestCompletionCoversTheGrammar(t *testing.T) {
+	parser, err := kong.New(&grammar{}, kong.Name("xpkg"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := 0
+	for _, command := range parser.Model.Leaves(true) {
+		words := strings.Fields(wordsOf(command))
+		if names := completions(t, parser.Model, words...); !slices.Contains(names, words[len(words)-1]) {
+			t.Errorf("%s is not completed: %q", wordsOf(command), names)
+		}
+		for _, f := range command.Flags {
+			if f.Hidden || f.Name == "help" {
+				continue
+			}
+			if names := completions(t, parser.Model, append(words, "--"+f.Name)...); !slices.Contains(names, "--"+f.Name) {
+				t.Errorf("%s --%s is not completed: %q", wordsOf(command), f.Name, names)
+			}
+			if f.Enum == "" || f.IsBool() {
+				continue
+			}
+			got := completions(t, parser.Model, append(words, "--"+f.Name, "")...)
+			for _, value := range f.EnumSlice() {
+				if values++; value != "" && !slices.Contains(got, value) {
+					t.Errorf("%s --%s %s is not completed: %q", wordsOf(command), f.Name, value, got)
+				}
+			}
+		}
+	}
+	if values < 50 {
+		t.Errorf("the grammar has %d enumerated values", values)
+	}
+}
+
+func completions(t *testing.T, app *kong.Application, words ...string) []string {
+	t.Helper()
+	var out, discarded bytes.Buffer
+	env := &terminal.Env{Context: t.Context(), Stdout: &out, Stderr: &discarded}
+	if err := completion.Complete(env, completion.Tree(app, nil), append([]string{completion.Request}, words...)); err != nil {
+		t.Fatalf("%q: %v", words, err)
+	}
+	var names []string
+	for _, line := range strings.Split(strings.TrimSpace(out.String()), "\n") {
+		name, _, _ := strings.Cut(line, "\t")
+		names = append(names, name)
+	}
+	return names
+}

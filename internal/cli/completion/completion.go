@@ -1,0 +1,157 @@
+// Package completion derives the completion of shells from the grammar of the command line.
+//
+// The scripts and the protocol between a shell and the program are those of github.com/spf13/cobra, which kubectl
+// and most other commands of the field use: a script runs `xpkg __complete WORDS...` and shows what that prints.
+package completion
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/alecthomas/kong"
+	"github.com/spf13/cobra"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+)
+
+// Values returns the values of an argument, with an optional description after a tab. The flags are the values that
+// the command line sets before the argument, by their names.
+type Values func(ctx context.Context, flags map[string]string) []string
+
+// tag is the key of the struct tag that names the [Values] of an argument or a flag.
+const tag = "complete"
+
+// Tree returns the commands of a grammar with the completion of their arguments. The keys of values are the names in
+// the struct tags of the grammar.
+func Tree(app *kong.Application, values map[string]Values) *cobra.Command {
+	root := command(app.Node, values)
+	root.Use = app.Name
+	root.CompletionOptions.DisableDefaultCmd = true
+	return root
+}
+
+// Request is the first argument of a request for the completions of the last argument.
+const Request = cobra.ShellCompRequestCmd
+
+// IsRequest reports whether arguments are those of a completion script.
+func IsRequest(args []string) bool {
+	return len(args) > 0 && (args[0] == Request || args[0] == cobra.ShellCompNoDescRequestCmd)
+}
+
+// Complete prints the completions that a script requests.
+func Complete(env *terminal.Env, root *cobra.Command, args []string) error {
+	root.SetArgs(args)
+	root.SetOut(env.Stdout)
+	root.SetErr(env.Stderr)
+	return root.ExecuteContext(env.Context)
+}
+
+// WriteScript writes the completion script of a shell: bash, zsh, fish or powershell.
+func WriteScript(w io.Writer, root *cobra.Command, shell string) error {
+	switch shell {
+	case "bash":
+		return root.GenBashCompletionV2(w, true)
+	case "zsh":
+		return root.GenZshCompletion(w)
+	case "fish":
+		return root.GenFishCompletion(w, true)
+	case "powershell":
+		return root.GenPowerShellCompletionWithDesc(w)
+	}
+	return fmt.Errorf("no completion for the shell %s", shell)
+}
+
+func command(n *kong.Node, values map[string]Values) *cobra.Command {
+	c := &cobra.Command{Use: n.Name, Aliases: n.Aliases, Short: n.Help, Hidden: n.Hidden}
+	for _, f := range n.Flags {
+		addFlag(c, f, values)
+	}
+	for _, child := range n.Children {
+		c.AddCommand(command(child, values))
+	}
+	if n.Leaf() {
+		c.Run = func(*cobra.Command, []string) {}
+		c.ValidArgsFunction = func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(n.Positional) == 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			at := min(len(args), len(n.Positional)-1)
+			if at < len(args) && !n.Positional[at].IsSlice() {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return complete(c, n.Positional[at], values)
+		}
+	}
+	return c
+}
+
+func addFlag(c *cobra.Command, f *kong.Flag, values map[string]Values) {
+	if f.Name == "help" {
+		return
+	}
+	short := ""
+	if f.Short != 0 {
+		short = string(f.Short)
+	}
+	flags := c.Flags()
+	switch {
+	case f.IsCounter():
+		flags.CountP(f.Name, short, f.Help)
+	case f.IsBool():
+		flags.BoolP(f.Name, short, false, f.Help)
+		if f.Tag.Negatable != "" {
+			flags.Bool("no-"+f.Name, false, f.Help)
+			flags.Lookup("no-" + f.Name).Hidden = true
+		}
+	case f.IsSlice():
+		flags.StringArrayP(f.Name, short, nil, f.Help)
+	default:
+		flags.StringP(f.Name, short, "", f.Help)
+	}
+	flags.Lookup(f.Name).Hidden = f.Hidden
+	if f.IsBool() || f.IsCounter() {
+		return
+	}
+	err := c.RegisterFlagCompletionFunc(f.Name, func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		return complete(c, f.Value, values)
+	})
+	// The flag was added above.
+	cobra.CheckErr(err)
+}
+
+// complete returns the completions of an argument or the value of a flag.
+func complete(c *cobra.Command, v *kong.Value, values map[string]Values) ([]string, cobra.ShellCompDirective) {
+	if v.Enum != "" {
+		var out []string
+		for _, value := range v.EnumSlice() {
+			if value != "" {
+				out = append(out, value)
+			}
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp
+	}
+	if of, ok := values[v.Tag.Get(tag)]; ok {
+		return of(c.Context(), flagsOf(c)), cobra.ShellCompDirectiveNoFileComp
+	}
+	placeholder := strings.ToUpper(v.Tag.PlaceHolder)
+	switch {
+	case placeholder == "DIR":
+		return nil, cobra.ShellCompDirectiveFilterDirs
+	case v.Flag == nil, placeholder == "FILE", strings.HasPrefix(placeholder, "FILE|"):
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	return nil, cobra.ShellCompDirectiveNoFileComp
+}
+
+func flagsOf(c *cobra.Command) map[string]string {
+	out := map[string]string{}
+	for _, name := range []string{"kubeconfig", "context", "data-dir"} {
+		if f := c.Flags().Lookup(name); f != nil {
+			out[name] = cmp.Or(f.Value.String(), out[name])
+		}
+	}
+	return out
+}
