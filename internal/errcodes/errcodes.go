@@ -22,7 +22,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/deployment"
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
-	"github.com/xpkg-dev/xpkg/internal/runtime/processruntime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox"
 	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox/logs"
 	"github.com/xpkg-dev/xpkg/internal/up"
@@ -55,7 +54,7 @@ func All() []errcode.Code {
 		apply.Codes(), bootstrap.Codes(), cache.Codes(), certificates.Codes(), child.Codes(),
 		credentials.Codes(), crossplane.Codes(), deployment.Codes(), fetch.Codes(), graph.Codes(), imageconfig.Codes(),
 		indexlayer.Codes(), leader.Codes(), lockfile.Codes(), manifests.Codes(), oci.Codes(), packageapi.Codes(), planner.Codes(),
-		processruntime.Codes(), rbac.Codes(), resolver.Codes(), revision.Codes(), runtime.Codes(), sandbox.Codes(), logs.Codes(),
+		rbac.Codes(), resolver.Codes(), revision.Codes(), runtime.Codes(), sandbox.Codes(), logs.Codes(),
 		solver.Codes(), firstgen.Codes(), up.Codes(), datadir.Codes(), webhooks.Codes(), xpkg.Codes(), check.Codes(), index.Codes(),
 	)
 	slices.SortFunc(all, func(a, b errcode.Code) int { return strings.Compare(a.Name, b.Name) })

@@ -34,7 +34,7 @@ type RuntimeRefusal struct {
 }
 
 // refusalCodes are the codes with which a manager refuses a runtime before it writes an object.
-var refusalCodes = []errcode.Code{runtime.ErrNoProgram, manifests.ErrPrivileges, runtime.ErrRuntimeConfig}
+var refusalCodes = []errcode.Code{runtime.ErrNoProgram, manifests.ErrPrivileges, manifests.ErrNotForProcesses, runtime.ErrRuntimeConfig}
 
 // Error returns the error with which the manager refuses the runtime.
 func (r *RuntimeRefusal) Error() *errcode.Error {
@@ -90,6 +90,11 @@ func (pl *Planner) checkRuntime(ctx context.Context, s *clusterState, p v1.Packa
 	})
 	if err != nil {
 		return err
+	}
+	if by == runtime.Process {
+		if err := objects.CheckProcess(); err != nil {
+			return err
+		}
 	}
 	if err := pl.checkPrivileges(ctx, s, by, objects); err != nil {
 		return err

@@ -52,6 +52,10 @@ func TestPlanRefusesWhatTheManagerRefusesToRun(t *testing.T) {
 	program := imageConfig{Entrypoint: []string{"/provider"}}
 	hostNetwork := corev1.PodSpec{HostNetwork: true}
 	command := corev1.PodSpec{Containers: []corev1.Container{{Name: manifests.Container, Command: []string{"/provider"}}}}
+	setup := corev1.PodSpec{InitContainers: []corev1.Container{{Name: "setup"}}}
+	resource := corev1.PodSpec{Containers: []corev1.Container{{Name: manifests.Container, Env: []corev1.EnvVar{
+		{Name: "LIMIT", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.cpu"}}},
+	}}}}
 	foreign := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "crossplane-system", Name: "cluster-admin"}}
 	for name, tc := range map[string]struct {
 		lock    *v1beta1.Lock
@@ -72,6 +76,9 @@ func TestPlanRefusesWhatTheManagerRefusesToRun(t *testing.T) {
 		"other privilege allowed":     {announced("Deployment", "HostPath"), program, []client.Object{configured(hostNetwork, "")}, manifests.ErrPrivileges, "requests hostNetwork"},
 		"host network allowed":        {announced("Deployment", "HostPath,HostNetwork"), program, []client.Object{configured(hostNetwork, "")}, errcode.Code{}, ""},
 		"host network of a process":   {announced("Process", ""), program, []client.Object{configured(hostNetwork, "")}, errcode.Code{}, ""},
+		"init container":              {announced("Process", ""), program, []client.Object{configured(setup, "")}, manifests.ErrNotForProcesses, "has the init container setup"},
+		"variable of a resource":      {announced("Process", ""), program, []client.Object{configured(resource, "")}, manifests.ErrNotForProcesses, "has the variable LIMIT"},
+		"init container of a pod":     {announced("Deployment", ""), program, []client.Object{configured(setup, "")}, errcode.Code{}, ""},
 		"foreign account":             {announced("Deployment", ""), program, []client.Object{configured(corev1.PodSpec{}, foreign.Name), foreign}, manifests.ErrPrivileges, "the ServiceAccount cluster-admin"},
 		"foreign account, as process": {announced("Process", ""), program, []client.Object{configured(corev1.PodSpec{}, foreign.Name), foreign}, manifests.ErrPrivileges, "the ServiceAccount cluster-admin"},
 		"foreign account allowed":     {announced("Deployment", "ServiceAccount"), program, []client.Object{configured(corev1.PodSpec{}, foreign.Name), foreign}, errcode.Code{}, ""},

@@ -68,7 +68,7 @@ func (p *Runtime) valueOf(ctx context.Context, e corev1.EnvVar, fields, before m
 		r := from.ConfigMapKeyRef
 		return pick(p.configMap, ctx, r.Name, r.Key, r.Optional, e.Name)
 	}
-	return "", false, ErrNotForProcesses.New(nil, "the variable %s has its value from something that is not known here", e.Name)
+	return "", false, nil // CheckProcess refuses other sources.
 }
 
 // reading reads the keys of an object; found is false when there is none.

@@ -74,10 +74,6 @@ func TestEnvironment(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("environment (-want +got):\n%s", diff)
 	}
-	resources := corev1.EnvVar{Name: "A", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.cpu"}}}
-	if _, err := p.environment(t.Context(), corev1.Container{Env: []corev1.EnvVar{resources}}, nil, map[string]string{}); !errors.Is(err, ErrNotForProcesses) {
-		t.Errorf("resources: %v, want NotForProcesses", err)
-	}
 	for name, c := range map[string]corev1.Container{
 		"absent key":    {Env: []corev1.EnvVar{{Name: "A", ValueFrom: secretKey("s", "absent", false)}}},
 		"absent secret": {Env: []corev1.EnvVar{{Name: "A", ValueFrom: secretKey("absent", "key", false)}}},
@@ -114,9 +110,6 @@ func TestVolumes(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if err := refuse(tc.pod); err != nil {
-				t.Fatal(err)
-			}
 			files, err := p.volumes(t.Context(), tc.pod)
 			var lacks missing
 			if err != nil && !errors.As(err, &lacks) || !strings.Contains(string(lacks), tc.lacks) || (lacks == "") != (tc.lacks == "") {
@@ -133,26 +126,5 @@ func TestVolumes(t *testing.T) {
 				t.Errorf("files (-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-// Features that only a node has are refused before the first write.
-func TestRefuse(t *testing.T) {
-	one := corev1.Container{Name: "package-runtime"}
-	mounted := one
-	mounted.VolumeMounts = []corev1.VolumeMount{{Name: "v", MountPath: "/data"}}
-	for name, pod := range map[string]corev1.PodSpec{
-		"init container":   {InitContainers: []corev1.Container{{Name: "i"}}, Containers: []corev1.Container{one}},
-		"second container": {Containers: []corev1.Container{one, {Name: "sidecar"}}},
-		"claim":            {Containers: []corev1.Container{mounted}, Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "x"}}}}},
-		"host path":        {Containers: []corev1.Container{mounted}, Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/"}}}}},
-		"empty elsewhere":  {Containers: []corev1.Container{mounted}, Volumes: []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}},
-	} {
-		if err := refuse(pod); !errors.Is(err, ErrNotForProcesses) {
-			t.Errorf("%s: %v, want NotForProcesses", name, err)
-		}
-	}
-	if err := refuse(corev1.PodSpec{Containers: []corev1.Container{one}, NodeSelector: map[string]string{"a": "b"}}); err != nil {
-		t.Error(err)
 	}
 }

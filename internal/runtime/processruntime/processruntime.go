@@ -89,7 +89,7 @@ func (p *Runtime) Obtain(ctx context.Context, program runtime.Workload) error {
 	if err != nil {
 		return err
 	}
-	if err := refuse(objects.Deployment.Spec.Template.Spec); err != nil {
+	if err := objects.CheckProcess(); err != nil {
 		return err
 	}
 	if err := p.objects.CheckServiceAccount(ctx, objects); err != nil {

@@ -211,6 +211,26 @@ func TestMissingObjectsAreWaitedFor(t *testing.T) {
 	}
 }
 
+// A configuration that needs a node is refused before anything is read, written or started.
+func TestFeaturesOfNodesAreRefusedFirst(t *testing.T) {
+	s := newStand()
+	p := program(v1.ProviderKind, "hello")
+	p.Config = &v1beta1.DeploymentRuntimeConfig{}
+	pod := corev1.PodSpec{Containers: []corev1.Container{{Name: manifests.Container, Env: []corev1.EnvVar{
+		{Name: "LIMIT", ValueFrom: &corev1.EnvVarSource{ResourceFieldRef: &corev1.ResourceFieldSelector{Resource: "limits.cpu"}}},
+	}}}}
+	p.Config.Spec.DeploymentTemplate = &v1beta1.DeploymentTemplate{Spec: &appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: pod}}}
+	if err := s.Obtain(t.Context(), p); !errors.Is(err, manifests.ErrNotForProcesses) {
+		t.Errorf("Obtain: %v, want NotForProcesses", err)
+	}
+	if _, err := s.Run(t.Context(), p); !errors.Is(err, manifests.ErrNotForProcesses) {
+		t.Errorf("Run: %v, want NotForProcesses", err)
+	}
+	if s.tokens != 0 {
+		t.Errorf("%d tokens were requested", s.tokens)
+	}
+}
+
 // A provider with a health port reports its own readiness.
 func TestHealthOfAProvider(t *testing.T) {
 	s := newStand()

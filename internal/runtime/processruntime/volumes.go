@@ -9,37 +9,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 )
 
-// refuse refuses features that a process cannot have. Settings of scheduling and probes are
-// ignored.
-func refuse(pod corev1.PodSpec) error {
-	no := func(what string, args ...any) error {
-		return ErrNotForProcesses.New(nil, "cannot run the runtime as a process: "+what, args...)
-	}
-	if len(pod.InitContainers) > 0 {
-		return no("it has the init container %s", pod.InitContainers[0].Name)
-	}
-	if len(pod.Containers) > 1 {
-		return no("it has the second container %s", pod.Containers[1].Name)
-	}
-	volumes := map[string]corev1.Volume{}
-	for _, v := range pod.Volumes {
-		volumes[v.Name] = v
-	}
-	for _, m := range pod.Containers[0].VolumeMounts {
-		v := volumes[m.Name]
-		switch {
-		case v.Secret != nil, v.ConfigMap != nil:
-			if m.SubPathExpr != "" {
-				return no("the volume %s is mounted by subPathExpr", m.Name)
-			}
-		case v.EmptyDir != nil && (m.MountPath == "/tmp" || m.MountPath == "/dev/shm"):
-		default:
-			return no("the volume %s is neither a Secret nor a ConfigMap", m.Name)
-		}
-	}
-	return nil
-}
-
 // volumes returns the files of the volumes by their path. It fails with missing if an
 // object does not exist yet.
 func (p *Runtime) volumes(ctx context.Context, pod corev1.PodSpec) (map[string][]byte, error) {
