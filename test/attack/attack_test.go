@@ -115,6 +115,13 @@ func (a *arena) attack(t *testing.T, name string, attack attack, healthy v1.Pack
 		kind = v1.ProviderKind
 	}
 	pkg := a.install(t, kind, id, ref, attack.annotations)
+	// A failed attack leaves nothing for the next one.
+	t.Cleanup(func() {
+		if !a.running() {
+			a.start(t)
+		}
+		a.remove(t, pkg)
+	})
 	a.until(t, pkg, attack.wants...)
 	a.undamaged(t, healthy)
 	if attack.check != nil {

@@ -73,7 +73,7 @@ func (p *plane) start(t *testing.T) {
 	defer planted.Close()
 	p.log, p.done = &buffer.Buffer{}, make(chan struct{})
 	p.cmd = exec.Command(p.program, "up", "--data-dir", p.dir, "--port", "0", "--registry-port", "0")
-	p.cmd.Env = append(os.Environ(), "XPKG_CONTROLPLANE="+p.controlPlane, "HOME="+t.TempDir())
+	p.cmd.Env = append(os.Environ(), "XPKG_CONTROLPLANE="+p.controlPlane, "HOME="+filepath.Join(filepath.Dir(p.dir), "home"))
 	p.cmd.Stdout, p.cmd.Stderr, p.cmd.ExtraFiles = p.log, p.log, []*os.File{planted, planted}
 	// The control plane ends with the thread that started it, also if the test is killed.
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
@@ -91,10 +91,8 @@ func (p *plane) start(t *testing.T) {
 		t.Fatal(err)
 	}
 	wait.Until(t, limit, "the control plane is ready", func() (string, bool) {
-		select {
-		case <-p.done:
+		if !p.running() {
 			t.Fatalf("the control plane ended:\n%s", p.log.String())
-		default:
 		}
 		report, err := up.Status(p.dir)
 		p.state = report.State
@@ -125,6 +123,16 @@ func (p *plane) connect(t *testing.T) {
 	}
 	if p.client, err = client.New(cfg, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// running reports whether the process of the control plane runs.
+func (p *plane) running() bool {
+	select {
+	case <-p.done:
+		return false
+	default:
+		return true
 	}
 }
 
@@ -188,14 +196,17 @@ func (p *plane) until(t *testing.T, pkg v1.Package, reasons ...string) {
 	})
 }
 
-// remove deletes a package, and waits until it is gone.
+// remove deletes a package if it exists, and waits until it is gone. It also works after the
+// end of the test.
 func (p *plane) remove(t *testing.T, pkg v1.Package) {
 	t.Helper()
-	if err := p.client.Delete(t.Context(), pkg, client.PropagationPolicy(metav1.DeletePropagationBackground)); client.IgnoreNotFound(err) != nil {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), limit)
+	defer cancel()
+	if err := p.client.Delete(ctx, pkg, client.PropagationPolicy(metav1.DeletePropagationBackground)); client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)
 	}
 	wait.Until(t, limit, pkg.GetName()+" is gone", func() (string, bool) {
-		err := p.client.Get(t.Context(), client.ObjectKeyFromObject(pkg), pkg)
+		err := p.client.Get(ctx, client.ObjectKeyFromObject(pkg), pkg)
 		if err == nil {
 			return pkg.GetCondition(v1.TypeReady).Message, false
 		}
