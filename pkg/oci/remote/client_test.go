@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -76,6 +77,40 @@ func TestTags(t *testing.T) {
 				t.Errorf("%d pages", pages)
 			}
 		})
+	}
+}
+
+// A list of 100,000 tags is read page by page, and each tag is listed once. A page that is too large is an error
+// of the list, and not a shorter list.
+//
+// hardening: A17
+func TestManyTagsAreReadInPages(t *testing.T) {
+	const perPage = 1000
+	f := ocitest.NewRegistry(t)
+	f.Fault = func(w http.ResponseWriter, r *http.Request) bool {
+		page, _ := strconv.Atoi(r.URL.Query().Get("last"))
+		if page < maxTagPages-1 {
+			w.Header().Set("Link", fmt.Sprintf(`<?last=%d>; rel="next"`, page+1))
+		}
+		tags := []string{"v0.0.0"}
+		for i := range perPage {
+			tags = append(tags, fmt.Sprintf("v0.%d.%d", page, i))
+		}
+		_, _ = io.WriteString(w, `{"tags":["`+strings.Join(tags, `","`)+`"]}`)
+		return true
+	}
+	r := testRemote(t, nil)
+	if got, err := r.Tags(t.Context(), f.Ref("v1")); err != nil || len(got) != maxTagPages*perPage {
+		t.Errorf("%d tags, %v", len(got), err)
+	}
+	f.Fault = func(w http.ResponseWriter, _ *http.Request) bool {
+		_, _ = io.WriteString(w, `{"tags":["v1.0.0"`+strings.Repeat(" ", int(r.opts.Limits.Manifest))+`]}`)
+		return true
+	}
+	got, err := r.Tags(t.Context(), f.Ref("v1"))
+	ocitest.WantCode(t, err, ErrTagList)
+	if len(got) > 0 {
+		t.Errorf("a part of the list: %d tags", len(got))
 	}
 }
 

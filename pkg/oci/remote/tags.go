@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -79,6 +80,9 @@ func (r *Client) readTags(ctx context.Context, s *session, repository oci.Refere
 	}, r.opts.Limits.Manifest)
 	if ans.Response != nil && ans.StatusCode == http.StatusNotFound {
 		return nil, "", ErrRepositoryNotFound.New(nil, "there is no repository %s", repository.Name())
+	}
+	if errors.Is(err, oci.ErrManifestTooLarge) {
+		return nil, "", ErrTagList.New(nil, "one page of the tags of %s has more than %d bytes (--max-manifest-size)", repository.Name(), r.opts.Limits.Manifest)
 	}
 	if err != nil {
 		return nil, "", err
