@@ -85,3 +85,47 @@ func TestCRDsOfUsersAreAdoptedOnlyWithConsentAndNeverDeleted(t *testing.T) {
 		}
 	}
 }
+
+// An object of a user with copies of the labels and annotations of a package is not an object of the package:
+// neither an update nor the uninstall of the package changes or deletes it.
+//
+// hardening: I-13
+func TestObjectsWithCopiedLabelsAreNotDeleted(t *testing.T) {
+	s := sharedEnv(t)
+	r := newRegistry(t)
+	ref, _ := r.push(t, "acme/copied:v1", provider("copied", crd("copied.test", "Thing", "one"), crd("copied.test", "Dropped", "one")))
+	next, _ := r.push(t, "acme/copied:v2", provider("copied", crd("copied.test", "Thing", "two")))
+	p := env.NewProvider("copied", ref)
+	p.Spec.CommonLabels = map[string]string{"team": "a"}
+	s.CreateTemporary(t, p)
+	untilSettled(t, s, p)
+	original, users := newCRD(), newCRD()
+	if err := s.Client.Get(t.Context(), client.ObjectKey{Name: "things.copied.test"}, original); err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal([]byte(crd("users.copied.test", "Thing", "user")[len("---\n"):]), users); err != nil {
+		t.Fatal(err)
+	}
+	users.Labels, users.Annotations = original.Labels, original.Annotations
+	if users.Annotations[plan.ContentDigestAnnotation] == "" || users.Labels["team"] != "a" {
+		t.Fatalf("nothing to copy: %v %v", users.Labels, users.Annotations)
+	}
+	s.CreateTemporary(t, users)
+	uid, version := users.UID, users.ResourceVersion
+	unchanged := func(when string) {
+		t.Helper()
+		d := newCRD()
+		if err := s.Client.Get(t.Context(), client.ObjectKeyFromObject(users), d); err != nil || d.UID != uid || d.DeletionTimestamp != nil {
+			t.Errorf("%s: the CRD of the user was deleted (%v)", when, err)
+		}
+		for _, f := range d.ManagedFields {
+			if f.Manager == plan.FieldManager {
+				t.Errorf("%s: the CRD of the user was written: resource version %s, now %s", when, version, d.ResourceVersion)
+			}
+		}
+	}
+	upgradeTo(t, s, p, next)
+	unchanged("after the update")
+	remove(t, s, p)
+	unchanged("after the uninstall")
+}

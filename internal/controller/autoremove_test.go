@@ -14,7 +14,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -90,15 +89,7 @@ func (w *dependencyEnv) deletions() []string {
 
 func (w *dependencyEnv) untilEvent(t *testing.T, of client.Object, reason, note string) {
 	t.Helper()
-	wait.Until(t, limit, fmt.Sprintf("an event %s of %s", reason, of.GetName()), func() (string, bool) {
-		list := &eventsv1.EventList{}
-		if err := w.Client.List(t.Context(), list); err != nil {
-			return err.Error(), false
-		}
-		return fmt.Sprint(len(list.Items)), slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool {
-			return e.Regarding.Name == of.GetName() && e.Reason == reason && strings.Contains(e.Note, note)
-		})
-	})
+	untilEvent(t, w.testEnv, of, reason, note)
 }
 
 // installControl shows that the manager has looked for orphans: it removes one.

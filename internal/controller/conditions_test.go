@@ -37,7 +37,7 @@ func computed(t *testing.T, s *testEnv, kind, name string) (*status.Result, *uns
 // The conditions Ready, Reconciling and Stalled have the same meaning in kstatus as
 // in xpkg, in every state of a package and of its revision.
 //
-// hardening: F10
+// hardening: E1
 func TestKstatus(t *testing.T) {
 	s := sharedEnv(t)
 	r := newRegistry(t)

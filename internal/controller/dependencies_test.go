@@ -174,6 +174,8 @@ func (w *dependencyEnv) all(t testing.TB) []string {
 // Everything that a package needs is installed, directly and indirectly, at the
 // highest versions that fit everybody, with the kinds that the packages themselves
 // have.
+//
+// hardening: J12
 func TestDependenciesAreInstalled(t *testing.T) {
 	w := newDependencyEnv(t, "")
 	w.push(t, "Provider", "network:v1.0.0")

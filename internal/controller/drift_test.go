@@ -71,6 +71,7 @@ func TestDriftIsRevertedWithOneWrite(t *testing.T) {
 		}
 		untilRestored(t, s, name, "POST")
 		untilSame(t, s, was)
+		untilEvent(t, s, s.Revisions(t, p)[0], "ObjectsRestored", "deleted by another client, and created again: CustomResourceDefinition "+name)
 	})
 	untilSettled(t, s, p)
 }
@@ -157,6 +158,8 @@ func untilSame(t *testing.T, s *testEnv, want *apiextensionsv1.CustomResourceDef
 
 // A change outside of the package's fields causes no call, or no write if only a
 // read can show that.
+//
+// hardening: J12
 func TestForeignFieldsAreNotDrift(t *testing.T) {
 	s := sharedEnv(t)
 	installForDrift(t, s, "nodrift")

@@ -3,9 +3,11 @@ package controller_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	eventsv1 "k8s.io/api/events/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -74,6 +76,20 @@ func waitReconciled(t *testing.T, e *env.Env, packages ...v1.Package) {
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	wait.Until(t, limit, what, func() (string, bool) { return "", holds() })
+}
+
+// untilEvent waits until an object has an event with a reason and a part of its note.
+func untilEvent(t testing.TB, s *testEnv, of client.Object, reason, note string) {
+	t.Helper()
+	wait.Until(t, limit, fmt.Sprintf("an event %s of %s", reason, of.GetName()), func() (string, bool) {
+		list := &eventsv1.EventList{}
+		if err := s.Client.List(t.Context(), list); err != nil {
+			return err.Error(), false
+		}
+		return fmt.Sprint(len(list.Items)), slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool {
+			return e.Regarding.Name == of.GetName() && e.Reason == reason && strings.Contains(e.Note, note)
+		})
+	})
 }
 
 func newCRD() *apiextensionsv1.CustomResourceDefinition {

@@ -67,6 +67,8 @@ func TestInactiveRevisionPullsNothing(t *testing.T) {
 
 // The CRDs of a Function describe the schema of its input, and are not installed
 // (xpkg specification, "Function Package Requirements").
+//
+// hardening: E7
 func TestFunctionInstallsNothing(t *testing.T) {
 	s := sharedEnv(t)
 	r := newRegistry(t)

@@ -304,8 +304,6 @@ func untilLabels(t *testing.T, s *testEnv, o *metav1.PartialObjectMetadata, labe
 
 // The labels and annotations in the metadata of a package are also set on its
 // revision.
-//
-// hardening: J12
 func TestMetadataReachesTheRevision(t *testing.T) {
 	s := sharedEnv(t)
 	r := newRegistry(t)

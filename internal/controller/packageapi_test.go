@@ -65,6 +65,8 @@ func (s *testEnv) untilRestored(t *testing.T) {
 // Another program that overwrites the CRDs of the package API, as Crossplane does when it starts, breaks no
 // package: the CRDs are restored, while the manager runs and when it starts. Only the live spec shows the change of a
 // program that uses the field manager of xpkg.
+//
+// hardening: J14
 func TestCRDsOfThePackageAPIAreRestored(t *testing.T) {
 	s := newEnv(t)
 	r := newRegistry(t)
@@ -99,6 +101,8 @@ func TestCRDsOfThePackageAPIAreRestored(t *testing.T) {
 
 // A program that keeps overwriting a CRD of the package API causes a bounded number of writes. The packages name the
 // program, and recover when it has stopped.
+//
+// hardening: J12
 func TestContendedCRDOfThePackageAPIIsReported(t *testing.T) {
 	s := newEnv(t)
 	r := newRegistry(t)

@@ -21,7 +21,7 @@ import (
 // A new version that changes the scope of one of three CRDs is rolled back at once, and
 // none of the three is written.
 //
-// hardening: I-9
+// hardening: E9, I-3
 func TestAnUpdateThatTheAPIServerRejectsWritesNothing(t *testing.T) {
 	s := newEnv(t)
 	s.options.ActivationDeadline = time.Hour

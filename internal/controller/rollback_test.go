@@ -15,7 +15,7 @@ import (
 // were written are restored, the condition contains both reasons, and the version
 // is retried only after a change of the package.
 //
-// hardening: H7
+// hardening: H7, I-9
 func TestRejectedVersionIsRolledBack(t *testing.T) {
 	s := newEnv(t)
 	s.options.ActivationDeadline = time.Hour

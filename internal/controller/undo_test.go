@@ -19,6 +19,8 @@ import (
 
 // A first install of which the API server rejects one object leaves no other object behind, and a retry that fails as
 // well writes nothing. Once the API server accepts the object, the package is installed.
+//
+// hardening: I-9
 func TestRejectedFirstInstallLeavesNothing(t *testing.T) {
 	s := newEnv(t)
 	r := newRegistry(t)

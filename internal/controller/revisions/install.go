@@ -28,6 +28,8 @@ type install struct {
 	// planObjects: the changes that apply writes, and the webhook configurations, which are written
 	// once the runtime serves them.
 	changes, webhooks plan.Plan
+	// restored are the objects among the changes that another client has deleted.
+	restored []plan.Ref
 
 	outcome
 }

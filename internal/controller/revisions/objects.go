@@ -47,6 +47,7 @@ func (r *Reconciler) planObjects(ctx context.Context, in *install) error {
 		return err
 	}
 	in.changes, in.webhooks = p.Hold()
+	in.restored = restoredObjects(in.changes, known)
 	status := in.Revision.RevisionStatus()
 	status.ObjectsToAdopt = nil
 	for _, refusal := range p.Refusals {
@@ -78,6 +79,7 @@ func (r *Reconciler) apply(ctx context.Context, in *install, p plan.Plan) error 
 		err = r.undo(ctx, in, p, written, err)
 	}
 	r.Objects.recordWrites(in.Revision, written)
+	r.reportRestored(in, written)
 	recordRefs(in.Revision.RevisionStatus(), written)
 	if err != nil {
 		return err
