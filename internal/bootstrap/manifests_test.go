@@ -3,10 +3,12 @@ package bootstrap_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -49,7 +51,18 @@ func TestOptionsThatMakeNoSense(t *testing.T) {
 		{PackageGroups: []string{"apps"}},
 		{PackageGroups: []string{"rbac.authorization.k8s.io"}},
 		{PackageGroups: []string{"pkg.crossplane.io"}},
+		{Namespace: "a b"},
+		{Namespace: "\x1b[31m"},
+		{Namespace: strings.Repeat("a", 64)},
+		{Image: "Registry.example.org/X Y"},
+		{ImagePullSecrets: []string{"good", "Bad_Name"}},
+		{CacheClaim: "../claim"},
+		{PermissionPolicy: "policy/other"},
+		{PriorityClassName: "High Priority"},
+		{CoreAccounts: []types.NamespacedName{{Namespace: "core", Name: "a:b"}}},
+		{CoreAccounts: []types.NamespacedName{{Namespace: "", Name: "core"}}},
 	} {
+		o.Version = "v1"
 		if _, err := bootstrap.Manifests(o); !errors.Is(err, bootstrap.ErrOption) {
 			t.Errorf("%+v: got %v, want BootstrapOption", o, err)
 		}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
@@ -106,10 +107,41 @@ func (o Options) check() error {
 			return err
 		}
 	}
+	if err := o.checkNames(); err != nil {
+		return err
+	}
 	for name, size := range map[string]string{"size of the cache": o.CacheSize, "limit of the cache": o.CacheLimit} {
 		if q, err := resource.ParseQuantity(size); err != nil || q.Sign() <= 0 {
 			return ErrOption.New(err, "the %s %q is no size such as 1Gi", name, size)
 		}
+	}
+	return nil
+}
+
+// checkNames refuses names that the API server would not accept, and an image that is no reference.
+func (o Options) checkNames() error {
+	names := map[string][]string{
+		"image pull secret": o.ImagePullSecrets, "PersistentVolumeClaim": {o.CacheClaim},
+		"priority class": {o.PriorityClassName}, "ConfigMap of the permission policy": {o.PermissionPolicy},
+	}
+	namespaces := []string{o.Namespace}
+	for _, account := range o.CoreAccounts {
+		namespaces, names["ServiceAccount"] = append(namespaces, account.Namespace), append(names["ServiceAccount"], account.Name)
+	}
+	for _, name := range namespaces {
+		if len(validation.IsDNS1123Label(name)) > 0 {
+			return ErrOption.New(nil, "%.80q is no name of a namespace", name)
+		}
+	}
+	for kind, all := range names {
+		for _, name := range all {
+			if name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {
+				return ErrOption.New(nil, "%.80q is no name of a %s", name, kind)
+			}
+		}
+	}
+	if _, err := oci.ParseReference(o.Image, oci.ParseOptions{DefaultRegistry: "docker.io", AllowUntagged: true}); err != nil {
+		return ErrOption.New(err, "%.80q is no image of the manager", o.Image)
 	}
 	return nil
 }

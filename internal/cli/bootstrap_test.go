@@ -65,8 +65,6 @@ func TestBootstrapPrints(t *testing.T) {
 }
 
 // Nothing is printed of options that make no sense.
-//
-// hardening: H10
 func TestBootstrapRefuses(t *testing.T) {
 	for _, arg := range []string{"--replicas=0", "--replicas=-1", "--package-group=rbac.authorization.k8s.io", "--package-group=no group"} {
 		code, out, errs := bootstrapped(t, arg)
@@ -78,6 +76,8 @@ func TestBootstrapRefuses(t *testing.T) {
 
 // bootstrap can be repeated, corrects changed objects, and leaves the cluster of another package
 // manager unchanged.
+//
+// hardening: H10
 func TestBootstrapApplies(t *testing.T) {
 	cfg, kubeconfig := cluster.Start(t), cluster.Kubeconfig(t)
 	c, err := client.New(cfg, client.Options{Scheme: bootstrapScheme(t)})

@@ -38,6 +38,8 @@ func TestPipesAreNoFolders(t *testing.T) {
 
 // TestInterruptedWhileReading proves that a signal ends every command that waits for its input: a
 // named pipe without a writer, or standard input without data.
+//
+// hardening: L3
 func TestInterruptedWhileReading(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())

@@ -24,6 +24,8 @@ import (
 
 // The manager runs on any cluster as it does in "xpkg up": here on an API server without objects
 // of xpkg, except for a CRD that another package manager has left behind.
+//
+// hardening: H10
 func TestManagerOnAnyCluster(t *testing.T) {
 	w := newWorkshop(t)
 	kubeconfig := cluster.Kubeconfig(t)

@@ -85,7 +85,7 @@ func (c *PushCmd) push(env *terminal.Env, files []string, ref oci.Reference, kin
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(env.Stdout, "%s\n", to.At(digest))
+	_, err = fmt.Fprintf(env.Stdout, "%s\n", terminal.Safe(to.At(digest)))
 	return err
 }
 

@@ -149,7 +149,7 @@ func CopyText(w io.Writer, r io.Reader) error {
 	lines := bufio.NewReader(r)
 	for {
 		line, err := lines.ReadString('\n')
-		if _, err := io.WriteString(w, harmless(line)); err != nil {
+		if _, err := io.WriteString(w, terminal.SafeText(line)); err != nil {
 			return err
 		}
 		if errors.Is(err, io.EOF) {
@@ -159,13 +159,4 @@ func CopyText(w io.Writer, r io.Reader) error {
 			return err
 		}
 	}
-}
-
-// harmless is safe for lines in columns: tabs stay.
-func harmless(line string) string {
-	columns := strings.Split(line, "\t")
-	for i, column := range columns {
-		columns[i] = terminal.Safe(column)
-	}
-	return strings.Join(columns, "\t")
 }

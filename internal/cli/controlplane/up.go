@@ -44,6 +44,9 @@ func (c *UpCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return err
 	}
+	if err := c.checkPorts(); err != nil {
+		return err
+	}
 	choice, err := manager.ParseRuntimeChoice(c.PackageRuntime, manager.LocalRuntime())
 	if err != nil {
 		return err
@@ -65,6 +68,17 @@ func (c *UpCmd) Run(env *terminal.Env) error {
 			c.reportEvent(env, progress, e)
 		},
 	})
+}
+
+// checkPorts refuses numbers that no port has.
+func (c *UpCmd) checkPorts() error {
+	const highest = 1<<16 - 1
+	for flag, port := range map[string]*int{"--port": c.Port, "--registry-port": c.RegistryPort} {
+		if port != nil && (*port < 0 || *port > highest) {
+			return terminal.ErrUsage.New(nil, "%s %d is not a port", flag, *port).WithDo("Choose a number from 1 to %d, or 0 for a free port.", highest)
+		}
+	}
+	return nil
 }
 
 // portOrLast returns the port of a flag, or up.LastPort without the flag.
@@ -137,7 +151,7 @@ func (c *UpCmd) reportEvent(env *terminal.Env, progress *terminal.Progress, e up
 
 // printReady prints the addresses of the control plane and the next commands.
 func printReady(w io.Writer, s up.State, after string) {
-	fmt.Fprintf(w, `The control plane is ready%s.
+	text := fmt.Sprintf(`The control plane is ready%s.
 
   API server   %s (Kubernetes %s)
   registry     %s
@@ -155,6 +169,7 @@ XRDs of Configurations are installed but not established: no Crossplane core run
 Pushes to the registry need a token, which xpkg finds in the data directory. For docker, crane or skopeo:
   %s
 `, after, s.Server, s.Kubernetes, s.Registry, s.Kubeconfig, s.DataDir, wording.ShellWord(s.Kubeconfig), s.Registry, s.Registry, up.LoginCommand(s))
+	fmt.Fprint(w, terminal.SafeText(text))
 }
 
 // DownCmd implements `xpkg down`.
@@ -171,6 +186,6 @@ func (c *DownCmd) Run(env *terminal.Env) error {
 	if err := up.Stop(env.Context, dir); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(env.Stdout, "The control plane is stopped. Its data stays in %s.\n", dir)
+	_, err = fmt.Fprintf(env.Stdout, "The control plane is stopped. Its data stays in %s.\n", terminal.Safe(dir))
 	return err
 }

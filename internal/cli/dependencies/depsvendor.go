@@ -10,6 +10,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/fileutil"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -34,6 +35,9 @@ type depsVendorCmd struct {
 // Run collects a closure.
 func (c *depsVendorCmd) Run(env *terminal.Env) (err error) {
 	dir := strings.TrimPrefix(c.To, location.LayoutPrefix)
+	if fileutil.IsStdout(dir) {
+		return terminal.ErrUsage.New(nil, "--to %s is standard output, and an OCI layout is a directory", c.To).WithDo("Name a directory.")
+	}
 	into, err := archive.OpenCollection(dir, oci.Limits{})
 	if err != nil {
 		return err

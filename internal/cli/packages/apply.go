@@ -106,7 +106,7 @@ func (c *ApplyCmd) finish(env *terminal.Env, pl *clusterPlanner, p *planner.Plan
 	switch {
 	case live == nil:
 		// It is gone, and nothing of it can be printed but its name.
-		_, err := fmt.Fprintf(env.Stdout, "%s gone\n", p.Package.Short())
+		_, err := fmt.Fprintf(env.Stdout, "%s gone\n", terminal.Safe(p.Package.Short()))
 		return err
 	case c.Wait > 0 && p.Operation == planner.Uninstall:
 		word, err = "gone", waitGone(env, c.ClusterFlags, pl.client, live, with, c.Wait)

@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -16,7 +17,8 @@ type OutputFlag struct {
 	Output string `short:"o" enum:",json,yaml" default:"" placeholder:"json|yaml" help:"Print objects as JSON or YAML instead of a table."`
 }
 
-// Print writes value as JSON or YAML if selected, and otherwise the output of table.
+// Print writes value as JSON or YAML if selected, and otherwise the output of table. Neither
+// contains characters that act on a terminal.
 func (f OutputFlag) Print(w io.Writer, value any, table func(io.Writer) error) error {
 	switch f.Output {
 	case "json":
@@ -24,7 +26,10 @@ func (f OutputFlag) Print(w io.Writer, value any, table func(io.Writer) error) e
 	case "yaml":
 		return WriteYAML(w, value)
 	}
-	return table(w)
+	var text strings.Builder
+	err := table(&text)
+	_, failed := io.WriteString(w, SafeText(text.String()))
+	return errors.Join(err, failed)
 }
 
 // WriteJSON writes a value as indented JSON. Control characters and characters that reorder

@@ -3,6 +3,8 @@ package terminal
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"io"
 	"strings"
 	"testing"
 
@@ -51,4 +53,21 @@ func mustJSON(t *testing.T, text string) string {
 		t.Fatal(err)
 	}
 	return string(raw)
+}
+
+// Text output contains no characters that act on a terminal either, whether or not a command escapes them itself.
+//
+// hardening: E4, L1
+func TestTextOutputIsSafe(t *testing.T) {
+	var out bytes.Buffer
+	err := OutputFlag{}.Print(&out, nil, func(w io.Writer) error {
+		_, err := io.WriteString(w, "NAME\tSTATE\na\x1b[2J\tb\u202e\u009b\r\n")
+		return errors.Join(err, io.ErrUnexpectedEOF)
+	})
+	if !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("the error of the table is lost: %v", err)
+	}
+	if want := "NAME\tSTATE\na\\u001b[2J\tb\\u202e\\u009b\\u000d\n"; out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
 }

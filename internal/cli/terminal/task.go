@@ -35,5 +35,5 @@ func (t *Task) End() {
 
 // Warn writes a warning of a registry above the progress.
 func (t *Task) Warn(registry, message string) {
-	fmt.Fprintf(t, "warning from registry %s: %s\n", registry, message)
+	fmt.Fprintf(t, "warning from registry %s: %s\n", Safe(registry), Safe(message))
 }

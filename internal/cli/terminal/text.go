@@ -24,6 +24,18 @@ func Safe(s string) string {
 	return b.String()
 }
 
+// SafeText is Safe for text in columns: tabs stay.
+func SafeText(s string) string {
+	if !strings.ContainsFunc(s, unsafe) {
+		return s
+	}
+	columns := strings.Split(s, "\t")
+	for i, column := range columns {
+		columns[i] = Safe(column)
+	}
+	return strings.Join(columns, "\t")
+}
+
 // unsafe reports whether a character must not reach a terminal as it is.
 func unsafe(r rune) bool {
 	return r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == unicode.ReplacementChar)
