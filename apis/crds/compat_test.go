@@ -18,8 +18,6 @@ var upstreamVersions = []string{"HEAD", "v2.3.4", "v1.20.11", "v1.14.0"}
 // TestCompatibility proves that our CRDs contain every statement of upstream's CRDs, and the
 // reverse for the newest version. Each difference has an entry with a reason in the table of
 // differences, and each entry there still differs.
-//
-// hardening: J14
 func TestCompatibility(t *testing.T) {
 	corpus.Dir(t) // Without it the whole test is skipped, and not each version.
 	mine := ours(t, Packages)

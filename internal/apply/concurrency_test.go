@@ -108,7 +108,6 @@ func TestConcurrencyStaysWithinItsBounds(t *testing.T) {
 	})
 }
 
-// hardening: I-11
 func TestConcurrencyFollowsResults(t *testing.T) {
 	good := result{class: writeObject, saturated: true, size: usualSize, took: usualCost}
 	with := func(change func(*result)) result {

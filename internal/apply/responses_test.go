@@ -52,7 +52,7 @@ func writes(ch plan.Change) func(*testing.T, *apply.Cluster) error {
 // Every answer to every sort of call ends in a failure of a documented code, after
 // a bounded number of attempts.
 //
-// hardening: I-9, J7
+// hardening: J7
 func TestEveryAnswerIsClassified(t *testing.T) {
 	isGone := map[string]errcode.Code{"GET": {}} // What does not exist is no failure of a read.
 	tests := map[string]struct {

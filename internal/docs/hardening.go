@@ -43,12 +43,16 @@ var (
 	// goMark is a line of the doc comment of a test, and scriptMark a line of a script.
 	goMark     = regexp.MustCompile(`^// hardening: (.+)$`)
 	scriptMark = regexp.MustCompile(`^# hardening: (.+)$`)
-	// tableMark is a line of the table of malformed images, which one test reads.
+	// tableMark is a line of a table of malformed input.
 	tableMark = regexp.MustCompile(`^  hardening: ([A-Z]\S*)$`)
 	testFunc  = regexp.MustCompile(`^func ((?:Test|Fuzz)\w*)\(`)
 )
 
-const malformedImagesTest = "pkg/oci/archive.TestMalformedArchives"
+// tableTests are the tests that read each table of malformed input.
+var tableTests = map[string][]string{
+	"testdata/malformed/image/cases.yaml":  {"pkg/oci/archive.TestMalformedArchives", "pkg/oci/archive.TestMalformedImagesInRegistry"},
+	"testdata/malformed/stream/cases.yaml": {"pkg/xpkg.TestMalformedStreams"},
+}
 
 // hardeningMarks returns the tests of each case, from the marks in the test files of a
 // repository.
@@ -104,8 +108,10 @@ func readMarks(path, relative string, add func(ids, test string)) error {
 			pending = ""
 		} else if m := scriptMark.FindStringSubmatch(line); m != nil && strings.HasSuffix(path, ".txtar") {
 			add(m[1], relative)
-		} else if m := tableMark.FindStringSubmatch(line); m != nil && strings.HasSuffix(path, ".yaml") {
-			add(m[1], malformedImagesTest)
+		} else if m := tableMark.FindStringSubmatch(line); m != nil {
+			for _, test := range tableTests[relative] {
+				add(m[1], test)
+			}
 		}
 	}
 	if pending != "" {

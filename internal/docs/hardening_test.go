@@ -41,8 +41,9 @@ func TestHardeningMarksAreRead(t *testing.T) {
 	for name, content := range map[string]string{
 		"a/a_test.go":   "package a\n\n// TestOne does it.\n//\n// hardening: A1, B2\nfunc TestOne(t *testing.T) {}\n\nfunc TestTwo(t *testing.T) {}\n",
 		"b/one.txtar":   "# hardening: A1\nexec true\n",
-		"c/cases.yaml":  "- name: x\n  hardening: B2\n- name: y\n  hardening: \"-\"\n",
 		"bin/x_test.go": "// hardening: Z9\nfunc TestX(t *testing.T) {}\n",
+
+		"testdata/malformed/stream/cases.yaml": "- name: x\n  hardening: B2\n- name: y\n  hardening: \"-\"\n",
 	} {
 		path := filepath.Join(root, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -59,7 +60,7 @@ func TestHardeningMarksAreRead(t *testing.T) {
 	if got := marks["A1"]; !slices.Equal(got, []string{"a.TestOne", "b/one.txtar"}) {
 		t.Errorf("A1: %v", got)
 	}
-	if got := marks["B2"]; !slices.Equal(got, []string{"a.TestOne", malformedImagesTest}) {
+	if got := marks["B2"]; !slices.Equal(got, []string{"a.TestOne", "pkg/xpkg.TestMalformedStreams"}) {
 		t.Errorf("B2: %v", got)
 	}
 	if len(marks) != 2 {

@@ -99,7 +99,6 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// hardening: L10
 func TestIdentity(t *testing.T) {
 	const path = "/api/v1/namespaces/kube-system"
 	named := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: "u"}}

@@ -108,8 +108,6 @@ func carryOut(d Decision, all []State) []State {
 
 // From any set of revisions one decision reaches the end, with at most one
 // active revision, whose number is the highest.
-//
-// hardening: J4
 func TestDecideConverges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var all []State

@@ -13,7 +13,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/ocitest"
 )
 
-// hardening: A2
+// hardening: A2, A4
 func TestParseReference(t *testing.T) {
 	digest := oci.MustParseDigest(ocitest.EmptyDigest)
 	tests := map[string]struct {

@@ -70,7 +70,7 @@ func TestLenientLeavesObjectsOut(t *testing.T) {
 	}
 }
 
-// hardening: E2
+// hardening: D5
 func TestLenientReadsDuplicateKeysWithAWarning(t *testing.T) {
 	stream := meta(Configuration) + "---\napiVersion: apiextensions.crossplane.io/v1\nkind: Composition\nmetadata: {name: a}\nspec:\n  mode: A\n  mode: B\n"
 	if _, err := Read([]byte(stream), ReadOptions{}); !errors.Is(err, ErrDuplicateKey) {
@@ -109,7 +109,7 @@ p.yaml:16: error InvalidYAML: document 5: mapping values are not allowed in this
 	}
 }
 
-// hardening: D1
+// hardening: E2
 func TestAliasOfTheSpecification(t *testing.T) {
 	in := meta(Provider) + object("admissionregistration.k8s.io/v1", "AdmissionWebhookConfiguration")
 	pkg, err := Read([]byte(in), ReadOptions{})

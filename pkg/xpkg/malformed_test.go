@@ -55,7 +55,6 @@ func (p part) append(t *testing.T, to []byte) []byte {
 	return to
 }
 
-// hardening: D2
 func TestMalformedStreams(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "testdata", "malformed", "stream", "cases.yaml"))
 	if err != nil {

@@ -44,7 +44,7 @@ var fatalFaults = []fault.Fault{
 // their faults at the same time, each at another call: for the API server, a package whose calls no
 // longer arrive is one whose manager is dead.
 //
-// hardening: J1, J4
+// hardening: J1, J2, J3, J4, J6
 func TestFaultAtEveryCall(t *testing.T) {
 	s := newSuite(t, fault.SubjectsByName(tokens, "/locks"), 1)
 	s.installHolder(t)

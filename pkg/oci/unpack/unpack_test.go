@@ -162,6 +162,12 @@ func TestUnpackStaysWithin(t *testing.T) {
 		"permissions behind a link":            {link("d", ".."), {name: "d/", mode: 0o777}},
 		"a hard link in the place of a link":   {{name: "a"}, link("d", "../neighbor"), {name: "d", link: "a", kind: tar.TypeLink}},
 		"a link that is moved by a hard link":  {{name: "a/b/c/"}, link("a/b/c/l", "../../.."), {name: "l", link: "a/b/c/l", kind: tar.TypeLink}, {name: "l/neighbor", data: "x"}},
+		"separators of Windows":                {{name: `..\..\neighbor`, data: "x"}, {name: `a\..\..\neighbor`, data: "x"}},
+		"a drive of Windows":                   {{name: `C:\neighbor`, data: "x"}, {name: "C:neighbor", data: "x"}},
+		"a network share of Windows":           {{name: `\\host\share\neighbor`, data: "x"}},
+		"a stream of NTFS":                     {{name: "file:stream", data: "x"}, {name: "file::$DATA", data: "x"}},
+		"a device of DOS":                      {{name: "CON", data: "x"}, {name: "aux.txt", data: "x"}, {name: "lpt1", data: "x"}},
+		"a link with separators of Windows":    {link("l", `..\..`), {name: "l/neighbor", data: "x"}},
 		"a link through a folder that changes": {{name: "a/b/"}, link("a/b/l", "../.."), link("a", "."), {name: "a/b/l/neighbor", data: "x"}},
 	}
 	for name, entries := range tests {

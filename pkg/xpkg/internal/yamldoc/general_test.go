@@ -46,7 +46,7 @@ func TestToJSON(t *testing.T) {
 	}
 }
 
-// hardening: D3, D5
+// hardening: D1, D2, D3, D5
 func TestToJSONRefuses(t *testing.T) {
 	small := Limits{Depth: 3, Nodes: 20, AliasNodes: 5, ScalarBytes: 10, ComplexBytes: 200, DocumentBytes: 300}
 	for name, c := range map[string]struct {
@@ -86,8 +86,9 @@ func TestToJSONRefuses(t *testing.T) {
 	}
 }
 
-// hardening: D1
 // A lenient reader agrees with sigs.k8s.io/yaml about duplicate keys, and reports them.
+//
+// hardening: D5
 func TestLenientReaderKeepsTheLastOfDuplicateKeys(t *testing.T) {
 	r := NewReader(Limits{})
 	r.Lenient = true
