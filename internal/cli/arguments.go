@@ -26,6 +26,31 @@ func expandShorthand(args []string) []string {
 	return args
 }
 
+// addKind returns the arguments with an empty kind before the reference of a package, where a command accepts a kind
+// before it and the user wrote none.
+func addKind(app *kong.Application, args []string) []string {
+	command, rest := commandOf(app, args)
+	if len(command.Positional) < 2 || !command.Positional[0].Tag.Optional || command.Positional[0].Enum == "" {
+		return args
+	}
+	for i := 0; i < len(rest); i++ {
+		switch {
+		case rest[i] == "--":
+			return args
+		case isFlag(rest[i]):
+			if takesNext(command, rest[i]) {
+				i++
+			}
+		case !strings.ContainsAny(rest[i], "/:@"):
+			// It is a kind, possibly a misspelled one.
+			return args
+		default:
+			return slices.Insert(slices.Clone(args), len(args)-len(rest)+i, "")
+		}
+	}
+	return args
+}
+
 // joinKinds returns the arguments with each installed package in the form KIND/NAME, where a user wrote KIND NAME.
 func joinKinds(app *kong.Application, args []string) []string {
 	command, rest := commandOf(app, args)

@@ -42,7 +42,32 @@ func TestPackageNameIsAcceptedInEveryForm(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := joinKinds(parser.Model, strings.Fields(line)); !slices.Equal(got, strings.Fields(want)) {
+		if got := addKind(parser.Model, joinKinds(parser.Model, strings.Fields(line))); !slices.Equal(got, strings.Fields(want)) {
+			t.Errorf("%s: got %q, want %q", line, got, want)
+		}
+	}
+}
+
+// TestInstallNeedsNoKind checks that a reference without a kind before it is recognized, and that a misspelled kind is
+// still reported as one.
+func TestInstallNeedsNoKind(t *testing.T) {
+	for line, want := range map[string]string{
+		"install ghcr.io/acme/boats:v1.0.0":                    "install _ ghcr.io/acme/boats:v1.0.0",
+		"install ghcr.io/acme/boats:v1.0.0 boats -w 2m":        "install _ ghcr.io/acme/boats:v1.0.0 boats -w 2m",
+		"install --context provider acme/boats@sha256:ab":      "install --context provider _ acme/boats@sha256:ab",
+		"plan install ghcr.io/acme/boats:v1.0.0 -o json":       "plan install _ ghcr.io/acme/boats:v1.0.0 -o json",
+		"install provider ghcr.io/acme/boats:v1.0.0":           "install provider ghcr.io/acme/boats:v1.0.0",
+		"install providr ghcr.io/acme/boats:v1.0.0":            "install providr ghcr.io/acme/boats:v1.0.0",
+		"install --lock xpkg.lock":                             "install --lock xpkg.lock",
+		"install configuration cached --package-pull-policy X": "install configuration cached --package-pull-policy X",
+		"uninstall provider/hello":                             "uninstall provider/hello",
+	} {
+		parser, err := kong.New(&grammar{}, kong.Name("xpkg"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := strings.Fields(strings.ReplaceAll(strings.Join(addKind(parser.Model, strings.Fields(line)), " "), "  ", " _ "))
+		if !slices.Equal(got, strings.Fields(want)) {
 			t.Errorf("%s: got %q, want %q", line, got, want)
 		}
 	}

@@ -90,6 +90,23 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 	return out, nil
 }
 
+// ContentKind returns the kind of the package that would be installed from a spec.
+func (pl *Planner) ContentKind(ctx context.Context, spec *v1.PackageSpec) (string, error) {
+	// The kind of the object does not change which content is selected.
+	p := v1.NewPackage(v1.ConfigurationKind)
+	*p.PackageSpec() = *spec
+	packages := pl.packages()
+	res, err := packages.Resolve(ctx, p, nil, state.ResolveOptions{})
+	if err != nil {
+		return "", err
+	}
+	pkg, err := packages.Read(ctx, res.Origin, res.Digest, spec.Package, spec.PackagePullPolicy)
+	if err != nil {
+		return "", err
+	}
+	return string(pkg.Meta.Kind), nil
+}
+
 // warnOfTags adds warnings about the reference and the content that it stands for.
 func (pl *Planner) warnOfTags(ctx context.Context, p v1.Package, res state.Resolution, pinned bool, out *Plan) {
 	if pinned && p.PackageSpec().PackagePullPolicy == corev1.PullAlways {

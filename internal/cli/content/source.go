@@ -46,41 +46,41 @@ func (s *LazySource) Open(ctx context.Context) (*fetch.Source, error) {
 	return s.source, nil
 }
 
-// withSource asks the source, which is opened for that where it is not open.
-func withSource[T any](ctx context.Context, s *LazySource, question func(*fetch.Source) (T, error)) (answer T, err error) {
+// withSource calls a function with the source, and opens the source if necessary.
+func withSource[T any](ctx context.Context, s *LazySource, call func(*fetch.Source) (T, error)) (out T, err error) {
 	source, err := s.Open(ctx)
 	if err != nil {
-		return answer, err
+		return out, err
 	}
-	return question(source)
+	return call(source)
 }
 
-// Named implements preview.Source.
+// Named implements planner.Source.
 func (s *LazySource) Named(ctx context.Context, name string) (oci.Digest, error) {
 	return withSource(ctx, s, func(c *fetch.Source) (oci.Digest, error) { return c.Named(ctx, name) })
 }
 
-// Resolve implements preview.Source.
+// Resolve implements planner.Source.
 func (s *LazySource) Resolve(ctx context.Context, o fetch.Origin, maxAge time.Duration) (oci.Digest, error) {
 	return withSource(ctx, s, func(c *fetch.Source) (oci.Digest, error) { return c.Resolve(ctx, o, maxAge) })
 }
 
-// Read implements preview.Source.
+// Read implements planner.Source.
 func (s *LazySource) Read(ctx context.Context, o fetch.Origin, d oci.Digest, pull bool) (*xpkg.Package, error) {
 	return withSource(ctx, s, func(c *fetch.Source) (*xpkg.Package, error) { return c.Read(ctx, o, d, pull) })
 }
 
-// Tags implements resolve.Registry.
+// Tags implements fetch.Lookup.
 func (s *LazySource) Tags(ctx context.Context, o fetch.Origin) (fetch.TagList, error) {
 	return withSource(ctx, s, func(c *fetch.Source) (fetch.TagList, error) { return c.Tags(ctx, o) })
 }
 
-// Describe implements resolve.Registry.
+// Describe implements fetch.Lookup.
 func (s *LazySource) Describe(ctx context.Context, o fetch.Origin, d oci.Digest) (fetch.Description, error) {
 	return withSource(ctx, s, func(c *fetch.Source) (fetch.Description, error) { return c.Describe(ctx, o, d) })
 }
 
-// Prove implements resolve.Registry.
+// Prove implements fetch.Lookup.
 func (s *LazySource) Prove(ctx context.Context, o fetch.Origin, d oci.Digest) (fetch.Description, error) {
 	return withSource(ctx, s, func(c *fetch.Source) (fetch.Description, error) { return c.Prove(ctx, o, d) })
 }

@@ -59,6 +59,9 @@ func (c *InstallCmd) Run(env *terminal.Env) error {
 		plan := planInstallCmd{c.installArgs, planOutput{ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, OutputFlag: c.OutputFlag}}
 		return plan.Run(env)
 	}
+	if err := c.determineKind(env, c.planFlags, c.ClusterFlags); err != nil {
+		return err
+	}
 	p, err := c.object()
 	if err != nil {
 		return err

@@ -8,17 +8,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 // installArgs select the package to install and its settings.
 type installArgs struct {
-	Kind string `arg:"" optional:"" enum:",provider,configuration,function" default:"" help:"Kind of package: provider, configuration or function."`
+	Kind string `arg:"" optional:"" enum:",provider,configuration,function" default:"" help:"Kind of package: provider, configuration or function. Default is the kind of the content."`
 	Ref  string `arg:"" optional:"" help:"Package to install, for example xpkg.crossplane.io/crossplane-contrib/provider-nop:v0.4.0."`
 	Name string `arg:"" optional:"" help:"Name of the package in the cluster. Default is derived from the repository."`
 
@@ -37,7 +40,7 @@ type foreseenUpgradesFlag struct {
 	DependencyUpgrades graph.Policy `enum:",None,Upgrade,UpgradeOrDowngrade" default:"" placeholder:"POLICY" help:"Dependency upgrade policy to assume when planning: None, Upgrade or UpgradeOrDowngrade. Default is the policy of the package manager."`
 }
 
-// object is the package as the arguments describe it.
+// object returns the package that the arguments describe: a Provider if they have no kind.
 func (c *installArgs) object() (v1.Package, error) {
 	if err := c.needsPackage(); err != nil {
 		return nil, err
@@ -46,11 +49,40 @@ func (c *installArgs) object() (v1.Package, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := v1.NewPackage(v1.KindNamed(c.Kind))
+	p := v1.NewPackage(cmp.Or(v1.KindNamed(c.Kind), v1.ProviderKind))
 	p.SetName(cmp.Or(c.Name, oci.ToDNSLabel(repository)))
 	p.PackageSpec().Package = image
 	c.configure(p)
 	return p, nil
+}
+
+// determineKind sets the kind to that of the package's content, if the command line has none.
+func (c *installArgs) determineKind(env *terminal.Env, f planFlags, cluster connection.ClusterFlags) (err error) {
+	if c.Kind != "" || c.Ref == "" {
+		return nil
+	}
+	p, err := c.object()
+	if err != nil {
+		return err
+	}
+	pl, err := f.open(env.Context, cluster)
+	if err != nil {
+		return err
+	}
+	defer func() { err = cmp.Or(err, pl.close()) }()
+	progress := terminal.NewProgress(env.Stderr)
+	defer progress.End()
+	progress.Set("reading %s", c.Ref)
+	kind, err := pl.ContentKind(env.Context, p.PackageSpec())
+	if err = planError(err, "install "+c.Ref); isPlanUnavailable(err, p) {
+		failed := errcode.From(err)
+		return failed.WithDo("%s Or write the kind, so that only the manager reads the package: `xpkg install provider %s`.", failed.Do, wording.ShellWord(c.Ref))
+	}
+	if err != nil {
+		return err
+	}
+	c.Kind = strings.ToLower(kind)
+	return nil
 }
 
 // image is the package that is meant: a reference, or a name in the package cache where no
@@ -121,8 +153,8 @@ func installedOtherwise(live v1.Package, asked string) error {
 
 // needsPackage fails when no package is given.
 func (c *installArgs) needsPackage() error {
-	if c.Kind == "" || c.Ref == "" {
-		return terminal.ErrUsage.New(nil, "no package is given").WithDo("Add the kind and the reference, for example `provider xpkg.crossplane.io/crossplane-contrib/provider-nop:v0.4.0`.")
+	if c.Ref == "" {
+		return terminal.ErrUsage.New(nil, "no package is given").WithDo("Add the reference, for example `xpkg.crossplane.io/crossplane-contrib/provider-nop:v0.4.0`.")
 	}
 	return nil
 }

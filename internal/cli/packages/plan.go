@@ -130,6 +130,9 @@ type planInstallCmd struct {
 
 // Run prints the plan of an install.
 func (c *planInstallCmd) Run(env *terminal.Env) error {
+	if err := c.determineKind(env, c.planFlags, c.ClusterFlags); err != nil {
+		return err
+	}
 	want, err := c.object()
 	if err != nil {
 		return err
