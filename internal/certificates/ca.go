@@ -11,17 +11,17 @@ import (
 
 // CA is the content of the CA Secret.
 type CA struct {
-	// Current signs certificates. Nil when the Secret has no whole and valid one.
+	// Current signs certificates; nil if the Secret has no complete and valid CA.
 	Current *Signer
-	// Next signs them once it is trusted everywhere.
+	// Next signs certificates once all users trust it.
 	Next *Signer
-	// Trusted are certificates that are trusted beside those.
+	// Trusted are further trusted certificates.
 	Trusted []*x509.Certificate
 	// Orphan is a key without its certificate.
 	Orphan crypto.Signer
 
-	// Carried is the bundle that every Secret had, and Replaced the CA that
-	// signed every certificate, and since when.
+	// Carried records the bundle that every Secret has, and Replaced the CA that signed every certificate, each with
+	// the time since when.
 	Carried, Replaced Mark
 	// Rotate reports whether a rotation of the CA was requested.
 	Rotate bool
@@ -30,7 +30,7 @@ type CA struct {
 	Foreign bool
 }
 
-// Mark remembers since when a set of certificates has been somewhere.
+// Mark records since when a set of certificates is in use.
 type Mark struct {
 	Fingerprint string
 	Since       time.Time
@@ -50,8 +50,8 @@ func parseMark(text string) Mark {
 	return Mark{Fingerprint: text[:32], Since: since}
 }
 
-// holds reports whether the mark is about a fingerprint. One from the future, where
-// a clock was wrong, is made anew.
+// holds reports whether the mark records a fingerprint. A mark with a time in the future, from a wrong clock, does not
+// count.
 func (m Mark) holds(fingerprint string, now time.Time) bool {
 	return m.Fingerprint == fingerprint && !m.Since.After(now)
 }
@@ -103,8 +103,7 @@ func readCA(secret *corev1.Secret, now time.Time) CA {
 	return ca
 }
 
-// readSigner returns nil unless the certificate is a CA certificate, valid now,
-// and the key is its.
+// readSigner returns nil unless the certificate is a valid CA certificate and the key matches it.
 func readSigner(secret *corev1.Secret, certificate, key string, now time.Time) *Signer {
 	c := firstCertificate(secret.Data[certificate])
 	if c == nil || !c.IsCA || now.After(c.NotAfter) {

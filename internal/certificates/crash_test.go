@@ -28,7 +28,7 @@ func rotate(w *simulation) {
 			}
 			w.connectAll(wanted)
 			// A process that starts again does not start at the same moment.
-			w.advance(w.clock().Add(time.Second))
+			w.clock.Set(w.clock.Now().Add(time.Second))
 		}
 	})
 }
@@ -163,11 +163,11 @@ func TestRandomLives(t *testing.T) {
 				w.versions[name] = all[len(all)-1:]
 			}
 			w.connectAll(wanted)
-			w.advance(w.clock().Add(time.Duration(random.Int64N(int64(2 * w.overlap)))))
+			w.clock.Set(w.clock.Now().Add(time.Duration(random.Int64N(int64(2 * w.overlap)))))
 		}
 		for range 10 {
 			_, next := w.ensure(wanted...)
-			w.advance(next)
+			w.clock.Set(next)
 		}
 		w.ensure(wanted...)
 		if s := w.secret(RootSecret); len(s.Data) != 2 {
@@ -224,7 +224,7 @@ func TestManyManagersAtOnce(t *testing.T) {
 	for range 6 {
 		everybody()
 		w.connectAll(wanted)
-		w.advance(w.clock().Add(w.overlap))
+		w.clock.Set(w.clock.Now().Add(w.overlap))
 	}
 	w.rotatedOnce()
 }

@@ -138,7 +138,7 @@ func TestForeignCertificatesAreUsedUnchanged(t *testing.T) {
 			w.edit(RootSecret, func(s *corev1.Secret) { metav1.SetMetaDataAnnotation(&s.ObjectMeta, AnnotationRotate, "") })
 			for range 10 {
 				_, next := w.ensure(want, wanted[2])
-				w.advance(next)
+				w.clock.Set(next)
 			}
 			got := w.secret(want.Secret)
 			if diff := cmp.Diff(theirs.Data, got.Data); diff != "" || len(got.OwnerReferences) != 0 || len(got.Labels) != 0 {

@@ -68,12 +68,12 @@ func (x crossplane) root() *corev1.Secret {
 	return secretOf(RootSecret, map[string][]byte{KeyCertificate: certificatePEM(x.cert), KeyPrivate: rsaPEM(x.key)})
 }
 
-func (x crossplane) leaf(t testing.TB, w Want) *corev1.Secret {
+func (x crossplane) leaf(t testing.TB, w Requirement) *corev1.Secret {
 	t.Helper()
 	return x.leafUntil(t, w, start.AddDate(10, 0, -1))
 }
 
-func (x crossplane) leafUntil(t testing.TB, w Want, end time.Time) *corev1.Secret {
+func (x crossplane) leafUntil(t testing.TB, w Requirement, end time.Time) *corev1.Secret {
 	t.Helper()
 	names := w.DNSNames
 	if w.Usage == Server {

@@ -18,10 +18,9 @@ import (
 const (
 	// Crossplane reads the key of a CA only in the form PKCS #1 with RSA, and fails to start otherwise.
 	rsaBits = 2048
-	// serialBits is the most that RFC 5280, section 4.1.2.2, allows, rounded down to
-	// whole random bytes that are never negative.
+	// serialBits is the maximum of RFC 5280, section 4.1.2.2, rounded down to whole bytes of a positive number.
 	serialBits = 152
-	// backdate is how far clocks of other machines may be behind.
+	// backdate is the tolerated delay of the clocks of other machines.
 	backdate = time.Hour
 	// organization is in the subject of CAs, as in Crossplane.
 	organization = "Crossplane"
@@ -33,8 +32,8 @@ type Signer struct {
 	Key         crypto.Signer
 }
 
-// newSigner creates a CA. Each has a subject of its own: a client that
-// looks for an issuer by its name alone must not find another one's certificate.
+// newSigner creates a CA with a unique subject, so that a client that selects an issuer by name does not select another
+// CA.
 func newSigner(now time.Time, validity time.Duration, random io.Reader) (*Signer, error) {
 	key, err := rsa.GenerateKey(random, rsaBits)
 	if err != nil {
@@ -60,8 +59,7 @@ func newSigner(now time.Time, validity time.Duration, random io.Reader) (*Signer
 	return &Signer{Certificate: c, Key: key}, nil
 }
 
-// keyPEM returns the key. One that Crossplane can read is written as it
-// reads it.
+// keyPEM returns the key, in the form that Crossplane reads if that form supports the key.
 func (a *Signer) keyPEM() ([]byte, error) {
 	if key, ok := a.Key.(*rsa.PrivateKey); ok {
 		return pem.EncodeToMemory(&pem.Block{Type: pemRSAKey, Bytes: x509.MarshalPKCS1PrivateKey(key)}), nil
@@ -84,9 +82,8 @@ type request struct {
 	validity time.Duration
 }
 
-// issue makes a key and a certificate for it. Keys are ECDSA P-256 in PKCS #8, which
-// every TLS library reads and which take no time to make, also for hundreds of
-// packages at once. The certificate ends with its CA at the latest.
+// issue creates a key and its certificate. Keys are ECDSA P-256 in PKCS #8, which every TLS library reads and which are
+// fast to create for hundreds of packages. The certificate is valid no longer than its CA.
 func (a *Signer) issue(now time.Time, r request, random io.Reader) (certificate, key []byte, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), random)
 	if err != nil {
@@ -147,7 +144,7 @@ func sign(template, parent *x509.Certificate, public crypto.PublicKey, key crypt
 	return x509.ParseCertificate(raw)
 }
 
-// newSerial is random, so that no two certificates of an issuer are taken for one.
+// newSerial returns a random serial number, which is unique for the certificates of an issuer.
 func newSerial(random io.Reader) (*big.Int, error) {
 	floor := new(big.Int).Lsh(big.NewInt(1), serialBits-1)
 	serial, err := rand.Int(random, floor)
@@ -157,7 +154,7 @@ func newSerial(random io.Reader) (*big.Int, error) {
 	return serial.Add(serial, floor), nil
 }
 
-// renewAt is when two thirds of a certificate's life are over.
+// renewAt returns the time after two thirds of the validity of a certificate.
 func renewAt(c *x509.Certificate) time.Time {
 	return c.NotBefore.Add(c.NotAfter.Sub(c.NotBefore) / 3 * 2)
 }

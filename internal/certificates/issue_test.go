@@ -10,7 +10,7 @@ import (
 )
 
 // issue must succeed.
-func (w *simulation) issue(want ...Want) (map[string]Issued, time.Time) {
+func (w *simulation) issue(want ...Requirement) (map[string]Issued, time.Time) {
 	w.t.Helper()
 	issued, next, err := w.store().Issue(w.t.Context(), want)
 	if err != nil {
@@ -44,7 +44,7 @@ func TestIssueReadsNoOthers(t *testing.T) {
 		if turns > 10 {
 			t.Fatal("the authority is not replaced")
 		}
-		w.advance(next)
+		w.clock.Set(next)
 	}
 }
 
@@ -96,7 +96,7 @@ func TestIssueRepairs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w.verify(version{data: w.secret(wanted[0].Secret).Data}, bundle, x509.ExtKeyUsageServerAuth, w.clock())
+			w.verify(version{data: w.secret(wanted[0].Secret).Data}, bundle, x509.ExtKeyUsageServerAuth, w.clock.Now())
 		})
 	}
 }

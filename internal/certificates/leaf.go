@@ -13,8 +13,8 @@ import (
 // Leaf is the content of the Secret of a server or a client.
 type Leaf struct {
 	Secret string
-	// Want is the requested certificate; nil for an existing certificate that is not requested now.
-	Want *Want
+	// Required is the requested certificate; nil for an existing certificate that is not requested now.
+	Required *Requirement
 	// Certificate is nil if it cannot be used now; Fault is the reason.
 	Certificate *x509.Certificate
 	Fault       string
@@ -22,7 +22,7 @@ type Leaf struct {
 	Issuer *x509.Certificate
 	// Bundle contains the CA certificates in the Secret.
 	Bundle []*x509.Certificate
-	// Unnamed are the names that are wanted and that it does not have.
+	// Unnamed are the required names that the certificate does not have.
 	Unnamed []string
 	// Foreign reports whether another program issues the certificate. It is then used unchanged.
 	Foreign bool
@@ -32,9 +32,9 @@ type Leaf struct {
 	Unowned bool
 }
 
-// readLeaf reads a Secret, nil when there is none.
-func readLeaf(name string, secret *corev1.Secret, want *Want, ca CA, now time.Time) Leaf {
-	leaf := Leaf{Secret: name, Want: want, Fault: "there is no Secret"}
+// readLeaf reads a Secret; nil if it does not exist.
+func readLeaf(name string, secret *corev1.Secret, want *Requirement, ca CA, now time.Time) Leaf {
+	leaf := Leaf{Secret: name, Required: want, Fault: "there is no Secret"}
 	if secret == nil {
 		return leaf
 	}
@@ -71,7 +71,7 @@ func akin(issuer *x509.Certificate, ca CA, now time.Time) bool {
 }
 
 // usable returns the certificate and its issuer, or the reason why the certificate cannot be used now.
-func usable(secret *corev1.Secret, want *Want, ca CA, now time.Time) (c, issuer *x509.Certificate, fault string) {
+func usable(secret *corev1.Secret, want *Requirement, ca CA, now time.Time) (c, issuer *x509.Certificate, fault string) {
 	c = firstCertificate(secret.Data[KeyCertificate])
 	if c == nil {
 		return nil, nil, "there is no certificate"
@@ -103,8 +103,7 @@ func usable(secret *corev1.Secret, want *Want, ca CA, now time.Time) (c, issuer 
 	return c, issuerOf(chains, ca), ""
 }
 
-// issuerOf returns the CA at the end of a chain: the current one where several
-// have the same key.
+// issuerOf returns the CA at the end of a chain. If several CAs have the same key, it prefers the current one.
 func issuerOf(chains [][]*x509.Certificate, ca CA) *x509.Certificate {
 	for _, chain := range chains {
 		if last := chain[len(chain)-1]; ca.Current != nil && last.Equal(ca.Current.Certificate) {
@@ -114,8 +113,8 @@ func issuerOf(chains [][]*x509.Certificate, ca CA) *x509.Certificate {
 	return chains[0][len(chains[0])-1]
 }
 
-// unnamed are the names that a certificate should have and has not. One that
-// Crossplane issued has no names of the usual domain.
+// unnamed returns the required names that a certificate does not have. Certificates of Crossplane have no names of the
+// usual domain.
 func unnamed(c *x509.Certificate, names []string, ours bool) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		return slices.Contains(c.DNSNames, name) || !ours && strings.HasSuffix(name, clusterDomain)

@@ -16,7 +16,7 @@ const (
 	// keyNextCertificate and keyNextPrivate are the next signing certificate and its key.
 	keyNextCertificate = "next.crt"
 	keyNextPrivate     = "next.key"
-	// keyTrusted are certificates that are trusted beside those.
+	// keyTrusted are further trusted certificates.
 	keyTrusted = "trusted.crt"
 )
 
@@ -31,15 +31,15 @@ const (
 	// annotationCARotatedAt records the CA that signed every certificate, and since when.
 	annotationCADistributedAt = "xpkg.dev/ca-distributed-at"
 	annotationCARotatedAt     = "xpkg.dev/ca-rotated-at"
-	// annotationsOfCertManager begin so.
+	// annotationsOfCertManager is the prefix of the annotations of cert-manager.
 	annotationsOfCertManager = "cert-manager.io/"
 )
 
-// clusterDomain is the usual domain of a cluster. Crossplane does not use it, so a
-// certificate that lacks names of it is not replaced for that.
+// clusterDomain is the usual domain of a cluster. Crossplane does not use it, so a certificate without its names is not
+// replaced.
 const clusterDomain = ".cluster.local"
 
-// ServerNames are the names by which a Service is called.
+// ServerNames returns the DNS names of a Service.
 func ServerNames(service, namespace string) []string {
 	inCluster := service + "." + namespace + ".svc"
 	return []string{service, service + "." + namespace, inCluster, inCluster + clusterDomain}

@@ -35,7 +35,7 @@ func certificatesIn(text []byte) []*x509.Certificate {
 	}
 }
 
-// firstCertificate is nil when there is none.
+// firstCertificate returns nil if there is no certificate.
 func firstCertificate(text []byte) *x509.Certificate {
 	if all := certificatesIn(text); len(all) > 0 {
 		return all[0]
@@ -47,8 +47,7 @@ func certificatePEM(c *x509.Certificate) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: pemCertificate, Bytes: c.Raw})
 }
 
-// bundlePEM writes each certificate once, the oldest first: an order that a change
-// of their roles does not change.
+// bundlePEM writes each certificate once, the oldest first. The order does not depend on their roles.
 func bundlePEM(certificates []*x509.Certificate) []byte {
 	var out []byte
 	for _, c := range distinct(certificates) {
@@ -68,7 +67,7 @@ func distinct(certificates []*x509.Certificate) []*x509.Certificate {
 	return slices.CompactFunc(out, (*x509.Certificate).Equal)
 }
 
-// fingerprint stands for a set of certificates.
+// fingerprint returns a text that identifies a set of certificates.
 func fingerprint(certificates ...*x509.Certificate) string {
 	h := sha256.New()
 	for _, c := range distinct(certificates) {
@@ -79,7 +78,7 @@ func fingerprint(certificates ...*x509.Certificate) string {
 
 var errNoKey = errors.New("there is no private key")
 
-// privateKey reads a key in any of the usual forms.
+// privateKey parses a key in PKCS #8, PKCS #1 or SEC 1.
 func privateKey(text []byte) (crypto.Signer, error) {
 	block, _ := pem.Decode(text)
 	if block == nil {

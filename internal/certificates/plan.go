@@ -12,7 +12,7 @@ type Action string
 
 // The actions. Actions before Publish write the CA Secret.
 const (
-	// Create creates a CA that signs at once; there is no other one.
+	// Create creates a CA that signs at once, because no other CA exists.
 	Create Action = "create"
 	// Restore restores the certificate of the CA from a bundle.
 	Restore Action = "restore"
@@ -20,9 +20,9 @@ const (
 	Adopt Action = "adopt"
 	// Announce creates the next CA, which signs nothing yet.
 	Announce Action = "announce"
-	// MarkCarried remembers since when every Secret has had the bundle.
+	// MarkCarried records since when every Secret has the bundle.
 	MarkCarried Action = "mark carried"
-	// Unmark forgets that, since a Secret was found that has not.
+	// Unmark removes that record, because a Secret does not have the bundle.
 	Unmark Action = "unmark"
 	// Promote makes the next CA the signing one.
 	Promote Action = "promote"
@@ -38,7 +38,7 @@ const (
 	Own Action = "own"
 )
 
-// Step is one write and why it is made.
+// Step is one write and its reason.
 type Step struct {
 	Action Action
 	// Secret is the name of the Secret.
@@ -50,8 +50,8 @@ type Step struct {
 
 // Policy contains the inputs of a plan that are not in the Secrets.
 type Policy struct {
-	// Overlap is how long a bundle is everywhere before anything that needs it is
-	// used, and how long a former CA stays trusted after its last certificate was replaced.
+	// Overlap is the time between the distribution of a bundle and the first use of a certificate that needs it, and
+	// between the replacement of the last certificate of a CA and the removal of that CA from the bundle.
 	Overlap time.Duration
 	// Settled reports whether all users of the Secrets have loaded their content.
 	Settled bool
@@ -103,7 +103,7 @@ type planner struct {
 	next   time.Time
 }
 
-// at remembers when something becomes due.
+// at records the time at which a step becomes due.
 func (p *planner) at(t time.Time) {
 	if p.next.IsZero() || t.Before(p.next) {
 		p.next = t
@@ -181,7 +181,7 @@ func (p *planner) secrets() []Step {
 // own returns the steps for one requested certificate.
 func (p *planner) own(l Leaf) (Step, bool) {
 	switch {
-	case l.Want == nil:
+	case l.Required == nil:
 		return Step{}, false
 	case l.Certificate == nil:
 		return Step{Action: Issue, Secret: l.Secret, Why: l.Fault}, true
@@ -200,8 +200,7 @@ func (p *planner) own(l Leaf) (Step, bool) {
 	return Step{}, false
 }
 
-// longer reports whether a new certificate would last longer: not when it ends with
-// its CA, as this one does.
+// longer reports whether a new certificate would be valid longer. It is not if both end with their CA.
 func (p *planner) longer(l Leaf) bool {
 	return l.Certificate.NotAfter.Before(p.ca.Current.Certificate.NotAfter)
 }

@@ -58,7 +58,7 @@ func TestManagersStartAtOnceOnTheAPIServer(t *testing.T) {
 		})
 	}
 	group.Wait()
-	for _, server := range []Want{wanted[0], wanted[2]} {
+	for _, server := range []Requirement{wanted[0], wanted[2]} {
 		for i, from := range results {
 			for _, to := range results {
 				a, b := from[server.Secret], to[wanted[3].Secret]
@@ -188,8 +188,8 @@ func TestNoWebhookFailsDuringARotation(t *testing.T) {
 	h := newHook(t, api, namespace)
 	store := &Store{Client: api, Namespace: namespace, Now: time.Now, Random: rand.Reader, Overlap: time.Nanosecond}
 	store.Settled = func(_ context.Context, bundle []byte) (bool, error) { return h.settle(t, bundle) }
-	want := Want{Secret: wanted[0].Secret, Usage: Server, DNSNames: append(ServerNames("hook", namespace), "localhost")}
-	if _, _, err := store.Ensure(t.Context(), []Want{want}); err != nil {
+	want := Requirement{Secret: wanted[0].Secret, Usage: Server, DNSNames: append(ServerNames("hook", namespace), "localhost")}
+	if _, _, err := store.Ensure(t.Context(), []Requirement{want}); err != nil {
 		t.Fatal(err)
 	}
 	bundle, err := store.Bundle(t.Context())
@@ -232,7 +232,7 @@ func TestNoWebhookFailsDuringARotation(t *testing.T) {
 		}
 		calls := h.calls.Load()
 		wait.Until(t, patience, "the authority is replaced", func() (string, bool) {
-			if _, _, err := store.Ensure(t.Context(), []Want{want}); err != nil {
+			if _, _, err := store.Ensure(t.Context(), []Requirement{want}); err != nil {
 				t.Fatal(err)
 			}
 			if err := api.Get(t.Context(), client.ObjectKeyFromObject(root), root); err != nil {

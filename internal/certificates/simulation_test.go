@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/testing/clock"
 )
 
 const ns = "crossplane-system"
@@ -28,7 +29,7 @@ var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 const day = 24 * time.Hour
 
 // wanted are the certificates of a provider and of a function.
-var wanted = []Want{
+var wanted = []Requirement{
 	{Secret: v1.TLSServerSecretName("provider-a"), Usage: Server, DNSNames: ServerNames("provider-a", ns)},
 	{Secret: v1.TLSClientSecretName("provider-a"), Usage: Client, DNSNames: []string{"provider-a-0123456789ab"}},
 	{Secret: v1.TLSServerSecretName("function-b"), Usage: Server, DNSNames: ServerNames("function-b", ns)},
@@ -38,7 +39,7 @@ var wanted = []Want{
 // version is the content of a Secret for some time.
 type version struct {
 	data map[string][]byte
-	// until is when it was replaced; zero for the current content.
+	// until is the time of its replacement; zero for the current content.
 	until time.Time
 }
 
@@ -48,25 +49,25 @@ type simulation struct {
 	t       testing.TB
 	client  client.WithWatch
 	overlap time.Duration
+	clock   *clock.Clock
 
 	mu       sync.Mutex
-	now      time.Time
 	versions map[string][]version
 	reads    int
 	lists    int
 	writes   int
-	// fail is asked before and after each write is made.
+	// fail is called before and after each write.
 	fail func(write int, made bool) error
-	// before runs before a write, and may do others.
+	// before runs before a write, and may make other writes.
 	before func()
-	// talked are the pairs of certificates that have spoken with each other.
+	// talked contains the pairs of certificates between which a connection was made.
 	talked map[[2]string]bool
 }
 
 var errCrash = errors.New("the process was killed")
 
 func newSimulation(t testing.TB, secrets ...client.Object) *simulation {
-	w := &simulation{t: t, overlap: time.Hour, now: start, versions: map[string][]version{}, talked: map[[2]string]bool{}}
+	w := &simulation{t: t, overlap: time.Hour, clock: clock.New(), versions: map[string][]version{}, talked: map[[2]string]bool{}}
 	w.client = interceptor.NewClient(fake.NewClientBuilder().WithObjects(secrets...).Build(), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			w.mu.Lock()
@@ -122,29 +123,17 @@ func (w *simulation) record(s *corev1.Secret) {
 	defer w.mu.Unlock()
 	all := w.versions[s.Name]
 	if len(all) > 0 && all[len(all)-1].until.IsZero() {
-		all[len(all)-1].until = w.now
+		all[len(all)-1].until = w.clock.Now()
 	}
 	w.versions[s.Name] = append(all, version{data: s.DeepCopy().Data})
 }
 
-func (w *simulation) clock() time.Time {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.now
-}
-
-func (w *simulation) advance(to time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.now = to
-}
-
 func (w *simulation) store() *Store {
-	return &Store{Client: w.client, Namespace: ns, Now: w.clock, Random: rand.Reader, Overlap: w.overlap}
+	return &Store{Client: w.client, Namespace: ns, Now: w.clock.Now, Random: rand.Reader, Overlap: w.overlap}
 }
 
-// ensure must succeed.
-func (w *simulation) ensure(want ...Want) (map[string]Issued, time.Time) {
+// ensure calls Ensure, which must succeed.
+func (w *simulation) ensure(want ...Requirement) (map[string]Issued, time.Time) {
 	w.t.Helper()
 	issued, next, err := w.store().Ensure(w.t.Context(), want)
 	if err != nil {
@@ -177,15 +166,15 @@ func (w *simulation) inUse(name string) []version {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(w.versions[name]), func(v version) bool {
-		return !v.until.IsZero() && !w.now.Before(v.until.Add(w.overlap))
+		return !v.until.IsZero() && !w.clock.Now().Before(v.until.Add(w.overlap))
 	})
 }
 
 // connectAll fails unless each server and each client can communicate, with any versions
 // of their Secrets in use, and each client of webhooks can verify each server.
-func (w *simulation) connectAll(want []Want) {
+func (w *simulation) connectAll(want []Requirement) {
 	w.t.Helper()
-	now := w.clock()
+	now := w.clock.Now()
 	var servers, clients []version
 	for _, x := range want {
 		if x.Usage == Server {
@@ -265,23 +254,23 @@ func secretOf(name string, data map[string][]byte) *corev1.Secret {
 
 // years advances the clock to an end, does due work on time, and checks every connection at
 // each moment.
-func (w *simulation) years(end time.Time, want []Want, ensure func() (time.Time, error)) {
+func (w *simulation) years(end time.Time, want []Requirement, ensure func() (time.Time, error)) {
 	w.t.Helper()
-	for w.clock().Before(end) {
+	for w.clock.Now().Before(end) {
 		next, err := ensure()
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		if !next.After(w.clock()) {
-			w.t.Fatalf("asked to be called at %s, and it is %s", next, w.clock())
+		if !next.After(w.clock.Now()) {
+			w.t.Fatalf("the next call is at %s, and now is %s", next, w.clock.Now())
 		}
 		w.connectAll(want)
 		// Just before the next due time, nothing may change.
-		if before := next.Add(-time.Second); before.After(w.clock()) {
-			w.advance(before)
+		if before := next.Add(-time.Second); before.After(w.clock.Now()) {
+			w.clock.Set(before)
 			w.connectAll(want)
 		}
-		w.advance(next)
+		w.clock.Set(next)
 		w.connectAll(want)
 	}
 }

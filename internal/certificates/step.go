@@ -60,8 +60,8 @@ func (s *Store) changed(v *view, step Step) (CA, error) {
 	return ca, nil
 }
 
-// forget drops the marks that a step invalidates, so that they are
-// not valid again when the same bundle returns.
+// forget removes the marks that a step invalidates, so that they do not become valid again when the same bundle
+// returns.
 func (ca *CA) forget(action Action) {
 	switch action {
 	case MarkCarried, MarkReplaced, Unmark:
@@ -80,18 +80,18 @@ func (s *Store) publish(v *view, secret *corev1.Secret) {
 	secret.Data[KeyBundle] = bundlePEM(v.ca.Bundle(v.now))
 }
 
-// fill writes the certificate, if one is to be issued, and the owners.
+// fill writes the owners and, if the step issues one, the certificate.
 func (s *Store) fill(v *view, step Step, secret *corev1.Secret) error {
 	leaf := v.leaves[slices.IndexFunc(v.leaves, func(l Leaf) bool { return l.Secret == step.Secret })]
-	if leaf.Want != nil {
-		secret.OwnerReferences = withOwners(secret.OwnerReferences, leaf.Want.Owners)
+	if leaf.Required != nil {
+		secret.OwnerReferences = withOwners(secret.OwnerReferences, leaf.Required.Owners)
 	}
 	if step.Action == Own {
 		return nil
 	}
 	r := request{validity: orDefault(s.LeafValidity, DefaultLeafValidity)}
-	if leaf.Want != nil {
-		r.usage, r.names = leaf.Want.Usage, leaf.Want.DNSNames
+	if leaf.Required != nil {
+		r.usage, r.names = leaf.Required.Usage, leaf.Required.DNSNames
 	} else {
 		r.usage, r.names = usageOf(leaf.Certificate), leaf.Certificate.DNSNames
 	}

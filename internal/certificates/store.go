@@ -19,11 +19,10 @@ const (
 	DefaultOverlap           = 24 * time.Hour
 )
 
-// Store keeps certificates in the Secrets of a namespace. Any number of them can
-// work on the same namespace at once.
+// Store keeps certificates in the Secrets of a namespace. Several stores can work on the same namespace
+// concurrently.
 type Store struct {
-	// Client reads and writes Secrets. One that reads from a cache works, and may
-	// need another attempt when the cache is behind.
+	// Client reads and writes Secrets. It may read from a cache; a stale cache costs further attempts.
 	Client    client.Client
 	Namespace string
 	Now       func() time.Time
@@ -46,7 +45,7 @@ type Store struct {
 // CertificateNotReady for Secrets that it must not write and cannot use, and with the error of Settled. It fails with
 // CertificatesContended if other clients keep writing the same Secrets, and with AuthorityUnusable if the CA cannot
 // sign a requested certificate.
-func (s *Store) Ensure(ctx context.Context, want []Want) (map[string]Issued, time.Time, error) {
+func (s *Store) Ensure(ctx context.Context, want []Requirement) (map[string]Issued, time.Time, error) {
 	return s.ensure(ctx, turn{store: s, want: want, written: map[string]*corev1.Secret{}})
 }
 
@@ -59,7 +58,7 @@ func (s *Store) Keep(ctx context.Context) (time.Time, error) {
 
 // Issue is Ensure for one user of many. It leaves rotations of the CA to Keep, and therefore reads only the requested
 // Secrets and the CA Secret. It reads all Secrets only if the CA was lost. The time is zero if no step becomes due.
-func (s *Store) Issue(ctx context.Context, want []Want) (map[string]Issued, time.Time, error) {
+func (s *Store) Issue(ctx context.Context, want []Requirement) (map[string]Issued, time.Time, error) {
 	return s.ensure(ctx, turn{store: s, want: want, leavesOnly: true, written: map[string]*corev1.Secret{}})
 }
 
@@ -105,7 +104,7 @@ func (s *Store) Bundle(ctx context.Context) ([]byte, error) {
 	return nil, nil
 }
 
-// plan asks whether everybody has settled when nothing else is left to do.
+// plan calls Settled only if no other step is due.
 func (t *turn) plan(ctx context.Context, v *view) ([]Step, time.Time, error) {
 	s := t.store
 	policy := Policy{Overlap: orDefault(s.Overlap, DefaultOverlap), Settled: s.Settled == nil, LeavesOnly: t.leavesOnly}
@@ -128,7 +127,7 @@ func orDefault(d, standard time.Duration) time.Duration {
 	return d
 }
 
-// get is nil for a Secret that is not there.
+// get returns nil for a Secret that does not exist.
 func (s *Store) get(ctx context.Context, name string) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
 	err := s.Client.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: name}, secret)
@@ -154,7 +153,7 @@ type view struct {
 func (v *view) issued() map[string]Issued {
 	out := map[string]Issued{}
 	for _, l := range v.leaves {
-		if l.Want != nil && l.Certificate != nil && !l.Taken {
+		if l.Required != nil && l.Certificate != nil && !l.Taken {
 			data := maps.Clone(v.secrets[l.Secret].Data)
 			out[l.Secret] = Issued{Cert: data[KeyCertificate], Key: data[KeyPrivate], Bundle: data[KeyBundle]}
 		}
@@ -167,7 +166,7 @@ func (v *view) refusals() error {
 	var all []error
 	for _, l := range v.leaves {
 		switch {
-		case l.Want == nil:
+		case l.Required == nil:
 		case l.Taken:
 			all = append(all, ErrSecretTaken.New(nil, "cannot put a certificate into Secret %s", l.Secret))
 		case l.Foreign && l.Certificate == nil:

@@ -126,22 +126,22 @@ func TestOwnersHandOver(t *testing.T) {
 func TestRenewal(t *testing.T) {
 	w := newSimulation(t)
 	_, next := w.ensure(wanted...)
-	w.advance(next.Add(-time.Second))
+	w.clock.Set(next.Add(-time.Second))
 	w.writes = 0
 	w.ensure(wanted...)
 	if w.writes != 0 {
 		t.Error("renewed too early")
 	}
-	w.advance(next)
+	w.clock.Set(next)
 	w.ensure(wanted...)
 	if w.writes != len(wanted) {
 		t.Errorf("%d writes", w.writes)
 	}
 	w.connectAll(wanted)
 	// A manager that was away for long finds everything expired.
-	w.advance(next.Add(200 * day))
+	w.clock.Set(next.Add(200 * day))
 	w.ensure(wanted...)
-	w.advance(w.clock().Add(w.overlap))
+	w.clock.Set(w.clock.Now().Add(w.overlap))
 	w.connectAll(wanted)
 }
 
@@ -178,7 +178,7 @@ func TestEachPackageForItself(t *testing.T) {
 	w.years(start.Add(2*365*day), wanted, func() (time.Time, error) {
 		var next time.Time
 		for i := range wanted {
-			if w.clock().Before(due[i]) {
+			if w.clock.Now().Before(due[i]) {
 				continue
 			}
 			var err error
@@ -203,7 +203,7 @@ func TestEachPackageForItself(t *testing.T) {
 // connectAllSoFar leaves out runtimes without a certificate.
 func (w *simulation) connectAllSoFar() {
 	w.t.Helper()
-	var have []Want
+	var have []Requirement
 	for _, x := range wanted {
 		if len(w.versions[x.Secret]) > 0 {
 			have = append(have, x)
@@ -244,7 +244,7 @@ func TestRotationWaitsForUnsettledUsers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.advance(next)
+		w.clock.Set(next)
 	}
 	if s := w.secret(RootSecret); s.Data[keyNextCertificate] == nil {
 		t.Error("the next authority was promoted")
@@ -255,7 +255,7 @@ func TestRotationWaitsForUnsettledUsers(t *testing.T) {
 		t.Fatalf("not promoted: %v", err)
 	}
 	settled = false
-	w.advance(next.Add(w.overlap))
+	w.clock.Set(next.Add(w.overlap))
 	if _, _, err := store.Ensure(t.Context(), wanted); err != nil || w.secret(RootSecret).Data[keyTrusted] == nil {
 		t.Errorf("the former authority was forgotten: %v", err)
 	}
@@ -280,15 +280,15 @@ func TestRotationRenewsCertificatesOfOtherPackages(t *testing.T) {
 // as much time as all others had.
 func TestLateUsersAreWaitedFor(t *testing.T) {
 	w := newCrossplaneSimulation(t)
-	late := Want{Secret: v1.TLSClientSecretName("late"), Usage: Client, DNSNames: []string{"late"}}
+	late := Requirement{Secret: v1.TLSClientSecretName("late"), Usage: Client, DNSNames: []string{"late"}}
 	w.ensure(wanted...)
 	w.askForRotation()
 	_, next := w.ensure(wanted...)
-	w.advance(next.Add(-time.Second))
+	w.clock.Set(next.Add(-time.Second))
 	if err := w.client.Create(t.Context(), newCrossplane(t, 0).leaf(t, late)); err != nil {
 		t.Fatal(err)
 	}
-	w.advance(next)
+	w.clock.Set(next)
 	w.years(next.Add(5*w.overlap), append(wanted, late), func() (time.Time, error) {
 		_, next, err := w.store().Ensure(t.Context(), wanted)
 		return next, err

@@ -15,17 +15,16 @@ import (
 // turn is one call of Ensure.
 type turn struct {
 	store *Store
-	want  []Want
+	want  []Requirement
 	// leavesOnly is the field LeavesOnly of [Policy].
 	leavesOnly bool
-	// all looks at all leaves in any case.
+	// all is whether all leaves are read in any case.
 	all bool
-	// written are the Secrets as this call wrote them: a cache may not have them yet.
+	// written contains the Secrets that this call wrote, which a cache may not have yet.
 	written map[string]*corev1.Secret
 }
 
-// read reads the CA and the wanted Secrets, and all others only where
-// they matter.
+// read reads the CA and the required Secrets, and all other Secrets only if they matter.
 func (t *turn) read(ctx context.Context) (*view, error) {
 	v := &view{now: t.store.Now(), secrets: map[string]*corev1.Secret{}}
 	names := []string{RootSecret}

@@ -54,7 +54,7 @@ func secretName(issued map[string]certificates.Issued, secret string) *string {
 // wantedCertificates returns the certificates that a runtime needs, and sets the names of their Secrets
 // where the revision, created by another package manager, names none. A local runtime is a process on this
 // machine; its callers do not reach it by a name in the cluster.
-func wantedCertificates(p *runtime.Workload, service string, local bool) []certificates.Want {
+func wantedCertificates(p *runtime.Workload, service string, local bool) []certificates.Requirement {
 	pkg := p.Owner.Package.Name
 	names := certificates.ServerNames(pkg, p.Namespace)
 	if service != pkg {
@@ -65,10 +65,10 @@ func wantedCertificates(p *runtime.Workload, service string, local bool) []certi
 	}
 	owners := sharedOwners(p.Owner)
 	p.ServerSecret = cmp.Or(p.ServerSecret, v1.TLSServerSecretName(pkg))
-	want := []certificates.Want{{Secret: p.ServerSecret, Usage: certificates.Server, DNSNames: names, Owners: owners}}
+	want := []certificates.Requirement{{Secret: p.ServerSecret, Usage: certificates.Server, DNSNames: names, Owners: owners}}
 	if p.Owner.Package.Kind == v1.ProviderKind {
 		p.ClientSecret = cmp.Or(p.ClientSecret, v1.TLSClientSecretName(pkg))
-		want = append(want, certificates.Want{Secret: p.ClientSecret, Usage: certificates.Client, DNSNames: []string{p.Owner.Revision.Name}, Owners: owners})
+		want = append(want, certificates.Requirement{Secret: p.ClientSecret, Usage: certificates.Client, DNSNames: []string{p.Owner.Revision.Name}, Owners: owners})
 	}
 	return want
 }

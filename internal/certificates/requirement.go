@@ -32,13 +32,13 @@ func usageOf(c *x509.Certificate) Usage {
 	return Client
 }
 
-// Want is a certificate that has to be there.
-type Want struct {
+// Requirement is a certificate that a runtime needs.
+type Requirement struct {
 	// Secret is the name of its Secret; see [v1.TLSServerSecretName] and [v1.TLSClientSecretName].
 	Secret string
 	Usage  Usage
-	// DNSNames are the names that the certificate has; see [ServerNames]. A client's
-	// is the name of its revision.
+	// DNSNames are the names in the certificate; see [ServerNames]. The certificate of a client has the name of its
+	// revision.
 	DNSNames []string
 	// Owners are added to the owners of the Secret. A controller among them replaces the controller of the same API
 	// group, so only the active revision may request it.
