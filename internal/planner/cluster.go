@@ -95,7 +95,7 @@ func (r *reader) CountCustomResources(ctx context.Context, definitions []string)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(countersAtOnce)
 	for i, name := range definitions {
-		counts[i].Definition = name
+		counts[i].CRD = name
 		path, ok := served[desired.ResourceOf(name)]
 		if !ok {
 			continue // A resource that is not served has no objects.
@@ -118,7 +118,7 @@ func (r *reader) CountCustomResources(ctx context.Context, definitions []string)
 }
 
 func (r *reader) count(ctx context.Context, definition, path string) (CustomResources, error) {
-	out := CustomResources{Definition: definition}
+	out := CustomResources{CRD: definition}
 	var page metav1.PartialObjectMetadataList
 	err := r.get(ctx, &page, metadataList, "1", path)
 	switch {

@@ -83,9 +83,9 @@ func TestCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []CustomResources{
-		{Definition: "ones.a.test", Count: 1}, {Definition: "manys.a.test", Count: 412},
-		{Definition: "forbiddens.a.test", Unknown: "they may not be listed"},
-		{Definition: "unclears.a.test", Count: 1, Unknown: "the API server does not return their number"},
+		{CRD: "ones.a.test", Count: 1}, {CRD: "manys.a.test", Count: 412},
+		{CRD: "forbiddens.a.test", Unknown: "they may not be listed"},
+		{CRD: "unclears.a.test", Count: 1, Unknown: "the API server does not return their number"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -22,24 +22,23 @@ type Broken struct {
 	// Kind and Name are the kind and name of the package object.
 	Kind string `json:"kind"`
 	Name string `json:"name"`
-	// Needs is the repository that it needs, with this constraint.
-	Requires   string `json:"needs"`
+	// Requires is the repository that it requires, and Constraint the constraint on its versions.
+	Requires   string `json:"requires"`
 	Constraint string `json:"constraint,omitempty"`
-	// Gets is the version that would be there; it is empty when none would.
-	Gets string `json:"gets,omitempty"`
+	// Installed is the version that would be installed; empty if the package would not be installed.
+	Installed string `json:"installed,omitempty"`
 }
 
 // String describes the broken dependency in one clause.
 func (b Broken) String() string {
-	gets := "it would not be there"
-	if b.Gets != "" {
-		gets = "it would be at " + b.Gets
+	after := "it would not be installed"
+	if b.Installed != "" {
+		after = "it would be at " + b.Installed
 	}
-	return fmt.Sprintf("%s needs %s, and %s", Package{Kind: b.Kind, Name: b.Name}.Short(), strings.TrimSpace(b.Requires+" "+b.Constraint), gets)
+	return fmt.Sprintf("%s needs %s, and %s", Package{Kind: b.Kind, Name: b.Name}.Short(), strings.TrimSpace(b.Requires+" "+b.Constraint), after)
 }
 
-// BreakageError is the failure of a plan that breaks others: nil when it breaks none. A
-// person can want it all the same.
+// BreakageError returns the error of a plan that breaks dependents, or nil. A user can apply such a plan nevertheless.
 func (p *Plan) BreakageError() error {
 	if len(p.Breaks) == 0 {
 		return nil
@@ -68,7 +67,7 @@ func (pl *Planner) breaks(s *clusterState, g *graph.Graph, node *graph.Node) []B
 				if graph.Accepts(d.Dependency, graph.VersionOf(*to)) {
 					continue
 				}
-				b.Gets = to.VersionOrDigest()
+				b.Installed = to.VersionOrDigest()
 			}
 			out = append(out, b)
 		}

@@ -14,14 +14,14 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
-// Difference is one thing that is not as it was when a plan was made.
+// Difference is an input or a change that differs from the plan.
 type Difference struct {
 	What string `json:"what"`
 	Was  string `json:"was"`
 	Is   string `json:"is"`
 }
 
-// absent stands for a thing that is not there.
+// absent is the value of an input that does not exist.
 const absent = "absent"
 
 // Compare compares a plan with a new plan of the same operation, and returns all differences: in the preconditions and in
@@ -74,7 +74,7 @@ func Compare(planned, now *Plan) []Difference {
 		return "what breaks of " + strings.ToLower(b.Kind) + "/" + b.Name, b.String()
 	})
 	each(&d, planned.CustomResources, now.CustomResources, func(r CustomResources) (string, string) {
-		return "the custom resources of " + r.Definition, number(r.Count)
+		return "the custom resources of " + r.CRD, number(r.Count)
 	})
 	return d
 }

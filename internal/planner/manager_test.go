@@ -260,7 +260,7 @@ func TestPlanOfUninstall(t *testing.T) {
 	wantActions(t, planned, map[string]plan.Action{
 		"things.goes.preview.test": plan.Delete, "emptys.goes.preview.test": plan.Delete, "helds.goes.preview.test": plan.Leave,
 	})
-	want := []planner.CustomResources{{Definition: "things.goes.preview.test", Count: 3}}
+	want := []planner.CustomResources{{CRD: "things.goes.preview.test", Count: 3}}
 	if diff := cmp.Diff(want, planned.CustomResources); diff != "" {
 		t.Errorf("custom resources (-want +got):\n%s", diff)
 	}

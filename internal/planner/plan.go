@@ -19,7 +19,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// The type of a kept plan.
+// The type of a stored plan.
 const (
 	APIVersion = "xpkg.dev/v1alpha1"
 	Kind       = "Plan"
@@ -30,9 +30,9 @@ type Operation string
 
 // The operations.
 const (
-	// Install makes a package that is not there.
+	// Install creates a package.
 	Install Operation = "install"
-	// Update changes the spec of a package that is there, or finds it as wanted.
+	// Update changes the spec of an installed package, or nothing.
 	Update Operation = "update"
 	// Uninstall deletes a package.
 	Uninstall Operation = "uninstall"
@@ -55,30 +55,28 @@ type Plan struct {
 	Content *Content `json:"content,omitempty"`
 	// Revisions are changed in this order.
 	Revisions []RevisionChange `json:"revisions,omitempty"`
-	// Objects are changed in this order. With a refusal none is.
+	// Objects are changed in this order. With a refusal, no object is changed.
 	Objects plan.Plan `json:"objects"`
 	// Incompatible is the reason why the content does not work with the installed version of Crossplane; empty if it
 	// does. With a reason, no object is changed.
 	Incompatible string `json:"incompatible,omitempty"`
 	// Permissions are the changes to the permissions of the runtime; nil if there are none.
 	Permissions *Permissions `json:"permissions,omitempty"`
-	// Runtime is why the manager refuses the runtime; nil if it does not.
+	// Runtime is the reason why the manager refuses the runtime; nil if it does not.
 	Runtime *RuntimeRefusal `json:"runtime,omitempty"`
 	// Webhooks are rules outside of the package's own API groups; nil when there are none.
 	Webhooks *Webhooks `json:"webhooks,omitempty"`
 	// Dependencies are the direct dependencies of the content. While one of them is not satisfied, no object is changed.
 	Dependencies []Dependency `json:"dependencies,omitempty"`
-	// Brings are the packages that the package manager installs or moves with it, those
-	// that others need first.
-	AddedPackages []AddedPackage `json:"brings,omitempty"`
+	// AddedPackages are the dependencies that the manager installs or moves with the package, dependencies first.
+	AddedPackages []AddedPackage `json:"addedPackages,omitempty"`
 	// Upgrades is the dependency upgrade policy that the caller assumes. It is empty if the manager announces its policy.
 	Upgrades graph.Policy `json:"dependencyUpgrades,omitempty"`
 	// Orphans are the packages that no package requires after the operation.
 	Orphans []Orphan `json:"orphans,omitempty"`
 	// Breaks are the packages whose dependencies would no longer be satisfied, ordered by kind and name.
 	Breaks []Broken `json:"breaks,omitempty"`
-	// Resources are the custom resources of the definitions that an uninstall
-	// takes away, as far as there are any.
+	// CustomResources are the custom resources that an uninstall deletes with their CRDs.
 	CustomResources []CustomResources `json:"customResources,omitempty"`
 	// Preconditions are the inputs of the plan.
 	Preconditions Preconditions `json:"preconditions"`
@@ -98,7 +96,7 @@ type Package struct {
 	Object json.RawMessage `json:"object,omitempty"`
 }
 
-// Version is a reference and the digest of its content, as far as that is known.
+// Version is a reference and the digest of its content; empty if unknown.
 type Version struct {
 	Reference string `json:"reference"`
 	Digest    string `json:"digest,omitempty"`
@@ -106,10 +104,9 @@ type Version struct {
 
 // Content is the content to install.
 type Content struct {
-	// Reference is spec.package as it was asked for.
+	// Reference is spec.package as the user requested it.
 	Reference string `json:"reference"`
-	// Resolved is the image that a registry is asked for, after rewriting by
-	// ImageConfigs.
+	// Resolved is the image that is requested from a registry, after rewriting by ImageConfigs.
 	Resolved string `json:"resolved"`
 	Digest   string `json:"digest"`
 }
@@ -131,13 +128,13 @@ const (
 type RevisionChange struct {
 	Action RevisionAction `json:"action"`
 	Name   string         `json:"name"`
-	// Number and State are those after the change.
+	// Number and State are the values after the change.
 	Number int64            `json:"number"`
 	State  v1.RevisionState `json:"state"`
 	Digest string           `json:"digest,omitempty"`
 }
 
-// Dependency is a package that the content needs.
+// Dependency is a dependency of the content.
 type Dependency struct {
 	Package    string      `json:"package"`
 	Constraint string      `json:"constraint,omitempty"`
@@ -146,11 +143,11 @@ type Dependency struct {
 	// empty.
 	Optional bool   `json:"optional,omitempty"`
 	Kind     string `json:"kind,omitempty"`
-	// Installed is the reference that is there, if any is.
+	// Installed is the installed reference; empty if there is none.
 	Installed string `json:"installed,omitempty"`
 }
 
-// AddedPackage is a package that is installed, or moved, because others need it.
+// AddedPackage is a dependency that is installed or moved for its dependents.
 type AddedPackage struct {
 	Kind string `json:"kind"`
 	// Name is the name of the package object, and From its current version. Both are empty for a package that is not
@@ -159,13 +156,13 @@ type AddedPackage struct {
 	From      string `json:"from,omitempty"`
 	Reference string `json:"reference"`
 	Digest    string `json:"digest"`
-	// For lists the repositories of the dependents.
-	RequiredBy []string `json:"for"`
+	// RequiredBy lists the repositories of the dependents.
+	RequiredBy []string `json:"requiredBy"`
 	// Objects are the changes of its objects, and Permissions the changes of the permissions of
 	// its runtime, or nil. Both are empty if its content is not known.
 	Objects     plan.Plan    `json:"objects,omitzero"`
 	Permissions *Permissions `json:"permissions,omitempty"`
-	// Runtime is why the manager refuses its runtime; nil if it does not.
+	// Runtime is the reason why the manager refuses its runtime; nil if it does not.
 	Runtime *RuntimeRefusal `json:"runtime,omitempty"`
 }
 
@@ -183,8 +180,9 @@ func (a AddedPackage) Short() string {
 
 // CustomResources is the number of custom resources of a CRD in the cluster.
 type CustomResources struct {
-	Definition string `json:"definition"`
-	Count      int64  `json:"count"`
+	// CRD is the name of the CRD.
+	CRD   string `json:"crd"`
+	Count int64  `json:"count"`
 	// Unknown is the reason why they could not be counted.
 	Unknown string `json:"unknown,omitempty"`
 }
@@ -229,25 +227,25 @@ func (p *Plan) HasChanges() bool {
 	return p.WritesPackage() || len(p.Revisions)+len(p.Objects.Changes)+len(p.Objects.Refusals) > 0
 }
 
-// WaitsForDependencies reports whether objects have to wait for a dependency that does not come with
-// the package.
+// WaitsForDependencies reports whether objects have to wait for a dependency that the manager does not install with the
+// package.
 func (p *Plan) WaitsForDependencies() bool { return len(p.unsatisfied()) > 0 }
 
-// unsatisfied are the dependencies that neither are there nor come with the package.
+// unsatisfied returns the dependencies that are neither installed nor added with the package.
 func (p *Plan) unsatisfied() []string {
 	return p.needs(func(d Dependency) bool {
 		return d.State == graph.Incompatible && !p.moves(d.Package) || d.State == graph.Missing && len(p.AddedPackages) == 0
 	})
 }
 
-// coming are the dependencies that are on their way, or will be.
+// coming returns the dependencies that are rolling out, or are added with the package.
 func (p *Plan) coming() []string {
 	return p.needs(func(d Dependency) bool {
 		return d.State == graph.Progressing || d.State == graph.Incompatible && p.moves(d.Package)
 	})
 }
 
-// needs names some of the dependencies.
+// needs returns texts for the dependencies that satisfy a predicate.
 func (p *Plan) needs(which func(Dependency) bool) []string {
 	var out []string
 	for _, d := range p.Dependencies {
@@ -258,14 +256,14 @@ func (p *Plan) needs(which func(Dependency) bool) []string {
 	return out
 }
 
-// moves reports whether the package of a repository moves with the one that is planned.
+// moves reports whether the package of a repository is moved with the planned package.
 func (p *Plan) moves(repository string) bool {
 	return slices.ContainsFunc(p.AddedPackages, func(b AddedPackage) bool {
 		return b.From != "" && oci.RepositoryName(b.Reference) == oci.RepositoryName(repository)
 	})
 }
 
-// Blocked reports whether something keeps all objects as they are.
+// Blocked reports whether a problem prevents every change of objects.
 func (p *Plan) Blocked() bool {
 	return p.Incompatible != "" || p.denied() != "" || p.refusesRuntime() || len(p.unallowed()) > 0 || len(p.Objects.Refusals) > 0 || p.WaitsForDependencies()
 }
@@ -283,8 +281,8 @@ func (p *Plan) denied() string {
 	return ""
 }
 
-// CountCustomResources is how many custom resources go with an uninstall, and of how many
-// definitions they cannot be counted.
+// CountCustomResources returns the number of custom resources that an uninstall deletes, and the number of CRDs whose
+// custom resources cannot be counted.
 func (p *Plan) CountCustomResources() (resources int64, uncounted int) {
 	for _, r := range p.CustomResources {
 		if resources += r.Count; r.Unknown != "" {

@@ -37,14 +37,14 @@ type OutdatedCmd struct {
 	terminal.OutputFlag
 }
 
-// outdatedView is a package and the versions that there are of it.
+// outdatedView is a package and its available versions.
 type outdatedView struct {
 	Package   string `json:"package"`
 	Installed string `json:"installed"`
-	// Fits is the newest release that all dependents accept and whose own dependencies have a solution, and Newest the
+	// Compatible is the newest release that all dependents accept and whose own dependencies have a solution, and Newest the
 	// newest release. They are empty if there is none.
-	Fits   string `json:"fits"`
-	Newest string `json:"newest"`
+	Compatible string `json:"compatible"`
+	Newest     string `json:"newest"`
 	// HeldBy lists the dependents that do not accept the newest release.
 	HeldBy []string `json:"heldBy,omitempty"`
 	// ListedBy is the repository that has listed the versions, where that is another one,
@@ -95,9 +95,9 @@ func (c *OutdatedCmd) Run(env *terminal.Env) (err error) {
 		}
 		var table [][]string
 		for _, x := range shown {
-			table = append(table, []string{x.Package, x.Installed, cmp.Or(x.Fits, "-"), cmp.Or(x.Newest, "-"), strings.Join(x.HeldBy, ", ")})
+			table = append(table, []string{x.Package, x.Installed, cmp.Or(x.Compatible, "-"), cmp.Or(x.Newest, "-"), strings.Join(x.HeldBy, ", ")})
 		}
-		return terminal.WriteTable(w, []string{"PACKAGE", "INSTALLED", "FITS", "NEWEST", "HELD BY"}, table)
+		return terminal.WriteTable(w, []string{"PACKAGE", "INSTALLED", "COMPATIBLE", "NEWEST", "HELD BY"}, table)
 	})
 }
 
@@ -165,7 +165,7 @@ func outdated(env *terminal.Env, r *rootResolver, f lockfile.File, roots []depen
 	_ = group.Wait() // Each row has its own error.
 	for i, p := range f.Packages {
 		if errs[i] == nil {
-			out[i].Fits = r.newestSolvable(env.Context, f, roots, p, &out[i])
+			out[i].Compatible = r.newestSolvable(env.Context, f, roots, p, &out[i])
 		}
 	}
 	if len(errs) > 0 && !slices.Contains(errs, nil) {

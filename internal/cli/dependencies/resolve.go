@@ -48,7 +48,7 @@ type resolution struct {
 
 type resolvedPackage struct {
 	lockfile.Package `json:",inline"`
-	Why              []string `json:"why"`
+	Why              []string `json:"reasons"`
 	// ListedBy is the repository whose list of tags was used, if it is a different one: a mirror, or the rewritten
 	// repository.
 	ListedBy string     `json:"listedBy,omitempty"`

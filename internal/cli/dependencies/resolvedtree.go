@@ -19,9 +19,9 @@ type treeNode struct {
 	Kind   xpkg.Kind `json:"kind,omitempty"`
 	// Constraint is the constraint of the parent.
 	Constraint string `json:"constraint,omitempty"`
-	// By names the package of a folder that asks for a root.
-	By    string      `json:"by,omitempty"`
-	Needs []*treeNode `json:"needs,omitempty"`
+	// RequiredBy names the package of a folder that requires a root.
+	RequiredBy   string      `json:"requiredBy,omitempty"`
+	Dependencies []*treeNode `json:"dependencies,omitempty"`
 	// Seen reports whether the dependencies are shown elsewhere in the tree.
 	Seen bool `json:"seen,omitempty"`
 	// Optional reports whether the dependency of the parent is optional.
@@ -37,7 +37,7 @@ func closureTree(f lockfile.File) []*treeNode {
 		if !r.Optional {
 			n = growClosure(f, r.Package, r.Constraint, seen)
 		}
-		n.By = r.By
+		n.RequiredBy = r.By
 		out = append(out, n)
 	}
 	return out
@@ -52,10 +52,10 @@ func growClosure(f lockfile.File, repository, constraint string, seen map[string
 	seen[repository] = true
 	for _, d := range p.Dependencies {
 		if d.Optional {
-			n.Needs = append(n.Needs, growOptional(f, d.Package, d.Constraint))
+			n.Dependencies = append(n.Dependencies, growOptional(f, d.Package, d.Constraint))
 			continue
 		}
-		n.Needs = append(n.Needs, growClosure(f, d.Package, d.Constraint, seen))
+		n.Dependencies = append(n.Dependencies, growClosure(f, d.Package, d.Constraint, seen))
 	}
 	return n
 }
@@ -89,15 +89,15 @@ func (n *treeNode) write(w io.Writer, f lockfile.File, first, rest string) {
 	case n.Optional:
 		line += "  (optional)"
 	}
-	if n.By != "" {
-		line += "  (for " + n.By + ")"
+	if n.RequiredBy != "" {
+		line += "  (for " + n.RequiredBy + ")"
 	}
 	if n.Seen {
 		line += "  (see above)"
 	}
 	fmt.Fprintf(w, "%s%s\n", first, terminal.Safe(line))
-	for i, need := range n.Needs {
-		if i == len(n.Needs)-1 {
+	for i, need := range n.Dependencies {
+		if i == len(n.Dependencies)-1 {
 			need.write(w, f, rest+"└─ ", rest+"   ")
 		} else {
 			need.write(w, f, rest+"├─ ", rest+"│  ")

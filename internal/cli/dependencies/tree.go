@@ -42,7 +42,7 @@ type node struct {
 	InstalledFor []string         `json:"installedFor,omitempty"`
 	Message      string           `json:"message,omitempty"`
 	Objects      map[string]int   `json:"objects,omitempty"`
-	Needs        []dependencyNode `json:"needs,omitempty"`
+	Dependencies []dependencyNode `json:"dependencies,omitempty"`
 }
 
 // dependencyNode is a dependency, and the package that satisfies it.
@@ -50,9 +50,9 @@ type dependencyNode struct {
 	Package    string `json:"package"`
 	Constraint string `json:"constraint,omitempty"`
 	// Optional reports whether the dependency is optional.
-	Optional bool  `json:"optional,omitempty"`
-	By       *node `json:"by,omitempty"`
-	// Seen reports whether By is shown completely elsewhere in the tree.
+	Optional  bool  `json:"optional,omitempty"`
+	Installed *node `json:"installed,omitempty"`
+	// Seen reports whether Installed is shown completely elsewhere in the tree.
 	Seen bool `json:"seen,omitempty"`
 }
 
@@ -209,7 +209,7 @@ func (t *packageTree) grow(p v1.Package) *node {
 		}
 	}
 	for _, d := range graph.DependenciesFromLock(t.entry(p)) {
-		n.Needs = append(n.Needs, t.need(d))
+		n.Dependencies = append(n.Dependencies, t.need(d))
 	}
 	return n
 }
@@ -223,9 +223,9 @@ func (t *packageTree) need(d dependency.Dependency) dependencyNode {
 		return out
 	}
 	if out.Seen = d.Optional || t.seen[inventory.ShortName(by)]; out.Seen {
-		out.By = t.alone(by)
+		out.Installed = t.alone(by)
 	} else {
-		out.By = t.grow(by)
+		out.Installed = t.grow(by)
 	}
 	return out
 }
@@ -268,7 +268,7 @@ func (n *node) write(w io.Writer, first, rest string) {
 	if text := objectsText(n.Objects); text != "" {
 		below = append(below, func(first, _ string) { fmt.Fprintf(w, "%s%s\n", first, text) })
 	}
-	for _, d := range n.Needs {
+	for _, d := range n.Dependencies {
 		below = append(below, func(first, rest string) { d.write(w, first, rest) })
 	}
 	for i, draw := range below {
@@ -286,17 +286,17 @@ func (d dependencyNode) write(w io.Writer, first, rest string) {
 		needs = terminal.Safe("works with " + d.Package + " " + d.Constraint)
 	}
 	switch {
-	case d.By == nil && d.Optional:
+	case d.Installed == nil && d.Optional:
 		fmt.Fprintf(w, "%s%s (optional, not installed)\n", first, needs)
 	case d.Optional:
-		fmt.Fprintf(w, "%s%s: %s (optional)\n", first, needs, d.By.title())
-	case d.By == nil:
+		fmt.Fprintf(w, "%s%s: %s (optional)\n", first, needs, d.Installed.title())
+	case d.Installed == nil:
 		fmt.Fprintf(w, "%s%s: not installed\n", first, needs)
 	case d.Seen:
-		fmt.Fprintf(w, "%s%s: %s (see above)\n", first, needs, d.By.title())
+		fmt.Fprintf(w, "%s%s: %s (see above)\n", first, needs, d.Installed.title())
 	default:
 		fmt.Fprintf(w, "%s%s\n", first, needs)
-		d.By.write(w, rest+"└─ ", rest+"   ")
+		d.Installed.write(w, rest+"└─ ", rest+"   ")
 	}
 }
 

@@ -23,7 +23,7 @@ type WhyCmd struct {
 	terminal.OutputFlag
 }
 
-// reasonView is why a package is there.
+// reasonView is the reason why a package is installed.
 type reasonView struct {
 	Package string    `json:"package"`
 	Version string    `json:"version,omitempty"`
@@ -41,11 +41,11 @@ type reasonView struct {
 
 // askView is one step of a path.
 type askView struct {
-	// By is the dependent: "you", the package of a folder, or a package of the tree.
-	By         string `json:"by"`
-	ByVersion  string `json:"byVersion,omitempty"`
-	Package    string `json:"package"`
-	Constraint string `json:"constraint"`
+	// Dependent is "you", the package of a folder, or a package of the tree.
+	Dependent        string `json:"dependent"`
+	DependentVersion string `json:"dependentVersion,omitempty"`
+	Package          string `json:"package"`
+	Constraint       string `json:"constraint"`
 }
 
 // Run prints the direct and indirect dependents of a package, and the packages with an optional dependency on it.
@@ -64,7 +64,7 @@ func (c *WhyCmd) Run(env *terminal.Env) error {
 	}
 	for _, by := range f.OptionalDependents(p.Repository) {
 		from, _ := f.Find(by.Package)
-		view.WorkWith = append(view.WorkWith, askView{By: cmp.Or(by.By, by.Package), ByVersion: from.Version, Package: p.Repository, Constraint: by.Constraint})
+		view.WorkWith = append(view.WorkWith, askView{Dependent: cmp.Or(by.By, by.Package), DependentVersion: from.Version, Package: p.Repository, Constraint: by.Constraint})
 	}
 	view.installed(all)
 	return c.Print(env.Stdout, view, func(w io.Writer) error {
@@ -78,7 +78,7 @@ func (c *WhyCmd) Run(env *terminal.Env) error {
 			}
 		}
 		for _, a := range view.WorkWith {
-			fmt.Fprintln(w, terminal.Safe(fmt.Sprintf("%s works with %s %s", strings.TrimSpace(a.By+" "+a.ByVersion), a.Package, a.Constraint)))
+			fmt.Fprintln(w, terminal.Safe(fmt.Sprintf("%s works with %s %s", strings.TrimSpace(a.Dependent+" "+a.DependentVersion), a.Package, a.Constraint)))
 		}
 		return nil
 	})
@@ -134,14 +134,14 @@ func asksAlong(f lockfile.File, path []string) [][]askView {
 		from, _ := f.Find(path[i-1])
 		for _, d := range from.Dependencies {
 			if d.Package == path[i] && !d.Optional {
-				between = append(between, askView{By: from.Repository, ByVersion: from.Version, Package: d.Package, Constraint: d.Constraint})
+				between = append(between, askView{Dependent: from.Repository, DependentVersion: from.Version, Package: d.Package, Constraint: d.Constraint})
 			}
 		}
 	}
 	var out [][]askView
 	for _, r := range f.Roots {
 		if r.Package == path[0] && !r.Optional {
-			out = append(out, append([]askView{{By: r.Requester(), Package: r.Package, Constraint: r.Constraint}}, between...))
+			out = append(out, append([]askView{{Dependent: r.Requester(), Package: r.Package, Constraint: r.Constraint}}, between...))
 		}
 	}
 	return out
@@ -150,8 +150,8 @@ func asksAlong(f lockfile.File, path []string) [][]askView {
 func writePath(w io.Writer, path []askView) {
 	indent := ""
 	for i, a := range path {
-		line := fmt.Sprintf("%s needs %s %s", strings.TrimSpace(a.By+" "+a.ByVersion), a.Package, a.Constraint)
-		if a.By == "you" {
+		line := fmt.Sprintf("%s needs %s %s", strings.TrimSpace(a.Dependent+" "+a.DependentVersion), a.Package, a.Constraint)
+		if a.Dependent == "you" {
 			line = fmt.Sprintf("you asked for %s %s", a.Package, a.Constraint)
 		}
 		if i == 0 {

@@ -172,10 +172,10 @@ func (t planText) resources(p *planner.Plan) {
 	t.title("custom resources deleted with their CRDs")
 	for _, r := range p.CustomResources {
 		if r.Unknown != "" {
-			t.row("?", r.Definition, r.Unknown)
+			t.row("?", r.CRD, r.Unknown)
 			continue
 		}
-		t.row(fmt.Sprint(r.Count), r.Definition)
+		t.row(fmt.Sprint(r.Count), r.CRD)
 	}
 }
 
@@ -238,9 +238,9 @@ func (t planText) breaks(all []planner.Broken) {
 	}
 	t.title("breaks")
 	for _, b := range all {
-		gets := "would not be there"
-		if b.Gets != "" {
-			gets = "would be at " + b.Gets
+		gets := "would not be installed"
+		if b.Installed != "" {
+			gets = "would be at " + b.Installed
 		}
 		t.row(strings.ToLower(b.Kind)+"/"+b.Name, strings.TrimSpace("needs "+b.Requires+" "+b.Constraint), gets)
 	}

@@ -77,7 +77,7 @@ func plans() map[string]*planner.Plan {
 				{Kind: "Configuration", Reference: "registry.example.com/harbor:v1.0.0", RequiredBy: []string{"registry.example.com/boats"}},
 			},
 			Breaks: []planner.Broken{
-				{Kind: "Configuration", Name: "fleet", Requires: "registry.example.com/boats", Constraint: "<v2", Gets: "v2"},
+				{Kind: "Configuration", Name: "fleet", Requires: "registry.example.com/boats", Constraint: "<v2", Installed: "v2"},
 				{Kind: "Provider", Name: "rowing", Requires: "registry.example.com/boats"},
 			},
 		},
@@ -129,7 +129,7 @@ func plans() map[string]*planner.Plan {
 				{Kind: "Function", Name: "row", Reference: "registry.example.com/row:v2.1.0", Removed: true},
 			},
 			Objects:         plan.Plan{Changes: append(changes(plan.Delete, 2, "boat"), changes(plan.Leave, 1, "raft")...), Unchanged: 1},
-			CustomResources: []planner.CustomResources{{Definition: "boat00s.example.com", Count: 412}, {Definition: "boat01s.example.com", Unknown: "they may not be listed"}},
+			CustomResources: []planner.CustomResources{{CRD: "boat00s.example.com", Count: 412}, {CRD: "boat01s.example.com", Unknown: "they may not be listed"}},
 		},
 		"hostile": {
 			Operation: planner.Install, Package: planner.Package{Kind: "Provider", Name: "a\x1b[2Jb", To: &planner.Version{Reference: "x\ny\u202ez"}},

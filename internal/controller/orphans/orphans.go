@@ -183,9 +183,9 @@ func wouldDeleteCustomResources(p *planner.Plan) string {
 	}
 	first := p.CustomResources[0]
 	if first.Unknown != "" {
-		return fmt.Sprintf("whether there are custom resources of %s is not known: %s", first.Definition, first.Unknown)
+		return fmt.Sprintf("whether there are custom resources of %s is not known: %s", first.CRD, first.Unknown)
 	}
-	return "there are custom resources of " + first.Definition
+	return "there are custom resources of " + first.CRD
 }
 
 // recordRetained reports why an orphan is retained, once for each reason.

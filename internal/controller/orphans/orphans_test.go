@@ -73,7 +73,7 @@ func (clusterWithResources) Preflight(_ context.Context, p plan.Plan, _ apply.Co
 func (clusterWithResources) CountCustomResources(_ context.Context, names []string) ([]planner.CustomResources, error) {
 	var out []planner.CustomResources
 	for _, name := range names {
-		out = append(out, planner.CustomResources{Definition: name, Count: 1})
+		out = append(out, planner.CustomResources{CRD: name, Count: 1})
 	}
 	return out, nil
 }
