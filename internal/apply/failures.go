@@ -153,6 +153,9 @@ func stopped(err error) bool {
 // errNoAnswer marks calls whose result is unknown.
 var errNoAnswer = errors.New("the API server did not respond")
 
+// IsUnreachable reports whether an error is that the API server did not respond, also not to repeated calls.
+func IsUnreachable(err error) bool { return errors.Is(err, errNoAnswer) }
+
 // anotherUID reports whether a patch was refused because the object of that name is
 // not the one that it was made for. An API server calls that invalid.
 func anotherUID(err error) bool {

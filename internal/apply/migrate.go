@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,6 +37,14 @@ type Migration struct {
 	Migrated bool `json:"migrated"`
 }
 
+// MigrationOptions are the options of MigrateStorage.
+type MigrationOptions struct {
+	// DryRun counts the custom resources and writes nothing.
+	DryRun bool
+	// OnRewrite is called after each custom resource is rewritten, by several goroutines. It may be nil.
+	OnRewrite func()
+}
+
 // CRDs returns the names of the CRDs whose owner references match, in alphabetical order.
 func (c *Cluster) CRDs(ctx context.Context, matches func([]metav1.OwnerReference) bool) ([]string, error) {
 	folder, err := collection(crdRef(""))
@@ -56,9 +65,9 @@ func (c *Cluster) CRDs(ctx context.Context, matches func([]metav1.OwnerReference
 }
 
 // MigrateStorage rewrites the custom resources of a CRD in its storage version, and removes the other versions from
-// status.storedVersions. A dry run counts the custom resources. An interrupted migration is repeated: the API server
-// does not write an object that is stored in the storage version.
-func (c *Cluster) MigrateStorage(ctx context.Context, crd string, dryRun bool) (Migration, error) {
+// status.storedVersions. An interrupted migration is repeated: the API server does not write an object that is stored in
+// the storage version.
+func (c *Cluster) MigrateStorage(ctx context.Context, crd string, o MigrationOptions) (Migration, error) {
 	ref := crdRef(crd)
 	m := Migration{CRD: crd}
 	live, exists, err := c.definition(ctx, ref)
@@ -74,13 +83,14 @@ func (c *Cluster) MigrateStorage(ctx context.Context, crd string, dryRun bool) (
 		return m, nil
 	}
 	if len(live.Served) == 0 {
-		return m, ErrKindNotServed.New(nil, "no version of CustomResourceDefinition %s is served", crd)
+		return m, ErrKindNotServed.New(nil, "no version of CustomResourceDefinition %s is served", crd).
+			WithDo("Install a version of the package that serves one, and migrate the CRD again.")
 	}
 	version := live.Served[0]
 	if slices.Contains(live.Served, live.Storage) {
 		version = live.Storage
 	}
-	if err := c.rewriteAll(ctx, live, version, dryRun, &m); err != nil || dryRun {
+	if err := c.rewriteAll(ctx, live, version, o, &m); err != nil || o.DryRun {
 		return m, err
 	}
 	if err := c.finishMigration(ctx, ref, live); err != nil {
@@ -90,29 +100,37 @@ func (c *Cluster) MigrateStorage(ctx context.Context, crd string, dryRun bool) (
 	return m, nil
 }
 
-// rewriteAll rewrites all custom resources, and returns the first failure after it has tried all of them.
-func (c *Cluster) rewriteAll(ctx context.Context, d plan.Definition, version string, dryRun bool, m *Migration) error {
+// rewriteAll rewrites all custom resources, and returns the first failure after it has tried all of them. It stops when
+// the API server does not respond.
+func (c *Cluster) rewriteAll(ctx context.Context, d plan.Definition, version string, o MigrationOptions, m *Migration) error {
 	var mu sync.Mutex
 	var failed int
 	var first error
+	var unreachable atomic.Bool
 	group := errgroup.Group{}
 	group.SetLimit(rewritesAtOnce)
 	folder := "/apis/" + d.Group + "/" + version
 	err := c.each(ctx, folder+"/"+d.Plural, func(p partial) {
 		m.Resources++
-		if dryRun {
+		if o.DryRun {
 			return
 		}
 		group.Go(func() error {
-			rewritten, err := c.rewrite(ctx, folder, d.Plural, p)
+			var rewritten bool
+			err := errNoAnswer
+			if !unreachable.Load() {
+				rewritten, err = c.rewrite(ctx, folder, d.Plural, p)
+			}
 			mu.Lock()
 			defer mu.Unlock()
 			if rewritten {
 				m.Rewritten++
+				o.rewritten()
 			}
 			if err != nil {
 				failed++
 				first = cmp.Or(first, err)
+				unreachable.Store(unreachable.Load() || IsUnreachable(err))
 			}
 			return nil
 		})
@@ -124,6 +142,12 @@ func (c *Cluster) rewriteAll(ctx context.Context, d plan.Definition, version str
 		return classify(first, "rewrite %d of %d custom resources of %s.%s", failed, m.Resources, d.Plural, d.Group)
 	}
 	return nil
+}
+
+func (o MigrationOptions) rewritten() {
+	if o.OnRewrite != nil {
+		o.OnRewrite()
+	}
 }
 
 // rewrite makes the API server store an object in the storage version, with a patch that changes nothing. An object

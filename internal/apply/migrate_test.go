@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -77,7 +78,7 @@ func TestMigrationRewritesAllCustomResources(t *testing.T) {
 	ref := storeInFormerVersion(t, c, group, resources)
 	before := resourceVersions(t, group)
 
-	m, err := c.MigrateStorage(t.Context(), ref.Name, true)
+	m, err := c.MigrateStorage(t.Context(), ref.Name, apply.MigrationOptions{DryRun: true})
 	want := apply.Migration{CRD: ref.Name, Storage: "v1", Former: []string{"v1beta1"}, Resources: resources}
 	if diff := cmp.Diff(want, m); err != nil || diff != "" {
 		t.Fatalf("dry run: %v (-want +got):\n%s", err, diff)
@@ -86,7 +87,7 @@ func TestMigrationRewritesAllCustomResources(t *testing.T) {
 		t.Fatalf("the dry run wrote (-want +got):\n%s", diff)
 	}
 
-	m, err = c.MigrateStorage(t.Context(), ref.Name, false)
+	m, err = c.MigrateStorage(t.Context(), ref.Name, apply.MigrationOptions{})
 	want.Rewritten, want.Migrated = resources, true
 	if diff := cmp.Diff(want, m); err != nil || diff != "" {
 		t.Fatalf("%v (-want +got):\n%s", err, diff)
@@ -108,13 +109,13 @@ func TestMigrationRewritesAllCustomResources(t *testing.T) {
 	if err := other(t).Status().Patch(t.Context(), d, client.RawPatch(types.MergePatchType, []byte(`{"status":{"storedVersions":["v1beta1","v1"]}}`))); err != nil {
 		t.Fatal(err)
 	}
-	if m, err := c.MigrateStorage(t.Context(), ref.Name, false); err != nil || !m.Migrated {
+	if m, err := c.MigrateStorage(t.Context(), ref.Name, apply.MigrationOptions{}); err != nil || !m.Migrated {
 		t.Fatalf("%+v, %v", m, err)
 	}
 	if diff := cmp.Diff(after, resourceVersions(t, group)); diff != "" {
 		t.Errorf("the second run wrote objects again (-want +got):\n%s", diff)
 	}
-	if m, err := c.MigrateStorage(t.Context(), ref.Name, false); err != nil || !m.Migrated || m.Resources != 0 {
+	if m, err := c.MigrateStorage(t.Context(), ref.Name, apply.MigrationOptions{}); err != nil || !m.Migrated || m.Resources != 0 {
 		t.Errorf("a CRD without former versions: %+v, %v", m, err)
 	}
 }
@@ -139,7 +140,7 @@ func TestMigrationSkipsResourcesThatChange(t *testing.T) {
 			t.Error(err)
 		}
 	}))
-	m, err := c.MigrateStorage(t.Context(), ref.Name, false)
+	m, err := c.MigrateStorage(t.Context(), ref.Name, apply.MigrationOptions{})
 	if err != nil || !m.Migrated || m.Resources != 4 || m.Rewritten < 1 {
 		t.Errorf("%+v, %v", m, err)
 	}
@@ -173,7 +174,7 @@ func TestMigrationKeepsTheFormerVersionAfterAFailure(t *testing.T) {
 			return next.RoundTrip(r)
 		})
 	})
-	m, err := c.MigrateStorage(t.Context(), ref.Name, false)
+	m, err := c.MigrateStorage(t.Context(), ref.Name, apply.MigrationOptions{})
 	if err == nil || !strings.Contains(err.Error(), "rewrite 1 of 5 custom resources of boats."+group) || !strings.Contains(err.Error(), "boat-2") || m.Migrated || m.Rewritten != 4 {
 		t.Errorf("%+v, %v", m, err)
 	}
@@ -182,8 +183,31 @@ func TestMigrationKeepsTheFormerVersionAfterAFailure(t *testing.T) {
 	}
 }
 
+// A migration ends when the API server does not respond: it does not try every custom resource.
+func TestMigrationStopsWithoutResponses(t *testing.T) {
+	const group, resources = "silent.migrate.test", 200
+	ref := storeInFormerVersion(t, newCluster(t, nil), group, resources)
+	var tries atomic.Int64
+	c := newCluster(t, func(next http.RoundTripper) http.RoundTripper {
+		return roundTripFunc(func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodPatch {
+				tries.Add(1)
+				return nil, syscall.ECONNREFUSED
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	m, err := c.MigrateStorage(t.Context(), ref.Name, apply.MigrationOptions{})
+	if !apply.IsUnreachable(err) || !strings.Contains(err.Error(), "rewrite 200 of 200 custom resources") || m.Migrated || m.Rewritten != 0 {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if n := tries.Load(); n >= resources/2 {
+		t.Errorf("%d requests were tried", n)
+	}
+}
+
 func TestMigrationOfAMissingCRD(t *testing.T) {
-	if _, err := newCluster(t, nil).MigrateStorage(t.Context(), "missing.migrate.test", false); !errors.Is(err, apply.ErrDefinitionNotFound) {
+	if _, err := newCluster(t, nil).MigrateStorage(t.Context(), "missing.migrate.test", apply.MigrationOptions{}); !errors.Is(err, apply.ErrDefinitionNotFound) {
 		t.Errorf("got %v", err)
 	}
 }

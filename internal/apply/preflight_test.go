@@ -183,7 +183,7 @@ func TestTheFixOfAStoredVersionWorks(t *testing.T) {
 	if len(p.Refusals) != 1 || p.Refusals[0].Fix != want {
 		t.Fatalf("the live storage version stays: %+v", p.Refusals)
 	}
-	if m, err := c.MigrateStorage(t.Context(), ref.Name, false); err != nil || !m.Migrated || m.Rewritten != 1 {
+	if m, err := c.MigrateStorage(t.Context(), ref.Name, apply.MigrationOptions{}); err != nil || !m.Migrated || m.Rewritten != 1 {
 		t.Fatalf("%+v, %v", m, err)
 	}
 	p = update(version("v1", true))

@@ -416,27 +416,40 @@ func (g *guillotine) saw() (writes int, dead bool) {
 // serve returns the kubeconfig of a proxy that cuts the connection at call n.
 func (b bench) serve(t *testing.T, n int, commits bool) (*guillotine, string) {
 	t.Helper()
+	g := &guillotine{left: n, commits: commits, proxy: b.forward(t)}
+	g.server = httptest.NewServer(g)
+	t.Cleanup(g.server.Close)
+	return g, kubeconfigOf(t, g.server)
+}
+
+// forward returns a proxy to the API server.
+func (b bench) forward(t *testing.T) *httputil.ReverseProxy {
+	t.Helper()
 	target, err := url.Parse(b.config.Host)
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &guillotine{left: n, commits: commits, proxy: httputil.NewSingleHostReverseProxy(target)}
-	if g.proxy.Transport, err = rest.TransportFor(b.config); err != nil {
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	if proxy.Transport, err = rest.TransportFor(b.config); err != nil {
 		t.Fatal(err)
 	}
-	g.server = httptest.NewServer(g)
-	t.Cleanup(g.server.Close)
+	return proxy
+}
+
+// kubeconfigOf returns a kubeconfig for a server without credentials.
+func kubeconfigOf(t *testing.T, server *httptest.Server) string {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	text := fmt.Sprintf(`apiVersion: v1
 kind: Config
 current-context: a
 contexts: [{name: a, context: {cluster: a}}]
 clusters: [{name: a, cluster: {server: %q}}]
-`, g.server.URL)
+`, server.URL)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return g, file
+	return file
 }
 
 // An apply that is cut off at any of its calls has written everything or nothing,

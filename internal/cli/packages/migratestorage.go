@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -63,18 +64,19 @@ func (c *MigrateStorageCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return err
 	}
-	results := c.migrate(env.Context, cluster, names)
-	if err := env.Context.Err(); err != nil {
-		return err
-	}
-	if err := c.Print(env.Stdout, results, func(w io.Writer) error { return c.writeMigrations(w, results) }); err != nil {
-		return err
-	}
+	results := c.migrate(env, cluster, names)
 	failed := 0
 	for _, r := range results {
 		if r.Error != "" {
 			failed++
 		}
+	}
+	if failed > 0 && env.Context.Err() != nil {
+		return terminal.ErrInterrupted.New(nil, "stopped after %d of %s", len(results)-failed, wording.Count(len(results), "CRD")).
+			WithDo("Run the same command again: it continues with the CRDs that remain.")
+	}
+	if err := c.Print(env.Stdout, results, func(w io.Writer) error { return c.writeMigrations(w, results) }); err != nil {
+		return err
 	}
 	if failed > 0 {
 		return ErrStorageNotMigrated.New(nil, "%s of %d not migrated", wording.Count(failed, "CRD"), len(results))
@@ -82,17 +84,39 @@ func (c *MigrateStorageCmd) Run(env *terminal.Env) error {
 	return nil
 }
 
-// migrate migrates CRDs, and returns the results in their order.
-func (c *MigrateStorageCmd) migrate(ctx context.Context, cluster *apply.Cluster, names []string) []migration {
+// migrate migrates CRDs, and returns the results in their order. It starts no further ones when the API server does not
+// respond.
+func (c *MigrateStorageCmd) migrate(env *terminal.Env, cluster *apply.Cluster, names []string) []migration {
 	results := make([]migration, len(names))
+	task := terminal.StartTask(env.Stderr, "migrating CRDs to their storage versions")
+	defer task.End()
+	var done, rewritten atomic.Int64
+	step := func() {
+		details := ""
+		if n := rewritten.Load(); n > 0 {
+			details = ", " + wording.Count(int(n), "custom resource") + " rewritten"
+		}
+		task.Step(int(done.Load()), len(names), details)
+	}
+	o := apply.MigrationOptions{DryRun: c.DryRun, OnRewrite: func() { rewritten.Add(1); step() }}
+	var unreachable atomic.Bool
 	var group errgroup.Group
 	group.SetLimit(migrationsAtOnce)
 	for i, name := range names {
 		group.Go(func() error {
-			m, err := cluster.MigrateStorage(ctx, name, c.DryRun)
+			if unreachable.Load() {
+				results[i] = migration{apply.Migration{CRD: name}, "not tried, because the API server did not respond"}
+				return nil
+			}
+			m, err := cluster.MigrateStorage(env.Context, name, o)
 			results[i] = migration{Migration: m}
 			if err != nil {
 				results[i].Error = errcode.Message(err)
+				unreachable.Store(unreachable.Load() || apply.IsUnreachable(err))
+			}
+			if env.Context.Err() == nil {
+				done.Add(1)
+				step()
 			}
 			return nil
 		})

@@ -3,6 +3,7 @@ package terminal
 import (
 	"fmt"
 	"io"
+	"sync/atomic"
 	"time"
 )
 
@@ -12,6 +13,8 @@ type Task struct {
 	*Progress
 	What  string
 	timer *time.Timer
+	late  atomic.Bool  // it takes longer than a second
+	tenth atomic.Int64 // that was reported last
 }
 
 // StartTask starts to report a task.
@@ -21,8 +24,23 @@ func StartTask(w io.Writer, what string, args ...any) *Task {
 		t.Set("%s", t.What)
 		return t
 	}
-	t.timer = time.AfterFunc(time.Second, func() { t.Set("%s", t.What) })
+	t.timer = time.AfterFunc(time.Second, func() {
+		t.late.Store(true)
+		t.Set("%s", t.What)
+	})
 	return t
+}
+
+// Step reports that a number of parts of the task is done. On a terminal, it updates the line; elsewhere it writes a line
+// for each tenth of the task.
+func (t *Task) Step(done, total int, details string) {
+	if !t.Tty {
+		tenth := int64(done * 10 / total)
+		if !t.late.Load() || t.tenth.Swap(tenth) >= tenth {
+			return
+		}
+	}
+	t.Set("%s: %d of %d%s", t.What, done, total, details)
 }
 
 // End ends it; once more does no harm.
