@@ -68,6 +68,9 @@ type grammar struct {
 	Plan           packages.PlanCmd           `cmd:"" group:"packages" help:"Show the changes of a command without making them."`
 	Apply          packages.ApplyCmd          `cmd:"" group:"packages" help:"Apply a plan that was saved with xpkg plan --out."`
 	MigrateStorage packages.MigrateStorageCmd `cmd:"" group:"packages" help:"Rewrite custom resources in the storage version of their CRD, so that an update can drop former versions."`
+	History        packages.HistoryCmd        `cmd:"" group:"packages" help:"Show the revisions of a package."`
+	Rollback       packages.RollbackCmd       `cmd:"" group:"packages" help:"Return a package to the content of a former revision."`
+	Describe       packages.DescribeCmd       `cmd:"" group:"packages" help:"Show everything about an installed package: version, conditions, objects, permissions, dependencies, revisions and events."`
 	List           packages.ListCmd           `cmd:"" group:"packages" aliases:"ls" help:"List the installed packages."`
 
 	Resolve  dependencies.ResolveCmd  `cmd:"" group:"dependencies" help:"Resolve packages and their dependencies to versions and digests."`

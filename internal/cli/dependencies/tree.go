@@ -19,7 +19,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
-	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 // TreeCmd implements `xpkg tree`.
@@ -117,9 +116,7 @@ func (c *TreeCmd) runClosure(env *terminal.Env) error {
 // packageTree finds packages by the revision and by the repository that the Lock
 // names.
 type packageTree struct {
-	all      *inventory.Inventory
-	entries  map[string]v1beta1.LockPackage
-	bySource map[string]v1.Package
+	all *inventory.Inventory
 	// running are the revisions that packages run: the active one, or the newest where
 	// none is.
 	running map[string]v1.PackageRevision
@@ -127,19 +124,7 @@ type packageTree struct {
 }
 
 func newPackageTree(all *inventory.Inventory) *packageTree {
-	t := &packageTree{
-		all: all, entries: map[string]v1beta1.LockPackage{}, bySource: map[string]v1.Package{},
-		running: map[string]v1.PackageRevision{}, seen: map[string]bool{},
-	}
-	for _, e := range all.Lock.Packages {
-		t.entries[e.Name] = e
-	}
-	for _, p := range all.Packages {
-		if ref, err := oci.ParseReference(p.PackageSpec().Package, oci.ParseOptions{}); err == nil {
-			t.bySource[ref.Name()] = p
-		}
-	}
-	return t
+	return &packageTree{all: all, running: map[string]v1.PackageRevision{}, seen: map[string]bool{}}
 }
 
 // revisions returns the active revisions of packages. They differ from the specs while a revision waits for its
@@ -173,7 +158,7 @@ func (t *packageTree) entry(p v1.Package) v1beta1.LockPackage {
 	if rev == nil {
 		return v1beta1.LockPackage{}
 	}
-	return t.entries[rev.GetName()]
+	return t.all.Entry(rev.GetName())
 }
 
 // roots returns the packages without dependents, and one of each cycle without dependents outside of it.
@@ -185,7 +170,7 @@ func (t *packageTree) roots() []v1.Package {
 		byName[name] = p
 		g.Add(name)
 		for _, d := range t.entry(p).Dependencies {
-			if to, ok := t.bySource[d.Package]; ok {
+			if to := t.all.FromRepository(d.Package); to != nil {
 				g.Add(name, dependency.Dependency{Package: inventory.ShortName(to), Constraint: d.Constraints})
 			}
 		}
@@ -218,8 +203,8 @@ func (t *packageTree) grow(p v1.Package) *node {
 // separate root of the tree: it was not installed because of this package.
 func (t *packageTree) need(d dependency.Dependency) dependencyNode {
 	out := dependencyNode{Package: d.Package, Constraint: d.Constraint, Optional: d.Optional}
-	by, ok := t.bySource[d.Package]
-	if !ok {
+	by := t.all.FromRepository(d.Package)
+	if by == nil {
 		return out
 	}
 	if out.Seen = d.Optional || t.seen[inventory.ShortName(by)]; out.Seen {

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -34,6 +36,40 @@ func (i *Inventory) Graph() (*graph.Graph, error) {
 		nodes = append(nodes, n)
 	}
 	return graph.New(nodes, nil), nil
+}
+
+// Entry returns the entry of a revision in the Lock, or an empty one.
+func (i *Inventory) Entry(revision string) v1beta1.LockPackage {
+	for _, e := range i.Lock.Packages {
+		if e.Name == revision {
+			return e
+		}
+	}
+	return v1beta1.LockPackage{}
+}
+
+// FromRepository returns the package that is installed from a repository, or nil.
+func (i *Inventory) FromRepository(repository string) v1.Package {
+	for _, p := range i.Packages {
+		if RepositoryOf(p) == repository {
+			return p
+		}
+	}
+	return nil
+}
+
+// Dependents returns the packages with a direct dependency on a package, as KIND/NAME. Optional dependencies do not
+// count.
+func (i *Inventory) Dependents(p v1.Package) []string {
+	out := []string{}
+	for _, e := range i.Lock.Packages {
+		requires := slices.ContainsFunc(e.Dependencies, func(d v1beta1.Dependency) bool { return d.Package == RepositoryOf(p) })
+		if by := i.FromRepository(e.Source); requires && by != nil {
+			out = append(out, ShortName(by))
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // Closure returns the installed packages in the form of a lock file. Its roots are the explicitly installed packages.

@@ -1,0 +1,283 @@
+package packages
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/pkg/rbac"
+)
+
+// DescribeCmd implements `xpkg describe`.
+type DescribeCmd struct {
+	Name inventory.Name `arg:"" complete:"package" help:"Package, as NAME, KIND/NAME or KIND NAME."`
+	connection.ClusterFlags
+	terminal.OutputFlag
+}
+
+// Run prints everything about one package: its version, conditions, objects, permissions, dependencies and revisions,
+// and the latest events.
+func (c *DescribeCmd) Run(env *terminal.Env) error {
+	cluster, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.LoadNamed)
+	if err != nil {
+		return err
+	}
+	p, err := all.Find(c.Name)
+	if err != nil {
+		return err
+	}
+	revisions, err := readRevisions(env.Context, cluster, p)
+	if err != nil {
+		return err
+	}
+	d := describe(all, p, revisions)
+	d.Events = readEvents(env.Context, cluster, append([]client.Object{p}, objectsOf(revisions)...))
+	return c.Print(env.Stdout, d, func(w io.Writer) error { return d.write(w) })
+}
+
+// description is everything about one package.
+type description struct {
+	Kind       string                  `json:"kind"`
+	Name       string                  `json:"name"`
+	Package    string                  `json:"package"`
+	Resolved   string                  `json:"resolved,omitempty"`
+	Digest     string                  `json:"digest,omitempty"`
+	Created    time.Time               `json:"created"`
+	Reason     inventory.InstallReason `json:"installReason"`
+	RolledBack string                  `json:"rolledBack,omitempty"`
+	// Conditions are those of the package, and of the revision that runs.
+	Conditions         []conditionView     `json:"conditions"`
+	RevisionConditions []conditionView     `json:"revisionConditions"`
+	Objects            map[string][]string `json:"objects"`
+	Permissions        []rbacv1.PolicyRule `json:"permissions,omitempty"`
+	Unapproved         []rbacv1.PolicyRule `json:"unapprovedPermissions,omitempty"`
+	Capabilities       []string            `json:"capabilities,omitempty"`
+	Dependencies       []requirement       `json:"dependencies"`
+	Dependents         []string            `json:"dependents"`
+	Revisions          []revisionView      `json:"revisions"`
+	Events             []eventView         `json:"events"`
+}
+
+type conditionView struct {
+	Type    v1.ConditionType       `json:"type"`
+	Status  corev1.ConditionStatus `json:"status"`
+	Reason  v1.ConditionReason     `json:"reason,omitempty"`
+	Message string                 `json:"message,omitempty"`
+	Since   time.Time              `json:"since"`
+}
+
+// requirement is a dependency with the package that satisfies it.
+type requirement struct {
+	Package    string `json:"package"`
+	Constraint string `json:"constraint,omitempty"`
+	Optional   bool   `json:"optional,omitempty"`
+	// By is the installed package, as KIND/NAME, and Version its version. Both are empty if none is installed.
+	By      string `json:"by,omitempty"`
+	Version string `json:"version,omitempty"`
+}
+
+// describe returns the description without events. The revisions are sorted, newest first.
+func describe(all *inventory.Inventory, p v1.Package, revisions []v1.PackageRevision) *description {
+	status := p.PackageStatus()
+	d := &description{
+		Kind: p.PackageKind(), Name: p.GetName(), Package: p.PackageSpec().Package, Resolved: status.ResolvedPackage, Digest: status.ResolvedDigest,
+		Created: p.GetCreationTimestamp().Time, Reason: inventory.ReasonOf(p), Conditions: conditionViews(status.Conditions),
+		Objects: map[string][]string{}, Dependencies: []requirement{}, Revisions: revisionViews(revisions), Events: []eventView{},
+	}
+	if back := revision.PolicyOf(p).Back; back != "" {
+		d.RolledBack = back
+	}
+	if i := slices.IndexFunc(revisions, revision.IsActive); i >= 0 {
+		d.addRevision(all, revisions[i])
+	} else if len(revisions) > 0 {
+		d.RevisionConditions = conditionViews(revisions[0].RevisionStatus().Conditions)
+	}
+	d.Dependents = all.Dependents(p)
+	return d
+}
+
+func (d *description) addRevision(all *inventory.Inventory, rev v1.PackageRevision) {
+	status := rev.RevisionStatus()
+	d.RevisionConditions = conditionViews(status.Conditions)
+	d.Permissions, d.Unapproved, d.Capabilities = status.PermissionRequests, status.UnapprovedPermissions, status.Capabilities
+	for _, ref := range status.ObjectRefs {
+		d.Objects[ref.Kind] = append(d.Objects[ref.Kind], ref.Name)
+	}
+	for _, names := range d.Objects {
+		slices.Sort(names)
+	}
+	for _, dep := range graph.DependenciesFromLock(all.Entry(rev.GetName())) {
+		r := requirement{Package: dep.Package, Constraint: dep.Constraint, Optional: dep.Optional}
+		if by := all.FromRepository(dep.Package); by != nil {
+			r.By, r.Version = inventory.ShortName(by), inventory.ShortVersion(by.PackageSpec().Package)
+		}
+		d.Dependencies = append(d.Dependencies, r)
+	}
+}
+
+func conditionViews(conditions []v1.Condition) []conditionView {
+	out := []conditionView{}
+	for _, c := range conditions {
+		out = append(out, conditionView{Type: c.Type, Status: c.Status, Reason: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time})
+	}
+	slices.SortFunc(out, func(a, b conditionView) int { return cmp.Compare(a.Type, b.Type) })
+	return out
+}
+
+// eventView is an event of a package or of one of its revisions.
+type eventView struct {
+	Type    string    `json:"type"`
+	Reason  string    `json:"reason"`
+	Object  string    `json:"object"`
+	Message string    `json:"message"`
+	Last    time.Time `json:"last"`
+}
+
+// shownEvents is the number of events that a description contains, the latest ones.
+const shownEvents = 10
+
+// readEvents returns the latest events of objects, oldest first. It returns none if the user may not read events.
+func readEvents(ctx context.Context, cluster client.Client, objects []client.Object) []eventView {
+	out := []eventView{}
+	for _, o := range objects {
+		var list corev1.EventList
+		// Events of cluster-scoped objects are in the namespace default.
+		err := cluster.List(ctx, &list, client.InNamespace(corev1.NamespaceDefault), client.MatchingFields{"involvedObject.uid": string(o.GetUID())})
+		if err != nil {
+			return out
+		}
+		for _, e := range list.Items {
+			out = append(out, eventView{
+				Type: e.Type, Reason: e.Reason, Object: strings.ToLower(e.InvolvedObject.Kind) + "/" + e.InvolvedObject.Name, Message: e.Message, Last: lastSeen(e),
+			})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b eventView) int { return a.Last.Compare(b.Last) })
+	return out[max(0, len(out)-shownEvents):]
+}
+
+// lastSeen returns the time of the latest occurrence of an event. Which field contains it depends on the API that the
+// event was created with.
+func lastSeen(e corev1.Event) time.Time {
+	if e.Series != nil {
+		return e.Series.LastObservedTime.Time
+	}
+	for _, t := range []time.Time{e.LastTimestamp.Time, e.EventTime.Time, e.CreationTimestamp.Time} {
+		if !t.IsZero() {
+			return t
+		}
+	}
+	return time.Time{}
+}
+
+func objectsOf(revisions []v1.PackageRevision) []client.Object {
+	out := make([]client.Object, len(revisions))
+	for i, rev := range revisions {
+		out[i] = rev
+	}
+	return out
+}
+
+// write prints the description in sections; a section without content is left out.
+func (d *description) write(w io.Writer) error {
+	head := [][2]string{
+		{"Name", strings.ToLower(d.Kind) + "/" + d.Name}, {"Package", d.Package}, {"Resolved", d.Resolved}, {"Digest", d.Digest},
+		{"Installed", terminal.Age(d.Created, time.Now()) + " ago, " + string(d.Reason)}, {"Capabilities", strings.Join(d.Capabilities, ", ")},
+	}
+	if d.RolledBack != "" {
+		head = append(head, [2]string{"Rolled back", "to revision " + d.RolledBack + ", because the update failed"})
+	}
+	for _, line := range head {
+		if line[1] != "" && (line[0] != "Resolved" || line[1] != d.Package) {
+			fmt.Fprintf(w, "%-14s%s\n", line[0]+":", terminal.Safe(line[1]))
+		}
+	}
+	writeConditions(w, "Conditions", d.Conditions)
+	writeConditions(w, "Conditions of the revision", d.RevisionConditions)
+	var lines []string
+	for _, kind := range slices.Sorted(maps.Keys(d.Objects)) {
+		for _, name := range d.Objects[kind] {
+			lines = append(lines, kind+" "+name)
+		}
+	}
+	writeSection(w, "Objects", lines)
+	writeSection(w, "Requested permissions", rulesText(d.Permissions))
+	writeSection(w, "Permissions that wait for approval", rulesText(d.Unapproved))
+	lines = nil
+	for _, r := range d.Dependencies {
+		lines = append(lines, r.String())
+	}
+	writeSection(w, "Dependencies", lines)
+	writeSection(w, "Dependents", d.Dependents)
+	fmt.Fprintln(w, "\nRevisions:")
+	if err := writeRevisions(w, d.Revisions); err != nil || len(d.Events) == 0 {
+		return err
+	}
+	fmt.Fprintln(w, "\nEvents:")
+	var rows [][]string
+	for _, e := range d.Events {
+		rows = append(rows, []string{terminal.Age(e.Last, time.Now()), e.Type, e.Reason, e.Object, e.Message})
+	}
+	return terminal.WriteTable(w, []string{"AGE", "TYPE", "REASON", "OBJECT", "MESSAGE"}, rows)
+}
+
+// String returns the requirement as a line of text.
+func (r requirement) String() string {
+	text := strings.TrimSpace(r.Package + " " + r.Constraint)
+	if r.Optional {
+		text += " (optional)"
+	}
+	if r.By == "" {
+		return text + ": not installed"
+	}
+	return text + ": " + r.By + " " + r.Version
+}
+
+func rulesText(rules []rbacv1.PolicyRule) []string {
+	var out []string
+	for _, r := range rules {
+		out = append(out, rbac.Describe(r))
+	}
+	return out
+}
+
+func writeSection(w io.Writer, title string, lines []string) {
+	if len(lines) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\n%s:\n", title)
+	for _, line := range lines {
+		fmt.Fprintf(w, "  %s\n", terminal.Safe(line))
+	}
+}
+
+func writeConditions(w io.Writer, title string, conditions []conditionView) {
+	var lines []string
+	for _, c := range conditions {
+		line := fmt.Sprintf("%s=%s", c.Type, c.Status)
+		if c.Reason != "" {
+			line += " " + string(c.Reason)
+		}
+		line += ", since " + terminal.Age(c.Since, time.Now())
+		if c.Message != "" {
+			line += ": " + c.Message
+		}
+		lines = append(lines, line)
+	}
+	writeSection(w, title, lines)
+}

@@ -1,0 +1,178 @@
+package packages
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
+
+// ErrNoRevision is the failure of a rollback without a revision to return to.
+var ErrNoRevision = errcode.Code{
+	Name: "RevisionNotFound", Class: errcode.NotFound,
+	Cause: "The package has no such revision: revisions beyond spec.revisionHistoryLimit are deleted.",
+	Fix:   "List the revisions with `xpkg history`, or install a version that has none with `xpkg update NAME VERSION`.",
+}
+
+// HistoryCmd implements `xpkg history`.
+type HistoryCmd struct {
+	Name inventory.Name `arg:"" complete:"package" help:"Package, as NAME, KIND/NAME or KIND NAME."`
+	connection.ClusterFlags
+	terminal.OutputFlag
+}
+
+// Run prints the revisions of a package, newest first.
+func (c *HistoryCmd) Run(env *terminal.Env) error {
+	cluster, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.LoadPackages)
+	if err != nil {
+		return err
+	}
+	p, err := all.Find(c.Name)
+	if err != nil {
+		return err
+	}
+	revisions, err := readRevisions(env.Context, cluster, p)
+	if err != nil {
+		return err
+	}
+	views := revisionViews(revisions)
+	return c.Print(env.Stdout, views, func(w io.Writer) error { return writeRevisions(w, views) })
+}
+
+// readRevisions returns the revisions of a package, newest first.
+func readRevisions(ctx context.Context, cluster client.Client, p v1.Package) ([]v1.PackageRevision, error) {
+	list := p.NewRevisionList()
+	if err := cluster.List(ctx, list, client.MatchingLabels{v1.LabelPackage: p.GetName()}); err != nil {
+		return nil, connection.Classify(err, "list the revisions of %s", inventory.ShortName(p))
+	}
+	out := list.Revisions()
+	slices.SortFunc(out, func(a, b v1.PackageRevision) int {
+		return cmp.Compare(b.RevisionSpec().Revision, a.RevisionSpec().Revision)
+	})
+	return out, nil
+}
+
+// revisionView is a revision as commands print it.
+type revisionView struct {
+	Number  int64            `json:"number"`
+	Name    string           `json:"name"`
+	State   v1.RevisionState `json:"state"`
+	Healthy string           `json:"healthy"`
+	Package string           `json:"package"`
+	Digest  string           `json:"digest,omitempty"`
+	Created time.Time        `json:"created"`
+}
+
+func revisionViews(revisions []v1.PackageRevision) []revisionView {
+	out := []revisionView{}
+	for _, rev := range revisions {
+		spec := rev.RevisionSpec()
+		out = append(out, revisionView{
+			Number: spec.Revision, Name: rev.GetName(), State: spec.DesiredState, Package: spec.Image, Digest: spec.Digest,
+			Healthy: string(healthOf(rev)), Created: rev.GetCreationTimestamp().Time,
+		})
+	}
+	return out
+}
+
+// healthOf returns the health of a revision: that of its runtime, if it has one and its objects are healthy.
+func healthOf(rev v1.PackageRevision) corev1.ConditionStatus {
+	objects, runtime := rev.GetCondition(v1.TypeRevisionHealthy), rev.GetCondition(v1.TypeRuntimeHealthy)
+	if objects.Status == corev1.ConditionTrue && runtime.Reason != "" {
+		return runtime.Status
+	}
+	return objects.Status
+}
+
+func writeRevisions(w io.Writer, revisions []revisionView) error {
+	var rows [][]string
+	for _, r := range revisions {
+		digest, _, _ := strings.Cut(strings.TrimPrefix(r.Digest, "sha256:"), "@")
+		rows = append(rows, []string{
+			strconv.FormatInt(r.Number, 10), r.Name, string(r.State), r.Healthy, r.Package, digest[:min(12, len(digest))], terminal.Age(r.Created, time.Now()),
+		})
+	}
+	return terminal.WriteTable(w, []string{"NUMBER", "REVISION", "STATE", "HEALTHY", "PACKAGE", "DIGEST", "AGE"}, rows)
+}
+
+// RollbackCmd implements `xpkg rollback`.
+type RollbackCmd struct {
+	Name inventory.Name `arg:"" complete:"package" help:"Package to roll back, as NAME, KIND/NAME or KIND NAME."`
+	To   string         `placeholder:"NUMBER|REVISION" help:"Revision to return to, by number or name. Default is the revision before the active one."`
+
+	Wait   time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, until the package is healthy."`
+	DryRun bool          `help:"Show the changes without making them."`
+	consents
+	foreseenUpgradesFlag
+	terminal.ConsentFlag
+	connection.ClusterFlags
+	planFlags
+	terminal.OutputFlag
+}
+
+// Run updates a package to the content of a former revision.
+func (c *RollbackCmd) Run(env *terminal.Env) error {
+	cluster, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.LoadPackages)
+	if err != nil {
+		return err
+	}
+	p, err := all.Find(c.Name)
+	if err != nil {
+		return err
+	}
+	revisions, err := readRevisions(env.Context, cluster, p)
+	if err != nil {
+		return err
+	}
+	target, err := rollbackTarget(p, revisions, c.To)
+	if err != nil {
+		return err
+	}
+	update := UpdateCmd{
+		updateArgs: updateArgs{
+			Name: inventory.Name(inventory.ShortName(p)), Ref: contentOf(target), consents: c.consents, foreseenUpgradesFlag: c.foreseenUpgradesFlag,
+		},
+		Wait: c.Wait, DryRun: c.DryRun, ConsentFlag: c.ConsentFlag, ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, OutputFlag: c.OutputFlag,
+	}
+	return update.Run(env)
+}
+
+// contentOf returns the reference of the content of a revision, with its digest: the tag may have moved.
+func contentOf(rev v1.PackageRevision) string {
+	spec := rev.RevisionSpec()
+	if spec.Digest == "" || strings.Contains(spec.Image, "@") || isCacheName(spec.Image) {
+		return spec.Image
+	}
+	return spec.Image + "@" + spec.Digest
+}
+
+// rollbackTarget returns the revision that to names, or the newest revision before the active one. Revisions are
+// sorted, newest first.
+func rollbackTarget(p v1.Package, revisions []v1.PackageRevision, to string) (v1.PackageRevision, error) {
+	i := slices.IndexFunc(revisions, revision.IsActive)
+	if to == "" && i >= 0 && i+1 < len(revisions) {
+		return revisions[i+1], nil
+	}
+	if to == "" {
+		return nil, ErrNoRevision.New(nil, "%s has no revision before the active one", inventory.ShortName(p))
+	}
+	for _, rev := range revisions {
+		if rev.GetName() == to || strconv.FormatInt(rev.RevisionSpec().Revision, 10) == to {
+			return rev, nil
+		}
+	}
+	return nil, ErrNoRevision.New(nil, "%s has no revision %s", inventory.ShortName(p), to)
+}

@@ -1,0 +1,64 @@
+package packages
+
+import (
+	"errors"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+)
+
+// TestRollbackTarget checks which revision a rollback returns to: by default the one before the active revision, which
+// is not the newest after an automatic rollback.
+func TestRollbackTarget(t *testing.T) {
+	rev := func(name string, number int64, state v1.RevisionState) v1.PackageRevision {
+		return &v1.ProviderRevision{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.ProviderRevisionSpec{PackageRevisionSpec: v1.PackageRevisionSpec{Revision: number, DesiredState: state}},
+		}
+	}
+	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "boats"}}
+	upgraded := []v1.PackageRevision{rev("boats-c", 3, v1.RevisionActive), rev("boats-b", 2, v1.RevisionInactive), rev("boats-a", 1, v1.RevisionInactive)}
+	rolledBack := []v1.PackageRevision{rev("boats-c", 3, v1.RevisionInactive), rev("boats-b", 2, v1.RevisionActive), rev("boats-a", 1, v1.RevisionInactive)}
+	for name, tc := range map[string]struct {
+		revisions []v1.PackageRevision
+		to, want  string
+	}{
+		"previous":                  {upgraded, "", "boats-b"},
+		"number":                    {upgraded, "1", "boats-a"},
+		"name":                      {upgraded, "boats-a", "boats-a"},
+		"after a rollback":          {rolledBack, "", "boats-a"},
+		"forward by number":         {rolledBack, "3", "boats-c"},
+		"absent":                    {upgraded, "4", ""},
+		"first revision":            {upgraded[:1], "", ""},
+		"no revision":               {nil, "", ""},
+		"none is active":            {rolledBack[:1], "", ""},
+		"none is active, by number": {rolledBack[:1], "3", "boats-c"},
+	} {
+		got, err := rollbackTarget(p, tc.revisions, tc.to)
+		switch {
+		case tc.want == "":
+			if !errors.Is(err, ErrNoRevision) {
+				t.Errorf("%s: %v, want %s", name, err, ErrNoRevision.Name)
+			}
+		case err != nil || got.GetName() != tc.want:
+			t.Errorf("%s: %v, %v, want %s", name, got, err, tc.want)
+		}
+	}
+}
+
+// TestRollbackPinsTheContent checks that a rollback names the digest of the revision: its tag may have moved.
+func TestRollbackPinsTheContent(t *testing.T) {
+	for _, tc := range []struct{ image, digest, want string }{
+		{"ghcr.io/acme/boats:v1.0.0", "sha256:ab", "ghcr.io/acme/boats:v1.0.0@sha256:ab"},
+		{"ghcr.io/acme/boats@sha256:ab", "sha256:ab", "ghcr.io/acme/boats@sha256:ab"},
+		{"ghcr.io/acme/boats:v1.0.0", "", "ghcr.io/acme/boats:v1.0.0"},
+		{"boats", "sha256:ab", "boats"},
+	} {
+		rev := &v1.ProviderRevision{}
+		rev.RevisionSpec().Image, rev.RevisionSpec().Digest = tc.image, tc.digest
+		if got := contentOf(rev); got != tc.want {
+			t.Errorf("%s, %s: got %s, want %s", tc.image, tc.digest, got, tc.want)
+		}
+	}
+}
