@@ -26,6 +26,7 @@ type Cluster struct {
 	rest    rest.Interface
 	limiter *limiter
 	dryRun  bool
+	brake   Brake
 }
 
 // requestTimeout bounds one call, so that a server that hangs does not hold a

@@ -28,10 +28,15 @@ func (c *Cluster) Delete(ctx context.Context, ref plan.Ref, uid types.UID, resou
 	if err != nil {
 		return err
 	}
+	end, err := c.begin(ctx, Attempt{Ref: ref, Desired: "deleted", Base: resourceVersion})
+	if err != nil {
+		return err
+	}
 	_, _, err = c.call(ctx, writeMetadata, func() (*rest.Request, int, error) {
 		req := c.rest.Delete().AbsPath(path, ref.Name).SetHeader("Accept", metadataObject).SetHeader("Content-Type", runtime.ContentTypeJSON)
 		return req.Body(options), len(options), nil
 	})
+	end("", err)
 	switch {
 	case err == nil, apierrors.IsNotFound(err):
 		return nil

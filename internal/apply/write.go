@@ -15,21 +15,32 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// write carries one change out.
+// write carries one change out, unless the brake stops it.
 func (c *Cluster) write(ctx context.Context, ch plan.Change, content Content) (plan.Written, error) {
-	path, err := collection(ch.Ref)
+	end, err := c.begin(ctx, Attempt{Ref: ch.Ref, Desired: desiredState(ch), Base: ch.ResourceVersion})
 	if err != nil {
 		return plan.Written{}, err
 	}
+	written, version, err := c.carryOut(ctx, ch, content)
+	end(version, err)
+	return written, err
+}
+
+// carryOut makes the calls of one change. It also returns the new resourceVersion, which is empty if it is unknown.
+func (c *Cluster) carryOut(ctx context.Context, ch plan.Change, content Content) (w plan.Written, version string, err error) {
+	path, err := collection(ch.Ref)
+	if err != nil {
+		return plan.Written{}, "", err
+	}
 	if len(ch.PruneStored) > 0 && !c.dryRun {
 		if ch, err = c.pruneStored(ctx, path, ch, content); err != nil {
-			return plan.Written{}, err
+			return plan.Written{}, "", err
 		}
 	}
 	var keep string
 	if keepsState(ch) {
 		if keep, err = c.state(ctx, path, ch.Ref.Name); err != nil {
-			return plan.Written{}, err
+			return plan.Written{}, "", err
 		}
 	}
 	s := writeObject
@@ -48,16 +59,17 @@ func (c *Cluster) write(ctx context.Context, ch plan.Change, content Content) (p
 		return req.Body(body), len(body), nil
 	})
 	if doubt && (apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err)) {
-		return c.recognize(ctx, path, ch, err)
+		w, err = c.recognize(ctx, path, ch, err)
+		return w, "", err
 	}
 	if err != nil {
-		return plan.Written{}, err
+		return plan.Written{}, "", err
 	}
 	var m partial
 	if err := json.Unmarshal(raw, &m); err != nil {
-		return plan.Written{}, err
+		return plan.Written{}, "", err
 	}
-	return plan.Written{UID: m.Metadata.UID, Generation: m.Metadata.Generation}, nil
+	return plan.Written{UID: m.Metadata.UID, Generation: m.Metadata.Generation}, m.Metadata.ResourceVersion, nil
 }
 
 func (c *Cluster) verb(ch plan.Change, path string) *rest.Request {

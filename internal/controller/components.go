@@ -18,7 +18,6 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/certificates"
-	"github.com/xpkg-dev/xpkg/internal/controller/contention"
 	"github.com/xpkg-dev/xpkg/internal/controller/expectations"
 	"github.com/xpkg-dev/xpkg/internal/controller/kube"
 	"github.com/xpkg-dev/xpkg/internal/controller/lock"
@@ -41,7 +40,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
-	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // components are the values that several controllers share.
@@ -138,7 +136,6 @@ func (c *components) setupPackages(ctx context.Context) error {
 func (c *components) setupPackageAPI() error {
 	r := &packageapi.Reconciler{
 		Cluster: c.api.Cluster, Events: c.api.Status.Events, Overwritten: c.overwritten,
-		Brake: &contention.Brake[plan.Ref]{Limits: packageapi.RestoreLimits, Now: time.Now},
 	}
 	return r.SetupWithManager(c.manager, c.options.Log)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -26,8 +27,10 @@ import (
 
 	"github.com/xpkg-dev/xpkg/apis"
 	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/controller/contention"
 	"github.com/xpkg-dev/xpkg/internal/controller/packageapi"
 	"github.com/xpkg-dev/xpkg/internal/leader"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // Run runs the manager until ctx ends. While another manager works on the cluster, it stands by, or fails if the
@@ -95,10 +98,12 @@ func runControllers(ctx context.Context, o Options, e *endpoints) error {
 	if len(permissive) > 0 {
 		o.Log.Info("Crossplane is not installed in this cluster; installed permissive CRDs of its kinds, so that Configurations can be installed", "definitions", permissive)
 	}
-	mgr, err := newManager(ctx, o)
+	brake := &contention.Brake{Limits: o.contention(), Now: time.Now}
+	mgr, err := newManager(ctx, o, brake)
 	if err != nil {
 		return err
 	}
+	brake.LastChange, brake.Report = contention.LastChange(mgr.GetAPIReader()), reportContention(mgr.GetEventRecorder(plan.FieldManager))
 	set := newRuntimes(o, mgr)
 	metrics := newMetrics()
 	defer metrics.register(ctrlmetrics.Registry, mgr.GetClient())()
@@ -109,7 +114,7 @@ func runControllers(ctx context.Context, o Options, e *endpoints) error {
 			o.Ready()
 		}
 	})
-	if err := newComponents(o, mgr, cluster, set, metrics).setupControllers(ctx, ready); err != nil {
+	if err := newComponents(o, mgr, cluster.WithBrake(brake), set, metrics).setupControllers(ctx, ready); err != nil {
 		return err
 	}
 	if err := startInformers(ctx, mgr, set); err != nil {
@@ -118,8 +123,8 @@ func runControllers(ctx context.Context, o Options, e *endpoints) error {
 	return mgr.Start(ctx)
 }
 
-// newManager returns the controller-runtime manager.
-func newManager(ctx context.Context, o Options) (ctrl.Manager, error) {
+// newManager returns the controller-runtime manager. The brake limits the writes of its client.
+func newManager(ctx context.Context, o Options, brake *contention.Brake) (ctrl.Manager, error) {
 	scheme, err := apis.NewScheme()
 	if err != nil {
 		return nil, err
@@ -140,8 +145,12 @@ func newManager(ctx context.Context, o Options) (ctrl.Manager, error) {
 		Metrics:                server.Options{BindAddress: "0"},
 		HealthProbeBindAddress: "0",
 		NewCache:               newCacheUntil(ctx),
+		NewClient: func(cfg *rest.Config, options client.Options) (client.Client, error) {
+			c, err := client.New(cfg, options)
+			return brake.Client(c), err
+		},
 		// The content of Secrets is never cached.
-		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
+		Client: client.Options{FieldOwner: plan.FieldManager, Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 		Cache: cache.Options{
 			ReaderFailOnMissingInformer: true, SyncPeriod: &resync, DefaultTransform: cache.TransformStripManagedFields(),
 			ByObject: cachedObjects(o),

@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/xpkg-dev/xpkg/internal/controller/contention"
 	"github.com/xpkg-dev/xpkg/internal/controller/revisions"
 	"github.com/xpkg-dev/xpkg/internal/leader"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
@@ -99,6 +100,9 @@ type Options struct {
 	// WebhookProbe is the interval between two probes of the webhooks of packages. Zero means
 	// webhooks.DefaultInterval.
 	WebhookProbe time.Duration
+	// Contention limits the writes of an object that another client keeps changing. Zero means
+	// contention.DefaultLimits.
+	Contention contention.Limits
 	// Ready is called each time that the controllers begin to reconcile. It may be nil.
 	Ready func()
 }
@@ -122,6 +126,10 @@ const (
 )
 
 func (o Options) namespace() string { return cmp.Or(o.Namespace, DefaultNamespace) }
+
+func (o Options) contention() contention.Limits {
+	return cmp.Or(o.Contention, contention.DefaultLimits)
+}
 
 func (o Options) poll() time.Duration { return cmp.Or(o.Poll, defaultPoll) }
 

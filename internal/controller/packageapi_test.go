@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/controller/contention"
 	"github.com/xpkg-dev/xpkg/internal/controller/packageapi"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
@@ -121,7 +122,7 @@ func TestContendedCRDOfThePackageAPIIsReported(t *testing.T) {
 		return fmt.Sprintf("%d overwrites, %+v", overwrites.Load(), p.Status.Conditions), ready.Status == corev1.ConditionFalse && string(ready.Reason) == packageapi.ErrOverwritten.Name
 	})
 	message := p.GetCondition(v1.TypeHealthy).Message
-	for _, part := range []string{`the field manager "crossplane" overwrote CustomResourceDefinition ` + overwrittenCRD, "had restored it 5 times", "`kubectl get crd " + overwrittenCRD + " -o yaml --show-managed-fields`"} {
+	for _, part := range []string{"CustomResourceDefinition " + overwrittenCRD + ` is overwritten again and again: the field manager "crossplane" changed it at`, "had written it 5 times", "`kubectl get crd " + overwrittenCRD + " -o yaml --show-managed-fields`"} {
 		if !strings.Contains(message, part) {
 			t.Errorf("the condition lacks %q: %s", part, message)
 		}
@@ -130,8 +131,8 @@ func TestContendedCRDOfThePackageAPIIsReported(t *testing.T) {
 		t.Errorf("what is installed is not any more: %+v", ready)
 	}
 	// Each restored CRD was overwritten once more than it was restored.
-	if n := int(overwrites.Load()); n != packageapi.RestoreLimits.Writes+1 {
-		t.Errorf("the manager restored the CRD %d times, want %d", n-1, packageapi.RestoreLimits.Writes)
+	if n := int(overwrites.Load()); n != contention.DefaultLimits.Writes+1 {
+		t.Errorf("the manager restored the CRD %d times, want %d", n-1, contention.DefaultLimits.Writes)
 	}
 	end()
 

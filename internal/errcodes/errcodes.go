@@ -10,6 +10,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/bootstrap"
 	"github.com/xpkg-dev/xpkg/internal/cache"
 	"github.com/xpkg-dev/xpkg/internal/certificates"
+	"github.com/xpkg-dev/xpkg/internal/controller/contention"
 	"github.com/xpkg-dev/xpkg/internal/controller/packageapi"
 	"github.com/xpkg-dev/xpkg/internal/credentials"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
@@ -51,7 +52,7 @@ func All() []errcode.Code {
 	all := slices.Concat(
 		[]errcode.Code{errcode.Unknown},
 		archive.Codes(), image.Codes(), remote.Codes(), store.Codes(), unpack.Codes(),
-		apply.Codes(), bootstrap.Codes(), cache.Codes(), certificates.Codes(), child.Codes(),
+		apply.Codes(), bootstrap.Codes(), cache.Codes(), certificates.Codes(), child.Codes(), contention.Codes(),
 		credentials.Codes(), crossplane.Codes(), deployment.Codes(), fetch.Codes(), graph.Codes(), imageconfig.Codes(),
 		indexlayer.Codes(), leader.Codes(), lockfile.Codes(), manifests.Codes(), oci.Codes(), packageapi.Codes(), planner.Codes(),
 		rbac.Codes(), resolver.Codes(), revision.Codes(), runtime.Codes(), sandbox.Codes(), logs.Codes(),

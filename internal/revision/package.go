@@ -282,3 +282,6 @@ func Installable(p v1.Package, meta xpkg.Meta) error {
 	return xpkg.ErrWrongKind.New(nil, "%s is a %s and not a %s", p.PackageSpec().Package, meta.Kind, p.PackageKind()).
 		WithDo("Install it as a %s instead, with `xpkg install %s %s`.", meta.Kind, strings.ToLower(string(meta.Kind)), p.PackageSpec().Package)
 }
+
+// Cause identifies the spec of a package for which its objects are written.
+func Cause(p v1.Package) string { return fmt.Sprintf("%s/%d", p.GetUID(), p.GetGeneration()) }

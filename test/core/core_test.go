@@ -65,10 +65,9 @@ func (s *suite) start(t *testing.T) {
 	s.RunManager(t, o)
 }
 
-// install installs a Provider with one CRD, without waiting.
-func (s *suite) install(t *testing.T, name string) *v1.Provider {
-	t.Helper()
-	ref := s.Push(t, "core/"+name, "v1.0.0", strings.ReplaceAll(`apiVersion: meta.pkg.crossplane.io/v1
+// providerYAML returns a Provider with one CRD, whose description is the version.
+func providerYAML(name, version string) string {
+	return strings.NewReplacer("NAME", name, "VERSION", version).Replace(`apiVersion: meta.pkg.crossplane.io/v1
 kind: Provider
 metadata: {name: NAME}
 ---
@@ -80,8 +79,14 @@ spec:
   names: {kind: Thing, plural: things, singular: thing, listKind: ThingList}
   scope: Cluster
   versions:
-  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
-`, "NAME", name))
+  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {description: VERSION, type: object, x-kubernetes-preserve-unknown-fields: true}}}
+`)
+}
+
+// install installs a Provider with one CRD, without waiting.
+func (s *suite) install(t *testing.T, name string) *v1.Provider {
+	t.Helper()
+	ref := s.Push(t, "core/"+name, "v1.0.0", providerYAML(name, "first"))
 	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.ProviderSpec{PackageSpec: v1.PackageSpec{Package: ref}}}
 	s.Create(t, p)
 	t.Cleanup(func() {

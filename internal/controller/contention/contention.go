@@ -1,10 +1,14 @@
-// Package contention limits how often a controller restores an object that another client keeps changing. Without a
+// Package contention limits how often the manager writes an object that another client keeps changing. Without a
 // limit, two controllers that disagree write without end.
+//
+// [Limits.Decide] is the decision. A [Brake] applies it to every write of a controller: [Brake.Client] for objects that
+// are typed, and [apply.Cluster.WithBrake] for the objects of packages.
 package contention
 
 import (
-	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Limits are the limits for one object.
@@ -15,27 +19,31 @@ type Limits struct {
 	Window time.Duration
 }
 
+// DefaultLimits are the limits of the manager.
+var DefaultLimits = Limits{Writes: 5, Window: 10 * time.Minute}
+
 // Change is a change of an object by another client.
 type Change struct {
 	// Writer is the field manager of the client, or empty if it is unknown.
 	Writer string
 	// At is the time of the change, or zero if it is unknown.
 	At time.Time
+	// UID is the UID of the object, and Deleted reports that it does not exist any more.
+	UID     types.UID
+	Deleted bool
 }
 
-// History has the recent writes of one object. The zero value is an object that was never restored.
+// History has the recent writes of one desired state of an object. The zero value is a state that was never written.
 type History struct {
 	writes []time.Time
 	// stopped reports whether the limit was reached, and refused whether a change after the last write was left.
 	stopped, refused bool
 }
 
-// Decision is whether to restore an object.
+// Decision is whether to write an object.
 type Decision struct {
 	// Write reports whether the controller writes the object now.
 	Write bool
-	// Last is the last change by another client.
-	Last Change
 	// Writes is the number of writes in the window before now, and Since the time of the first of them.
 	Writes int
 	Since  time.Time
@@ -43,11 +51,12 @@ type Decision struct {
 	RetryAt time.Time
 }
 
-// Decide returns the decision about an object that another client has changed, and its history after that. It is pure.
+// Decide returns the decision about a desired state that another client may have changed, and its history after that.
+// It is pure.
 //
 // The controller writes until the limit is reached. Then it writes once in each window, until the other client has left
 // the object unchanged for a whole window.
-func (l Limits) Decide(h History, c Change, now time.Time) (History, Decision) {
+func (l Limits) Decide(h History, now time.Time) (History, Decision) {
 	next := History{stopped: h.stopped, refused: h.refused}
 	for _, at := range h.writes {
 		if now.Sub(at) < l.Window {
@@ -62,7 +71,7 @@ func (l Limits) Decide(h History, c Change, now time.Time) (History, Decision) {
 	case h.stopped:
 		limit = 1
 	}
-	d := Decision{Last: c, Writes: len(next.writes)}
+	d := Decision{Writes: len(next.writes)}
 	if d.Writes > 0 {
 		d.Since = next.writes[0]
 	}
@@ -76,30 +85,10 @@ func (l Limits) Decide(h History, c Change, now time.Time) (History, Decision) {
 	return next, d
 }
 
-// Brake applies limits to objects. Keys identify objects, for example plan.Ref. It is safe for concurrent use.
-type Brake[Key comparable] struct {
-	Limits Limits
-	Now    func() time.Time
-
-	mu      sync.Mutex
-	history map[Key]History
-}
-
-// Restore decides whether the controller writes an object that another client has changed. It counts the write.
-func (b *Brake[Key]) Restore(object Key, c Change) Decision {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.history == nil {
-		b.history = map[Key]History{}
+// withoutLast returns the history without its last write, which failed.
+func (h History) withoutLast() History {
+	if len(h.writes) > 0 {
+		h.writes = h.writes[:len(h.writes)-1]
 	}
-	h, d := b.Limits.Decide(b.history[object], c, b.Now())
-	b.history[object] = h
-	return d
-}
-
-// Forget removes the history of an object that no longer exists.
-func (b *Brake[Key]) Forget(object Key) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.history, object)
+	return h
 }

@@ -31,13 +31,13 @@ func TestDecide(t *testing.T) {
 			got := ""
 			for _, at := range tc.changes {
 				var d contention.Decision
-				h, d = limits.Decide(h, contention.Change{Writer: "other"}, start.Add(at))
+				h, d = limits.Decide(h, start.Add(at))
 				if d.Write {
 					got += "w"
 					continue
 				}
 				got += "-"
-				if !d.RetryAt.After(start.Add(at)) || d.RetryAt.After(start.Add(at+limits.Window)) || d.Writes == 0 || d.Since.IsZero() || d.Last.Writer != "other" {
+				if !d.RetryAt.After(start.Add(at)) || d.RetryAt.After(start.Add(at+limits.Window)) || d.Writes == 0 || d.Since.IsZero() {
 					t.Errorf("at %s: %+v", at, d)
 				}
 			}
@@ -45,37 +45,5 @@ func TestDecide(t *testing.T) {
 				t.Errorf("got %s, want %s", got, tc.writes)
 			}
 		})
-	}
-}
-
-// A controller that retries when the decision tells it to writes within bounds, however often the other client
-// writes: the limit in the first window, and once in each further window.
-func TestWritesAreBounded(t *testing.T) {
-	now := start
-	b := contention.Brake[string]{Limits: limits, Now: func() time.Time { return now }}
-	const windows = 50
-	writes := 0
-	for now.Before(start.Add(windows * limits.Window)) {
-		d := b.Restore("object", contention.Change{})
-		if d.Write {
-			writes++
-			now = now.Add(time.Second)
-			continue
-		}
-		now = d.RetryAt
-	}
-	if most := limits.Writes + windows; writes > most || writes < windows {
-		t.Errorf("%d writes in %d windows, want %d to %d", writes, windows, windows, most)
-	}
-}
-
-func TestObjectsAreCountedApart(t *testing.T) {
-	b := contention.Brake[string]{Limits: contention.Limits{Writes: 1, Window: time.Minute}, Now: func() time.Time { return start }}
-	if !b.Restore("a", contention.Change{}).Write || b.Restore("a", contention.Change{}).Write || !b.Restore("b", contention.Change{}).Write {
-		t.Error("the writes of one object count for another one")
-	}
-	b.Forget("a")
-	if !b.Restore("a", contention.Change{}).Write {
-		t.Error("a deleted object is remembered")
 	}
 }

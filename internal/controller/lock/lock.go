@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,6 +29,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/controller/contention"
 	"github.com/xpkg-dev/xpkg/internal/controller/expectations"
 	"github.com/xpkg-dev/xpkg/internal/controller/logging"
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
@@ -156,6 +158,9 @@ func (r *Reconciler) written(lock *v1beta1.Lock, err error) (ctrl.Result, error)
 		r.Writes.Wrote(lock)
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
 		return ctrl.Result{RequeueAfter: expectations.Pause}, nil
+	}
+	if at, stopped := contention.RetryAt(err); stopped {
+		return ctrl.Result{RequeueAfter: requeue.Jitter(max(requeue.FirstRetry, time.Until(at)))}, nil
 	}
 	return ctrl.Result{}, err
 }

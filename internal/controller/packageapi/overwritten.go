@@ -3,9 +3,7 @@ package packageapi
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"sync"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -23,22 +21,10 @@ var ErrOverwritten = errcode.Code{
 }
 
 // overwritten returns the failure of packages whose CRD another program keeps overwriting.
-func overwritten(crd string, d contention.Decision) error {
-	at := "at an unknown time"
-	if !d.Last.At.IsZero() {
-		at = "at " + d.Last.At.UTC().Format(time.RFC3339)
-	}
-	return ErrOverwritten.New(nil, "%s overwrote CustomResourceDefinition %s again %s, after the manager had restored it %d times since %s; the manager restores it again at %s",
-		writerName(d.Last.Writer), crd, at, d.Writes, d.Since.UTC().Format(time.RFC3339), d.RetryAt.UTC().Format(time.RFC3339)).
+func overwritten(crd string, s contention.Stop) error {
+	return ErrOverwritten.New(s, "CustomResourceDefinition %s is overwritten again and again", crd).
 		WithDo("Stop the program that writes it; a Crossplane in the same cluster with `kubectl scale deployment/crossplane --namespace crossplane-system --replicas 0`. "+
 			"`kubectl get crd %s -o yaml --show-managed-fields` shows the writer.", crd)
-}
-
-func writerName(manager string) string {
-	if manager == "" {
-		return "another program"
-	}
-	return fmt.Sprintf("the field manager %q", manager)
 }
 
 // Overwritten has the kinds of packages whose API another program keeps overwriting.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -26,7 +25,6 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/status"
 	"github.com/xpkg-dev/xpkg/internal/controller/watch"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
-	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
@@ -35,18 +33,13 @@ import (
 type Reconciler struct {
 	Cluster *apply.Cluster
 	Events  events.EventRecorder
-	// Brake limits how often a CRD is restored.
-	Brake *contention.Brake[plan.Ref]
-	// Overwritten gets the CRDs for which the limit is reached.
+	// Overwritten gets the CRDs that are not restored any more.
 	Overwritten *Overwritten
 
 	crds  *desired.Objects
 	specs *specs
 	kinds map[plan.Ref]string
 }
-
-// RestoreLimits limit how often the CRD of the package API is restored.
-var RestoreLimits = contention.Limits{Writes: 5, Window: 10 * time.Minute}
 
 // SetupWithManager registers the controller.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, log *slog.Logger) error {
@@ -107,14 +100,12 @@ func (r *Reconciler) reconcile(ctx context.Context, d plan.Desired) (ctrl.Result
 		}
 		change = restore(d, o.Live)
 	}
-	decision := r.Brake.Restore(d.Ref, contention.Change{Writer: o.Writer, At: o.WrittenAt})
-	if !decision.Write {
-		r.stop(ctx, d.Ref, o, decision)
-		return ctrl.Result{RequeueAfter: requeue.Jitter(time.Until(decision.RetryAt))}, nil
-	}
 	written, err := r.Cluster.Run(ctx, plan.Plan{Changes: []plan.Change{change}}, r.crds.Content)
 	if errors.Is(err, apply.ErrMoved) {
 		return requeue.Soon(), nil
+	}
+	if stop, ok := contention.StopOf(err); ok {
+		r.Overwritten.set(ctx, r.kinds[d.Ref], overwritten(d.Ref.Name, stop))
 	}
 	if err != nil {
 		return requeue.OnError(ctx, err)
@@ -139,18 +130,11 @@ func (r *Reconciler) restored(ctx context.Context, ref plan.Ref, before apply.Ob
 	if before.UID == w.UID && before.Generation == w.Generation {
 		return
 	}
-	message := writerName(before.Writer) + " changed a CRD of the package API, so that packages could not be reconciled; the manager restored it"
+	message := contention.Change{Writer: before.Writer}.Client() + " changed a CRD of the package API, so that packages could not be reconciled; the manager restored it"
 	if before.UID == "" {
 		message = "another program deleted a CRD of the package API; the manager restored it"
 	}
 	r.report(ctx, ref, w.UID, "PackageAPIRestored", message)
-}
-
-// stop reports a CRD that is not restored any more.
-func (r *Reconciler) stop(ctx context.Context, ref plan.Ref, o apply.Object, d contention.Decision) {
-	failure := overwritten(ref.Name, d)
-	r.Overwritten.set(ctx, r.kinds[ref], failure)
-	r.report(ctx, ref, o.UID, ErrOverwritten.Name, errcode.Message(failure))
 }
 
 // report logs a warning about a CRD and records it as an event.

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/controller/contention"
 	"github.com/xpkg-dev/xpkg/internal/controller/kube"
 	"github.com/xpkg-dev/xpkg/internal/controller/logging"
 	"github.com/xpkg-dev/xpkg/internal/controller/reservations"
@@ -53,6 +54,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 		reconcile = r.reconcileDelete
 	}
+	ctx = contention.WithCause(ctx, revision.Cause(p))
 	ctx = logging.With(ctx, "kind", r.Kind, "package", p.GetName(), "reference", p.PackageSpec().Package)
 	return r.API.Status.Report(ctx, p, func(ctx context.Context) (ctrl.Result, revision.Summary, error) {
 		return reconcile(ctx, p)

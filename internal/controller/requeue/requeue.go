@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/controller/contention"
 	"github.com/xpkg-dev/xpkg/internal/controller/logging"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
@@ -80,6 +81,10 @@ func OnError(ctx context.Context, err error) (ctrl.Result, error) {
 	log := logging.FromContext(ctx)
 	if at, ok := remote.RetryAt(err); ok {
 		log.InfoContext(ctx, "retrying when the registry allows it", "at", at, "error", err.Error())
+		return ctrl.Result{RequeueAfter: Jitter(max(FirstRetry, time.Until(at)))}, nil
+	}
+	if at, ok := contention.RetryAt(err); ok {
+		// The stop was reported. An event of the object is no reason to try earlier.
 		return ctrl.Result{RequeueAfter: Jitter(max(FirstRetry, time.Until(at)))}, nil
 	}
 	if errors.Is(err, rbac.ErrPermissionMissing) {

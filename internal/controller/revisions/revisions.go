@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/controller/contention"
 	"github.com/xpkg-dev/xpkg/internal/controller/kube"
 	"github.com/xpkg-dev/xpkg/internal/controller/logging"
 	"github.com/xpkg-dev/xpkg/internal/revision"
@@ -51,6 +52,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, err
 	}
 	spec := rev.RevisionSpec()
+	ctx = contention.WithCause(ctx, revision.Cause(p))
 	ctx = logging.With(ctx, "kind", r.Kind, "package", p.GetName(), "revision", rev.GetName(), "reference", spec.Image, "digest", spec.Digest)
 	unhealthy := v1.RevisionUnhealthy
 	return r.API.Status.Report(ctx, rev, func(ctx context.Context) (ctrl.Result, revision.Summary, error) {

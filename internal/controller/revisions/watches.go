@@ -18,6 +18,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/controller/contention"
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
 	"github.com/xpkg-dev/xpkg/internal/controller/watch"
 	"github.com/xpkg-dev/xpkg/internal/imageconfig"
@@ -36,6 +37,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, log
 		Named("revision/"+strings.ToLower(r.Kind)).
 		For(rev, builder.WithPredicates(predicate.Or(watch.SpecOrMetadataChanged(), externalRuntimeReported(r.Runtimes.Choice, r.Kind)))).
 		Watches(rev, enqueueInactiveSiblings(c, r.Kind), builder.WithPredicates(becameEstablished())).
+		Watches(rev, enqueueForMissedDrift(c, watchedKinds(len(r.Runtimes.Used()) > 0))).
 		Watches(&v1beta1.ImageConfig{}, enqueueForImageConfig(c, r.Packages.Origins, r.Kind)).
 		WatchesRawSource(source.Channel(r.APIChanges, enqueueAll(c, r.Kind))).
 		WithOptions(requeue.Options(log))
@@ -89,15 +91,17 @@ func enqueueForImageConfig(c client.Reader, origins state.Origins, kind string) 
 }
 
 // enqueueForConsent enqueues the active revision of a package whose consent to webhooks or to the adoption of
-// objects changes.
+// objects changes, and all revisions that another client contends with when the spec of their package changes.
 func enqueueForConsent(c client.Reader, kind string) handler.Funcs {
 	return handler.Funcs{UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q watch.Queue) {
 		old, now := e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations()
-		if old[webhooks.AnnotationAllowed] == now[webhooks.AnnotationAllowed] && old[revision.AnnotationAdopt] == now[revision.AnnotationAdopt] {
+		consent := old[webhooks.AnnotationAllowed] != now[webhooks.AnnotationAllowed] || old[revision.AnnotationAdopt] != now[revision.AnnotationAdopt]
+		spec := e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration()
+		if !consent && !spec {
 			return
 		}
 		for _, rev := range watch.Revisions(ctx, c, kind, client.MatchingLabels{v1.LabelPackage: e.ObjectNew.GetName()}) {
-			if revision.IsActive(rev) {
+			if consent && revision.IsActive(rev) || spec && hasReason(rev, contention.ErrContended.Name) {
 				q.Add(watch.Request(rev))
 			}
 		}

@@ -82,6 +82,29 @@ func enqueueForDrift(c client.Reader, kind, objectKind string) handler.Funcs {
 	}
 }
 
+// enqueueForMissedDrift enqueues an active revision whose status now lists an object that another client has changed
+// before. The event of that change came when no revision listed the object, or not with the generation of its last write.
+func enqueueForMissedDrift(c client.Reader, kinds []schema.GroupVersionKind) handler.Funcs {
+	return handler.Funcs{UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q watch.Queue) {
+		old, now := e.ObjectOld.(v1.PackageRevision), e.ObjectNew.(v1.PackageRevision)
+		before, after := old.RevisionStatus().ObjectRefs, now.RevisionStatus().ObjectRefs
+		if !revision.IsActive(now) || now.GetDeletionTimestamp() != nil || slices.Equal(before, after) {
+			return
+		}
+		for _, ref := range after {
+			if ref.Generation == 0 || slices.Contains(before, ref) || !slices.ContainsFunc(kinds, func(k schema.GroupVersionKind) bool { return k.Kind == ref.Kind }) {
+				continue
+			}
+			o := watch.Metadata(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
+			// The cache may be behind the write. The event of the object is then compared with this status.
+			if c.Get(ctx, client.ObjectKey{Name: ref.Name}, o) == nil && o.GetUID() == ref.UID && o.GetGeneration() > ref.Generation {
+				q.Add(watch.Request(now))
+				return
+			}
+		}
+	}}
+}
+
 // establishedBy returns the active revisions of a kind that list an object. A package that is being deleted
 // restores none of its objects.
 func establishedBy(ctx context.Context, c client.Reader, kind, objectKind, name string) []v1.PackageRevision {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/controller/contention"
 	"github.com/xpkg-dev/xpkg/internal/controller/expectations"
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
 	"github.com/xpkg-dev/xpkg/internal/revision"
@@ -49,8 +51,8 @@ func (r *Reporter) Report(ctx context.Context, o Object, reconcile Reconcile, un
 	before := o.DeepCopyObject().(Object)
 	// A paused package can be deleted.
 	if v1.IsPaused(o) && o.GetDeletionTimestamp() == nil {
-		o.SetConditions(r.now(), v1.Paused(fmt.Sprintf("Reconciliation is paused by the annotation %s.", v1.AnnotationPaused)))
-		return ctrl.Result{}, r.publish(ctx, before, o)
+		o.SetConditions(r.now(), paused(o))
+		return unpublished(ctx, r.publish(ctx, before, o))
 	}
 	if o.GetCondition(v1.TypeSynced).Reason == v1.ReasonPaused {
 		o.SetConditions(r.now(), v1.Synced())
@@ -73,10 +75,8 @@ func (r *Reporter) Report(ctx context.Context, o Object, reconcile Reconcile, un
 		o.SetConditions(r.now(), unhealthy(summary.Message)...)
 	}
 	Set(o, r.now(), summary)
-	if werr := r.publish(ctx, before, o); requeue.IsStale(werr) {
-		return requeue.Soon(), nil
-	} else if werr != nil {
-		return ctrl.Result{}, werr
+	if werr := r.publish(ctx, before, o); werr != nil {
+		return unpublished(ctx, werr)
 	}
 	if err == nil {
 		return result, nil
@@ -95,10 +95,8 @@ func (r *Reporter) reportBlocked(ctx context.Context, before, o Object, err erro
 		o.SetConditions(r.now(), v1.Unhealthy(summary.Message))
 	}
 	Set(o, r.now(), summary)
-	if werr := r.publish(ctx, before, o); requeue.IsStale(werr) {
-		return requeue.Soon(), nil
-	} else if werr != nil {
-		return ctrl.Result{}, werr
+	if werr := r.publish(ctx, before, o); werr != nil {
+		return unpublished(ctx, werr)
 	}
 	return ctrl.Result{RequeueAfter: requeue.Jitter(blockedPause)}, nil
 }
@@ -142,6 +140,26 @@ func (r *Reporter) publish(ctx context.Context, before, o Object) error {
 	}
 	r.recordEvents(before, o)
 	return nil
+}
+
+// paused returns the condition of a paused object. The condition of another controller of packages, such as Crossplane's,
+// is kept with its message: it means the same, and each of the two would otherwise overwrite the condition of the other.
+func paused(o Object) v1.Condition {
+	if c := o.GetCondition(v1.TypeSynced); c.Status == corev1.ConditionFalse && c.Reason == v1.ReasonPaused {
+		return v1.Paused(c.Message)
+	}
+	return v1.Paused(fmt.Sprintf("Reconciliation is paused by the annotation %s.", v1.AnnotationPaused))
+}
+
+// unpublished returns when a reconciliation is repeated after the write of its status.
+func unpublished(ctx context.Context, err error) (ctrl.Result, error) {
+	if _, stopped := contention.RetryAt(err); stopped {
+		return requeue.OnError(ctx, err)
+	}
+	if requeue.IsStale(err) {
+		return requeue.Soon(), nil
+	}
+	return ctrl.Result{}, err
 }
 
 func (r *Reporter) write(ctx context.Context, before, o Object) error {
