@@ -43,13 +43,17 @@ func Package(pkg *xpkg.Package, opts Options) []xpkg.Finding {
 	c := &checker{pkg: pkg, opts: opts, limits: opts.Limits.WithDefaults(), lines: yamldoc.Locator{Raw: pkg.Meta.Raw.Raw}}
 	c.checkMetaAnnotations()
 	c.checkCapabilities()
-	found := make([][]xpkg.Finding, len(pkg.Objects))
+	objects := make([]*objectChecker, len(pkg.Objects))
 	parallel.Do(len(pkg.Objects), func(i int) {
-		o := &objectChecker{checker: c, object: pkg.Objects[i], lines: yamldoc.Locator{Raw: pkg.Objects[i].Raw}}
-		o.check()
-		found[i] = o.findings
+		objects[i] = &objectChecker{checker: c, object: pkg.Objects[i], lines: yamldoc.Locator{Raw: pkg.Objects[i].Raw}}
+		objects[i].check()
 	})
-	findings := opts.Policy.Apply(append(c.findings, slices.Concat(found...)...), severities)
+	checkCRDNames(objects)
+	found := c.findings
+	for _, o := range objects {
+		found = append(found, o.findings...)
+	}
+	findings := opts.Policy.Apply(found, severities)
 	xpkg.SortFindings(findings)
 	return findings
 }

@@ -245,3 +245,39 @@ func TestCheckValidatesTheObjectsOfEachKind(t *testing.T) {
 		})
 	}
 }
+
+// Two CRDs of one group that have a name in common are refused: an API server establishes only the first one.
+// CRDs of different groups, and the CRDs of a Function, are not compared.
+//
+// hardening: E8
+func TestCRDsWithOneNameAreRefused(t *testing.T) {
+	crd := func(plural, names, group string) string {
+		return strings.NewReplacer("things.example.org", plural+"."+group, "group: example.org", "group: "+group, "{kind: Thing, plural: things}", "{plural: "+plural+", "+names+"}").Replace(thing("{type: object}", "")) + "---\n"
+	}
+	first := crd("things", "kind: Thing, shortNames: [th]", "example.org")
+	for name, c := range map[string]struct{ second, want string }{
+		"kind":                  {crd("others", "kind: Thing, singular: other, listKind: OtherList", "example.org"), `spec.names.kind "Thing"`},
+		"list kind":             {crd("others", "kind: Other, listKind: ThingList", "example.org"), `spec.names.listKind "ThingList"`},
+		"kind of a list":        {crd("others", "kind: ThingList", "example.org"), `spec.names.kind "ThingList"`},
+		"singular":              {crd("others", "kind: Other, singular: thing", "example.org"), `spec.names.singular "thing"`},
+		"short name":            {crd("others", "kind: Other, shortNames: [o, th]", "example.org"), `spec.names.shortNames[1] "th"`},
+		"short name and plural": {crd("others", "kind: Other, shortNames: [things]", "example.org"), `spec.names.shortNames[0] "things"`},
+		"another group":         {crd("things", "kind: Thing, shortNames: [th]", "elsewhere.example.org"), ""},
+		"other names":           {crd("others", "kind: Other, shortNames: [o]", "example.org"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := findings(t, completeMeta+first+c.second, xpkg.PolicyInstall())
+			if c.want == "" {
+				if len(got) > 0 {
+					t.Errorf("refused: %v", got)
+				}
+			} else if len(got) != 1 || !strings.Contains(got[0], "error DuplicateCRDName: document 3") || !strings.HasSuffix(got[0], c.want+" is also a name in things.example.org") {
+				t.Errorf("got %v, want %s", got, c.want)
+			}
+			function := strings.Replace(completeMeta, "kind: Provider", "kind: Function", 1)
+			if got := findings(t, function+first+c.second, xpkg.PolicyInstall()); len(got) > 0 {
+				t.Errorf("in a Function: %v", got)
+			}
+		})
+	}
+}

@@ -12,6 +12,7 @@ func Codes() []errcode.Code {
 		ErrCABundleIgnored,
 		ErrCRDName,
 		ErrDeprecatedCRD,
+		ErrDuplicateCRDName,
 		ErrInvalidCRD,
 		ErrInvalidInputSchema,
 		ErrInvalidLicense,

@@ -74,10 +74,8 @@ const (
 // partialCRD holds the fields of a CRD spec that are common to v1 and v1beta1, and the CA
 // bundles of both.
 type partialCRD struct {
-	Group string `json:"group"`
-	Names struct {
-		Plural string `json:"plural"`
-	} `json:"names"`
+	Group    string   `json:"group"`
+	Names    crdNames `json:"names"`
 	Versions []struct {
 		Name    string `json:"name"`
 		Storage bool   `json:"storage"`

@@ -33,6 +33,7 @@ type objectChecker struct {
 	object   xpkg.Object
 	lines    yamldoc.Locator
 	text     []byte
+	crd      partialCRD // of a CRD
 	findings []xpkg.Finding
 }
 
@@ -67,6 +68,7 @@ func (c *objectChecker) check() {
 			c.checkCABundle(w.ClientConfig.CABundle, fmt.Sprintf("webhooks[%d].clientConfig.caBundle", i))
 		}
 	case kinds.GroupCRD:
+		c.crd = p.Spec
 		c.checkCRD(&p)
 	case kinds.GroupComposition:
 		if k := c.object.GVK.Kind; k == kinds.XRD || k == kinds.MRD {
