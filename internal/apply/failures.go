@@ -118,7 +118,7 @@ func classify(err error, what string, args ...any) error {
 		code = ErrMoved
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		code = ErrForbidden
-	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err), tooLargeForDatabase(err):
 		code = ErrRejected
 	case !errors.As(err, &status) && !errors.Is(err, errNoAnswer):
 		err = fmt.Errorf("the response of the API server cannot be read: %w", err)
@@ -137,6 +137,18 @@ func deniedByAdmission(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && strings.Contains(err.Error(), "denied") &&
 		(strings.Contains(err.Error(), "admission webhook") || strings.Contains(err.Error(), "AdmissionPolicy"))
+}
+
+// tooLargeForDatabase reports whether the database of the API server refused an object because
+// of its size. The API server answers with an internal error then.
+func tooLargeForDatabase(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	text := err.Error()
+	return strings.Contains(text, "etcdserver: request is too large") ||
+		strings.Contains(text, "ResourceExhausted") && strings.Contains(text, "message larger than max")
 }
 
 // dropsStored reports whether a definition was refused because it leaves out a version in

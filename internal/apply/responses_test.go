@@ -81,6 +81,9 @@ func TestEveryAnswerIsClassified(t *testing.T) {
 		"throttled for an hour":  {statusReply(429, metav1.StatusReasonTooManyRequests, "Retry-After", "3600"), apply.ErrServer, nil, 1},
 		"internal error":         {statusReply(500, metav1.StatusReasonInternalError), apply.ErrServer, nil, 1},
 		"internal error, later":  {statusReply(500, metav1.StatusReasonServerTimeout, "Retry-After", "1"), apply.ErrServer, nil, 6},
+		"database too small":     {internalError("etcdserver: request is too large"), apply.ErrRejected, nil, 1},
+		"message too large":      {internalError("rpc error: code = ResourceExhausted desc = trying to send message larger than max (2097976 vs. 2097152)"), apply.ErrRejected, nil, 1},
+		"database full":          {internalError("etcdserver: mvcc: database space exceeded"), apply.ErrServer, nil, 1},
 		"unavailable":            {statusReply(503, metav1.StatusReasonServiceUnavailable), apply.ErrServer, nil, 1},
 		"unavailable, later":     {answers(503, "text/html", "<html>", "Retry-After", "2"), apply.ErrServer, nil, 6},
 		"timeout of the server":  {statusReply(504, metav1.StatusReasonTimeout), apply.ErrServer, nil, 1},
@@ -168,4 +171,12 @@ func TestThrottledCallsAreMadeAgain(t *testing.T) {
 			})
 		}
 	}
+}
+
+// internalError returns an answer with a failure of the database of the API server.
+func internalError(message string) reply {
+	return answers(http.StatusInternalServerError, "application/json", encode(metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
+		Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError, Message: message,
+	}))
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -176,4 +177,31 @@ func other(t *testing.T) client.Client {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// An object that is too large for the database of the API server is rejected for good, and leaves nothing behind.
+//
+// hardening: J7
+func TestObjectThatIsTooLargeForTheServerIsRejected(t *testing.T) {
+	var calls atomic.Int64
+	c := newCluster(t, func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			calls.Add(1)
+			return next.RoundTrip(r)
+		})
+	})
+	ref := definition("larges.apply.test")
+	for name, size := range map[string]int{"database": 2 << 20, "request": 4 << 20} {
+		calls.Store(0)
+		err := run(t, c, content(t, "larges", "apply.test", strings.Repeat("x", size)), plan.Change{Action: plan.Create, Ref: ref})
+		if !errors.Is(err, apply.ErrRejected) {
+			t.Errorf("%s: got %v, want %s", name, err, apply.ErrRejected.Name)
+		}
+		if n := calls.Load(); n != 1 {
+			t.Errorf("%s: %d calls", name, n)
+		}
+		if live, err := c.Metadata(t.Context(), []plan.Ref{ref}); err != nil || len(live) > 0 {
+			t.Errorf("%s: %v, %v", name, live, err)
+		}
+	}
 }
