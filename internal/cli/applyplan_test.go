@@ -251,6 +251,36 @@ func TestApplyRefusesAChangedPlan(t *testing.T) {
 	}
 }
 
+// A plan of another cluster is refused, and writes nothing.
+//
+// hardening: L10
+func TestApplyRefusesAPlanOfAnotherCluster(t *testing.T) {
+	b := newBench(t)
+	file := filepath.Join(t.TempDir(), "plan.json")
+	b.must(t, 2, "plan", "install", "provider", b.push(t, "elsewhere", "v1", "Kept"), "elsewhere", "--out", file)
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := planner.Decode(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Cluster = "11111111-2222-3333-4444-555555555555"
+	if raw, err = planner.Encode(p); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, raw, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if e := b.must(t, 9, "apply", file); !strings.Contains(e.errors, "the cluster was "+string(p.Cluster)) || !strings.Contains(e.errors, "error: PlanMoved: ") {
+		t.Errorf("the error does not name the cluster:\n%s", e.errors)
+	}
+	if err := b.client.Get(t.Context(), client.ObjectKey{Name: "elsewhere"}, &v1.Provider{}); !apierrors.IsNotFound(err) {
+		t.Errorf("something was written: %v", err)
+	}
+}
+
 // Changes of unrelated packages do not make a plan stale.
 func TestApplyIgnoresUnrelatedPackages(t *testing.T) {
 	b := newBench(t)

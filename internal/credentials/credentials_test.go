@@ -70,7 +70,7 @@ func newKeychain(t testing.TB, secrets ...corev1.Secret) *Keychain {
 
 // Credentials match the exact host and port, or nothing.
 //
-// hardening: A9, H4
+// hardening: A9
 func TestResolve(t *testing.T) {
 	first := secretOf("first", map[string]string{
 		"reg.acme.test": "host", "reg.acme.test/team": "team", "reg.acme.test/team/deep": "deep",

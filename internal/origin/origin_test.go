@@ -35,6 +35,7 @@ const namespace = "crossplane-system"
 type counted struct {
 	client.Reader
 	lists, gets int
+	keys        []client.ObjectKey
 }
 
 func (c *counted) List(ctx context.Context, l client.ObjectList, opts ...client.ListOption) error {
@@ -44,6 +45,7 @@ func (c *counted) List(ctx context.Context, l client.ObjectList, opts ...client.
 
 func (c *counted) Get(ctx context.Context, k client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 	c.gets++
+	c.keys = append(c.keys, k)
 	return c.Reader.Get(ctx, k, o, opts...)
 }
 
@@ -141,7 +143,32 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// hardening: H4, L7
+// A pull secret is read from the namespace of packages only: a secret of the same name in another namespace does not
+// count, and a name cannot select another namespace.
+//
+// hardening: H4
+func TestSecretsOfOtherNamespacesAreNotRead(t *testing.T) {
+	foreign := pullSecret("registry", `{"auths":{"a.test":{"auth":"bWU6c2VjcmV0"}}}`)
+	foreign.Namespace = "tenant"
+	r := reader(t, foreign)
+	f := Finder{Reader: r, Namespace: namespace}
+	for _, name := range []string{"registry", "tenant/registry", "../tenant/registry"} {
+		o, _, err := f.Find(t.Context(), "a.test/acme/x:v1", []string{name})
+		if err == nil {
+			_, err = o.Endpoints[0].Secrets(t.Context())
+		}
+		if !errors.Is(err, credentials.ErrPullSecretNotFound) {
+			t.Errorf("%s: got %v, want %s", name, err, credentials.ErrPullSecretNotFound.Name)
+		}
+	}
+	for _, key := range r.keys {
+		if key.Namespace != namespace {
+			t.Errorf("the secret %s was read", key)
+		}
+	}
+}
+
+// hardening: L7
 func TestSecretsThatFail(t *testing.T) {
 	r := reader(t, pullSecret("bad", "hunter2"))
 	f := Finder{Reader: r, Namespace: namespace}

@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1alpha1"
@@ -95,6 +96,41 @@ func TestMessageReportsWhyPodsAreNotCreated(t *testing.T) {
 		state := s.ensure(in)
 		return state.Message, strings.Contains(state.Message, `serviceaccount "missing" not found`)
 	})
+}
+
+// A namespace that enforces Pod Security rejects the pods of a runtime without the required settings: the message
+// contains the reason, and repeated looks at the runtime write nothing.
+//
+// hardening: I-11
+func TestMessageReportsWhyPodSecurityRejectsPods(t *testing.T) {
+	s := newEnv(t)
+	namespace := &corev1.Namespace{}
+	if err := s.Client.Get(t.Context(), client.ObjectKey{Name: s.name}, namespace); err != nil {
+		t.Fatal(err)
+	}
+	namespace.Labels = map[string]string{"pod-security.kubernetes.io/enforce": "restricted"}
+	if err := s.Client.Update(t.Context(), namespace); err != nil {
+		t.Fatal(err)
+	}
+	_, who := s.pkg("Provider", "p", "1")
+	in := s.input(who[0])
+	privileged := true
+	in.Config = named("", "")
+	in.Config.Spec.DeploymentTemplate = &v1beta1.DeploymentTemplate{Spec: &appsv1.DeploymentSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+		Containers: []corev1.Container{{Name: manifests.Container, SecurityContext: &corev1.SecurityContext{Privileged: &privileged}}},
+	}}}}
+	s.runtime.Privileges = manifests.AllPrivileges()
+	wait.Until(t, env.Limit, "the message has the reason", func() (string, bool) {
+		state := s.ensure(in)
+		return state.Message, strings.Contains(state.Message, `violates PodSecurity "restricted`)
+	})
+	s.takeWrites()
+	for range 3 {
+		s.ensure(in)
+	}
+	if got := s.takeWrites(); len(got) > 0 {
+		t.Errorf("a runtime without pods is written again: %v", got)
+	}
 }
 
 // Edge case 100.
