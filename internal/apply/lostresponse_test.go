@@ -105,7 +105,7 @@ func wrote(manager, fields string) []metav1.ManagedFieldsEntry {
 
 // Without a lost answer before it, a refusal is believed at once, and so is the
 // first of a server that throttled.
-func TestRefusalsAreBelieved(t *testing.T) {
+func TestRefusalsAreNotReadAgain(t *testing.T) {
 	tests := map[string][]reply{
 		"at once":         {statusReply(409, metav1.StatusReasonAlreadyExists)},
 		"after throttled": {statusReply(429, metav1.StatusReasonTooManyRequests), statusReply(409, metav1.StatusReasonAlreadyExists)},

@@ -76,7 +76,7 @@ func TestStateOfManagedResourceDefinitions(t *testing.T) {
 
 // A definition that is made, or whose owners alone change, needs no look at the
 // live one.
-func TestStateIsReadOnlyWhereItCounts(t *testing.T) {
+func TestStateIsReadOnlyForChangedSpecs(t *testing.T) {
 	for name, ch := range map[string]plan.Change{
 		"create": {Action: plan.Create, Ref: managedDefinition("a")}, "owners": {Action: plan.Own, Ref: managedDefinition("a"), MetadataOnly: true, UID: "u"},
 		"another kind": {Action: plan.Update, Ref: definition("a"), UID: "u"},

@@ -50,7 +50,7 @@ func creates(plural string, n int) plan.Plan {
 
 // Several plans that are applied at once share the capacity of the server: none
 // fails, and the server throttles only a few of their writes.
-func TestPlansShareWhatTheServerTakes(t *testing.T) {
+func TestConcurrentPlansShareTheCapacityOfTheServer(t *testing.T) {
 	for _, room := range []int{1, 3, 8, 20} {
 		t.Run(strconv.Itoa(room), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 
 // What a failed plan created is deleted, except for CRDs with custom resources, CRDs that existed before, and CRDs that
 // another client has changed.
-func TestUndoKeepsWhatOthersUse(t *testing.T) {
+func TestUndoKeepsObjectsWithOtherOwners(t *testing.T) {
 	c := newCluster(t, nil)
 	var p plan.Plan
 	written := map[plan.Ref]plan.Written{}

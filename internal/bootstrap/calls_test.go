@@ -24,7 +24,7 @@ func newCalls() *calls { return &calls{allowed: map[call]bool{}, refused: map[ca
 func (c *calls) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		res, err := next.RoundTrip(r)
-		if what, ok := callOf(r); ok && err == nil {
+		if what, ok := parseCall(r); ok && err == nil {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			if res.StatusCode == http.StatusForbidden {
@@ -46,9 +46,9 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// callOf parses a request as an API server does. Requests for non-resource paths, such as
+// parseCall parses a request as an API server does. Requests for non-resource paths, such as
 // discovery, are allowed for every client.
-func callOf(r *http.Request) (c call, ok bool) {
+func parseCall(r *http.Request) (c call, ok bool) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	switch {
 	case parts[0] == "api" && len(parts) > 2:

@@ -41,7 +41,7 @@ func TestPermissionsAreWrittenOut(t *testing.T) {
 	}
 }
 
-func TestOptionsThatMakeNoSense(t *testing.T) {
+func TestContradictoryOptionsAreRefused(t *testing.T) {
 	for _, o := range []bootstrap.Options{
 		{CacheSize: "much"},
 		{CacheLimit: "-1Gi"},

@@ -21,7 +21,7 @@ const helloYAML = "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nm
 
 // The whole way of spec.package: mycoolpkg with packagePullPolicy Never, for a file
 // that is copied into the cache, by this manager and by the next: no network.
-func TestNeverReadsFromTheCache(t *testing.T) {
+func TestPullPolicyNeverReadsFromTheCache(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	img, err := image.Build(ctx, image.Input{PackageYAML: []byte(helloYAML)})
 	if err != nil {

@@ -45,7 +45,7 @@ func there(t *testing.T, c *Cache, digests map[string]oci.Digest) string {
 }
 
 // hardening: K5
-func TestLeastRecentlyUsedGoes(t *testing.T) {
+func TestLeastRecentlyUsedPackageIsEvicted(t *testing.T) {
 	tests := map[string]struct {
 		use  func(t *testing.T, c *Cache, d map[string]oci.Digest)
 		want string
@@ -143,7 +143,7 @@ func TestCacheBusy(t *testing.T) {
 
 // Derived data never evicts a wanted package. A package to be installed evicts the
 // derived data of wanted packages if there is no other room.
-func TestDerivedGoesFirst(t *testing.T) {
+func TestDerivedValuesAreEvictedFirst(t *testing.T) {
 	clock := newClock()
 	c, digests := filled(t, clock, 3, "a")
 	key := store.DerivedKey{Digest: digests["a"], Name: "objects"}

@@ -60,7 +60,7 @@ func TestNamedEndings(t *testing.T) {
 
 // A file is read on the first lookup, again after it has changed, and again after its
 // content was evicted.
-func TestNamedLooksAgain(t *testing.T) {
+func TestChangedFileIsReadAgain(t *testing.T) {
 	dir := t.TempDir()
 	c := open(t, dir, Options{})
 	path := filepath.Join(dir, "pkg.xpkg")

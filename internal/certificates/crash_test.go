@@ -149,7 +149,7 @@ func TestAnotherManagerIsAlwaysFaster(t *testing.T) {
 
 // After events in any order, every Secret is complete again, and in the end one CA has
 // signed all certificates.
-func TestRandomLives(t *testing.T) {
+func TestSecretsConvergeAfterRandomEvents(t *testing.T) {
 	if testing.Short() {
 		t.Skip("makes many authorities: skipped with -short")
 	}

@@ -149,7 +149,7 @@ func TestForeignCertificatesAreUsedUnchanged(t *testing.T) {
 }
 
 // cert-manager is not raced for a Secret that it has not filled yet.
-func TestCertManagerHasNotFilledItYet(t *testing.T) {
+func TestSecretOfCertManagerIsLeftAloneUntilItIsFilled(t *testing.T) {
 	for name, data := range map[string]map[string][]byte{
 		"empty": nil, "only a key": {KeyPrivate: rsaPEM(rsaKeys()[0])},
 		"expired": foreignSecrets(t, 0).leafUntil(t, wanted[0], start.Add(-time.Hour)).Data,

@@ -147,7 +147,7 @@ func TestRenewal(t *testing.T) {
 
 // For fifteen years every server and every client can talk with every other at every
 // moment, while certificates are renewed and the authority is replaced.
-func TestYears(t *testing.T) {
+func TestNoConnectionFailsInFifteenYears(t *testing.T) {
 	if testing.Short() {
 		t.Skip("lets fifteen years pass: skipped with -short")
 	}
@@ -278,7 +278,7 @@ func TestRotationRenewsCertificatesOfOtherPackages(t *testing.T) {
 
 // A certificate that turns up during a change, with the authorities of before, gets
 // as much time as all others had.
-func TestLateUsersAreWaitedFor(t *testing.T) {
+func TestRotationWaitsForCertificatesOfFormerCAs(t *testing.T) {
 	w := newCrossplaneSimulation(t)
 	late := Requirement{Secret: v1.TLSClientSecretName("late"), Usage: Client, DNSNames: []string{"late"}}
 	w.ensure(wanted...)

@@ -13,7 +13,7 @@ import (
 
 // Every command shows how it is typed, in lines that it takes and that a terminal of 80
 // columns shows whole.
-func TestExamplesAreUnderstood(t *testing.T) {
+func TestExamplesParse(t *testing.T) {
 	lines := maps.Clone(examples)
 	parser, err := kong.New(&grammar{}, kong.Name("xpkg"))
 	if err != nil {
@@ -41,7 +41,7 @@ func TestExamplesAreUnderstood(t *testing.T) {
 }
 
 // The error of an invalid command contains the syntax under the name that was used.
-func TestMisused(t *testing.T) {
+func TestUsageErrorContainsTheSyntax(t *testing.T) {
 	for line, want := range map[string]string{
 		"uninstall": "Write `xpkg uninstall <name> [flags]`, such as `xpkg uninstall provider boats --wait 2m`. See more with `xpkg uninstall --help`.\n",
 		"uninstall provider": "error: Usage: xpkg uninstall provider: <name>: the name of the provider is missing\n" +

@@ -17,7 +17,7 @@ import (
 
 // The same folder has the same digest on every machine, so the digests in the guide are the
 // digests of the example.
-func TestGuideShowsWhatTheExampleGives(t *testing.T) {
+func TestGuideShowsTheOutputOfTheExample(t *testing.T) {
 	guide, err := os.ReadFile("../../docs/guides/build-and-publish.md")
 	if err != nil {
 		t.Fatal(err)

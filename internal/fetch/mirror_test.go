@@ -17,7 +17,7 @@ import (
 )
 
 // A mirror that cannot help is passed over, whatever is wrong with it.
-func TestMirrorsArePassedOver(t *testing.T) {
+func TestUnusableMirrorsAreSkipped(t *testing.T) {
 	for name, broken := range map[string]struct {
 		fault func(w http.ResponseWriter, r *http.Request) bool
 		place func(*fetch.Endpoint)
@@ -69,7 +69,7 @@ func TestMirrorsArePassedOver(t *testing.T) {
 }
 
 // A mirror that has the content is all that is needed.
-func TestMirrorIsEnough(t *testing.T) {
+func TestMirrorWithTheContentSuffices(t *testing.T) {
 	home := newRegistry(t)
 	ref := push(t, home.address)
 	mirror := mirrorOf(t, home)

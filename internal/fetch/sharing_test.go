@@ -37,7 +37,7 @@ func TestOneRequestForAll(t *testing.T) {
 	}
 }
 
-func TestAgeOfAnswers(t *testing.T) {
+func TestResolvedDigestsExpire(t *testing.T) {
 	home := newRegistry(t)
 	ref := push(t, home.address)
 	c := clock.New()

@@ -123,7 +123,7 @@ func TestNamed(t *testing.T) {
 
 // A file that was replaced differs from the installed content, and the error
 // reports that.
-func TestNamedIsOtherContent(t *testing.T) {
+func TestReplacedFileIsReported(t *testing.T) {
 	source := sourcetest.New(t, func(o *fetch.Options) { o.Names = names{"mycoolpkg": oci.DigestOf([]byte("new"))} })
 	o := fetch.Origin{Ref: oci.Reference{Repository: "mycoolpkg"}}
 	_, err := fetch.Read(t.Context(), source, o, oci.DigestOf([]byte("old")), "mycoolpkg", false)

@@ -216,7 +216,7 @@ func TestFindRefuses(t *testing.T) {
 }
 
 // A cluster without the package CRDs has no ImageConfigs.
-func TestKindIsNotKnown(t *testing.T) {
+func TestClusterWithoutPackageCRDsHasNoImageConfigs(t *testing.T) {
 	r := reader(t)
 	absent := interceptor.NewClient(r.Reader.(client.WithWatch), interceptor.Funcs{
 		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {

@@ -91,7 +91,7 @@ func TestNext(t *testing.T) {
 }
 
 // A note names objects that are installed after the others.
-func TestNoteOfWebhooks(t *testing.T) {
+func TestNoteNamesObjectsThatAreInstalledLater(t *testing.T) {
 	p, all := succeeding(digestB, func(v1.Package) {})
 	hook := plan.Ref{APIVersion: "admissionregistration.k8s.io/v1", Kind: "MutatingWebhookConfiguration", Name: "crossplane-provider-p"}
 	for action, want := range map[plan.Action]string{plan.Create: "Webhook configurations are created once", plan.Update: ""} {

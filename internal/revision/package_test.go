@@ -26,7 +26,7 @@ func rev(number int64, image, digest string) *v1.ProviderRevision {
 }
 
 // A revision belongs to its package by name; the UID follows that.
-func TestOwn(t *testing.T) {
+func TestRevisionBelongsToItsPackageByName(t *testing.T) {
 	p, r := provider("new", "r.test/x:v1"), rev(1, "r.test/x:v1", "sha256:a")
 	for name, owners := range map[string][]metav1.OwnerReference{
 		"None":  nil,
@@ -44,7 +44,7 @@ func TestOwn(t *testing.T) {
 }
 
 // A rollback selects the last healthy revision, and not one that was tried since.
-func TestBack(t *testing.T) {
+func TestRollbackSelectsTheLastHealthyRevision(t *testing.T) {
 	var all []v1.PackageRevision
 	for i, name := range []string{"a", "b", "c"} {
 		r := rev(int64(i+1), "", "")
@@ -122,7 +122,7 @@ func TestWritten(t *testing.T) {
 
 // A revision that was healthy and failed makes place for the one that was healthy before
 // it, and not for itself or for one that failed in between.
-func TestBackFromAHealthyRevision(t *testing.T) {
+func TestRollbackOfAFailedHealthyRevisionSelectsTheOneBefore(t *testing.T) {
 	var all []v1.PackageRevision
 	for i, name := range []string{"a", "b", "c"} {
 		r := rev(int64(i+1), "", "")

@@ -1,8 +1,8 @@
 // Package runtime runs package runtimes: as Deployments of a cluster, as processes of this
 // machine, or in another system.
 //
-// [Program] describes the runtime of a revision, and [Runtime] is a way to run it. The
-// manager treats all of them alike.
+// [Workload] describes the runtime of a revision, and [Runtime] is a way to run it. The
+// manager treats all of them the same way.
 package runtime
 
 import (

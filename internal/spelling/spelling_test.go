@@ -22,7 +22,7 @@ func TestDistance(t *testing.T) {
 	}
 }
 
-func TestAlike(t *testing.T) {
+func TestSimilarNamesAreFound(t *testing.T) {
 	words := []string{"provider-nop", "Provider-Nob", "provider-aws", "x", "provider-nop"}
 	for word, want := range map[string][]string{
 		"provider-nop": {"provider-nop", "Provider-Nob", "provider-aws"}, "provider-no": {"Provider-Nob", "provider-nop"}, "else": nil,

@@ -53,7 +53,7 @@ func list(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-func TestDirectoryThatIsNotTaken(t *testing.T) {
+func TestForeignDirectoryIsRefused(t *testing.T) {
 	withoutControlPlane(t)
 	tests := map[string]struct {
 		files map[string]string

@@ -24,7 +24,7 @@ type Options struct {
 	// it.
 	Package string
 	// Webhooks is the address at which the runtime serves webhooks, unless its runtime provides another; see
-	// [Objects.Trust].
+	// [Objects.SetWebhookService].
 	Webhooks Service
 }
 

@@ -51,7 +51,7 @@ func TestDeactivateKeepsThePackage(t *testing.T) {
 // revision that was never active: it would be removed with the package.
 //
 // hardening: I-13
-func TestDeactivateLeavesWhatAPersonMade(t *testing.T) {
+func TestDeactivateKeepsObjectsOfUsers(t *testing.T) {
 	ref := Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: "things.example.org"}
 	who := Requester{
 		Revision: Owner{APIVersion: "pkg.crossplane.io/v1", Kind: "ProviderRevision", Name: "x-1", UID: "revision"},

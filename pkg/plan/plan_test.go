@@ -108,7 +108,7 @@ func TestEstablish(t *testing.T) {
 	}
 }
 
-func TestEstablishCorrectsWhatOthersChanged(t *testing.T) {
+func TestEstablishRevertsChangesOfOtherClients(t *testing.T) {
 	ours := []metav1.OwnerReference{cur.Reference(true), pkg.Reference(false)}
 	content := change(Correct, false, "d2", ours...)
 	cases := map[string]struct {
@@ -198,7 +198,7 @@ func TestStages(t *testing.T) {
 }
 
 // hardening: I-5
-func TestEstablishRefusesWhatIsBeingDeleted(t *testing.T) {
+func TestEstablishRefusesObjectsInDeletion(t *testing.T) {
 	l := live("d2", cur.Reference(true))
 	going := l[crd]
 	going.Deleting = true

@@ -265,7 +265,7 @@ func TestParseNeeds(t *testing.T) {
 }
 
 // A smaller need never grants more than a larger one, and sometimes less.
-func TestNeedsNarrow(t *testing.T) {
+func TestSmallerNeedGrantsNoMore(t *testing.T) {
 	full, _ := Needs{}.rules(false)
 	reaches := []Reach{Everything, Reading, Recording, OwnNamespace, Nothing}
 	rapid.Check(t, func(t *rapid.T) {

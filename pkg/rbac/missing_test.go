@@ -154,7 +154,7 @@ func TestPermissionsWithWiderScopeCover(t *testing.T) {
 
 // A rule of a few kilobytes that expands to billions of grants is neither expanded nor
 // lost.
-func TestRulesThatStandForTooMuch(t *testing.T) {
+func TestRulesWithTooManyGrantsAreNotExpanded(t *testing.T) {
 	var many []string
 	for i := range 2000 {
 		many = append(many, fmt.Sprintf("w%04d", i))

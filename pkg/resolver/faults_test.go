@@ -119,7 +119,7 @@ func TestVersionsThatCannotBeRead(t *testing.T) {
 }
 
 // A problem in the configuration of a registry is not a problem of a version.
-func TestWayToARegistry(t *testing.T) {
+func TestRegistryConfigurationErrorIsNotAVersionError(t *testing.T) {
 	r := newRegistry(t, 0)
 	r.have(t, "top v1.0.0: base >=v1\nbase v1.0.0\nbase v1.1.0")
 	q := resolver.Request{Roots: []dependency.Root{r.root("top", "*")}}

@@ -73,7 +73,7 @@ func checkFailure(t *testing.T, err error, code, says string) {
 }
 
 // Locked versions change as far as the caller allows.
-func TestMoves(t *testing.T) {
+func TestLockedVersionsMoveOnlyAsAllowed(t *testing.T) {
 	r := newRegistry(t, 0)
 	r.have(t, "top v1.0.0: base >=v1.1.0\nlow v1.0.0: base <v1.3.0\nbase v1.0.0\nbase v1.1.0\nbase v1.2.0\nbase v1.4.0")
 	res := newResolver(t, nil)

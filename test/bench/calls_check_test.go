@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestCallOf(t *testing.T) {
+func TestRequestsAreParsed(t *testing.T) {
 	const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 	cases := map[string]struct {
 		method, url string
@@ -29,7 +29,7 @@ func TestCallOf(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := callOf(httptest.NewRequest(tc.method, tc.url, nil))
+			got := parseCall(httptest.NewRequest(tc.method, tc.url, nil))
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(call{})); diff != "" {
 				t.Error(diff)
 			}

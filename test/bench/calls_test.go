@@ -31,8 +31,8 @@ type call struct {
 	ended          time.Time
 }
 
-// callOf returns the call of a request.
-func callOf(r *http.Request) call {
+// parseCall returns the call of a request.
+func parseCall(r *http.Request) call {
 	c := call{verb: r.Method}
 	c.group, c.resource, c.name = object(strings.Split(strings.Trim(r.URL.Path, "/"), "/"))
 	query := r.URL.Query()

@@ -59,7 +59,7 @@ func newProxy(t testing.TB, cfg *rest.Config) *proxy {
 // the record at the end. It does not record renewals of leases, which a manager sends all the time.
 func (p *proxy) counted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c := callOf(r)
+		c := parseCall(r)
 		if c.resource == "leases" {
 			next.ServeHTTP(w, r)
 			return

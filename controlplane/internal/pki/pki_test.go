@@ -65,7 +65,7 @@ func TestEnsureVerifies(t *testing.T) {
 	}
 }
 
-func TestEnsureMakesAgainOnlyWhatItMust(t *testing.T) {
+func TestEnsureReplacesOnlyInvalidFiles(t *testing.T) {
 	type change struct{ ca, server, account bool }
 	tests := map[string]struct {
 		again  time.Time

@@ -361,7 +361,7 @@ func TestServiceMovesWhenTheNewVersionServes(t *testing.T) {
 }
 
 // Revisions of one package are known to each other until they are stopped.
-func TestOthers(t *testing.T) {
+func TestRevisionsOfAPackageAreListedUntilStopped(t *testing.T) {
 	s := newStand()
 	one, two := program(v1.ProviderKind, "hello"), program(v1.ProviderKind, "hello")
 	two.Owner.Revision.Name = "hello-2"

@@ -147,7 +147,7 @@ func mustBuild(t testing.TB) string {
 }
 
 // Runtimes stay isolated on a machine that forbids overlays or /proc in namespaces.
-func TestNamespacesWithLess(t *testing.T) {
+func TestRuntimesAreIsolatedWithoutOverlayOrProc(t *testing.T) {
 	for name, less := range map[string]capabilities{
 		"overlay": {kind: inNamespaces, overlay: errAskedFor},
 		"proc":    {kind: inNamespaces, proc: errAskedFor},

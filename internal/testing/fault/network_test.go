@@ -169,7 +169,7 @@ func TestHangAndStall(t *testing.T) {
 	}
 }
 
-func TestMeanwhile(t *testing.T) {
+func TestMeanwhileRunsBeforeTheCall(t *testing.T) {
 	s := &server{}
 	url := serve(t, s)
 	n := fault.New(fault.SingleSubject("all"))
@@ -206,7 +206,7 @@ func TestRequirementsThatCount(t *testing.T) {
 }
 
 // A fault that is set for one side passes the other by.
-func TestSides(t *testing.T) {
+func TestFaultAppliesToOneSide(t *testing.T) {
 	url := serve(t, &server{})
 	n := fault.New(fault.SingleSubject("all"))
 	n.Set("all", fault.Fault{Kind: fault.ServerError, Side: fault.Registry})
@@ -218,7 +218,7 @@ func TestSides(t *testing.T) {
 	}
 }
 
-func TestSubjectsAreStruckOneByOne(t *testing.T) {
+func TestEachSubjectHasItsOwnFault(t *testing.T) {
 	s := &server{}
 	url := serve(t, s)
 	n := fault.New(fault.SubjectsByName(regexp.MustCompile(`\bp[0-9]+\b`), "/shared"))

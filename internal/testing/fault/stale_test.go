@@ -37,7 +37,7 @@ func TestStaleReads(t *testing.T) {
 }
 
 // A watch delivers the events of a stale subject late and in order, and other events at once.
-func TestWatchIsHeldBack(t *testing.T) {
+func TestWatchDelaysEventsOfStaleSubjects(t *testing.T) {
 	events := make(chan string)
 	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !r.URL.Query().Has("watch") {

@@ -284,7 +284,7 @@ func TestClientsOfGoContainerRegistry(t *testing.T) {
 }
 
 // The library of xpkg logs in, pushes and pulls.
-func TestClientOfXpkg(t *testing.T) {
+func TestXpkgClientPushesAndPulls(t *testing.T) {
 	s := serve(t, registry.Options{})
 	s.push(t, "a/b:v1")
 	for what, c := range map[string]struct {

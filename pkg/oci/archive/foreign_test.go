@@ -322,7 +322,7 @@ func TestOpenArchiveThatIsNotThere(t *testing.T) {
 // A link in a layout must not lead out of it.
 //
 // hardening: C6
-func TestLayoutLinkLeadsOut(t *testing.T) {
+func TestLinkOutOfALayoutIsRefused(t *testing.T) {
 	img := ocitest.Hello(t)
 	dir := filepath.Join(t.TempDir(), "layout")
 	copyTo(t, ToLayout(dir, "", oci.Limits{}), img, img.Digest())

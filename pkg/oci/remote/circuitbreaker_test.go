@@ -75,7 +75,7 @@ func TestDeadHostIsRemembered(t *testing.T) {
 }
 
 // After a pause one caller tries, and the others fail at once.
-func TestOneTriesForAll(t *testing.T) {
+func TestOneCallerProbesAnUnresponsiveRegistry(t *testing.T) {
 	c := clock.New()
 	h := NewCircuitBreaker(c.Now)
 	for range failureThreshold {
@@ -197,7 +197,7 @@ func TestHealthIsBounded(t *testing.T) {
 }
 
 // Answers that are no success are answers.
-func TestRefusalsAreNoSilence(t *testing.T) {
+func TestRefusalsDoNotOpenTheCircuit(t *testing.T) {
 	f := ocitest.NewRegistry(t)
 	h := NewCircuitBreaker(nil)
 	r := testRemote(t, func(o *Options) { o.Health = h })

@@ -79,7 +79,7 @@ func TestGuardHome(t *testing.T) {
 // the connection has no certificate of the registry.
 //
 // hardening: A7
-func TestRebindingTeachesNothing(t *testing.T) {
+func TestConnectionWithoutTheCertificateKeepsTheRegistryPublic(t *testing.T) {
 	f := ocitest.NewUnstartedRegistry(t)
 	f.Config.ErrorLog = ocitest.Quiet
 	f.StartTLS()
@@ -134,7 +134,7 @@ func TestNetworkOnlyBecomesMorePublic(t *testing.T) {
 // Behind a proxy on this machine a registry still counts as public.
 //
 // hardening: A18
-func TestProxyTeachesNothing(t *testing.T) {
+func TestRegistryBehindALocalProxyIsPublic(t *testing.T) {
 	registry := ocitest.NewRegistry(t)
 	registry.Fault = func(w http.ResponseWriter, _ *http.Request) bool {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="http://127.0.0.1:1/token",service=x`)

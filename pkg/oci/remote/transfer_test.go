@@ -17,7 +17,7 @@ import (
 )
 
 // hardening: A12
-func TestThrottledRegistryIsNotAsked(t *testing.T) {
+func TestThrottledRegistryGetsNoRequests(t *testing.T) {
 	f := ocitest.NewRegistry(t)
 	ref := f.Publish(t, ocitest.Hello(t), "v1")
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

@@ -73,7 +73,7 @@ func TestEntriesOfTheFuture(t *testing.T) {
 	}
 }
 
-func TestPeekIsNoUse(t *testing.T) {
+func TestPeekRecordsNoUse(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	s := storeAt(t, &now, Options{})
 	d := put(t, s, "hello")

@@ -81,7 +81,7 @@ func Find(ctx context.Context, a oci.Artifact, platform oci.Platform, limits oci
 	if err := doc.CheckImage(); err != nil {
 		return RuntimeImage{}, err
 	}
-	if err := image.checkLayers(unpack.WithDefaults()); err != nil {
+	if err := image.checkLayers(unpack.withDefaults()); err != nil {
 		return RuntimeImage{}, err
 	}
 	return image, image.readConfig(ctx, a, *doc.Config, platform, limits)

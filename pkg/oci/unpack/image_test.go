@@ -115,7 +115,7 @@ func TestFetchRuntimeImageRefuses(t *testing.T) {
 	ocitest.WantCode(t, err, oci.ErrInvalidReference)
 }
 
-func TestFindProgramRefusesWhatIsNone(t *testing.T) {
+func TestFindProgramRefusesFilesThatCannotRun(t *testing.T) {
 	config := []byte("{}")
 	for name, test := range map[string]struct {
 		config, layer oci.MediaType

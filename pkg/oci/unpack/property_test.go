@@ -23,7 +23,7 @@ func TestUnpackIsConfined(t *testing.T) {
 			rt.Fatal(err)
 		}
 		defer root.Close()
-		u := &unpacker{root: root, limits: Limits{}.WithDefaults()}
+		u := &unpacker{root: root, limits: Limits{}.withDefaults()}
 		for range rapid.IntRange(1, 3).Draw(rt, "layers") {
 			var layer []layerEntry
 			for range rapid.IntRange(0, 8).Draw(rt, "entries") {

@@ -55,10 +55,10 @@ type Limits struct {
 	Depth int
 }
 
-// WithDefaults returns l with the default for every limit that is zero. The largest known
+// withDefaults returns l with the default for every limit that is zero. The largest known
 // images of providers have 250 MiB of layers and 1.2 GiB of files; images of Python
 // functions have 30,000 entries.
-func (l Limits) WithDefaults() Limits {
+func (l Limits) withDefaults() Limits {
 	l.Download = cmp.Or(l.Download, 2<<30)
 	l.Bytes = cmp.Or(l.Bytes, 8<<30)
 	l.Ratio = cmp.Or(l.Ratio, 200)
@@ -95,7 +95,7 @@ func RootFS(ctx context.Context, store *store.Store, image RuntimeImage, folder 
 		return Result{}, ErrImageWrite.New(err, "cannot open the folder %s", folder)
 	}
 	defer root.Close()
-	u := &unpacker{root: root, limits: limits.WithDefaults()}
+	u := &unpacker{root: root, limits: limits.withDefaults()}
 	defer u.leaveParent()
 	for _, layer := range image.Layers {
 		if err := u.layer(ctx, store, layer); err != nil {

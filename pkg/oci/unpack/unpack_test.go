@@ -264,7 +264,7 @@ func FuzzUnpack(f *testing.F) {
 			t.Fatal(err)
 		}
 		defer root.Close()
-		u := &unpacker{root: root, limits: Limits{Bytes: 1 << 20, Entries: 500}.WithDefaults()}
+		u := &unpacker{root: root, limits: Limits{Bytes: 1 << 20, Entries: 500}.withDefaults()}
 		for _, layer := range [][]byte{lower, upper} {
 			err := u.tar(&budgetReader{r: bytes.NewReader(layer), u: u, most: 1 << 20})
 			if err != nil && !errcode.Known(err) {

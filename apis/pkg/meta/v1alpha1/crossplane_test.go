@@ -8,9 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestShapes reads the shapes that the first packages have. Package format, The
+// TestEarlyMetadataFormsAreRead reads the shapes that the first packages have. Package format, The
 // Packaged Format.
-func TestShapes(t *testing.T) {
+func TestEarlyMetadataFormsAreRead(t *testing.T) {
 	cases := map[string]struct {
 		doc  string
 		want string // the version constraint

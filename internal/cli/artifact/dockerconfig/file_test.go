@@ -116,7 +116,7 @@ func TestLoadDamaged(t *testing.T) {
 	}
 }
 
-func TestHelperIsAName(t *testing.T) {
+func TestCredentialHelperMustBeAName(t *testing.T) {
 	if err := Erase(t.Context(), "../../tmp/evil", "a.test"); err == nil {
 		t.Error("a path was run")
 	}
