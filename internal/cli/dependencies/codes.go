@@ -10,6 +10,7 @@ func Codes() []errcode.Code {
 		ErrLockStale,
 		ErrLockTag,
 		ErrLockWrite,
+		ErrNoVersion,
 		ErrNotLocked,
 	}
 }

@@ -28,6 +28,13 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/version"
 )
 
+// ErrNoVersion is the failure of an update to the newest version, if there is none.
+var ErrNoVersion = errcode.Code{
+	Name: "NoCompatibleVersion", Class: errcode.NotFound,
+	Cause: "No release in the repository of the package is compatible with the installed packages, or the versions are unknown.",
+	Fix:   "Compare the versions with `xpkg outdated`, or name one: `xpkg update NAME VERSION`.",
+}
+
 // OutdatedCmd implements `xpkg outdated`.
 type OutdatedCmd struct {
 	All       bool   `help:"Also show packages that are up to date."`
@@ -69,7 +76,7 @@ func (c *OutdatedCmd) Run(env *terminal.Env) (err error) {
 		return err
 	}
 	defer terminal.Close(&err, r)
-	rows, err := outdated(env, r, f, roots)
+	rows, err := outdated(env, r, f, f.Packages, roots)
 	if err != nil {
 		return err
 	}
@@ -99,6 +106,42 @@ func (c *OutdatedCmd) Run(env *terminal.Env) (err error) {
 		}
 		return terminal.WriteTable(w, []string{"PACKAGE", "INSTALLED", "COMPATIBLE", "NEWEST", "HELD BY"}, table)
 	})
+}
+
+// NewestCompatible returns the newest version of an installed package that its dependents accept and whose own
+// dependencies have a solution: the installed version, if there is no newer one. Notes name newer versions and why they
+// are not compatible.
+func (c *OutdatedCmd) NewestCompatible(env *terminal.Env, p v1.Package) (tag string, notes []string, err error) {
+	f, roots, locate, err := c.closure(env)
+	if err != nil {
+		return "", nil, err
+	}
+	r, err := c.resolverFlags.open(env, locate)
+	if err != nil {
+		return "", nil, err
+	}
+	defer terminal.Close(&err, r)
+	i := slices.IndexFunc(f.Packages, func(l lockfile.Package) bool { return l.Repository == inventory.RepositoryOf(p) })
+	if i < 0 {
+		return "", nil, ErrNoVersion.New(nil, "%s is not installed from a registry", inventory.ShortName(p))
+	}
+	rows, err := outdated(env, r, f, f.Packages[i:i+1], roots)
+	if err != nil {
+		return "", nil, err
+	}
+	row := rows[0]
+	switch {
+	case row.Compatible == "" && row.Unknown != "":
+		return "", nil, ErrNoVersion.New(errors.New(row.Unknown), "the versions of %s are unknown", row.Package)
+	case row.Compatible == "":
+		return "", nil, ErrNoVersion.New(nil, "no release of %s is compatible with the installed packages", row.Package)
+	case row.Compatible == row.Newest:
+	case len(row.HeldBy) > 0:
+		notes = append(notes, fmt.Sprintf("%s %s exists, and is not accepted by %s", row.Package, row.Newest, strings.Join(row.HeldBy, ", ")))
+	default:
+		notes = append(notes, fmt.Sprintf("%s %s exists, and its dependencies have no solution with the installed packages", row.Package, row.Newest))
+	}
+	return row.Compatible, notes, nil
 }
 
 // closure returns the packages to compare, the roots that an upgrade of one of them keeps, and
@@ -137,15 +180,15 @@ func pullSecrets(packages []v1.Package) map[string][]string {
 // lookups bounds how many repositories are listed at the same time.
 const lookups = 16
 
-// outdated compares every package of a closure with the versions in its repository. It fails if
+// outdated compares packages of a closure with the versions in their repositories. It fails if
 // no repository can be read.
-func outdated(env *terminal.Env, r *rootResolver, f lockfile.File, roots []dependency.Root) ([]outdatedView, error) {
-	p := terminal.StartTask(env.Stderr, "looking for newer versions of %s", wording.Count(len(f.Packages), "package"))
+func outdated(env *terminal.Env, r *rootResolver, f lockfile.File, packages []lockfile.Package, roots []dependency.Root) ([]outdatedView, error) {
+	p := terminal.StartTask(env.Stderr, "looking for newer versions of %s", wording.Count(len(packages), "package"))
 	defer p.End()
-	out, errs := make([]outdatedView, len(f.Packages)), make([]error, len(f.Packages))
+	out, errs := make([]outdatedView, len(packages)), make([]error, len(packages))
 	var group errgroup.Group
 	group.SetLimit(lookups)
-	for i, p := range f.Packages {
+	for i, p := range packages {
 		group.Go(func() error {
 			var list fetch.TagList
 			list, errs[i] = r.tags(env.Context, p)
@@ -163,7 +206,7 @@ func outdated(env *terminal.Env, r *rootResolver, f lockfile.File, roots []depen
 		})
 	}
 	_ = group.Wait() // Each row has its own error.
-	for i, p := range f.Packages {
+	for i, p := range packages {
 		if errs[i] == nil {
 			out[i].Compatible = r.newestSolvable(env.Context, f, roots, p, &out[i])
 		}

@@ -150,6 +150,9 @@ type planUpdateCmd struct {
 
 // Run prints the plan of an update.
 func (c *planUpdateCmd) Run(env *terminal.Env) error {
+	if err := c.selectVersion(env, c.planFlags, c.ClusterFlags); err != nil {
+		return err
+	}
 	return c.run(env, "planning to update "+string(c.Name), func(pl *clusterPlanner) (*planner.Plan, error) {
 		return c.plan(env.Context, pl)
 	})

@@ -13,6 +13,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
@@ -24,7 +25,7 @@ import (
 // updateArgs select the changes to an installed package.
 type updateArgs struct {
 	Name    inventory.Name `arg:"" complete:"package" help:"Package to update, as NAME, KIND/NAME or KIND NAME."`
-	Ref     string         `arg:"" optional:"" help:"Target version: a tag such as v1.2.0, a digest, or a full reference."`
+	Ref     string         `arg:"" optional:"" help:"Target version: a tag such as v1.2.0, a digest, or a full reference. Without it and without a flag that changes the package, the newest compatible version."`
 	Version string         `placeholder:"TAG" help:"Tag to update to; the same as a tag after the name."`
 
 	ManualActivation         *bool    `short:"m" negatable:"" help:"Require manual activation of new revisions; --no-manual-activation activates them automatically."`
@@ -95,15 +96,33 @@ func (c *updateArgs) change(p v1.Package) error {
 		}
 		r.RuntimeConfigRef = &v1.RuntimeConfigReference{Name: c.RuntimeConfig}
 	}
-	return c.named()
+	return nil
 }
 
-// named fails when the arguments name nothing to change.
-func (c *updateArgs) named() error {
-	if c.Ref == "" && c.Version == "" && c.ManualActivation == nil && c.RevisionHistoryLimit == nil && c.PackagePullSecrets == nil &&
-		c.PackagePullPolicy == "" && c.RuntimeConfig == "" && !c.given() && c.SkipDependencyResolution == nil {
-		return terminal.ErrUsage.New(nil, "no change of %s is given", c.Name).WithDo("Add a tag or a reference after the name, or a flag that changes the package.")
+// selectVersion selects the newest compatible version, if the arguments contain no change of the package.
+func (c *updateArgs) selectVersion(env *terminal.Env, f planFlags, cluster connection.ClusterFlags) error {
+	if c.Ref != "" || c.Version != "" || c.ManualActivation != nil || c.RevisionHistoryLimit != nil || c.PackagePullSecrets != nil ||
+		c.PackagePullPolicy != "" || c.RuntimeConfig != "" || c.given() || c.SkipDependencyResolution != nil {
+		return nil
 	}
+	_, all, err := inventory.Read(env.Context, cluster, inventory.LoadPackages)
+	if err != nil {
+		return err
+	}
+	p, err := all.Find(c.Name)
+	if err != nil {
+		return err
+	}
+	versions := dependencies.OutdatedCmd{Namespace: f.Namespace, ClusterFlags: cluster}
+	versions.ContentFlags = f.ContentFlags
+	newest, notes, err := versions.NewestCompatible(env, p)
+	if err != nil {
+		return err
+	}
+	for _, note := range notes {
+		fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(note))
+	}
+	c.Version = newest
 	return nil
 }
 
@@ -143,6 +162,9 @@ type UpdateCmd struct {
 
 // Run changes a package that is installed.
 func (c *UpdateCmd) Run(env *terminal.Env) (err error) {
+	if err := c.selectVersion(env, c.planFlags, c.ClusterFlags); err != nil {
+		return err
+	}
 	if c.DryRun {
 		plan := planUpdateCmd{c.updateArgs, planOutput{ClusterFlags: c.ClusterFlags, planFlags: c.planFlags, OutputFlag: c.OutputFlag}}
 		return plan.Run(env)
