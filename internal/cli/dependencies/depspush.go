@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -40,6 +41,9 @@ func (c *depsPushCmd) Run(env *terminal.Env) error {
 	if len(all) == 0 {
 		return archive.ErrNotAnArchive.New(nil, "there are no packages in %s", c.Layout)
 	}
+	if err := checkVendoredLock(env, strings.TrimPrefix(c.Layout, location.LayoutPrefix), all); err != nil {
+		return err
+	}
 	target, err := parsePrefix(c.To)
 	if err != nil {
 		return err
@@ -66,6 +70,23 @@ func (c *depsPushCmd) Run(env *terminal.Env) error {
 		return err
 	}
 	return terminal.PrintManifests(env.Stdout, c.Output, configs)
+}
+
+// checkVendoredLock fails with LockTagMismatch if the lock file of a layout names a package that the layout does not
+// contain with the same tag and digest. A layout without a lock file is not checked.
+func checkVendoredLock(env *terminal.Env, dir string, packages []oci.Reference) error {
+	file := filepath.Join(dir, vendoredLock)
+	f, err := readPreviousLock(env, file)
+	if err != nil {
+		return err
+	}
+	for _, p := range f.Packages {
+		if want := p.Reference(); !slices.ContainsFunc(packages, func(r oci.Reference) bool { return r.String() == want.String() }) {
+			return ErrLockTag.New(nil, "%s names %s, which %s does not contain", file, want, dir).
+				WithDo("Run `xpkg deps vendor` again.")
+		}
+	}
+	return nil
 }
 
 // parsePrefix returns the canonical form of a registry, or of a prefix within one.

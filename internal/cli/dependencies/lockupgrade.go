@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/Masterminds/semver/v3"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
@@ -113,18 +115,28 @@ func (c *ResolveCmd) heldBack(before lockfile.File, got resolver.Result) []strin
 	return out
 }
 
-// checkTag fails if the tag of a locked package does not refer to the locked digest.
+// checkTag fails with LockTagMismatch if the tag of a locked package does not refer to the locked digest.
 func (r *rootResolver) checkTag(ctx context.Context, p lockfile.Package) error {
+	return CheckTag(ctx, r.content, r.locate, p)
+}
+
+// TagResolver resolves tags to digests; a fetch.Source does.
+type TagResolver interface {
+	Resolve(ctx context.Context, o fetch.Origin, maxAge time.Duration) (oci.Digest, error)
+}
+
+// CheckTag fails with LockTagMismatch if the tag of a locked package does not refer to the locked digest.
+func CheckTag(ctx context.Context, content TagResolver, locate func(context.Context, oci.Reference) (fetch.Origin, error), p lockfile.Package) error {
 	if p.Version == "" || p.Digest.IsZero() {
 		return nil
 	}
 	ref := p.RepositoryReference()
 	ref.Tag = p.Version
-	o, err := r.locate(ctx, ref)
+	o, err := locate(ctx, ref)
 	if err != nil {
 		return err
 	}
-	now, err := r.content.Resolve(ctx, o, 0)
+	now, err := content.Resolve(ctx, o, 0)
 	switch {
 	case errors.Is(err, remote.ErrTagNotFound), errors.Is(err, oci.ErrManifestNotFound):
 		return ErrLockTag.New(err, "the tag %s does not exist, and %s is locked", ref, p.Digest.Short())

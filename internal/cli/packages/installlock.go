@@ -2,18 +2,27 @@ package packages
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"io"
+	"time"
 
+	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/fetch"
+	"github.com/xpkg-dev/xpkg/internal/origin"
 	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 // runLock installs the packages of a lock file in dependency order, so that each can become healthy.
@@ -37,6 +46,7 @@ func (c *InstallCmd) runLock(env *terminal.Env) (err error) {
 	if err != nil {
 		return err
 	}
+	c.warnOfTags(env, pl, steps)
 	if err := c.planSteps(env, pl, steps); err != nil {
 		return err
 	}
@@ -47,6 +57,45 @@ func (c *InstallCmd) runLock(env *terminal.Env) (err error) {
 		return err
 	}
 	return c.carryOutSteps(env, pl.client, steps)
+}
+
+const (
+	tagsAtOnce = 8
+	// tagLimit bounds the time in which tags are checked. The digests decide what is installed.
+	tagLimit = 10 * time.Second
+)
+
+// warnOfTags prints a note for each package to install whose tag does not refer to the locked digest. A registry that
+// does not respond is not reported here.
+func (c *InstallCmd) warnOfTags(env *terminal.Env, pl *clusterPlanner, steps []*step) {
+	ctx, cancel := context.WithTimeout(env.Context, tagLimit)
+	defer cancel()
+	finder := origin.Finder{Reader: pl.client, Namespace: pl.Namespace}
+	notes := make([]string, len(steps))
+	var group errgroup.Group
+	group.SetLimit(tagsAtOnce)
+	for i, s := range steps {
+		spec := s.want.PackageSpec()
+		if s.same || !revision.MayPull(spec.PackagePullPolicy) {
+			continue
+		}
+		group.Go(func() error {
+			err := dependencies.CheckTag(ctx, pl.source, func(ctx context.Context, ref oci.Reference) (fetch.Origin, error) {
+				o, _, err := finder.Locate(ctx, ref.String(), spec.PackagePullSecrets, spec.PackagePullPolicy)
+				return o, err
+			}, s.locked)
+			if errors.Is(err, dependencies.ErrLockTag) {
+				notes[i] = errcode.From(err).What
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // The functions return no error.
+	for _, note := range notes {
+		if note != "" {
+			fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(note))
+		}
+	}
 }
 
 // planSteps plans every step on top of the previous ones. It fails if a step is not possible or the file contradicts
