@@ -45,11 +45,17 @@ const (
 	groupAdmission    = "admissionregistration.k8s.io"
 	groupAggregation  = "apiregistration.k8s.io"
 	groupCertificates = "certificates.k8s.io"
+	groupComposition  = "apiextensions.crossplane.io"
 	groupDefinitions  = "apiextensions.k8s.io"
+	groupOperation    = "ops.crossplane.io"
 	groupPackages     = "pkg.crossplane.io"
 )
 
-var verbsWrite = []string{"create", "patch", "update"}
+var (
+	verbsWrite = []string{"create", "patch", "update"}
+	// verbsWriteDelete are for objects whose deletion removes a restriction, or the objects of others.
+	verbsWriteDelete = append([]string{"delete", "deletecollection"}, verbsWrite...)
+)
 
 // escalations lists the permissions that need the consent of a person or of the policy.
 var escalations = []escalation{
@@ -112,19 +118,27 @@ var escalations = []escalation{
 		targets: []target{{groupCore, []string{"persistentvolumes"}}}, verbs: verbsWrite,
 	},
 	{
-		Name: "write packages", Reason: "install packages, and run them with every image, ServiceAccount and permission",
-		targets: []target{{groupPackages, []string{star}}}, verbs: verbsWrite,
+		Name: "write packages", Reason: "install packages, run them with every image, ServiceAccount and permission, and uninstall them",
+		targets: []target{{groupPackages, []string{star}}}, verbs: verbsWriteDelete,
 	},
 	{
-		Name: "write CRDs", Reason: "read and change every custom resource with a conversion webhook",
-		targets: []target{{groupDefinitions, []string{"customresourcedefinitions"}}}, verbs: verbsWrite,
+		Name: "write compositions", Reason: "create every object that Crossplane may create",
+		targets: []target{
+			{groupComposition, []string{"compositeresourcedefinitions", "compositions"}},
+			{groupOperation, []string{"cronoperations", "operations", "watchoperations"}},
+		},
+		verbs: verbsWrite,
 	},
 	{
-		Name: "write admission control", Reason: "read, change and refuse all requests to the API server",
+		Name: "write CRDs", Reason: "read and change every custom resource with a conversion webhook, and delete it with its CRD",
+		targets: []target{{groupDefinitions, []string{"customresourcedefinitions", "customresourcedefinitions/status"}}}, verbs: verbsWriteDelete,
+	},
+	{
+		Name: "write admission control", Reason: "read, change and refuse all requests to the API server, and allow those that a policy denies",
 		targets: []target{{groupAdmission, []string{
 			"mutatingadmissionpolicies", "mutatingadmissionpolicybindings", "mutatingwebhookconfigurations",
 			"validatingadmissionpolicies", "validatingadmissionpolicybindings", "validatingwebhookconfigurations",
-		}}}, verbs: verbsWrite,
+		}}}, verbs: verbsWriteDelete,
 	},
 	{
 		Name: "write APIServices", Reason: "serve API groups in place of the API server",
