@@ -109,12 +109,12 @@ func (b bench) must(t *testing.T, code int, args ...string) ended {
 // push publishes a provider with a definition of each of these kinds.
 func (b bench) push(t *testing.T, repository, tag string, kinds ...string) string {
 	t.Helper()
-	return b.pushNeedy(t, repository, tag, "", kinds...)
+	return b.pushDependent(t, repository, tag, "", kinds...)
 }
 
-// pushNeedy publishes a provider that depends on another one, if that is named: its
-// repository, and a constraint.
-func (b bench) pushNeedy(t *testing.T, repository, tag, needs string, kinds ...string) string {
+// pushDependent publishes a provider with a dependency, unless it is empty: its repository and
+// a constraint.
+func (b bench) pushDependent(t *testing.T, repository, tag, needs string, kinds ...string) string {
 	t.Helper()
 	group := strings.ReplaceAll(repository, "/", "-") + ".apply.test"
 	stream := "apiVersion: meta.pkg.crossplane.io/v1\nkind: Provider\nmetadata:\n  name: p\n"
@@ -210,7 +210,7 @@ func TestApplyRefusesAChangedPlan(t *testing.T) {
 			t.Cleanup(func() { _ = b.client.Delete(t.Context(), rev) })
 		}, "-000000000000 was absent and is Inactive with number 0\n"},
 		"neighbor": {func(t *testing.T, name string) []string {
-			b.pushNeedy(t, name, "v2", b.registry+"/other", "Kept", "Added")
+			b.pushDependent(t, name, "v2", b.registry+"/other", "Kept", "Added")
 			return update(t, name)
 		}, func(t *testing.T, name string) {
 			b.must(t, 0, "install", "provider", other, "visitor", "--wait", "1m")

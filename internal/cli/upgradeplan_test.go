@@ -37,8 +37,8 @@ func TestPlanOfMoves(t *testing.T) {
 	for _, tag := range []string{"v1.0.0", "v2.0.0", "v2.1.0"} {
 		b.push(t, "moves/leaf", tag, "Kept")
 	}
-	b.pushNeedy(t, "moves/root", "v2.0.0", leaf+" >=v2.0.0", "Kept")
-	b.must(t, 0, "install", "provider", b.pushNeedy(t, "moves/root", "v1.0.0", leaf+" <v2.0.0", "Kept"), "root", "--wait", "1m")
+	b.pushDependent(t, "moves/root", "v2.0.0", leaf+" >=v2.0.0", "Kept")
+	b.must(t, 0, "install", "provider", b.pushDependent(t, "moves/root", "v1.0.0", leaf+" <v2.0.0", "Kept"), "root", "--wait", "1m")
 	t.Cleanup(func() {
 		for _, name := range []string{"root", "moves-leaf"} {
 			b.run(t, b.kubeconfig, "uninstall", "provider", name, "--yes", "--wait", "1m")

@@ -59,12 +59,12 @@ func TestWaitForAPausedPackage(t *testing.T) {
 // A version that was given up is not waited for any longer.
 func TestWaitForARolledBackPackage(t *testing.T) {
 	b := benchWith(t, func(o *controller.Options, _ *fetch.Source) { o.ActivationDeadline = 2 * time.Second })
-	first := b.push(t, "needy", "v1", "Ferry")
-	b.must(t, 0, "install", "provider", first, "needy", "--wait", "1m")
+	first := b.push(t, "dependent", "v1", "Ferry")
+	b.must(t, 0, "install", "provider", first, "dependent", "--wait", "1m")
 	// The command would refuse v2, which has no solution; a change of the object is not checked.
-	second := b.pushNeedy(t, "needy", "v2", b.registry+"/nowhere", "Ferry")
-	b.patch(t, b.provider(t, "needy"), `{"spec":{"package":"`+second+`"}}`)
-	got := b.must(t, 12, "install", "provider", second, "needy", "--wait", "1m")
+	second := b.pushDependent(t, "dependent", "v2", b.registry+"/nowhere", "Ferry")
+	b.patch(t, b.provider(t, "dependent"), `{"spec":{"package":"`+second+`"}}`)
+	got := b.must(t, 12, "install", "provider", second, "dependent", "--wait", "1m")
 	checkMatches(t, got.errors, `^error: RolledBack: provider/needy does not run the requested version: rolled back to needy-[0-9a-f]{12}: needy-[0-9a-f]{12} did not become healthy and stay so within 2s: DependencyMissing: `)
 	var out, errs bytes.Buffer
 	env := &cli.Env{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs}
@@ -72,8 +72,8 @@ func TestWaitForARolledBackPackage(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, errs.String())
 	}
 	checkMatches(t, out.String(), regexp.QuoteMeta(first)+` \(rolled back: the update to `+regexp.QuoteMeta(second)+` failed\)`)
-	checkMatches(t, b.must(t, 0, "tree", "needy").out, `^provider/needy  v1  Healthy=False  RolledBack: `)
-	b.must(t, 0, "uninstall", "provider", "needy", "--yes", "--wait", "1m")
+	checkMatches(t, b.must(t, 0, "tree", "dependent").out, `^provider/needy  v1  Healthy=False  RolledBack: `)
+	b.must(t, 0, "uninstall", "provider", "dependent", "--yes", "--wait", "1m")
 }
 
 // TestWaitForAFailureWithAdvice proves that a command that waits ends with the failure and the

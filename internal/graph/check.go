@@ -12,15 +12,15 @@ type State string
 
 // The states of a dependency.
 const (
-	// Satisfied is installed at a version that is accepted.
+	// Satisfied is the state of a package that is installed at an accepted version.
 	Satisfied State = "satisfied"
-	// Missing is not installed.
+	// Missing is the state of a package that is not installed.
 	Missing State = "missing"
-	// Unfit is installed at a version that is not accepted.
+	// Unfit is the state of a package that is installed at a version that is not accepted.
 	Incompatible State = "incompatible"
-	// Off is not installed, and need not be: the package works without it.
+	// Off is the state of an optional dependency that is not installed.
 	Absent State = "absent"
-	// Coming is rolling out an accepted version; the cluster may still contain the objects of another version.
+	// Coming is the state of a package that is rolling out an accepted version; the cluster may still contain the objects of another version.
 	Progressing State = "progressing"
 )
 
@@ -28,7 +28,7 @@ const (
 type DependencyStatus struct {
 	Dependency dependency.Dependency
 	State      State
-	// At is the package that is there, unless it is Missing or Off.
+	// At is the installed package, unless the state is Missing or Off.
 	Installed Node
 }
 
@@ -63,10 +63,10 @@ func (n Node) state(constraint string) State {
 	return Incompatible
 }
 
-// VersionOrDigest is the version as people read it: the tag, or the digest where there is none.
+// VersionOrDigest returns the tag, or the digest if there is no tag.
 func (n Node) VersionOrDigest() string { return cmp.Or(n.Version, n.Digest.String()) }
 
-// Reference is the package as people read it.
+// Reference returns the repository with the tag or the digest.
 func (n Node) Reference() string {
 	if n.Version == "" {
 		return n.Repository + "@" + n.Digest.String()

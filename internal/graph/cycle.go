@@ -6,8 +6,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/solver"
 )
 
-// CheckCycle fails with DependencyCycle when a package needs itself, directly or through
-// others that are there. The path is a shortest one.
+// CheckCycle fails with DependencyCycle if a package depends on itself, directly or through installed packages. The error
+// contains a shortest path.
 func (g *Graph) CheckCycle(kind, name string) error {
 	at := g.index(kind, name)
 	if at < 0 {

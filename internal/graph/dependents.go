@@ -4,7 +4,7 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 )
 
-// Dependent is a package that needs another one.
+// Dependent is a package with a dependency on another one.
 type Dependent struct {
 	Node
 	// Need is the dependency on the other package.

@@ -84,8 +84,8 @@ func New(nodes []Node, from func(repository string) string) *Graph {
 	return g
 }
 
-// Name is the one name that a repository has in the graph: that under which it is
-// installed, if it is.
+// Name returns the name of a repository in the graph: the name under which the package is installed, if it is
+// installed.
 func (g *Graph) Name(repository string) string {
 	if len(g.byRepository[repository]) > 0 {
 		return repository
@@ -102,5 +102,5 @@ func (g *Graph) Find(repository string) (Node, bool) {
 	return g.nodes[at[0]], true
 }
 
-// Nodes are all packages, by kind and name.
+// Nodes returns all packages, ordered by kind and name.
 func (g *Graph) Nodes() []Node { return g.nodes }

@@ -39,7 +39,7 @@ func NodeFromImage(p v1.Package, image string, content oci.Digest, needs []depen
 	}, true
 }
 
-// CurrentDigest is the digest that a package stands for, as far as that is known.
+// CurrentDigest returns the digest of the content of a package, or zero if it is unknown.
 func CurrentDigest(p v1.Package) oci.Digest {
 	spec, status := p.PackageSpec(), p.PackageStatus()
 	if ref, err := oci.ParseReference(spec.Package, oci.ParseOptions{}); err == nil && !ref.Digest.IsZero() {
@@ -80,8 +80,7 @@ func LockedDependencies(p v1.Package, lock []v1beta1.LockPackage) (dependencies 
 	return DependenciesFromLock(entry), known
 }
 
-// Dependencies returns the dependencies of the content that an image stands for, as far as they are
-// known.
+// Dependencies returns the dependencies of the content of an image, or nil if they are unknown.
 type Dependencies func(image string, content oci.Digest) []dependency.Dependency
 
 // DependenciesInLock returns the dependencies of contents as the Lock lists them.
@@ -100,11 +99,11 @@ func DependenciesInLock(lock []v1beta1.LockPackage) Dependencies {
 	}
 }
 
-// AnnotationInheritSecrets with the value "true" on a package passes its pull secrets
-// to the packages that are installed because it needs them.
+// AnnotationInheritSecrets with the value "true" on a package passes its pull secrets to the packages that are installed
+// as its dependencies.
 const AnnotationInheritSecrets = "xpkg.dev/inherit-pull-secrets"
 
-// InheritedPullSecrets are the pull secrets that a package passes on.
+// InheritedPullSecrets returns the pull secrets that a package passes to its dependencies.
 func InheritedPullSecrets(p v1.Package) []corev1.LocalObjectReference {
 	if p.GetAnnotations()[AnnotationInheritSecrets] != "true" {
 		return nil

@@ -10,10 +10,9 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// OwnedObjects are the objects that a revision has brought and holds, as the Lock records
-// them (packages v2 design, "PackageLock API"). There are none while it does not hold
-// all of its objects. Webhook configurations are left out: they come and go with the
-// program, and have names that no other package can want.
+// OwnedObjects returns the objects that a revision controls, in the form of the Lock (packages v2 design, "PackageLock
+// API"). It returns none unless the revision controls all of its objects. Webhook configurations are omitted: they depend
+// on the state of the runtime, and have names that no other package can use.
 func OwnedObjects(rev v1.PackageRevision) []v1beta1.LockOwned {
 	var out []v1beta1.LockOwned
 	refs := slices.Clone(rev.RevisionStatus().ObjectRefs)
@@ -55,7 +54,7 @@ func Holders(lock []v1beta1.LockPackage, but map[string]bool) (holders plan.Hold
 	return holders, known && !short
 }
 
-// holderName is the revision of an entry, as refusals name it.
+// holderName returns the revision of an entry, in the form of refusals.
 func holderName(entry v1beta1.LockPackage) string {
 	if entry.Kind == nil {
 		return entry.Source
@@ -91,7 +90,7 @@ func TrimOwned(packages []v1beta1.LockPackage, limit int) {
 	}
 }
 
-// sizeOf is how many bytes something has as JSON.
+// sizeOf returns the size of a value as JSON, in bytes.
 func sizeOf(v any) int {
 	raw, err := json.Marshal(v)
 	if err != nil {

@@ -6,8 +6,7 @@ type RemovalPolicy string
 // AnnotationRemovalPolicy on the Lock is the removal policy of the manager, if it removes packages.
 const AnnotationRemovalPolicy = "xpkg.dev/dependency-removal"
 
-// The policies. KeepOrphans leaves them to a person, and RemoveOrphans has the package
-// manager delete them.
+// The policies. KeepOrphans leaves orphans to users; with RemoveOrphans, the manager deletes them.
 const (
 	KeepOrphans   RemovalPolicy = "None"
 	RemoveOrphans RemovalPolicy = "Orphans"

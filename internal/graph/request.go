@@ -23,10 +23,10 @@ const (
 	UpgradeOrDowngrade Policy = "UpgradeOrDowngrade"
 )
 
-// AnnotationUpgrades on the Lock has the policy of the package manager.
+// AnnotationUpgrades on the Lock is the policy of the manager.
 const AnnotationUpgrades = "xpkg.dev/dependency-upgrades"
 
-// Policies are all of them.
+// Policies returns all policies.
 func Policies() []Policy { return []Policy{None, Upgrade, UpgradeOrDowngrade} }
 
 func (p Policy) moves() solver.Moves {
@@ -67,14 +67,14 @@ func (g *Graph) Request(policy Policy) resolver.Request {
 	return q
 }
 
-// kept returns the installed version of a package, with the dependencies that count.
+// locked returns the installed version of a package, with the dependencies that count.
 func (n Node) locked() lockfile.Package {
 	out := n.Package
 	out.Dependencies = append(n.requiredDependencies(), n.optionalDependencies()...)
 	return out
 }
 
-// needsOf are the needs of a package that is not a choice of its own.
+// rootsFor returns the dependencies of a package whose version is not selected by the solver.
 func (g *Graph) rootsFor(n Node) []dependency.Root {
 	var out []dependency.Root
 	for _, d := range append(n.requiredDependencies(), n.optionalDependencies()...) {
@@ -83,7 +83,7 @@ func (g *Graph) rootsFor(n Node) []dependency.Root {
 	return out
 }
 
-// asker is the package as explanations name it.
+// requester returns the package in the form of explanations.
 func (n Node) requester() string {
 	if n.Paused {
 		return n.objectName() + " (paused)"
@@ -91,5 +91,5 @@ func (n Node) requester() string {
 	return n.objectName()
 }
 
-// short names the object of a package as commands do.
+// objectName returns the object of a package in the form of commands.
 func (n Node) objectName() string { return fmt.Sprintf("%s/%s", strings.ToLower(n.Kind), n.Name) }

@@ -44,7 +44,7 @@ func (g *Graph) split(own *Graph) (inside, outside []int) {
 	return inside, outside
 }
 
-// kept returns packages as installed versions rather than requests: they count when a package requires them.
+// lockedPackages returns packages as installed versions rather than requests: they count when a package requires them.
 func (g *Graph) lockedPackages(nodes []int) []lockfile.Package {
 	var out []lockfile.Package
 	for _, i := range nodes {
@@ -55,7 +55,7 @@ func (g *Graph) lockedPackages(nodes []int) []lockfile.Package {
 	return out
 }
 
-// met returns the installed packages of a solution that are not among those for which it was made.
+// existing returns the installed packages of a solution that are not in the graph for which it was computed.
 func (g *Graph) existing(own *Graph, r resolver.Result) []int {
 	var out []int
 	for _, p := range r.Packages {

@@ -17,7 +17,7 @@ type Origins interface {
 	Locate(ctx context.Context, image string, secrets []corev1.LocalObjectReference, policy corev1.PullPolicy) (fetch.Origin, imageconfig.Route, error)
 }
 
-// Resolver resolves the dependencies of a package in the graph, from the locations that ImageConfigs configure, with
+// Resolver returns a resolver for the dependencies of a package in the graph, from the locations that ImageConfigs configure, with
 // the pull secrets of the package.
 func (g *Graph) Resolver(lookup fetch.Lookup, origins Origins, of v1.Package) *resolver.Resolver {
 	registry := fetch.NewRegistry(lookup, func(ctx context.Context, ref oci.Reference) (fetch.Origin, error) {

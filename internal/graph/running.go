@@ -17,7 +17,7 @@ type Version struct {
 	Digest oci.Digest
 }
 
-// String is the version as people read it: the tag, or the digest where there is none.
+// String returns the tag, or the digest if there is no tag.
 func (v Version) String() string {
 	switch {
 	case v.Tag != "":
@@ -28,7 +28,7 @@ func (v Version) String() string {
 	return v.Digest.String()
 }
 
-// fits reports whether a version will do: any will where no constraint is named.
+// satisfies reports whether a version satisfies a constraint. Every version satisfies the empty constraint.
 func (v Version) satisfies(constraint string) bool {
 	if constraint == "" {
 		return true
@@ -63,8 +63,8 @@ func Running(p v1.Package, revisions []v1.PackageRevision) []Version {
 	return running
 }
 
-// last is the revision that is active, or was until now; nil when none ever was. Of
-// two that are active the one with the higher number is the newer one.
+// lastActive returns the revision that is active or was active last; nil if none was. Of two active revisions, it returns
+// the one with the higher number.
 func lastActive(revisions []v1.PackageRevision) v1.PackageRevision {
 	var out v1.PackageRevision
 	for _, rev := range revisions {
@@ -106,5 +106,5 @@ func RolledBackTo(p v1.Package, revisions []v1.PackageRevision) v1.PackageRevisi
 	return nil
 }
 
-// VersionOf is the version that a package stands for.
+// VersionOf returns the installed version of a package.
 func VersionOf(n Node) Version { return Version{n.Version, n.Digest} }

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// probePatience is how long one probe may take.
+	// probePatience is the timeout of one probe.
 	probePatience = time.Second
 	// probeEvery is the pause between two probes of a program that does not answer.
 	probeEvery = time.Second

@@ -23,7 +23,7 @@ import (
 // accountFolder is the folder of the ServiceAccount in every pod.
 const accountFolder = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// tokenLife is how long a token is valid. It is renewed at four fifths of that.
+// tokenLife is the validity of a token. It is renewed at four fifths of that.
 const tokenLife = time.Hour
 
 // tokens are the tokens of the ServiceAccounts of runtimes.

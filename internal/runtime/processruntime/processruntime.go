@@ -50,7 +50,7 @@ type Options struct {
 	Now func() time.Time
 }
 
-// DefaultSettle is how long a program runs before it counts as available.
+// DefaultSettle is the time that a runtime runs before it is available.
 const DefaultSettle = 3 * time.Second
 
 // Runtime runs programs as processes. It is a [runtime.Runtime].
@@ -83,7 +83,7 @@ func New(o Options) *Runtime {
 	}
 }
 
-// Obtain unpacks the image, and looks whether it has a program that can be started.
+// Obtain unpacks the image, and checks that it has a program that can be started.
 func (p *Runtime) Obtain(ctx context.Context, program runtime.Workload) error {
 	objects, err := runtime.Manifests(program)
 	if err != nil {
@@ -167,7 +167,7 @@ func (p *Runtime) Others(_ context.Context, who plan.Requester) ([]plan.Owner, e
 	return out, nil
 }
 
-// Stop ends a program and waits until it is gone. One of another kind of package with
+// Stop ends a runtime and waits until it has exited. A runtime of another kind of package with
 // the same name is left alone.
 func (p *Runtime) Stop(ctx context.Context, revision plan.Owner) (bool, error) {
 	p.mu.Lock()

@@ -52,16 +52,16 @@ func (s *supervisor) Status(string) (sandbox.Status, bool) { return s.status, tr
 
 func (s *supervisor) last() sandbox.Spec { return s.specs[len(s.specs)-1] }
 
-// stand is a process runtime with a clock and numbered tokens.
-type stand struct {
+// testEnv is a process runtime with a clock and numbered tokens.
+type testEnv struct {
 	*Runtime
 	supervisor *supervisor
 	now        time.Time
 	tokens     int
 }
 
-func newStand() *stand {
-	s := &stand{supervisor: &supervisor{}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+func newTestEnv() *testEnv {
+	s := &testEnv{supervisor: &supervisor{}, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			o.SetUID(types.UID(o.GetName()))
@@ -94,7 +94,7 @@ func program(kind, name string) runtime.Workload {
 	}
 }
 
-func (s *stand) run(t *testing.T, p runtime.Workload) runtime.State {
+func (s *testEnv) run(t *testing.T, p runtime.Workload) runtime.State {
 	t.Helper()
 	state, err := s.Run(t.Context(), p)
 	if err != nil {
@@ -106,7 +106,7 @@ func (s *stand) run(t *testing.T, p runtime.Workload) runtime.State {
 // A program finds the API server as in a pod; its token is replaced at four fifths of
 // its life, and not before.
 func TestTokens(t *testing.T) {
-	s := newStand()
+	s := newTestEnv()
 	p := program(v1.ProviderKind, "hello")
 	s.supervisor.status = sandbox.Status{Running: true, Since: s.now.Add(-time.Minute)}
 	state := s.run(t, p)
@@ -140,7 +140,7 @@ func TestTokens(t *testing.T) {
 // The states that a process goes through, and that none of them changes with every
 // attempt.
 func TestStates(t *testing.T) {
-	s := newStand()
+	s := newTestEnv()
 	p := program(v1.ProviderKind, "hello")
 	s.supervisor.status = sandbox.Status{Running: true, Since: s.now}
 	if state := s.run(t, p); state.Available || state.Reason != runtime.ReasonStarting || state.Again != DefaultSettle {
@@ -173,7 +173,7 @@ func TestStates(t *testing.T) {
 
 // The settle time is minReadySeconds where a configuration sets it.
 func TestSettleTimeOfAConfiguration(t *testing.T) {
-	s := newStand()
+	s := newTestEnv()
 	p := program(v1.FunctionKind, "hello")
 	p.Config = &v1beta1.DeploymentRuntimeConfig{}
 	p.Config.Spec.DeploymentTemplate = &v1beta1.DeploymentTemplate{Spec: &appsv1.DeploymentSpec{MinReadySeconds: 60}}
@@ -185,7 +185,7 @@ func TestSettleTimeOfAConfiguration(t *testing.T) {
 
 // The runtime waits for missing objects that its configuration names, as in a cluster.
 func TestMissingObjectsAreWaitedFor(t *testing.T) {
-	s := newStand()
+	s := newTestEnv()
 	p := program(v1.ProviderKind, "hello")
 	p.Config = &v1beta1.DeploymentRuntimeConfig{}
 	pod := corev1.PodSpec{ServiceAccountName: "other", Containers: []corev1.Container{{
@@ -213,7 +213,7 @@ func TestMissingObjectsAreWaitedFor(t *testing.T) {
 
 // A configuration that needs a node is refused before anything is read, written or started.
 func TestFeaturesOfNodesAreRefusedFirst(t *testing.T) {
-	s := newStand()
+	s := newTestEnv()
 	p := program(v1.ProviderKind, "hello")
 	p.Config = &v1beta1.DeploymentRuntimeConfig{}
 	pod := corev1.PodSpec{Containers: []corev1.Container{{Name: manifests.Container, Env: []corev1.EnvVar{
@@ -233,7 +233,7 @@ func TestFeaturesOfNodesAreRefusedFirst(t *testing.T) {
 
 // A provider with a health port reports its own readiness.
 func TestHealthOfAProvider(t *testing.T) {
-	s := newStand()
+	s := newTestEnv()
 	p := program(v1.ProviderKind, "hello")
 	answer := http.StatusServiceUnavailable
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(answer) }))
@@ -254,7 +254,7 @@ func TestHealthOfAProvider(t *testing.T) {
 
 // A function is available when it serves TLS, and has an endpoint.
 func TestHealthOfAFunction(t *testing.T) {
-	s := newStand()
+	s := newTestEnv()
 	plain, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -293,7 +293,7 @@ func TestHealthOfAFunction(t *testing.T) {
 // Each runtime has its own ports. The first function keeps the default port, and the others
 // get theirs with a flag.
 func TestPortsOfRuntimes(t *testing.T) {
-	s := newStand()
+	s := newTestEnv()
 	seen := map[string]bool{}
 	flags := 0
 	for _, name := range []string{"a", "b", "c"} {
@@ -305,7 +305,7 @@ func TestPortsOfRuntimes(t *testing.T) {
 				t.Errorf("%s is %q", variable, env[variable])
 			}
 			if n, err := strconv.Atoi(port); err != nil || n < ports.Lowest || n > ports.Highest {
-				t.Errorf("%s is %q, which the system may give to somebody else while the program is started anew", variable, env[variable])
+				t.Errorf("%s is %q, which another process may get while the runtime restarts", variable, env[variable])
 			}
 			seen[port] = true
 		}
@@ -328,7 +328,7 @@ func TestPortsOfRuntimes(t *testing.T) {
 
 // The Service moves to a new version when that answers, and not before.
 func TestServiceMovesWhenTheNewVersionServes(t *testing.T) {
-	s := newStand()
+	s := newTestEnv()
 	s.opts.Address = "192.0.2.1"
 	one, two := program(v1.ProviderKind, "hello"), program(v1.ProviderKind, "hello")
 	two.Owner.Revision.Name = "hello-2"
@@ -362,7 +362,7 @@ func TestServiceMovesWhenTheNewVersionServes(t *testing.T) {
 
 // Revisions of one package are known to each other until they are stopped.
 func TestRevisionsOfAPackageAreListedUntilStopped(t *testing.T) {
-	s := newStand()
+	s := newTestEnv()
 	one, two := program(v1.ProviderKind, "hello"), program(v1.ProviderKind, "hello")
 	two.Owner.Revision.Name = "hello-2"
 	s.run(t, one)

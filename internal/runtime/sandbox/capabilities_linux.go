@@ -22,7 +22,7 @@ type capabilities struct {
 	overlay, proc error
 }
 
-// String is the isolation of a status.
+// String returns the isolation for a status.
 func (g *capabilities) String() string {
 	switch {
 	case g.kind == inNamespaces && g.proc != nil:
@@ -35,8 +35,8 @@ func (g *capabilities) String() string {
 	return fmt.Sprintf("none: %v", g.why)
 }
 
-// errAskedFor is why a supervisor uses less than the machine allows.
-var errAskedFor = errors.New("it was asked for")
+// errRequested is the reason why a supervisor uses less isolation than the machine allows.
+var errRequested = errors.New("it was asked for")
 
 // detect probes which isolation the machine allows. The result holds for the lifetime of
 // the supervisor.
@@ -58,7 +58,7 @@ func (s *launcher) detect(ctx context.Context) (*capabilities, error) {
 }
 
 func (s *launcher) find(ctx context.Context) (*capabilities, error) {
-	g := &capabilities{kind: inNamespaces, why: errAskedFor}
+	g := &capabilities{kind: inNamespaces, why: errRequested}
 	if s.opts.Isolation == Namespaces {
 		if g.why = s.findNamespaces(ctx, g); g.why == nil || ctx.Err() != nil {
 			return g, context.Cause(ctx)
@@ -74,7 +74,7 @@ func (s *launcher) find(ctx context.Context) (*capabilities, error) {
 	return g, context.Cause(ctx)
 }
 
-// findNamespaces tries namespaces, with less where something in them is forbidden.
+// findNamespaces tries namespaces, without the features in them that the machine forbids.
 func (s *launcher) findNamespaces(ctx context.Context, g *capabilities) error {
 	for {
 		err := s.try(ctx, g)
@@ -132,6 +132,6 @@ func (s *launcher) try(ctx context.Context, g *capabilities) error {
 	if err != nil {
 		return err
 	}
-	child.abandon(false)
+	child.terminate(false)
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 const (
 	// startLimit bounds the step in between, which takes some 50 ms.
 	startLimit = 30 * time.Second
-	// drainLimit is how long the output of a runtime is read after its exit, and
+	// drainLimit is the time for which the output of a runtime is read after its exit, and
 	// reaperLimit how long a reaper may take to end all descendants.
 	drainLimit  = time.Second
 	reaperLimit = 5 * time.Second
@@ -93,7 +93,7 @@ func (l *initThread) exec(s sandboxSpec, attr *syscall.SysProcAttr, log io.Write
 	c := &child{cmd: cmd, control: control, report: reports, reports: json.NewDecoder(reports), output: output, copied: make(chan struct{})}
 	go func() {
 		defer close(c.copied)
-		_, _ = io.Copy(log, output) // An end is an end, however it comes.
+		_, _ = io.Copy(log, output) // Every error ends the output.
 	}()
 	return c, c.send(s)
 }
@@ -164,9 +164,9 @@ func (c *child) wait() (*os.ProcessState, error) {
 	return c.cmd.ProcessState, err
 }
 
-// abandon ends an init process that did not execute its runtime. A reaper ends the
+// terminate ends an init process that did not execute its runtime. A reaper ends the
 // processes that it started, and then exits.
-func (c *child) abandon(withReaper bool) {
+func (c *child) terminate(withReaper bool) {
 	_ = c.control.Close()
 	limit := time.Duration(0)
 	if withReaper {

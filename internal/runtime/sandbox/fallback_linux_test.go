@@ -149,9 +149,9 @@ func mustBuild(t testing.TB) string {
 // Runtimes stay isolated on a machine that forbids overlays or /proc in namespaces.
 func TestRuntimesAreIsolatedWithoutOverlayOrProc(t *testing.T) {
 	for name, less := range map[string]capabilities{
-		"overlay": {kind: inNamespaces, overlay: errAskedFor},
-		"proc":    {kind: inNamespaces, proc: errAskedFor},
-		"both":    {kind: inNamespaces, overlay: errAskedFor, proc: errAskedFor},
+		"overlay": {kind: inNamespaces, overlay: errRequested},
+		"proc":    {kind: inNamespaces, proc: errRequested},
+		"both":    {kind: inNamespaces, overlay: errRequested, proc: errRequested},
 	} {
 		t.Run(name, func(t *testing.T) {
 			images := image(t)

@@ -81,7 +81,7 @@ func (s *launcher) begin(ctx context.Context, what sandboxSpec, attr *syscall.Sy
 		first, err = child.await(ctx, what.Kind == asReaper)
 	}
 	if err != nil {
-		child.abandon(what.Kind == asReaper)
+		child.terminate(what.Kind == asReaper)
 		return nil, report{}, err
 	}
 	return child, first, nil

@@ -33,7 +33,7 @@ const (
 	unpackPrefix = "unpack-"
 	// abandoned is the age at which an unfinished, unlocked root counts as abandoned.
 	abandoned = time.Hour
-	// fetchAttempts is how often content is fetched that is evicted before it is
+	// fetchAttempts is the number of fetches of content that is evicted before it is
 	// unpacked.
 	fetchAttempts = 3
 )
@@ -162,7 +162,7 @@ func (r *Roots) open(digest oci.Digest) (Root, error) {
 		}
 		after, err := os.Stat(filepath.Join(folder, lockFile))
 		if err != nil || !os.SameFile(before, after) {
-			// It was removed meanwhile, and is perhaps back.
+			// Another process removed it, and may have created it again.
 			if err := lock.Close(); err != nil {
 				return Root{}, folderError(err, folder)
 			}

@@ -13,7 +13,7 @@ type Status struct {
 	Running bool
 	Since   time.Time
 	PID     int
-	// Restarts counts how often it was started again.
+	// Restarts is the number of restarts.
 	Restarts int
 	// LastExit is how it ended last; nil when it never did.
 	LastExit *Exit

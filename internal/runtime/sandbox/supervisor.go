@@ -55,7 +55,7 @@ type Options struct {
 	Images Images
 	// Log gets a line for each start and each end; nil means none.
 	Log *slog.Logger
-	// Isolation is the strongest that is tried.
+	// Isolation is the strongest isolation to try.
 	Isolation Isolation
 	// Grace is the period between SIGTERM and SIGKILL. Zero means DefaultGrace.
 	Grace time.Duration
