@@ -88,6 +88,7 @@ type grammar struct {
 
 	Manager   manager.ManagerCmd   `cmd:"" group:"manager" help:"Run the manager for a cluster."`
 	Bootstrap manager.BootstrapCmd `cmd:"" group:"manager" help:"Print or apply the manifests of the manager for a cluster."`
+	Doctor    manager.DoctorCmd    `cmd:"" group:"manager" help:"Check a cluster before and after the installation of the manager."`
 
 	Completion completionCmd `cmd:"" group:"other" help:"Print the completion script of a shell."`
 

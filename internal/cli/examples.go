@@ -51,6 +51,7 @@ var examples = map[string][]string{
 	"manager":         {"manager --kubeconfig admin.conf", "manager --leader-election --metrics-address :8080"},
 	"completion":      {"completion bash"},
 	"version":         {"version", "version --server -o json"},
+	"doctor":          {"doctor", "doctor --namespace crossplane-system -o json"},
 	"bootstrap":       {"bootstrap --image registry.example.org/xpkg:v0.1.0 --apply --wait 2m"},
 }
 

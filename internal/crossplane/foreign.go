@@ -120,7 +120,7 @@ func (g *Guard) Check(ctx context.Context) error {
 // ReadCore reads the Crossplane core of a namespace.
 func ReadCore(ctx context.Context, reader client.Reader, c client.Client, namespace string) (Core, error) {
 	var d, rbac appsv1.Deployment
-	if err := reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: deployment}, &d); err != nil {
+	if err := reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: DeploymentName}, &d); err != nil {
 		return Core{}, client.IgnoreNotFound(err)
 	}
 	if err := reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: rbacDeployment}, &rbac); client.IgnoreNotFound(err) != nil {

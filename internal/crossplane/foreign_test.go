@@ -56,7 +56,7 @@ func clusterWith(t *testing.T, allowed bool, objects ...client.Object) client.Cl
 
 func TestGuardFailsWhileCoreWouldWriteTheSameObjects(t *testing.T) {
 	external, full := "start --package-runtime=External", Role{Permissions: true, Runtimes: true}
-	core := func(args string) *appsv1.Deployment { return running(deployment, strings.Fields(args)...) }
+	core := func(args string) *appsv1.Deployment { return running(DeploymentName, strings.Fields(args)...) }
 	fence := func(change func(*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding)) []client.Object {
 		policy, binding := Fence(types.NamespacedName{Namespace: "other", Name: "core"}, types.NamespacedName{Namespace: namespace, Name: "crossplane"})
 		if change != nil {
@@ -116,8 +116,8 @@ func TestGuardFailsWhileCoreWouldWriteTheSameObjects(t *testing.T) {
 // A success is used longer than a failure, so that a remedy takes effect soon.
 func TestGuardChecksAgain(t *testing.T) {
 	now := time.Unix(0, 0)
-	allowed := clusterWith(t, true, running(deployment))
-	denied := clusterWith(t, false, running(deployment, "--package-runtime=External"))
+	allowed := clusterWith(t, true, running(DeploymentName))
+	denied := clusterWith(t, false, running(DeploymentName, "--package-runtime=External"))
 	g := &Guard{Reader: allowed, Client: allowed, Namespace: namespace, Role: Role{Runtimes: true}, Now: func() time.Time { return now }}
 	check := func(want bool, state string) {
 		t.Helper()

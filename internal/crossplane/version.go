@@ -23,17 +23,17 @@ var ErrVersion = errcode.Code{
 }
 
 const (
-	// deployment is the name of Crossplane's Deployment, and versionLabel the label
+	// DeploymentName is the name of Crossplane's Deployment, and versionLabel the label
 	// with its version (Crossplane's Helm chart).
-	deployment   = "crossplane"
-	versionLabel = "app.kubernetes.io/version"
+	DeploymentName = "crossplane"
+	versionLabel   = "app.kubernetes.io/version"
 )
 
 // Version returns the version of Crossplane in a namespace, and "" if Crossplane does not
 // run there. It fails with CrossplaneVersion if the Deployments cannot be read.
 func Version(ctx context.Context, reader client.Reader, namespace string) (string, error) {
 	var d appsv1.Deployment
-	err := reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: deployment}, &d)
+	err := reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: DeploymentName}, &d)
 	switch {
 	case apierrors.IsNotFound(err):
 		return "", nil

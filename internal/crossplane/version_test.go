@@ -17,7 +17,7 @@ import (
 const namespace = "crossplane-system"
 
 func core(label string, images ...string) *appsv1.Deployment {
-	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: deployment}}
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: DeploymentName}}
 	if label != "" {
 		d.Labels = map[string]string{versionLabel: label}
 	}

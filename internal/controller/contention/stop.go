@@ -20,7 +20,7 @@ var ErrContended = errcode.Code{
 	Name: "ObjectContended", Class: errcode.Conflict,
 	Cause: "Another client keeps changing or deleting an object that the manager writes, so the manager writes it only once in ten minutes.",
 	Fix: "Stop the client with the field manager in the message from writing the object. The manager continues when it has stopped, " +
-		"and at once when the spec of the package changes. `xpkg bootstrap --beside-core` keeps a Crossplane core from writing packages.",
+		"and at once when the spec of the package changes. `xpkg doctor` finds a Crossplane core that writes packages.",
 }
 
 // Codes returns the error codes that this package defines, in alphabetical order.
@@ -73,7 +73,7 @@ func (s Stop) failure() error {
 	}
 	return ErrContended.New(s, "%s %s is changed again and again", s.Ref.Kind, name).WithDo(
 		"Stop the other client from writing it: `kubectl get %s %s%s -o yaml --show-managed-fields` shows its writes, and "+
-			"`xpkg bootstrap --beside-core` keeps a Crossplane core from writing packages. "+
+			"`xpkg doctor` finds a Crossplane core that writes packages. "+
 			"The manager continues when the other client has stopped, and at once when the spec of the package changes.", resource, s.Ref.Name, namespace)
 }
 

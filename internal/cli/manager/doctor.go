@@ -1,0 +1,100 @@
+package manager
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xpkg-dev/xpkg/apis"
+	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/doctor"
+	"github.com/xpkg-dev/xpkg/internal/errcodes"
+)
+
+// DoctorCmd implements `xpkg doctor`.
+type DoctorCmd struct {
+	Namespace string `default:"crossplane-system" help:"Namespace of the manager."`
+	connection.ClusterFlags
+	terminal.OutputFlag
+}
+
+// Run prints the findings. It fails if a check failed.
+func (c *DoctorCmd) Run(env *terminal.Env) error {
+	cfg, err := c.Config(env.Context)
+	if err != nil {
+		return err
+	}
+	cluster, err := doctorClient(cfg)
+	if err != nil {
+		return connection.Classify(err, "reach the cluster")
+	}
+	reader := doctor.Reader{Config: cfg, Client: cluster, Namespace: c.Namespace, Now: time.Now, Fix: fixOf}
+	facts, err := reader.Read(env.Context)
+	if err != nil {
+		return connection.Classify(err, "read the state of the cluster")
+	}
+	findings := doctor.Check(facts)
+	err = c.Print(env.Stdout, findings, func(w io.Writer) error {
+		var rows [][]string
+		for _, f := range findings {
+			rows = append(rows, []string{string(f.Result), f.Check, f.Message})
+		}
+		if err := terminal.WriteTable(w, []string{"RESULT", "CHECK", "FINDING"}, rows); err != nil {
+			return err
+		}
+		return printFixes(w, findings)
+	})
+	if err != nil {
+		return err
+	}
+	return doctor.Err(findings)
+}
+
+// printFixes prints the remedies below the table, each once.
+func printFixes(w io.Writer, findings []doctor.Finding) error {
+	var b strings.Builder
+	printed := map[string]bool{}
+	for _, f := range findings {
+		if f.Fix == "" || printed[f.Fix] {
+			continue
+		}
+		printed[f.Fix] = true
+		b.WriteString("\n" + f.Check + ": " + f.Fix)
+	}
+	if b.Len() == 0 {
+		return nil
+	}
+	_, err := io.WriteString(w, b.String()+"\n")
+	return err
+}
+
+// doctorClient returns a client for the kinds that the checks read.
+func doctorClient(cfg *rest.Config) (client.Client, error) {
+	scheme, err := apis.NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	err = errors.Join(admissionv1.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme), appsv1.AddToScheme(scheme),
+		authorizationv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme), discoveryv1.AddToScheme(scheme))
+	if err != nil {
+		return nil, err
+	}
+	return client.New(cfg, client.Options{Scheme: scheme})
+}
+
+// fixOf returns the remedy for the reason of a condition.
+func fixOf(reason string) string {
+	code, _ := errcodes.Named(reason)
+	return code.Fix
+}

@@ -1,0 +1,158 @@
+package doctor
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/internal/crossplane"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+)
+
+// fenceMinor is the first minor version of Kubernetes with ValidatingAdmissionPolicies.
+const fenceMinor = 30
+
+func checkServer(name string, f Facts) []Finding {
+	if f.Minor > 0 && f.Minor < fenceMinor {
+		return []Finding{warn(name, "Kubernetes "+f.Version+" has no ValidatingAdmissionPolicies, so the manager cannot run beside Crossplane core",
+			fmt.Sprintf("Upgrade to Kubernetes 1.%d or later, or run the manager without Crossplane core.", fenceMinor))}
+	}
+	return []Finding{ok(name, "Kubernetes "+f.Version+" responds")}
+}
+
+func checkPermissions(name string, f Facts) []Finding {
+	if len(f.Lacking) > 0 {
+		return []Finding{fail(name, ErrNotPermitted, "you may not "+wording.Few(f.Lacking, 5, ", "), "Run `xpkg bootstrap --apply` as a cluster administrator.")}
+	}
+	return []Finding{ok(name, "you may install the manager")}
+}
+
+// role is the part of the work of a manager with the default options of xpkg bootstrap.
+var role = crossplane.Role{Permissions: true, Runtimes: true}
+
+func checkCores(name string, f Facts) []Finding {
+	var out []Finding
+	for _, core := range f.Cores {
+		conflicts := core.Conflicts(role)
+		where := "core in the namespace " + core.Account.Namespace
+		for _, conflict := range conflicts {
+			problem, remedy, _ := strings.Cut(conflict, ": ")
+			out = append(out, fail(name, ErrBlocked, where+" conflicts with the manager: "+problem, upper(remedy)+"."))
+		}
+		if core.Runs && len(conflicts) == 0 {
+			out = append(out, ok(name, where+" does not write packages"))
+		}
+	}
+	if len(out) == 0 {
+		return []Finding{ok(name, "core does not run")}
+	}
+	return out
+}
+
+func upper(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+func checkManagers(name string, f Facts) []Finding {
+	var running []Lease
+	for _, l := range f.Leases {
+		if l.Holder != "" && f.Now.Before(l.Expires) {
+			running = append(running, l)
+		}
+	}
+	installed := false
+	for _, d := range f.Definitions {
+		installed = installed || d.IsOwn
+	}
+	switch {
+	case len(running) > 1:
+		return []Finding{fail(name, ErrBlocked, fmt.Sprintf("%d managers work on the cluster: %s in %s and %s in %s", len(running),
+			running[0].Holder, running[0].Namespace, running[1].Holder, running[1].Namespace),
+			fmt.Sprintf("Stop one of them, for example with `kubectl scale deployment/xpkg --namespace %s --replicas 0`.", running[1].Namespace))}
+	case len(running) == 1 && running[0].Namespace != f.Namespace:
+		return []Finding{fail(name, ErrBlocked, fmt.Sprintf("the manager %s works on the cluster, in the namespace %s", running[0].Holder, running[0].Namespace),
+			"Use that manager: pass `--namespace "+running[0].Namespace+"`, or stop it.")}
+	case len(running) == 1:
+		return []Finding{ok(name, running[0].Holder+" works on the cluster")}
+	case installed:
+		return []Finding{warn(name, "the package API is installed, and no manager renews the Lease in "+f.Namespace,
+			"Run `kubectl get pods --namespace "+f.Namespace+"`, or install the manager with `xpkg bootstrap --apply`.")}
+	}
+	return []Finding{ok(name, "no other manager works on the cluster")}
+}
+
+func checkPackageAPI(name string, f Facts) []Finding {
+	var foreign, older, missing []string
+	for _, d := range f.Definitions {
+		switch {
+		case !d.Exists:
+			missing = append(missing, d.Name)
+		case !d.IsOwn:
+			foreign = append(foreign, d.Name)
+		case !d.IsCurrent:
+			older = append(older, d.Name)
+		}
+	}
+	switch {
+	case len(foreign) > 0:
+		return []Finding{fail(name, ErrBlocked, "another program installed "+wording.Few(foreign, 3, ", "),
+			"Stop the other package manager permanently, and run `xpkg bootstrap --apply --take-over`.")}
+	case len(missing) == len(f.Definitions):
+		return []Finding{ok(name, "not installed yet")}
+	case len(missing) > 0:
+		return []Finding{warn(name, "missing: "+wording.Few(missing, 3, ", "), "Start the manager, which installs them, or run `xpkg bootstrap --apply`.")}
+	case len(older) > 0:
+		return []Finding{warn(name, "of another version: "+wording.Few(older, 3, ", "), "Run `xpkg bootstrap --apply` to install the manager of this version.")}
+	}
+	return []Finding{ok(name, fmt.Sprintf("%d CRDs are installed", len(f.Definitions)))}
+}
+
+func checkWebhooks(name string, f Facts) []Finding {
+	var out []Finding
+	for _, w := range f.Webhooks {
+		if w.Endpoints > 0 {
+			continue
+		}
+		message := fmt.Sprintf("%s: the Service %s of %s has no ready endpoints", w.Configuration, w.Service, w.Name)
+		namespace, service, _ := strings.Cut(w.Service, "/")
+		fix := fmt.Sprintf("Start its pods: `kubectl describe service --namespace %s %s`; or delete the configuration: `kubectl delete %s`.", namespace, service, w.Configuration)
+		if w.Blocks {
+			out = append(out, fail(name, ErrUnhealthy, message+", so the API server rejects requests", fix))
+		} else {
+			out = append(out, warn(name, message, fix))
+		}
+	}
+	if len(out) == 0 {
+		return []Finding{ok(name, fmt.Sprintf("the Services of %d webhooks have endpoints", len(f.Webhooks)))}
+	}
+	return out
+}
+
+func checkStorage(name string, f Facts) []Finding {
+	if len(f.Pending) > 0 {
+		return []Finding{warn(name, "custom resources may be stored in former versions of "+wording.Few(f.Pending, 3, ", "),
+			"Run `xpkg migrate-storage --all`, so that updates can drop former versions.")}
+	}
+	return []Finding{ok(name, "no migration is pending")}
+}
+
+func checkPackages(name string, f Facts) []Finding {
+	var out []Finding
+	for _, p := range f.Packages {
+		if p.Ready {
+			continue
+		}
+		kind := strings.ToLower(p.Kind)
+		fix := fmt.Sprintf("Run `kubectl describe %s.pkg.crossplane.io %s`.", kind, p.Name)
+		if p.Fix != "" {
+			fix = p.Fix
+		}
+		out = append(out, fail(name, ErrUnhealthy, fmt.Sprintf("%s/%s is not ready: %s: %s", kind, p.Name, p.Reason, p.Message), fix))
+	}
+	if len(out) == 0 {
+		return []Finding{ok(name, fmt.Sprintf("%d packages are ready", len(f.Packages)))}
+	}
+	return out
+}

@@ -1,0 +1,70 @@
+package doctor
+
+import (
+	"time"
+
+	"github.com/xpkg-dev/xpkg/internal/crossplane"
+)
+
+// Facts are the values that the checks need.
+type Facts struct {
+	// Unread has the reasons for which the facts of checks could not be read, by the names of the checks.
+	Unread map[string]string
+	// Namespace is the namespace of the manager.
+	Namespace string
+	// Version is the version of the API server, and Minor its minor version, or zero if it is unknown.
+	Version string
+	Minor   int
+	// Lacking are the permissions for the installation that the user lacks.
+	Lacking []string
+	// Cores are the Crossplane cores of all namespaces.
+	Cores []crossplane.Core
+	// Leases are the Leases of managers.
+	Leases []Lease
+	// Now is the time of the reads.
+	Now time.Time
+	// Definitions are the CRDs of the package API.
+	Definitions []Definition
+	// Webhooks are the webhooks that call a Service.
+	Webhooks []Webhook
+	// Pending are the CRDs whose custom resources may be stored in a former version.
+	Pending []string
+	// Packages are the installed packages.
+	Packages []Package
+}
+
+// Lease is the Lease of a manager.
+type Lease struct {
+	Namespace, Holder string
+	Expires           time.Time
+}
+
+// Definition is a CRD of the package API.
+type Definition struct {
+	Name string
+	// Exists reports that the cluster has the CRD, IsOwn that xpkg has written it, and IsCurrent that it has the content of
+	// this version.
+	Exists, IsOwn, IsCurrent bool
+}
+
+// Webhook is a webhook that calls a Service.
+type Webhook struct {
+	// Configuration is the kind and the name of the configuration, as in kubectl.
+	Configuration string
+	Name          string
+	// Service is the namespace and the name of the Service.
+	Service string
+	// Blocks reports that the API server rejects requests while the webhook does not serve.
+	Blocks bool
+	// Endpoints is the number of ready endpoints of the Service.
+	Endpoints int
+}
+
+// Package is an installed package.
+type Package struct {
+	Kind, Name      string
+	Ready           bool
+	Reason, Message string
+	// Fix is the remedy for the reason, or empty if it is unknown.
+	Fix string
+}

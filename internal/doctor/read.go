@@ -1,0 +1,261 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xpkg-dev/xpkg/apis/crds"
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/crossplane"
+	"github.com/xpkg-dev/xpkg/internal/leader"
+	"github.com/xpkg-dev/xpkg/pkg/desired"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// Reader reads the facts of a cluster.
+type Reader struct {
+	Config *rest.Config
+	// Client knows the kinds of packages and of the API groups that are read.
+	Client    client.Client
+	Namespace string
+	Now       func() time.Time
+	// Fix returns the remedy for the reason of a condition, or nothing if it is unknown.
+	Fix func(reason string) string
+}
+
+// Read reads the facts. It writes nothing but reviews of permissions, which the API server does not store. Facts that the
+// user may not read are left out, and named.
+func (r Reader) Read(ctx context.Context) (Facts, error) {
+	f := Facts{Namespace: r.Namespace, Now: r.Now(), Unread: map[string]string{}}
+	for _, part := range []struct {
+		read   func(context.Context, *Facts) error
+		checks []string
+	}{
+		{r.readServer, []string{server}},
+		{r.readPermissions, []string{permissions}},
+		{r.readCores, []string{cores}},
+		{r.readLeases, []string{managers}},
+		{r.readDefinitions, []string{managers, packageAPI, storage}},
+		{r.readWebhooks, []string{webhooks}},
+		{r.readPackages, []string{packages}},
+	} {
+		err := part.read(ctx, &f)
+		switch {
+		case apierrors.IsForbidden(err):
+			for _, check := range part.checks {
+				f.Unread[check] = err.Error()
+			}
+		case err != nil:
+			return f, err
+		}
+	}
+	return f, nil
+}
+
+func (r Reader) readServer(_ context.Context, f *Facts) error {
+	d, err := discovery.NewDiscoveryClientForConfig(r.Config)
+	if err != nil {
+		return err
+	}
+	version, err := d.ServerVersion()
+	if err != nil {
+		return err
+	}
+	f.Version = version.GitVersion
+	f.Minor, _ = strconv.Atoi(strings.TrimRight(version.Minor, "+"))
+	return nil
+}
+
+// written are the resources that `xpkg bootstrap --apply` writes, by API group.
+var written = []authorizationv1.ResourceAttributes{
+	{Resource: "namespaces"}, {Resource: "serviceaccounts"}, {Resource: "services"},
+	{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"},
+	{Group: "rbac.authorization.k8s.io", Resource: "clusterroles"}, {Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings"},
+	{Group: "rbac.authorization.k8s.io", Resource: "roles"}, {Group: "rbac.authorization.k8s.io", Resource: "rolebindings"},
+	{Group: "policy", Resource: "poddisruptionbudgets"}, {Group: "networking.k8s.io", Resource: "networkpolicies"},
+	{Group: "apps", Resource: "deployments"},
+}
+
+// clusterScoped are the written resources without a namespace.
+var clusterScoped = []string{"namespaces", "customresourcedefinitions", "clusterroles", "clusterrolebindings"}
+
+func (r Reader) readPermissions(ctx context.Context, f *Facts) error {
+	for _, verb := range []string{"create", "patch"} {
+		for _, resource := range written {
+			resource.Verb = verb
+			if !slices.Contains(clusterScoped, resource.Resource) {
+				resource.Namespace = r.Namespace
+			}
+			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &resource}}
+			if err := r.Client.Create(ctx, review); err != nil {
+				return err
+			}
+			if !review.Status.Allowed {
+				f.Lacking = append(f.Lacking, verb+" "+resource.Resource)
+			}
+		}
+	}
+	return nil
+}
+
+// readCores reads the cores of all namespaces: the manager itself checks its own namespace only.
+func (r Reader) readCores(ctx context.Context, f *Facts) error {
+	var all appsv1.DeploymentList
+	if err := r.Client.List(ctx, &all, client.MatchingFields{"metadata.name": crossplane.DeploymentName}); err != nil {
+		return fmt.Errorf("list Deployments: %w", err)
+	}
+	for _, d := range all.Items {
+		core, err := crossplane.ReadCore(ctx, r.Client, r.Client, d.Namespace)
+		if err != nil {
+			return fmt.Errorf("read Crossplane core in the namespace %s: %w", d.Namespace, err)
+		}
+		f.Cores = append(f.Cores, core)
+	}
+	return nil
+}
+
+func (r Reader) readLeases(ctx context.Context, f *Facts) error {
+	var all coordinationv1.LeaseList
+	if err := r.Client.List(ctx, &all, client.MatchingFields{"metadata.name": leader.DefaultLease}); err != nil {
+		return fmt.Errorf("list Leases: %w", err)
+	}
+	for _, l := range all.Items {
+		if l.Spec.HolderIdentity == nil || l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil {
+			continue
+		}
+		f.Leases = append(f.Leases, Lease{
+			Namespace: l.Namespace, Holder: *l.Spec.HolderIdentity,
+			Expires: l.Spec.RenewTime.Add(time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second),
+		})
+	}
+	return nil
+}
+
+func (r Reader) readDefinitions(ctx context.Context, f *Facts) error {
+	own, err := crds.Packages()
+	if err != nil {
+		return err
+	}
+	set, err := desired.Definitions(own)
+	if err != nil {
+		return err
+	}
+	var all apiextensionsv1.CustomResourceDefinitionList
+	if err := r.Client.List(ctx, &all); err != nil {
+		return fmt.Errorf("list CRDs: %w", err)
+	}
+	live := map[string]*apiextensionsv1.CustomResourceDefinition{}
+	for i := range all.Items {
+		d := &all.Items[i]
+		live[d.Name] = d
+		if isPending(d) {
+			f.Pending = append(f.Pending, d.Name)
+		}
+	}
+	for _, want := range set.Desired() {
+		d := Definition{Name: want.Ref.Name}
+		if crd := live[d.Name]; crd != nil {
+			digest := crd.Annotations[plan.ContentDigestAnnotation]
+			d.Exists, d.IsOwn, d.IsCurrent = true, digest != "", digest == want.Digest
+		}
+		f.Definitions = append(f.Definitions, d)
+	}
+	return nil
+}
+
+// isPending reports whether custom resources of a CRD of a package may be stored in a former version.
+func isPending(d *apiextensionsv1.CustomResourceDefinition) bool {
+	if d.Annotations[plan.ContentDigestAnnotation] == "" {
+		return false
+	}
+	return slices.ContainsFunc(d.Status.StoredVersions, func(stored string) bool {
+		return slices.ContainsFunc(d.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Name == stored && !v.Storage })
+	})
+}
+
+func (r Reader) readWebhooks(ctx context.Context, f *Facts) error {
+	var validating admissionv1.ValidatingWebhookConfigurationList
+	var mutating admissionv1.MutatingWebhookConfigurationList
+	if err := r.Client.List(ctx, &validating); err != nil {
+		return fmt.Errorf("list ValidatingWebhookConfigurations: %w", err)
+	}
+	if err := r.Client.List(ctx, &mutating); err != nil {
+		return fmt.Errorf("list MutatingWebhookConfigurations: %w", err)
+	}
+	var slicesOf discoveryv1.EndpointSliceList
+	if err := r.Client.List(ctx, &slicesOf); err != nil {
+		return fmt.Errorf("list EndpointSlices: %w", err)
+	}
+	ready := readyEndpoints(slicesOf.Items)
+	add := func(configuration, name string, c admissionv1.WebhookClientConfig, policy *admissionv1.FailurePolicyType) {
+		if c.Service == nil {
+			return
+		}
+		service := c.Service.Namespace + "/" + c.Service.Name
+		f.Webhooks = append(f.Webhooks, Webhook{
+			Configuration: configuration, Name: name, Service: service, Endpoints: ready[service],
+			Blocks: policy == nil || *policy == admissionv1.Fail,
+		})
+	}
+	for _, c := range validating.Items {
+		for _, w := range c.Webhooks {
+			add("validatingwebhookconfiguration "+c.Name, w.Name, w.ClientConfig, w.FailurePolicy)
+		}
+	}
+	for _, c := range mutating.Items {
+		for _, w := range c.Webhooks {
+			add("mutatingwebhookconfiguration "+c.Name, w.Name, w.ClientConfig, w.FailurePolicy)
+		}
+	}
+	return nil
+}
+
+// readyEndpoints returns the number of ready endpoints of each Service.
+func readyEndpoints(all []discoveryv1.EndpointSlice) map[string]int {
+	out := map[string]int{}
+	for _, s := range all {
+		for _, e := range s.Endpoints {
+			if e.Conditions.Ready == nil || *e.Conditions.Ready {
+				out[s.Namespace+"/"+s.Labels[discoveryv1.LabelServiceName]]++
+			}
+		}
+	}
+	return out
+}
+
+// readPackages reads the installed packages. A cluster without the package API has none.
+func (r Reader) readPackages(ctx context.Context, f *Facts) error {
+	for _, kind := range v1.PackageKinds() {
+		list := v1.NewPackageList(kind)
+		err := r.Client.List(ctx, list)
+		if meta.IsNoMatchError(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("list packages: %w", err)
+		}
+		for _, p := range list.Packages() {
+			c := p.GetCondition(v1.TypeReady)
+			f.Packages = append(f.Packages, Package{
+				Kind: kind, Name: p.GetName(), Ready: c.Status == "True", Reason: string(c.Reason), Message: c.Message, Fix: r.Fix(string(c.Reason)),
+			})
+		}
+	}
+	return nil
+}
