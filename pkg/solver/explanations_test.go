@@ -106,6 +106,7 @@ func TestExplanations(t *testing.T) {
 		{table: "a v1.0.0: p >=v1.0.0\np v1.0.0-rc.1", roots: "a"},
 		{table: "a v1.0.0: p >=v1.0.0\np latest\np v1", roots: "a"},
 		{table: "a v1.0.0\nb v1.0.0\nc v1.0.0\nc v2.0.0", roots: "a >=v3; b >=v9; c v1"},
+		{table: "a v1.0.0\nb v1.0.0\nx v1.0.0: c v1\ny v1.0.0: c v2\nc v1.0.0\nc v2.0.0", roots: "a >=v3; b >=v9; x; y"},
 		{table: "a v1.0.0\nb v1.0.0: a >=v1", roots: "a sha256:" + strings.Repeat("0", 64) + "; b"},
 		{table: "a v1.0.0: ?b <v2\na v1.1.0: ?b <v2\nb v1.0.0\nb v2.0.0", roots: "a; b v2"},
 		{table: "top v1.0.0: a; b v2\na v1.0.0: ?b v1\na v1.1.0: ?b <v2\nb v1.0.0\nb v2.0.0\nb v2.1.0", roots: "top"},
