@@ -77,6 +77,7 @@ type grammar struct {
 	Deps     dependencies.DepsCmd     `cmd:"" group:"dependencies" help:"Copy packages and their dependencies to another registry."`
 	Tree     dependencies.TreeCmd     `cmd:"" group:"dependencies" help:"Show the dependencies and objects of packages as a tree."`
 	Why      dependencies.WhyCmd      `cmd:"" group:"dependencies" help:"Show why a package is installed: what depends on it, directly and indirectly."`
+	Versions dependencies.VersionsCmd `cmd:"" group:"dependencies" help:"Show the versions of a package in its registry."`
 	Outdated dependencies.OutdatedCmd `cmd:"" group:"dependencies" help:"Show newer versions of installed packages."`
 
 	Cache packagecache.CacheCmd `cmd:"" group:"packagecache" help:"Manage the package cache of this machine."`

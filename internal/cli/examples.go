@@ -39,6 +39,7 @@ var examples = map[string][]string{
 	"list":            {"list", "list -o json"},
 	"tree":            {"tree", "tree provider/boats", "tree --lock xpkg.lock"},
 	"why":             {"why boats", "why boats --lock xpkg.lock"},
+	"versions":        {"versions ghcr.io/acme/boats", "versions ghcr.io/acme/boats --all"},
 	"outdated":        {"outdated", "outdated --lock xpkg.lock --all"},
 	"cache ls":        {"cache ls"},
 	"cache add":       {"cache add boats.xpkg --as ghcr.io/acme/boats:v1.0.0"},

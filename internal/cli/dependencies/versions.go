@@ -1,0 +1,107 @@
+package dependencies
+
+import (
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/xpkg-dev/xpkg/internal/cli/flags"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
+	"github.com/xpkg-dev/xpkg/pkg/version"
+)
+
+// VersionsCmd implements `xpkg versions`.
+type VersionsCmd struct {
+	Repository string `arg:"" help:"Repository of a package, for example xpkg.crossplane.io/crossplane-contrib/provider-nop."`
+	All        bool   `help:"Also show prereleases, and tags that are no versions."`
+	resolverFlags
+	terminal.OutputFlag
+}
+
+// versionView is a tag of a repository.
+type versionView struct {
+	Tag        string `json:"tag"`
+	Prerelease bool   `json:"prerelease,omitempty"`
+	// Unusable is the reason why the tag is no version.
+	Unusable string `json:"unusable,omitempty"`
+}
+
+// Run prints the versions in a repository, newest first.
+func (c *VersionsCmd) Run(env *terminal.Env) (err error) {
+	ref, err := oci.ParseReference(c.Repository, oci.ParseOptions{DefaultRegistry: flags.DefaultRegistry, AllowUntagged: true})
+	if err != nil {
+		return err
+	}
+	if ref.Tag == "" {
+		// Prefixes of ImageConfigs are compared with whole references.
+		ref.Tag = "latest"
+	}
+	r, err := c.open(env, nil)
+	if err != nil {
+		return err
+	}
+	defer terminal.Close(&err, r)
+	origin, err := r.locate(env.Context, ref)
+	if err != nil {
+		return err
+	}
+	progress := terminal.StartTask(env.Stderr, "listing the versions of %s", ref.Name())
+	list, err := r.content.Tags(env.Context, origin)
+	progress.End()
+	if err != nil {
+		return err
+	}
+	if len(list.Tags) == 0 {
+		// Many registries return an empty list for a missing repository.
+		return remote.ErrRepositoryNotFound.New(nil, "%s has no tags: it does not exist, or nothing was pushed to it", ref.Name())
+	}
+	views := versionViews(list.Tags, c.All)
+	return c.Print(env.Stdout, views, func(w io.Writer) error {
+		if len(views) == 0 {
+			_, err := io.WriteString(w, "The repository has no releases. --all also shows prereleases and other tags.\n")
+			return err
+		}
+		var rows [][]string
+		for _, v := range views {
+			rows = append(rows, []string{v.Tag, v.note()})
+		}
+		return terminal.WriteTable(w, []string{"VERSION", "NOTE"}, rows)
+	})
+}
+
+func (v versionView) note() string {
+	if v.Prerelease {
+		return "prerelease"
+	}
+	return v.Unusable
+}
+
+// versionViews returns the releases among tags, newest first, and with all also the prereleases between them and then
+// the tags that are no versions.
+func versionViews(tags []string, all bool) []versionView {
+	var versions, others []version.Version
+	for _, tag := range tags {
+		switch v := version.Parse(tag); {
+		case v.Unusable() != "":
+			others = append(others, v)
+		case all || !v.Prerelease():
+			versions = append(versions, v)
+		}
+	}
+	slices.SortFunc(versions, func(a, b version.Version) int {
+		if order := b.Compare(&a); order != 0 {
+			return order
+		}
+		return strings.Compare(a.Tag, b.Tag)
+	})
+	if all {
+		versions = append(versions, others...)
+	}
+	out := []versionView{}
+	for _, v := range versions {
+		out = append(out, versionView{Tag: v.Tag, Prerelease: v.Unusable() == "" && v.Prerelease(), Unusable: v.Unusable()})
+	}
+	return out
+}
