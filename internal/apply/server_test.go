@@ -164,7 +164,7 @@ func change(t *testing.T, ref plan.Ref, patch string) {
 	t.Helper()
 	o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: ref.Name}}
 	o.SetGroupVersionKind(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
-	if err := other(t).Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("somebody")); err != nil {
+	if err := other(t).Patch(t.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("other-client")); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -135,7 +135,7 @@ func (c *Cache) describeFile(ctx context.Context, file string) Entry {
 	e := Entry{Files: []string{file}}
 	a, err := ociarchive.OpenIn(ctx, c.root, file, c.limits)
 	if err != nil && strings.HasSuffix(file, ".gz") {
-		return e // It is unpacked when somebody asks for it.
+		return e // It is unpacked on demand.
 	}
 	if err != nil {
 		e.Problem = err.Error()

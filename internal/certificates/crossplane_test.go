@@ -104,7 +104,7 @@ func foreignSecrets(t *testing.T, n int) crossplane {
 	t.Helper()
 	key := rsaKeys()[n]
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "somebody else"}, NotBefore: start.Add(-day), NotAfter: start.AddDate(1, n, 0),
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "another CA"}, NotBefore: start.Add(-day), NotAfter: start.AddDate(1, n, 0),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	return crossplane{key, mustSign(t, template, template, key, key)}
@@ -129,11 +129,11 @@ func TestForeignCertificatesAreUsedUnchanged(t *testing.T) {
 				t.Errorf("not used, or not looked at again before %s", next)
 			}
 			if !bytes.Equal(issued[want.Secret].Bundle, theirs.Data[KeyBundle]) {
-				t.Error("whoever calls cannot tell that it is genuine")
+				t.Error("a client cannot verify the certificate")
 			}
 			// Their authority can speak for their server, and not for ours.
 			if bytes.Contains(w.secret(wanted[2].Secret).Data[KeyBundle], theirs.Data[KeyBundle]) {
-				t.Error("our programs trust somebody else's authority")
+				t.Error("runtimes of xpkg trust a foreign CA")
 			}
 			w.edit(RootSecret, func(s *corev1.Secret) { metav1.SetMetaDataAnnotation(&s.ObjectMeta, AnnotationRotate, "") })
 			for range 10 {

@@ -42,7 +42,7 @@ func TestHalfFilledSecrets(t *testing.T) {
 				w.edit(wanted[0].Secret, func(s *corev1.Secret) {
 					damage.do(s)
 					if s.Data != nil {
-						s.Data["extra"] = []byte("of somebody else")
+						s.Data["extra"] = []byte("of another program")
 					}
 				})
 				w.ensure(wanted...)
@@ -53,7 +53,7 @@ func TestHalfFilledSecrets(t *testing.T) {
 					t.Errorf("the certificate was kept: %v", kept)
 				}
 				if s.Data["extra"] == nil && name != "no data" {
-					t.Error("somebody else's key is gone")
+					t.Error("a key of another program was removed")
 				}
 			})
 		}

@@ -241,7 +241,7 @@ func TestNoWebhookFailsDuringARotation(t *testing.T) {
 			return fmt.Sprint(len(root.Data), root.Annotations), len(root.Data) == 2 && !authorities[string(root.Data[KeyCertificate])]
 		})
 		if h.calls.Load() == calls {
-			t.Error("no call was made meanwhile")
+			t.Error("no call was made during the rotation")
 		}
 	}
 	finish()

@@ -101,7 +101,7 @@ func TestBootstrapApplies(t *testing.T) {
 			t.Fatal(err)
 		}
 		if code, _, errs := bootstrapped(t, args...); code != errcode.Conflict.Exit || !strings.Contains(errs, packageapi.ErrForeignControlPlane.Name) {
-			t.Errorf("a cluster of somebody else: exit code %d, %s", code, errs)
+			t.Errorf("a cluster of another user: exit code %d, %s", code, errs)
 		}
 		args = append(args, "--take-over")
 	}

@@ -82,7 +82,7 @@ func (k *Keychain) Fingerprint() string {
 	last := entry{}
 	for _, e := range k.entries {
 		if e.host == last.host && e.path == last.path {
-			continue // Nobody is given this one.
+			continue // No request uses this entry.
 		}
 		last = e
 		for _, s := range []string{e.host, e.path, e.auth.Username, e.auth.Password, e.auth.IdentityToken, e.auth.RegistryToken} {

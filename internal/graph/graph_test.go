@@ -59,7 +59,7 @@ func TestComponent(t *testing.T) {
 		"x": "x y", "alone": "alone",
 		"o": "o p", "p": "o p", // What it works with is there.
 		"q": "q", "r": "r", // It is not.
-		"s": "s", "z": "z", // What is skipped joins nobody.
+		"s": "s", "z": "z", // Skipped dependencies connect no packages.
 		"nobody": "",
 	} {
 		if got := namesOf(g.Component("Configuration", of).Nodes()); got != want {
@@ -84,7 +84,7 @@ func TestOrphans(t *testing.T) {
 		"a needs b; *b; *d needs b; *e needs d2": "d e",
 	} {
 		if got := namesOf(graph(strings.Split(text, "; ")...).Orphans()); got != want {
-			t.Errorf("%s: %q is there in vain, want %q", text, got, want)
+			t.Errorf("%s: the orphans are %q, want %q", text, got, want)
 		}
 	}
 }
@@ -211,7 +211,7 @@ func TestGraphProperties(t *testing.T) {
 			return slices.ContainsFunc(orphans, func(o Node) bool { return o.Name == n.Name })
 		})
 		if more := New(left, nil).Orphans(); len(more) > 0 {
-			r.Fatalf("without %s there is %s in vain", namesOf(orphans), namesOf(more))
+			r.Fatalf("without %s, %s is an orphan", namesOf(orphans), namesOf(more))
 		}
 	})
 }

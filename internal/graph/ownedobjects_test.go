@@ -141,7 +141,7 @@ func TestFitProperties(t *testing.T) {
 			r.Fatalf("%d bytes are more than %d, and something can be left out", len(raw), limit)
 		}
 		if smallest > 0 && len(raw)+smallest+len(`,"names":`) <= limit {
-			r.Fatalf("%d bytes of %d: names of %d bytes were left out in vain", len(raw), limit, smallest)
+			r.Fatalf("%d bytes of %d: names of %d bytes were omitted without need", len(raw), limit, smallest)
 		}
 	})
 }

@@ -104,7 +104,7 @@ func TestStates(t *testing.T) {
 			}
 			any := New([]Node{n}, nil).Check([]dependency.Dependency{{Package: repositoryA}})
 			if any[0].State != Satisfied {
-				t.Errorf("for somebody who takes any version it is %s", any[0].State)
+				t.Errorf("for a dependent without a constraint it is %s", any[0].State)
 			}
 		})
 	}

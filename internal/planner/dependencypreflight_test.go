@@ -112,11 +112,11 @@ func TestPlanChecksTheObjectsOfDependencies(t *testing.T) {
 		check(t, "harbor", belongs("ships", "fleet", "ProviderRevision/"+holder.Status.CurrentRevision))
 		check(t, "one")
 	})
-	t.Run("where nobody can read them", func(t *testing.T) {
+	t.Run("without read access", func(t *testing.T) {
 		pl.Source = onlyRead{s, "one"}
 		p := install(t, pl, env.NewProvider("foreseen-one", at+"one:v1"))
 		if !slices.ContainsFunc(p.Warnings, func(w string) bool { return strings.HasPrefix(w, "The objects of "+at+"left:v1.0.0 are not known: ") }) {
-			t.Errorf("nobody is told: %q", p.Warnings)
+			t.Errorf("no warning: %q", p.Warnings)
 		}
 	})
 }

@@ -276,7 +276,7 @@ func TestPlanOfUninstall(t *testing.T) {
 			return fmt.Sprint(err), apierrors.IsNotFound(err)
 		})
 	}
-	wait.Until(t, limit, "the object that somebody else owns is released", func() (string, bool) {
+	wait.Until(t, limit, "the object of another owner is released", func() (string, bool) {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		if err := c.Get(t.Context(), client.ObjectKey{Name: "helds.goes.preview.test"}, crd); err != nil {
 			return err.Error(), false

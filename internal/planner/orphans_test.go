@@ -58,16 +58,16 @@ func TestOrphansOfAPlan(t *testing.T) {
 		changes []graph.Change
 		want    string
 	}{
-		"it goes":                            {around("p needs mid", "*mid needs leaf", "*leaf"), nil, nil, "mid leaf"},
-		"it goes, and others stay":           {around("p needs mid", "*mid needs leaf", "*leaf", "q needs leaf"), nil, nil, "mid"},
-		"it goes, and somebody's stays":      {around("p needs mid", "mid"), nil, nil, ""},
-		"what was in vain before is no news": {around("p needs mid", "*mid", "*vain"), nil, nil, "mid"},
-		"a version that needs less":          {around("p needs mid", "*mid"), node(), nil, "mid"},
-		"a version that needs as much":       {around("p needs mid", "*mid"), node("mid"), nil, ""},
-		"what comes with it needs it":        {around("p needs mid", "*mid"), node("new"), []graph.Change{{To: pkg("new", "mid")}}, ""},
-		"what moves with it needs less":      {around("p needs mid", "*mid needs leaf", "*leaf"), node("mid"), []graph.Change{{Existing: &moved, To: pkg("mid")}}, "leaf"},
-		"nothing is known":                   {func() *clusterState { s := around("p needs mid", "*mid"); s.lock.Packages = nil; return s }(), nil, nil, ""},
-		"nothing is there":                   {&clusterState{}, node(), nil, ""},
+		"it goes":                  {around("p needs mid", "*mid needs leaf", "*leaf"), nil, nil, "mid leaf"},
+		"it goes, and others stay": {around("p needs mid", "*mid needs leaf", "*leaf", "q needs leaf"), nil, nil, "mid"},
+		"it becomes an orphan, and the package of a user stays": {around("p needs mid", "mid"), nil, nil, ""},
+		"former orphans are not listed":                         {around("p needs mid", "*mid", "*vain"), nil, nil, "mid"},
+		"a version that needs less":                             {around("p needs mid", "*mid"), node(), nil, "mid"},
+		"a version that needs as much":                          {around("p needs mid", "*mid"), node("mid"), nil, ""},
+		"what comes with it needs it":                           {around("p needs mid", "*mid"), node("new"), []graph.Change{{To: pkg("new", "mid")}}, ""},
+		"what moves with it needs less":                         {around("p needs mid", "*mid needs leaf", "*leaf"), node("mid"), []graph.Change{{Existing: &moved, To: pkg("mid")}}, "leaf"},
+		"nothing is known":                                      {func() *clusterState { s := around("p needs mid", "*mid"); s.lock.Packages = nil; return s }(), nil, nil, ""},
+		"nothing is there":                                      {&clusterState{}, node(), nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var others []graph.Node
@@ -87,7 +87,7 @@ func TestOrphansOfAPlan(t *testing.T) {
 					}
 				}
 				if text := strings.Join(got, " "); text != tc.want {
-					t.Errorf("nobody needs %q, want %q", text, tc.want)
+					t.Errorf("the orphans are %q, want %q", text, tc.want)
 				}
 			}
 		})

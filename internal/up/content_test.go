@@ -104,7 +104,7 @@ func wantNothing(t *testing.T, s up.State) {
 		t.Fatal(err)
 	}
 	if _, err := remote.Get(ref); err == nil {
-		t.Error("an image that nobody made is there")
+		t.Error("an image exists that was not created")
 	}
 }
 

@@ -59,7 +59,7 @@ func TestForeignDirectoryIsRefused(t *testing.T) {
 		files map[string]string
 		want  errcode.Code
 	}{
-		"of somebody else":       {map[string]string{"thesis.txt": "years of work"}, up.ErrDataDirForeign},
+		"of another program":     {map[string]string{"thesis.txt": "years of work"}, up.ErrDataDirForeign},
 		"version of something":   {map[string]string{"version.json": `{"version":"1.2.3"}`}, up.ErrDataDirForeign},
 		"of a later xpkg":        {map[string]string{"version.json": `{"kind":"xpkg control plane","layout":2}`}, up.ErrDataDirVersion},
 		"of a damaged version":   {map[string]string{"version.json": `{"kind":`}, up.ErrDataDirUnusable},

@@ -48,7 +48,7 @@ func TestAdditionalPermissionsWaitForApproval(t *testing.T) {
 	s.absent(t, &rbacv1.ClusterRole{}, "crossplane:provider:"+second+":system")
 	s.allowed(t, first, "get /pods@"+elsewhere)
 	if p.Status.Activation != nil {
-		t.Error("the time to become healthy runs while somebody is asked")
+		t.Error("the activation deadline runs while the permissions wait for approval")
 	}
 	for _, c := range []v1.ConditionType{v1.TypeReconciling, v1.TypeStalled} {
 		if p.GetCondition(c).Status == corev1.ConditionTrue {

@@ -59,7 +59,7 @@ func until(t testing.TB, what string, condition func(context.Context) (seen stri
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("waited in vain until %s; last seen: %s", what, seen)
+			t.Fatalf("timed out waiting until %s; last state: %s", what, seen)
 		case <-tick.C:
 		}
 	}

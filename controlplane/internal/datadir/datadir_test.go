@@ -86,7 +86,7 @@ func TestOpenRefusesADirectoryThatOthersCanChange(t *testing.T) {
 }
 
 func TestRemove(t *testing.T) {
-	for name, foreign := range map[string]bool{"alone": false, "with a file of somebody else": true} {
+	for name, foreign := range map[string]bool{"alone": false, "with a file of another program": true} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "d")
 			d := open(t, path)

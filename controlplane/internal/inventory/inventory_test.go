@@ -86,7 +86,7 @@ func FuzzKeys(f *testing.F) {
 		i.Put(key)
 		i.Delete(key)
 		if len(i.Populated()) != 0 {
-			t.Errorf("%q made a resource that nobody defined", key)
+			t.Errorf("%q created a resource without a definition", key)
 		}
 	})
 }

@@ -123,7 +123,7 @@ func TestDriftIsRevertedWithOneWrite(t *testing.T) {
 					t.Errorf("metadata (-before +after):\n%s", diff)
 				}
 			} else if !tc.stays(live) {
-				t.Error("what somebody else added is gone")
+				t.Error("fields of another client were removed")
 			}
 		})
 	}

@@ -142,7 +142,7 @@ func TestServiceAccounts(t *testing.T) {
 		s.takeWrites()
 		s.ensure(in)
 		if got := s.takeWrites(); len(got) > 0 {
-			t.Errorf("a secret of somebody else made us write %v", got)
+			t.Errorf("a Secret of another owner caused the writes %v", got)
 		}
 		in.PullSecrets = []string{"ours", "new"}
 		s.ensure(in)
@@ -163,7 +163,7 @@ func TestServiceAccounts(t *testing.T) {
 		live := &corev1.ServiceAccount{}
 		s.get(live, "theirs")
 		if live.ResourceVersion != theirs.ResourceVersion {
-			t.Errorf("the ServiceAccount of somebody else was written: %v", live)
+			t.Errorf("the ServiceAccount of another owner was written: %v", live)
 		}
 		if got := s.pods(who[0].Revision.Name)[0].Spec.ServiceAccountName; got != "theirs" {
 			t.Errorf("the program runs as %s", got)

@@ -25,7 +25,7 @@ func TestGreet(t *testing.T) {
 			`{"observed": {"composite": {"resource": {"spec": {"guest": "world"}}}}, "context": {"a": "b"}, "desired": {"composite": {"resource": {"status": {"other": 1}}}, "resources": {"other": {"resource": {"kind": "Other"}}}}, ` + inputOf + `}`,
 			`{"meta": {"ttl": "60s"}, "context": {"a": "b"}, "desired": {"composite": {"resource": {"status": {"other": 1}}}, "resources": {"other": {"resource": {"kind": "Other"}}, "greeting": {"ready": "READY_FALSE", "resource": {"apiVersion": "hello.xpkg.dev/v1alpha1", "kind": "Greeting", "spec": {"name": "world"}}}}}}`,
 		},
-		"nobody is named": {
+		"no name": {
 			`{"observed": {"composite": {"resource": {"spec": {}}}}, ` + inputOf + `}`,
 			`{"meta": {"ttl": "60s"}, "desired": {}, "results": [{"severity": "SEVERITY_FATAL", "message": "the composite resource has no text at spec.guest"}]}`,
 		},

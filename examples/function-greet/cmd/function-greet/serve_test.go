@@ -166,7 +166,7 @@ func TestMutualTLS(t *testing.T) {
 		"without a certificate": client(t, known, a, true), "with one of another authority": client(t, stranger, a, false), "without TLS": insecure.NewCredentials(),
 	} {
 		if err := call(t, address, creds); err == nil {
-			t.Errorf("somebody %s is served", name)
+			t.Errorf("a client %s is served", name)
 		}
 	}
 	if err := call(t, address, client(t, known, other, false)); err == nil {
