@@ -54,7 +54,7 @@ func newWar(t *testing.T) *war {
 // time to go on. It fails if the manager writes more than most since reset.
 func (w *war) wage(t *testing.T, s *standIn, most int, reported func() (string, bool)) {
 	t.Helper()
-	wait.Until(t, 20*time.Second, "the war is reported", func() (string, bool) {
+	wait.Until(t, env.Limit, "the war is reported", func() (string, bool) {
 		seen, ok := reported()
 		return fmt.Sprintf("%d rounds, writes %v; %s", s.rounds.Load(), w.byCall(), seen), ok
 	})
@@ -388,7 +388,7 @@ func TestManagerContinuesAfterAWar(t *testing.T) {
 	w.WaitReady(t, p)
 	s := w.rewriteCRD(t, "things.continued.example.org")
 	w.upgrade(t, p)
-	wait.Until(t, 20*time.Second, "the war is reported", w.reports(t, p, "CustomResourceDefinition things.continued.example.org"))
+	wait.Until(t, env.Limit, "the war is reported", w.reports(t, p, "CustomResourceDefinition things.continued.example.org"))
 	s.stop()
 	w.untilVersion(t, "things.continued.example.org", "second")
 	w.WaitReady(t, p)
