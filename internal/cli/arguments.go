@@ -26,6 +26,12 @@ func expandShorthand(args []string) []string {
 	return args
 }
 
+// normalize returns the arguments in the only form that the grammar accepts: with KIND/NAME for an installed package,
+// and with a kind, possibly empty, before the reference of a package to install.
+func normalize(app *kong.Application, args []string) []string {
+	return addKind(app, joinKinds(app, args))
+}
+
 // addKind returns the arguments with an empty kind before the reference of a package, where a command accepts a kind
 // before it and the user wrote none.
 func addKind(app *kong.Application, args []string) []string {

@@ -31,7 +31,7 @@ func bootstrapped(t *testing.T, args ...string) (code int, stdout, stderr string
 }
 
 func TestBootstrapPrints(t *testing.T) {
-	code, out, errs := bootstrapped(t, "--namespace", "ns", "--image", "example.org/xpkg@sha256:1", "--manager-arg=--verbose", "--no-network-policy")
+	code, out, errs := bootstrapped(t, "--namespace", "ns", "--image", "example.org/xpkg@sha256:"+strings.Repeat("1", 64), "--manager-arg=--verbose", "--no-network-policy")
 	if code != 0 {
 		t.Fatal(errs)
 	}
@@ -49,7 +49,7 @@ func TestBootstrapPrints(t *testing.T) {
 	if got := strings.Join(kinds, " "); got != want {
 		t.Errorf("printed:\n%s\nwant:\n%s", got, want)
 	}
-	for _, part := range []string{"image: example.org/xpkg@sha256:1\n", "- --verbose\n", "namespace: ns\n"} {
+	for _, part := range []string{"image: example.org/xpkg@sha256:" + strings.Repeat("1", 64) + "\n", "- --verbose\n", "namespace: ns\n"} {
 		if !strings.Contains(out, part) {
 			t.Errorf("%q is missing", part)
 		}

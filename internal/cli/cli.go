@@ -164,7 +164,7 @@ func run(env *terminal.Env, name string) error {
 	if completion.IsRequest(args) {
 		return completion.Complete(env, completion.Tree(parser.Model, completionValues()), args)
 	}
-	command, err := parser.Parse(addKind(parser.Model, joinKinds(parser.Model, args)))
+	command, err := parser.Parse(normalize(parser.Model, args))
 	if exit >= 0 {
 		return exitOrNil(exit)
 	}

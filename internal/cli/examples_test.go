@@ -28,7 +28,7 @@ func TestExamplesParse(t *testing.T) {
 			if len("    xpkg "+line) > 80 {
 				t.Errorf("too long: %s", line)
 			}
-			parsed, err := parser.Parse(joinKinds(parser.Model, strings.Fields(line)))
+			parsed, err := parser.Parse(normalize(parser.Model, strings.Fields(line)))
 			if err != nil || parsed.Selected() != command {
 				t.Errorf("xpkg %s: %v", line, err)
 			}

@@ -128,7 +128,7 @@ func parseCommand(t *testing.T, words []string) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = parser.Parse(words)
+	_, err = parser.Parse(normalize(parser.Model, words))
 	return err
 }
 
