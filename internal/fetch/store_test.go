@@ -210,8 +210,7 @@ func many(n, size int) string {
 	var all strings.Builder
 	all.WriteString(meta)
 	for i := range n {
-		one := strings.ReplaceAll(crd, "things", fmt.Sprintf("things%d", i))
-		one = strings.Replace(one, "singular: thing", fmt.Sprintf("singular: thing%d", i), 1)
+		one := strings.NewReplacer("thing", fmt.Sprintf("thing%d", i), "Thing", fmt.Sprintf("Thing%d", i)).Replace(crd)
 		one = strings.Replace(one, "{type: object}", "{type: object, description: "+strings.Repeat("x", size)+"}", 1)
 		all.WriteString("---\n" + one)
 	}
@@ -303,7 +302,7 @@ func TestReadAtOnce(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if raw, err := pkg.Objects[49].JSON(); err != nil || !bytes.Contains(raw, []byte("things49")) {
+			if raw, err := pkg.Objects[49].JSON(); err != nil || !bytes.Contains(raw, []byte("thing49s")) {
 				t.Errorf("%d bytes (%v)", len(raw), err)
 			}
 		})
