@@ -2,6 +2,8 @@ package cli_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -19,7 +21,8 @@ import (
 func (b bench) reader(t *testing.T) string {
 	t.Helper()
 	roles := kubernetes.NewForConfigOrDie(b.config).RbacV1()
-	name := metav1.ObjectMeta{Name: "reader"}
+	user := "reader-" + strings.ToLower(t.Name())
+	name := metav1.ObjectMeta{Name: user}
 	_, err := roles.ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: name, Rules: []rbacv1.PolicyRule{{
 		APIGroups: []string{v1.Group}, Resources: []string{"providers", "configurations", "functions"}, Verbs: []string{"get", "list"},
 	}}}, metav1.CreateOptions{})
@@ -28,19 +31,26 @@ func (b bench) reader(t *testing.T) string {
 	}
 	_, err = roles.ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: name, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name.Name},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "reader"}},
+		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}},
 	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		ctx := context.WithoutCancel(t.Context())
+		err := errors.Join(roles.ClusterRoleBindings().Delete(ctx, user, metav1.DeleteOptions{}), roles.ClusterRoles().Delete(ctx, user, metav1.DeleteOptions{}))
+		if err != nil {
+			t.Error(err)
+		}
+	})
 	config, err := clientcmd.LoadFromFile(b.kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, user := range config.AuthInfos {
-		user.Impersonate = "reader"
+	for _, info := range config.AuthInfos {
+		info.Impersonate = user
 	}
-	file := filepath.Join(b.dir, "reader")
+	file := filepath.Join(b.dir, user)
 	if err := clientcmd.WriteToFile(*config, file); err != nil {
 		t.Fatal(err)
 	}
