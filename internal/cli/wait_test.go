@@ -65,14 +65,14 @@ func TestWaitForARolledBackPackage(t *testing.T) {
 	second := b.pushDependent(t, "dependent", "v2", b.registry+"/nowhere", "Ferry")
 	b.patch(t, b.provider(t, "dependent"), `{"spec":{"package":"`+second+`"}}`)
 	got := b.must(t, 12, "install", "provider", second, "dependent", "--wait", "1m")
-	checkMatches(t, got.errors, `^error: RolledBack: provider/needy does not run the requested version: rolled back to needy-[0-9a-f]{12}: needy-[0-9a-f]{12} did not become healthy and stay so within 2s: DependencyMissing: `)
+	checkMatches(t, got.errors, `^error: RolledBack: provider/dependent does not run the requested version: rolled back to dependent-[0-9a-f]{12}: dependent-[0-9a-f]{12} did not become healthy and stay so within 2s: DependencyMissing: `)
 	var out, errs bytes.Buffer
 	env := &cli.Env{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs}
 	if code := cli.Main(t.Context(), []string{"xpkg", "list", "--kubeconfig", b.kubeconfig}, env); code != 0 {
 		t.Errorf("exit code %d: %s", code, errs.String())
 	}
 	checkMatches(t, out.String(), regexp.QuoteMeta(first)+` \(rolled back: the update to `+regexp.QuoteMeta(second)+` failed\)`)
-	checkMatches(t, b.must(t, 0, "tree", "dependent").out, `^provider/needy  v1  Healthy=False  RolledBack: `)
+	checkMatches(t, b.must(t, 0, "tree", "dependent").out, `^provider/dependent  v1  Healthy=False  RolledBack: `)
 	b.must(t, 0, "uninstall", "provider", "dependent", "--yes", "--wait", "1m")
 }
 
