@@ -76,8 +76,8 @@ var escalations = []escalation{
 		verbs: []string{verbImpersonate}, policyOnly: true,
 	},
 	{
-		Name: "write role bindings", Reason: "grant its permissions to other identities",
-		targets: []target{{rbacv1.GroupName, []string{"rolebindings", "clusterrolebindings"}}}, verbs: verbsWrite,
+		Name: "write role bindings", Reason: "grant its permissions to other identities, and withdraw theirs",
+		targets: []target{{rbacv1.GroupName, []string{"rolebindings", "clusterrolebindings"}}}, verbs: verbsWriteDelete,
 	},
 	{
 		Name: "issue tokens", Reason: "get a token of every ServiceAccount",
@@ -122,12 +122,15 @@ var escalations = []escalation{
 		targets: []target{{groupPackages, []string{star}}}, verbs: verbsWriteDelete,
 	},
 	{
-		Name: "write compositions", Reason: "create every object that Crossplane may create",
+		Name: "write compositions", Reason: "create every object that Crossplane may create, and delete those that it has created",
 		targets: []target{
-			{groupComposition, []string{"compositeresourcedefinitions", "compositions"}},
+			{groupComposition, []string{
+				"compositeresourcedefinitions", "compositionrevisions", "compositions",
+				"managedresourceactivationpolicies", "managedresourcedefinitions",
+			}},
 			{groupOperation, []string{"cronoperations", "operations", "watchoperations"}},
 		},
-		verbs: verbsWrite,
+		verbs: verbsWriteDelete,
 	},
 	{
 		Name: "write CRDs", Reason: "read and change every custom resource with a conversion webhook, and delete it with its CRD",
