@@ -111,7 +111,7 @@ func writeRevisions(w io.Writer, revisions []revisionView) error {
 // RollbackCmd implements `xpkg rollback`.
 type RollbackCmd struct {
 	Name inventory.Name `arg:"" complete:"package" help:"Package to roll back, as NAME, KIND/NAME or KIND NAME."`
-	To   string         `placeholder:"NUMBER|REVISION" help:"Revision to return to, by number or name. Default is the revision before the active one."`
+	To   string         `placeholder:"NUMBER|REVISION" help:"Revision to return to, by number or name. Default is the newest healthy revision before the active one."`
 
 	Wait   time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, until the package is healthy."`
 	DryRun bool          `help:"Show the changes without making them."`
@@ -159,15 +159,19 @@ func contentOf(rev v1.PackageRevision) string {
 	return spec.Image + "@" + spec.Digest
 }
 
-// rollbackTarget returns the revision that to names, or the newest revision before the active one. Revisions are
-// sorted, newest first.
+// rollbackTarget returns the revision that to names, or the newest revision before the active one that was not
+// unhealthy: after an automatic rollback, the failed revision is the one before. Revisions are sorted, newest first.
 func rollbackTarget(p v1.Package, revisions []v1.PackageRevision, to string) (v1.PackageRevision, error) {
 	i := slices.IndexFunc(revisions, revision.IsActive)
-	if to == "" && i >= 0 && i+1 < len(revisions) {
-		return revisions[i+1], nil
+	if to == "" && i >= 0 {
+		for _, rev := range revisions[i+1:] {
+			if healthOf(rev) != corev1.ConditionFalse {
+				return rev, nil
+			}
+		}
 	}
 	if to == "" {
-		return nil, ErrNoRevision.New(nil, "%s has no revision before the active one", inventory.ShortName(p))
+		return nil, ErrNoRevision.New(nil, "%s has no revision before the active one that was healthy", inventory.ShortName(p))
 	}
 	for _, rev := range revisions {
 		if rev.GetName() == to || strconv.FormatInt(rev.RevisionSpec().Revision, 10) == to {
