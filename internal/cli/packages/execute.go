@@ -14,6 +14,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/planner"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
@@ -78,6 +79,9 @@ func updatePlanned(ctx context.Context, cluster client.Client, live v1.Package, 
 		live.SetAnnotations(desired.Overlay(live.GetAnnotations(), map[string]string{
 			webhooks.AnnotationAllowed: want.GetAnnotations()[webhooks.AnnotationAllowed],
 		}))
+	}
+	if adopted := want.GetAnnotations()[revision.AnnotationAdopt]; adopted != "" {
+		live.SetAnnotations(desired.Overlay(live.GetAnnotations(), map[string]string{revision.AnnotationAdopt: adopted}))
 	}
 	kind := live.GetObjectKind().GroupVersionKind()
 	err = cluster.Update(ctx, live, client.FieldOwner(plan.FieldManager))
