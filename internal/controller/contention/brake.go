@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -97,7 +98,7 @@ func (b *Brake) decide(a apply.Attempt) (counted bool, d Decision, stop error) {
 	r := b.recordOf(a.Ref, now)
 	p := r.part(a.Subresource)
 	w := p.state(a.Desired)
-	if r.version != a.Base {
+	if isNewer(a.Base, r.version) {
 		for _, p := range r.parts {
 			p.disturbed = true
 		}
@@ -117,6 +118,18 @@ func (b *Brake) decide(a apply.Attempt) (counted bool, d Decision, stop error) {
 		stop = w.stop
 	}
 	return true, d, stop
+}
+
+// isNewer reports whether the resourceVersion that a write is based on shows a write after the last one of the manager.
+// An older one is a stale read, which the manager itself may have made stale: the API server rejects the write. An empty
+// one stands for an object that does not exist.
+func isNewer(base, last string) bool {
+	if base == last {
+		return false
+	}
+	is, err := strconv.ParseUint(base, 10, 64)
+	was, errLast := strconv.ParseUint(last, 10, 64)
+	return err != nil || errLast != nil || is > was
 }
 
 // stop reports an object that is not written any more.

@@ -224,3 +224,27 @@ func TestMemoryIsBounded(t *testing.T) {
 		t.Errorf("%d objects after an idle time, want 1", n)
 	}
 }
+
+// TestStaleReadsDoNotCount checks that two parts of the manager that write the same object, and make the reads of each
+// other stale, are not mistaken for another client.
+func TestStaleReadsDoNotCount(t *testing.T) {
+	now := start
+	b, o := newBrake(&now), &object{ref: thing}
+	if err := o.write(t.Context(), b, "first"); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 10 * limits.Writes {
+		stale := o.base()
+		if err := o.write(t.Context(), b, "second"); err != nil {
+			t.Fatalf("write %d: %v", i, err)
+		}
+		end, err := b.Begin(t.Context(), apply.Attempt{Ref: o.ref, Desired: "first", Base: stale})
+		if err != nil {
+			t.Fatalf("write %d with a stale read: %v", i, err)
+		}
+		end("", errors.New("the object has been modified"))
+		if err := o.write(t.Context(), b, "first"); err != nil {
+			t.Fatalf("write %d after a stale read: %v", i, err)
+		}
+	}
+}
