@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/xpkg-dev/xpkg/internal/controller"
+	"github.com/xpkg-dev/xpkg/internal/controller/contention"
 	"github.com/xpkg-dev/xpkg/internal/fetch"
 	"github.com/xpkg-dev/xpkg/internal/testing/fault"
 	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
@@ -107,7 +108,10 @@ func runManager(ctx context.Context, cfg *rest.Config, n *fault.Network, registr
 		Transport: headerTimeout{n.Transport(fault.Registry, alias{registry})}, Patience: patience, Attempts: 2, MinRate: minRate,
 	}})
 	defer source.Close()
-	return controller.Run(ctx, controller.Options{Config: cfg, Content: source, Log: slog.New(log), Ready: ready})
+	// A scenario is repeated for every call on the same packages. Its steps stand for those of users, and would soon
+	// look like another client that keeps changing the objects.
+	unlimited := contention.Limits{Writes: 1 << 20, Window: time.Minute}
+	return controller.Run(ctx, controller.Options{Config: cfg, Content: source, Log: slog.New(log), Ready: ready, Contention: unlimited})
 }
 
 // headerTimeout waits for response headers as long as the default transport of the registry client.
