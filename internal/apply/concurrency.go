@@ -13,14 +13,13 @@ const (
 	// lowest raises the limit; one above slow times lowers it. In between, the limit stays: costs of calls to one server
 	// vary by that much.
 	good, slow = 1.5, 1.8
-	// probeEvery is after how many windows the limit is halved for one window. A
-	// server that is busy with our own calls results each of them late; only with
-	// fewer of them it shows how fast it could be.
+	// probeEvery is the number of windows after which the limit is halved for one window. A server that is busy with our
+	// own calls answers each of them late; only fewer calls show its true cost.
 	probeEvery = 20
 	// minWindow is the minimum number of responses in a window.
 	minWindow = 5
 
-	// defaultPause is the pause of new calls when a throttling server states no delay. MaxPause bounds the delay that it
+	// defaultPause is the pause of new calls when a throttling server states no delay. maxPause bounds the delay that it
 	// states.
 	defaultPause, maxPause = time.Second, 30 * time.Second
 	// ceilingLasts is the time in which a limit that the server throttled is not tried again.
@@ -186,7 +185,7 @@ func (w *window) add(a result) {
 	w.weight[a.class] += a.weight()
 }
 
-// ratio retokens the cost of the calls in a window relative to the lowest cost.
+// ratio returns the cost of the calls in a window relative to the lowest cost.
 func (c *concurrency) ratio(w window) float64 {
 	var seconds, best float64
 	for s, weight := range w.weight {
