@@ -1,12 +1,10 @@
 package revisions
 
 import (
-	"fmt"
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/xpkg-dev/xpkg/internal/controller/status"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
@@ -34,10 +32,6 @@ func (r *Reconciler) reportRestored(in *install, written map[plan.Ref]plan.Writt
 	if len(names) == 0 {
 		return
 	}
-	text := strings.Join(names[:min(len(names), most)], ", ")
-	if more := len(names) - most; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
 	r.API.Status.Events.Eventf(in.Revision, nil, corev1.EventTypeWarning, "ObjectsRestored", "Restore",
-		"deleted by another client, and created again: %s", status.Clip(text))
+		"deleted by another client, and created again: %s", status.Clip(wording.Few(names, most, ", ")))
 }

@@ -8,6 +8,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -91,8 +92,9 @@ func enqueueForMissedDrift(c client.Reader, kinds []schema.GroupVersionKind) han
 		if !revision.IsActive(now) || now.GetDeletionTimestamp() != nil || slices.Equal(before, after) {
 			return
 		}
+		listed := sets.New(before...)
 		for _, ref := range after {
-			if ref.Generation == 0 || slices.Contains(before, ref) || !slices.ContainsFunc(kinds, func(k schema.GroupVersionKind) bool { return k.Kind == ref.Kind }) {
+			if ref.Generation == 0 || listed.Has(ref) || !slices.ContainsFunc(kinds, func(k schema.GroupVersionKind) bool { return k.Kind == ref.Kind }) {
 				continue
 			}
 			o := watch.Metadata(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
