@@ -55,24 +55,46 @@ type Role struct {
 	Permissions, Runtimes bool
 }
 
-// Conflicts returns the reasons for which a manager and core would write the same objects, each with its
-// remedy. Without core there are none.
-func (c Core) Conflicts(r Role) []string {
+// Conflict is a reason for which a manager and core would write the same objects.
+type Conflict struct {
+	Problem string
+	// Remedy is an imperative clause without a full stop.
+	Remedy string
+}
+
+// String returns the problem and its remedy.
+func (c Conflict) String() string { return c.Problem + ": " + c.Remedy }
+
+// Conflicts returns the conflicts of core with a manager. Without core there are none.
+func (c Core) Conflicts(r Role) []Conflict {
 	if !c.Runs {
 		return nil
 	}
-	var out []string
+	var out []Conflict
 	if c.Writes {
-		out = append(out, fmt.Sprintf("the ServiceAccount %s/%s may write packages: apply the manifests of `xpkg bootstrap --beside-core --core-account %s/%s`",
-			c.Account.Namespace, c.Account.Name, c.Account.Namespace, c.Account.Name))
+		out = append(out, Conflict{
+			Problem: fmt.Sprintf("the ServiceAccount %s may write packages", c.Account),
+			Remedy:  fmt.Sprintf("apply the manifests of `xpkg bootstrap --beside-core --core-account %s`", c.Account),
+		})
 	}
 	if c.RunsRuntimes && r.Runtimes {
-		out = append(out, "core runs package runtimes: start it with "+runtimeFlag+"="+external)
+		out = append(out, Conflict{Problem: "core runs package runtimes", Remedy: "start it with " + runtimeFlag + "=" + external})
 	}
 	if c.RunsRBACManager && r.Permissions {
-		out = append(out, "the RBAC manager of Crossplane runs: set rbacManager.deploy=false in its chart, or start this manager with --package-permissions=Ignore")
+		out = append(out, Conflict{
+			Problem: "the RBAC manager of Crossplane runs",
+			Remedy:  "set rbacManager.deploy=false in its chart, or start this manager with --package-permissions=Ignore",
+		})
 	}
 	return out
+}
+
+func join(conflicts []Conflict) string {
+	var out []string
+	for _, c := range conflicts {
+		out = append(out, c.String())
+	}
+	return strings.Join(out, "; ")
 }
 
 // Guard checks that Crossplane core and the manager do not write the same objects.
@@ -109,7 +131,7 @@ func (g *Guard) Check(ctx context.Context) error {
 	case err != nil:
 		g.err = ErrForeignManager.New(err, "cannot determine whether Crossplane in the namespace %s writes packages", g.Namespace)
 	case len(conflicts) > 0:
-		g.err = ErrForeignManager.New(nil, "Crossplane in the namespace %s would write the same objects: %s", g.Namespace, strings.Join(conflicts, "; "))
+		g.err = ErrForeignManager.New(nil, "Crossplane in the namespace %s would write the same objects: %s", g.Namespace, join(conflicts))
 	default:
 		g.err = nil
 	}

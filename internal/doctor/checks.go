@@ -35,8 +35,7 @@ func checkCores(name string, f Facts) []Finding {
 		conflicts := core.Conflicts(role)
 		where := "core in the namespace " + core.Account.Namespace
 		for _, conflict := range conflicts {
-			problem, remedy, _ := strings.Cut(conflict, ": ")
-			out = append(out, fail(name, ErrBlocked, where+" conflicts with the manager: "+problem, upper(remedy)+"."))
+			out = append(out, fail(name, ErrBlocked, where+" conflicts with the manager: "+conflict.Problem, upper(conflict.Remedy)+"."))
 		}
 		if core.Runs && len(conflicts) == 0 {
 			out = append(out, ok(name, where+" does not write packages"))

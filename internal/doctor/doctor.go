@@ -1,6 +1,6 @@
 // Package doctor checks a cluster before and after the installation of the manager.
 //
-// Each check is a pure function of [Facts], which [Read] reads from the cluster.
+// Each check is a pure function of [Facts], which [Reader.Read] returns from the cluster.
 package doctor
 
 import (

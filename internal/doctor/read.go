@@ -82,32 +82,37 @@ func (r Reader) readServer(_ context.Context, f *Facts) error {
 	return nil
 }
 
-// written are the resources that `xpkg bootstrap --apply` writes, by API group.
-var written = []authorizationv1.ResourceAttributes{
-	{Resource: "namespaces"}, {Resource: "serviceaccounts"}, {Resource: "services"},
-	{Group: "apiextensions.k8s.io", Resource: "customresourcedefinitions"},
-	{Group: "rbac.authorization.k8s.io", Resource: "clusterroles"}, {Group: "rbac.authorization.k8s.io", Resource: "clusterrolebindings"},
-	{Group: "rbac.authorization.k8s.io", Resource: "roles"}, {Group: "rbac.authorization.k8s.io", Resource: "rolebindings"},
-	{Group: "policy", Resource: "poddisruptionbudgets"}, {Group: "networking.k8s.io", Resource: "networkpolicies"},
-	{Group: "apps", Resource: "deployments"},
+// written are the resources that `xpkg bootstrap --apply` writes.
+var written = []struct {
+	group, resource string
+	namespaced      bool
+}{
+	{"", "namespaces", false},
+	{"", "serviceaccounts", true},
+	{"", "services", true},
+	{"apiextensions.k8s.io", "customresourcedefinitions", false},
+	{"rbac.authorization.k8s.io", "clusterroles", false},
+	{"rbac.authorization.k8s.io", "clusterrolebindings", false},
+	{"rbac.authorization.k8s.io", "roles", true},
+	{"rbac.authorization.k8s.io", "rolebindings", true},
+	{"policy", "poddisruptionbudgets", true},
+	{"networking.k8s.io", "networkpolicies", true},
+	{"apps", "deployments", true},
 }
-
-// clusterScoped are the written resources without a namespace.
-var clusterScoped = []string{"namespaces", "customresourcedefinitions", "clusterroles", "clusterrolebindings"}
 
 func (r Reader) readPermissions(ctx context.Context, f *Facts) error {
 	for _, verb := range []string{"create", "patch"} {
-		for _, resource := range written {
-			resource.Verb = verb
-			if !slices.Contains(clusterScoped, resource.Resource) {
-				resource.Namespace = r.Namespace
+		for _, w := range written {
+			attributes := &authorizationv1.ResourceAttributes{Verb: verb, Group: w.group, Resource: w.resource}
+			if w.namespaced {
+				attributes.Namespace = r.Namespace
 			}
-			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &resource}}
+			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes}}
 			if err := r.Client.Create(ctx, review); err != nil {
 				return err
 			}
 			if !review.Status.Allowed {
-				f.Lacking = append(f.Lacking, verb+" "+resource.Resource)
+				f.Lacking = append(f.Lacking, verb+" "+w.resource)
 			}
 		}
 	}
