@@ -40,22 +40,24 @@ func (i *Inventory) Graph() (*graph.Graph, error) {
 
 // Entry returns the entry of a revision in the Lock, or an empty one.
 func (i *Inventory) Entry(revision string) v1beta1.LockPackage {
-	for _, e := range i.Lock.Packages {
-		if e.Name == revision {
-			return e
+	if i.entries == nil {
+		i.entries = map[string]v1beta1.LockPackage{}
+		for _, e := range i.Lock.Packages {
+			i.entries[e.Name] = e
 		}
 	}
-	return v1beta1.LockPackage{}
+	return i.entries[revision]
 }
 
 // FromRepository returns the package that is installed from a repository, or nil.
 func (i *Inventory) FromRepository(repository string) v1.Package {
-	for _, p := range i.Packages {
-		if RepositoryOf(p) == repository {
-			return p
+	if i.byRepository == nil {
+		i.byRepository = map[string]v1.Package{}
+		for _, p := range i.Packages {
+			i.byRepository[RepositoryOf(p)] = p
 		}
 	}
-	return nil
+	return i.byRepository[repository]
 }
 
 // Dependents returns the packages with a direct dependency on a package, as KIND/NAME. Optional dependencies do not

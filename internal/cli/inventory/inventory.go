@@ -38,6 +38,9 @@ type Inventory struct {
 	Lock     *v1beta1.Lock
 	// place returns the location from which a repository is read.
 	place func(repository string) string
+	// byRepository and entries are built by the first lookup.
+	byRepository map[string]v1.Package
+	entries      map[string]v1beta1.LockPackage
 }
 
 // Read reads the packages of the cluster with load, loadPackages or loadNamed.
