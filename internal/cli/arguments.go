@@ -6,6 +6,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/xpkg-dev/xpkg/internal/cli/completion"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 )
 
@@ -39,54 +40,49 @@ func addKind(app *kong.Application, args []string) []string {
 	if len(command.Positional) < 2 || !command.Positional[0].Tag.Optional || command.Positional[0].Enum == "" {
 		return args
 	}
-	for i := 0; i < len(rest); i++ {
-		switch {
-		case rest[i] == "--":
-			return args
-		case isFlag(rest[i]):
-			if takesNext(command, rest[i]) {
-				i++
-			}
-		case !strings.ContainsAny(rest[i], "/:@"):
-			// It is a kind, possibly a misspelled one.
-			return args
-		default:
-			return slices.Insert(slices.Clone(args), len(args)-len(rest)+i, "")
-		}
+	words := positionals(command, rest)
+	// A word without any of these characters is a kind, possibly a misspelled one.
+	if len(words) == 0 || !strings.ContainsAny(rest[words[0]], "/:@") {
+		return args
 	}
-	return args
+	return slices.Insert(slices.Clone(args), len(args)-len(rest)+words[0], "")
 }
 
 // joinKinds returns the arguments with each installed package in the form KIND/NAME, where a user wrote KIND NAME.
 func joinKinds(app *kong.Application, args []string) []string {
 	command, rest := commandOf(app, args)
-	first := slices.IndexFunc(command.Positional, func(p *kong.Positional) bool { return p.Tag.Get("complete") == packageArgument })
+	first := slices.IndexFunc(command.Positional, func(p *kong.Positional) bool { return p.Tag.Get(completion.Tag) == packageArgument })
 	if first < 0 {
 		return args
 	}
-	out := slices.Clone(args[:len(args)-len(rest)])
-	count := 0
-	for i := 0; i < len(rest); i++ {
-		word := rest[i]
-		switch {
-		case word == "--":
-			return append(out, rest[i:]...)
-		case isFlag(word):
-			if takesNext(command, word) && i+1 < len(rest) {
-				out = append(out, word)
-				i++
-				word = rest[i]
-			}
-		case count == first || count > first && command.Positional[first].IsSlice():
-			if i+1 < len(rest) && inventory.KindNamed(word) != "" && !isFlag(rest[i+1]) {
-				i++
-				word += "/" + rest[i]
-			}
-			count++
-		default:
-			count++
+	joined := slices.Clone(rest)
+	var names []int
+	words := positionals(command, rest)
+	for i := 0; i < len(words); i++ {
+		at := words[i]
+		isPackage := i-len(names) == first || i-len(names) > first && command.Positional[first].IsSlice()
+		if isPackage && inventory.KindNamed(rest[at]) != "" && i+1 < len(words) && words[i+1] == at+1 {
+			i++
+			joined[at] += "/" + rest[words[i]]
+			names = append(names, words[i])
 		}
-		out = append(out, word)
+	}
+	for _, at := range slices.Backward(names) {
+		joined = slices.Delete(joined, at, at+1)
+	}
+	return append(slices.Clone(args[:len(args)-len(rest)]), joined...)
+}
+
+// positionals returns the indexes of the arguments that are neither flags nor their values, up to "--".
+func positionals(command *kong.Node, args []string) []int {
+	var out []int
+	for i := 0; i < len(args) && args[i] != "--"; i++ {
+		switch {
+		case !isFlag(args[i]):
+			out = append(out, i)
+		case takesNext(command, args[i]):
+			i++
+		}
 	}
 	return out
 }

@@ -5,7 +5,6 @@
 package completion
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -21,8 +20,8 @@ import (
 // the command line sets before the argument, by their names.
 type Values func(ctx context.Context, flags map[string]string) []string
 
-// tag is the key of the struct tag that names the [Values] of an argument or a flag.
-const tag = "complete"
+// Tag is the key of the struct tag that names the [Values] of an argument or a flag.
+const Tag = "complete"
 
 // Tree returns the commands of a grammar with the completion of their arguments. The keys of values are the names in
 // the struct tags of the grammar.
@@ -133,7 +132,7 @@ func complete(c *cobra.Command, v *kong.Value, values map[string]Values) ([]stri
 		}
 		return out, cobra.ShellCompDirectiveNoFileComp
 	}
-	if of, ok := values[v.Tag.Get(tag)]; ok {
+	if of, ok := values[v.Tag.Get(Tag)]; ok {
 		return of(c.Context(), flagsOf(c)), cobra.ShellCompDirectiveNoFileComp
 	}
 	placeholder := strings.ToUpper(v.Tag.PlaceHolder)
@@ -146,11 +145,12 @@ func complete(c *cobra.Command, v *kong.Value, values map[string]Values) ([]stri
 	return nil, cobra.ShellCompDirectiveNoFileComp
 }
 
+// flagsOf returns the values of the flags that [Values] depend on.
 func flagsOf(c *cobra.Command) map[string]string {
 	out := map[string]string{}
-	for _, name := range []string{"kubeconfig", "context", "data-dir"} {
+	for _, name := range []string{"kubeconfig", "context"} {
 		if f := c.Flags().Lookup(name); f != nil {
-			out[name] = cmp.Or(f.Value.String(), out[name])
+			out[name] = f.Value.String()
 		}
 	}
 	return out

@@ -97,10 +97,7 @@ func describe(all *inventory.Inventory, p v1.Package, revisions []v1.PackageRevi
 	d := &description{
 		Kind: p.PackageKind(), Name: p.GetName(), Package: p.PackageSpec().Package, Resolved: status.ResolvedPackage, Digest: status.ResolvedDigest,
 		Created: p.GetCreationTimestamp().Time, Reason: inventory.ReasonOf(p), Conditions: conditionViews(status.Conditions),
-		Objects: map[string][]string{}, Dependencies: []requirement{}, Revisions: revisionViews(revisions), Events: []eventView{},
-	}
-	if back := revision.PolicyOf(p).Back; back != "" {
-		d.RolledBack = back
+		RolledBack: revision.PolicyOf(p).Back, Objects: map[string][]string{}, Dependencies: []requirement{}, Revisions: revisionViews(revisions), Events: []eventView{},
 	}
 	if i := slices.IndexFunc(revisions, revision.IsActive); i >= 0 {
 		d.addRevision(all, revisions[i])

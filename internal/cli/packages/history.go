@@ -18,6 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
 )
 
 // ErrNoRevision is the failure of a rollback without a revision to return to.
@@ -36,20 +37,26 @@ type HistoryCmd struct {
 
 // Run prints the revisions of a package, newest first.
 func (c *HistoryCmd) Run(env *terminal.Env) error {
-	cluster, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.LoadPackages)
-	if err != nil {
-		return err
-	}
-	p, err := all.Find(c.Name)
-	if err != nil {
-		return err
-	}
-	revisions, err := readRevisions(env.Context, cluster, p)
+	_, revisions, err := findRevisions(env.Context, c.ClusterFlags, c.Name)
 	if err != nil {
 		return err
 	}
 	views := revisionViews(revisions)
 	return c.Print(env.Stdout, views, func(w io.Writer) error { return writeRevisions(w, views) })
+}
+
+// findRevisions returns an installed package and its revisions, newest first.
+func findRevisions(ctx context.Context, f connection.ClusterFlags, name inventory.Name) (v1.Package, []v1.PackageRevision, error) {
+	cluster, all, err := inventory.Read(ctx, f, inventory.LoadPackages)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := all.Find(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	revisions, err := readRevisions(ctx, cluster, p)
+	return p, revisions, err
 }
 
 // readRevisions returns the revisions of a package, newest first.
@@ -100,9 +107,10 @@ func healthOf(rev v1.PackageRevision) corev1.ConditionStatus {
 func writeRevisions(w io.Writer, revisions []revisionView) error {
 	var rows [][]string
 	for _, r := range revisions {
-		digest, _, _ := strings.Cut(strings.TrimPrefix(r.Digest, "sha256:"), "@")
+		// A digest that is not valid is not shown.
+		digest, _ := oci.ParseDigest(r.Digest)
 		rows = append(rows, []string{
-			strconv.FormatInt(r.Number, 10), r.Name, string(r.State), r.Healthy, r.Package, digest[:min(12, len(digest))], terminal.Age(r.Created, time.Now()),
+			strconv.FormatInt(r.Number, 10), r.Name, string(r.State), r.Healthy, r.Package, digest.Short(), terminal.Age(r.Created, time.Now()),
 		})
 	}
 	return terminal.WriteTable(w, []string{"NUMBER", "REVISION", "STATE", "HEALTHY", "PACKAGE", "DIGEST", "AGE"}, rows)
@@ -125,15 +133,7 @@ type RollbackCmd struct {
 
 // Run updates a package to the content of a former revision.
 func (c *RollbackCmd) Run(env *terminal.Env) error {
-	cluster, all, err := inventory.Read(env.Context, c.ClusterFlags, inventory.LoadPackages)
-	if err != nil {
-		return err
-	}
-	p, err := all.Find(c.Name)
-	if err != nil {
-		return err
-	}
-	revisions, err := readRevisions(env.Context, cluster, p)
+	p, revisions, err := findRevisions(env.Context, c.ClusterFlags, c.Name)
 	if err != nil {
 		return err
 	}
