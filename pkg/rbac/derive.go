@@ -128,7 +128,7 @@ func (in Input) name(suffix string) string {
 // runtime.
 func (in Input) system(types []schema.GroupResource) (everywhere, within []rbacv1.PolicyRule) {
 	local, global := in.divide(types)
-	everywhere, within = in.systemRules(global), in.systemRules(local)
+	everywhere, within = systemRules(global), systemRules(local)
 	if in.SafeStart && in.Kind == Provider {
 		everywhere = append(everywhere, rbacv1.PolicyRule{
 			APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, Verbs: verbsView,
@@ -156,23 +156,13 @@ func (in Input) divide(types []schema.GroupResource) (local, global []schema.Gro
 }
 
 // systemRules returns the rules for resources and for their finalizers, which an
-// admission plugin can require for setting owners.
-//
-// The rules for finalizers are one wildcard rule per group. In namespaced mode they are
-// listed individually, because a group can contain resources of both scopes.
-func (in Input) systemRules(types []schema.GroupResource) []rbacv1.PolicyRule {
+// admission plugin can require for setting owners. Finalizers are listed for each resource: the
+// wildcard "*/finalizers" of a group would include resources of other packages.
+func systemRules(types []schema.GroupResource) []rbacv1.PolicyRule {
 	if len(types) == 0 {
 		return nil
 	}
-	rules := typeRules(types, verbsSystem)
-	if in.Namespaced {
-		return append(rules, finalizerRules(types)...)
-	}
-	groups := make([]string, len(rules))
-	for i, r := range rules {
-		groups[i] = r.APIGroups[0]
-	}
-	return append(rules, rbacv1.PolicyRule{APIGroups: groups, Resources: []string{"*/finalizers"}, Verbs: verbsUpdate})
+	return append(typeRules(types, verbsSystem), finalizerRules(types)...)
 }
 
 // finalizerRules are one rule for each group, with the finalizers of its resources.
