@@ -204,7 +204,7 @@ func writable(t *testing.T, c client.Client) error {
 	return c.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "probe"}}, client.DryRunAll)
 }
 
-// Nothing of a package is installed while its webhooks reach outside of its own API groups
+// Nothing of a package is installed while its webhooks cover resources that it does not define
 // without consent. The consent is to these rules; without it they go again.
 func TestWebhooksOutsideOfThePackagesGroupsNeedConsent(t *testing.T) {
 	const name, group = "outside", "outside.test"

@@ -49,7 +49,7 @@ func Compare(planned, now *Plan) []Difference {
 	d.text("why the package does not fit", planned.Incompatible, now.Incompatible)
 	d.permissions(planned.Permissions, now.Permissions)
 	d.text("why the runtime is refused", planned.refusedRuntime(), now.refusedRuntime())
-	d.text("the webhooks outside of the package's API groups", strings.Join(planned.outside(), "; "), strings.Join(now.outside(), "; "))
+	d.text("the webhooks for resources of others", strings.Join(planned.outside(), "; "), strings.Join(now.outside(), "; "))
 	d.objects(planned.Objects, now.Objects)
 	each(&d, planned.Dependencies, now.Dependencies, func(x Dependency) (string, string) {
 		return "the dependency " + x.Package, strings.TrimSpace(string(x.State) + " " + x.Installed)

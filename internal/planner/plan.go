@@ -64,7 +64,7 @@ type Plan struct {
 	Permissions *Permissions `json:"permissions,omitempty"`
 	// Runtime is the reason why the manager refuses the runtime; nil if it does not.
 	Runtime *RuntimeRefusal `json:"runtime,omitempty"`
-	// Webhooks are rules outside of the package's own API groups; nil when there are none.
+	// Webhooks are rules for resources that the package does not define; nil when there are none.
 	Webhooks *Webhooks `json:"webhooks,omitempty"`
 	// Dependencies are the direct dependencies of the content. While one of them is not satisfied, no object is changed.
 	Dependencies []Dependency `json:"dependencies,omitempty"`

@@ -60,7 +60,7 @@ type Planner struct {
 	// the policy that the manager announces in the Lock.
 	Upgrades graph.Policy
 	// AllowWebhooks makes the plan allow the webhooks of the package that cover resources
-	// outside of its own API groups.
+	// outside of its own resources.
 	AllowWebhooks bool
 	// AdoptObjects makes the plan let the package adopt the objects of users that it contains.
 	AdoptObjects bool

@@ -10,8 +10,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// Webhooks are rules of a package's webhooks that cover resources outside of the API groups
-// in which the package defines resources.
+// Webhooks are rules of a package's webhooks that cover resources that the package does not
+// define.
 type Webhooks struct {
 	// Outside are all of these rules.
 	Outside []string `json:"outside"`
@@ -49,7 +49,7 @@ func (p *Plan) unallowed() []string {
 	return p.Webhooks.Unallowed
 }
 
-// outside returns the rules of webhooks outside of the package's own API groups.
+// outside returns the rules of webhooks for resources that the package does not define.
 func (p *Plan) outside() []string {
 	if p.Webhooks == nil {
 		return nil

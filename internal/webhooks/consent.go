@@ -9,15 +9,15 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
-// AnnotationAllowed on a package has the rules outside of the package's own API groups that
+// AnnotationAllowed on a package has the rules for resources that the package does not define that
 // its webhooks may have, as [desired.FormatWebhookRules] writes them. A package cannot bring
 // annotations of this domain along.
 const AnnotationAllowed = "xpkg.dev/allowed-webhooks"
 
-// ErrNotAllowed is the code of a package whose webhooks cover resources outside of its own API groups.
+// ErrNotAllowed is the code of a package whose webhooks cover resources that it does not define.
 var ErrNotAllowed = errcode.Code{
 	Name: "WebhooksNotAllowed", Class: errcode.Unauthorized, Approval: true,
-	Cause: "Webhooks of the package cover resources outside of the API groups in which the package defines resources, and the user has not allowed that.",
+	Cause: "Webhooks of the package cover resources that the package does not define, and the user has not allowed that.",
 	Fix:   "Review the rules in the message. Allow them with `xpkg approve`, or use a version of the package without them.",
 }
 
@@ -35,7 +35,7 @@ func Allow(p v1.Package, rules []desired.WebhookRule) {
 // NotAllowed returns ErrNotAllowed for rules of a package without consent. Do is the command
 // with which a user allows them.
 func NotAllowed(p string, rules []string, do string) *errcode.Error {
-	return ErrNotAllowed.New(errors.New(strings.Join(rules, "; ")), "webhooks of %s reach outside of its API groups", p).
+	return ErrNotAllowed.New(errors.New(strings.Join(rules, "; ")), "webhooks of %s cover resources that it does not define", p).
 		WithDo("Review these rules. To allow them, run `%s`.", do)
 }
 

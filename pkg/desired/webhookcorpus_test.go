@@ -45,7 +45,7 @@ func TestWebhooksOfRealProvidersNeedNoConsent(t *testing.T) {
 				t.Error("the package has no webhooks")
 			}
 			if rules, err := objects.OutsideWebhookRules(); err != nil || len(rules) > 0 {
-				t.Errorf("rules outside of the package's API groups: %s, %v", desired.FormatWebhookRules(rules), err)
+				t.Errorf("rules for resources of others: %s, %v", desired.FormatWebhookRules(rules), err)
 			}
 		})
 	}

@@ -6,15 +6,12 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
-
-// crossplaneGroups are API groups that Crossplane serves. No package owns one by defining a
-// resource in it.
-var crossplaneGroups = []string{"apiextensions.crossplane.io", "ops.crossplane.io", "protection.crossplane.io"}
 
 // WebhookRule is one resource that a webhook covers: the API server calls the runtime of
 // the package for each of the operations.
@@ -94,16 +91,11 @@ func coversResource(r, o string) bool {
 }
 
 // OutsideWebhookRules returns the rules of the webhook configurations among the objects that
-// cover resources outside of the API groups in which the package defines resources.
-// Selectors and conditions of a webhook do not matter: they narrow down the objects of a
-// request, and the package author can change them.
+// cover resources that the package does not define. Wildcards for resources are among them: other
+// packages can define resources in the same API group. Selectors and conditions of a webhook do not
+// matter: they narrow down the objects of a request, and the package author can change them.
 func (o *Objects) OutsideWebhookRules() ([]WebhookRule, error) {
-	own := sets.Set[string]{}
-	for _, r := range o.Defined() {
-		if !rbac.Reserved(r) && !slices.Contains(crossplaneGroups, r.Group) {
-			own.Insert(r.Group)
-		}
-	}
+	own := sets.New(o.Defined()...)
 	var out []WebhookRule
 	for _, d := range o.want {
 		if !plan.IsWebhookConfiguration(d.Ref) {
@@ -117,10 +109,18 @@ func (o *Objects) OutsideWebhookRules() ([]WebhookRule, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s %s: %w", d.Ref.Kind, d.Ref.Name, err)
 		}
-		out = append(out, slices.DeleteFunc(rules, func(r WebhookRule) bool { return own.Has(r.Group) })...)
+		out = append(out, slices.DeleteFunc(rules, func(r WebhookRule) bool { return r.within(own) })...)
 	}
 	slices.SortFunc(out, func(a, b WebhookRule) int { return strings.Compare(a.String(), b.String()) })
 	return slices.CompactFunc(out, func(a, b WebhookRule) bool { return a.String() == b.String() }), nil
+}
+
+// within reports whether the rule covers one resource of own, or its subresources. No package owns a resource
+// of Kubernetes or Crossplane, even if it contains a CRD of that name.
+func (r WebhookRule) within(own sets.Set[schema.GroupResource]) bool {
+	plural, _, _ := strings.Cut(r.Resource, "/")
+	resource := schema.GroupResource{Group: r.Group, Resource: plural}
+	return own.Has(resource) && !rbac.Reserved(resource)
 }
 
 // webhookRules returns the rules of a webhook configuration, one for each resource of each

@@ -15,15 +15,19 @@ func TestOutsideWebhookRules(t *testing.T) {
 		rules string
 		want  string
 	}{
-		"own group":              {`{apiGroups: [own.test], resources: ["*"], operations: ["*"]}`, ""},
-		"own group, subresource": {`{apiGroups: [own.test], resources: ["*/*"], operations: [CREATE]}`, ""},
+		"own resource":           {`{apiGroups: [own.test], resources: [things], operations: ["*"]}`, ""},
+		"own subresources":       {`{apiGroups: [own.test], resources: [things/status, things/*], operations: [CREATE]}`, ""},
+		"foreign resource":       {`{apiGroups: [own.test], resources: [things, others], operations: [CREATE]}`, "validate CREATE own.test/others"},
+		"all resources":          {`{apiGroups: [own.test], resources: ["*"], operations: ["*"]}`, "validate * own.test/*"},
+		"all subresources":       {`{apiGroups: [own.test], resources: ["*/*", "*/status"], operations: [CREATE]}`, "validate CREATE own.test/*/*; validate CREATE own.test/*/status"},
+		"own plural, all groups": {`{apiGroups: ["*"], resources: [things], operations: [CREATE]}`, "validate CREATE */things"},
 		"everything":             {`{apiGroups: ["*"], resources: ["*/*"], operations: ["*"]}`, "validate * */*/*"},
 		"every group":            {`{apiGroups: ["*"], resources: [things], operations: [UPDATE, CREATE]}`, "validate CREATE,UPDATE */things"},
 		"core group":             {`{apiGroups: [""], resources: [pods, secrets], operations: [CREATE]}`, "validate CREATE core/pods; validate CREATE core/secrets"},
-		"own and foreign":        {`{apiGroups: [own.test, apps], resources: [deployments/scale], operations: [CREATE, "*"]}`, "validate * apps/deployments/scale"},
+		"own and foreign":        {`{apiGroups: [own.test, apps], resources: [things/scale], operations: [CREATE, "*"]}`, "validate * apps/things/scale"},
 		"subdomain":              {`{apiGroups: [sub.own.test], resources: [things], operations: [CREATE]}`, "validate CREATE sub.own.test/things"},
 		"parent domain":          {`{apiGroups: [test], resources: [things], operations: [CREATE]}`, "validate CREATE test/things"},
-		"group that is reserved": {`{apiGroups: [apiextensions.crossplane.io], resources: [compositions], operations: [CREATE]}`, "validate CREATE apiextensions.crossplane.io/compositions"},
+		"reserved resource":      {`{apiGroups: [apiextensions.crossplane.io], resources: [ours], operations: [CREATE]}`, "validate CREATE apiextensions.crossplane.io/ours"},
 		"text of another rule":   {`{apiGroups: ["x/y; mutate * *"], resources: ["*"], operations: ["C; D"]}`, "validate C??D x/y??mutate?*?*/*"},
 		"twice":                  {`{apiGroups: [apps, apps], resources: [deployments], operations: [CREATE]}`, "validate CREATE apps/deployments"},
 	}

@@ -130,7 +130,7 @@ type PackageRevisionStatus struct {
 	UnapprovedPermissions []rbacv1.PolicyRule `json:"unapprovedPermissions,omitempty"`
 
 	// UnallowedWebhooks are rules of the revision's webhooks that cover resources outside
-	// of its own API groups, while the revision waits until a user allows them.
+	// of its own resources, while the revision waits until a user allows them.
 	// +optional
 	UnallowedWebhooks []string `json:"unallowedWebhooks,omitempty"`
 

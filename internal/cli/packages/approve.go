@@ -81,7 +81,7 @@ func (c *ApproveCmd) Run(env *terminal.Env) error {
 	}
 	if len(hooks) > 0 {
 		out.Webhooks = webhooks.Strings(hooks)
-		fmt.Fprintf(env.Stderr, "webhooks of revision %s cover resources outside of the package's API groups:\n", terminal.Safe(rev.GetName()))
+		fmt.Fprintf(env.Stderr, "webhooks of revision %s cover resources that the package does not define:\n", terminal.Safe(rev.GetName()))
 		for _, rule := range out.Webhooks {
 			fmt.Fprintf(env.Stderr, "  + %s\n", terminal.Safe(rule))
 		}

@@ -16,7 +16,7 @@ func consentTo(f terminal.ConsentFlag, env *terminal.Env, p *planner.Plan, what 
 // consents are the flags with which a user consents in advance to the effects that a
 // plan shows.
 type consents struct {
-	AllowWebhooks bool `help:"Allow webhooks of the package to cover resources outside of its own API groups: exactly those that the plan shows."`
+	AllowWebhooks bool `help:"Allow webhooks of the package to cover resources that it does not define: exactly those that the plan shows."`
 	Adopt         bool `help:"Let the package adopt objects that exist and that belong to no package: exactly those that the plan shows. Uninstalling the package does not delete them."`
 }
 

@@ -40,12 +40,12 @@ func (t planText) rules(sign string, all []rbacv1.PolicyRule) {
 	}
 }
 
-// webhooks lists the rules of webhooks outside of the package's own API groups.
+// webhooks lists the rules of webhooks for resources that the package does not define.
 func (t planText) webhooks(w *planner.Webhooks) {
 	if w == nil {
 		return
 	}
-	t.title("webhooks outside of the package's API groups")
+	t.title("webhooks for resources of others")
 	for _, rule := range w.Outside {
 		sign := "+"
 		if slices.Contains(w.Unallowed, rule) {

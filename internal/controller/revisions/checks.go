@@ -29,8 +29,8 @@ func (r *Reconciler) checkCrossplane(ctx context.Context, in *install) error {
 	return r.Checks.Crossplane.Check(ctx, in.pkg.Meta)
 }
 
-// checkWebhooks fails if the webhooks of a revision cover resources outside of the API groups of its
-// package without the consent of the user. It deletes the configurations of a revision whose consent was
+// checkWebhooks fails if the webhooks of a revision cover resources that its package does not define
+// without the consent of the user. It deletes the configurations of a revision whose consent was
 // withdrawn.
 func (r *Reconciler) checkWebhooks(ctx context.Context, in *install) error {
 	status := in.Revision.RevisionStatus()

@@ -44,7 +44,7 @@ func (r *Reconciler) deleteWebhooks(ctx context.Context, in *install, selects fu
 
 // installWebhooks writes the webhook configurations, after a TLS handshake with the endpoint that they
 // name. No other function writes webhook configurations. If the endpoint is out of reach, configurations
-// for the package's own API groups are installed without proof, and others are not. It returns when to try
+// for the package's own resources are installed without proof, and others are not. It returns when to try
 // again, or zero if they are installed.
 func (r *Reconciler) installWebhooks(ctx context.Context, in *install) (retry time.Time, err error) {
 	if len(in.webhooks.Changes) == 0 {

@@ -32,7 +32,7 @@ spec:
 }
 
 // Outside returns the package.yaml of a provider with one kind, Thing, whose validating
-// webhook matches a resource outside of its API group, with the failure policy Fail. The
+// webhook matches a resource of another package, with the failure policy Fail. The
 // resource "*/*" is in every group, and any other one in the core group.
 func Outside(name, group, resource, operations string) string {
 	of := ""
