@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -20,19 +21,22 @@ const (
 	// reaperLimit how long a reaper may take to end all descendants.
 	drainLimit  = time.Second
 	reaperLimit = 5 * time.Second
+	// startAttempts bounds the copies of the program for one start. The next runtime that
+	// opens a new copy for writing must be started before this one.
+	startAttempts = 3
 )
 
 // initThread starts child processes. The kernel ends a child when the thread that
 // started it ends, so all of them are started from one that stays.
 type initThread struct {
-	executable string
-	arguments  []string
-	requests   chan func()
-	done       chan struct{}
+	program   *initProgram
+	arguments []string
+	requests  chan func()
+	done      chan struct{}
 }
 
 func newInitThread(o Options) *initThread {
-	l := &initThread{executable: o.Executable, arguments: o.Arguments, requests: make(chan func()), done: make(chan struct{})}
+	l := &initThread{program: newInitProgram(o), arguments: o.Arguments, requests: make(chan func()), done: make(chan struct{})}
 	go func() {
 		defer close(l.done)
 		runtime.LockOSThread()
@@ -47,6 +51,7 @@ func newInitThread(o Options) *initThread {
 func (l *initThread) close() {
 	close(l.requests)
 	<-l.done
+	_ = l.program.discard() // The copy in memory cannot have unwritten data.
 }
 
 // do runs a function on the thread that stays.
@@ -79,13 +84,7 @@ func (l *initThread) exec(s sandboxSpec, attr *syscall.SysProcAttr, log io.Write
 		pipes[i], pipes[i+1] = r, w
 	}
 	output, outputEnd, controlEnd, control, reports, reportEnd := pipes[0], pipes[1], pipes[2], pipes[3], pipes[4], pipes[5]
-	cmd := &exec.Cmd{
-		Path: l.executable, Args: append([]string{l.executable}, l.arguments...), Dir: "/",
-		// Init does not inherit the environment of this process.
-		Env:    []string{"GOTRACEBACK=single"},
-		Stdout: outputEnd, Stderr: outputEnd, ExtraFiles: []*os.File{controlEnd, reportEnd}, SysProcAttr: attr,
-	}
-	err := l.do(cmd.Start)
+	cmd, err := l.start(outputEnd, []*os.File{controlEnd, reportEnd}, attr)
 	err = errors.Join(err, closeAll(outputEnd, controlEnd, reportEnd))
 	if err != nil {
 		return nil, errors.Join(err, closeAll(output, control, reports))
@@ -96,6 +95,30 @@ func (l *initThread) exec(s sandboxSpec, attr *syscall.SysProcAttr, log io.Write
 		_, _ = io.Copy(log, output) // Every error ends the output.
 	}()
 	return c, c.send(s)
+}
+
+// start executes init with an output and pipes. It makes a new copy of the program if a
+// runtime has opened the copy for writing.
+func (l *initThread) start(output *os.File, pipes []*os.File, attr *syscall.SysProcAttr) (*exec.Cmd, error) {
+	var err error
+	for range startAttempts {
+		var program *os.File
+		if program, err = l.program.open(); err != nil {
+			return nil, err
+		}
+		cmd := &exec.Cmd{
+			Path: fmt.Sprintf("/proc/self/fd/%d", programFile), Args: append([]string{"xpkg"}, l.arguments...), Dir: "/",
+			// Init does not inherit the environment of this process.
+			Env:    []string{"GOTRACEBACK=single"},
+			Stdout: output, Stderr: output, ExtraFiles: append(slices.Clone(pipes), program), SysProcAttr: attr,
+		}
+		err = errors.Join(l.do(cmd.Start), program.Close())
+		if !errors.Is(err, syscall.ETXTBSY) {
+			return cmd, err
+		}
+		err = errors.Join(err, l.program.discard())
+	}
+	return nil, err
 }
 
 // send writes the sandbox spec to init. If init has already exited, its report contains

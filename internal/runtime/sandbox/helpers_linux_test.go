@@ -40,6 +40,9 @@ func TestMain(m *testing.M) {
 			os.Exit(0)
 		case superviseCommand:
 			supervise()
+		case forbidMemoryCommand:
+			fmt.Fprintln(os.Stderr, forbidMemory())
+			os.Exit(1)
 		}
 	}
 	if os.Getenv(forbiddenVariable) != "" {
@@ -77,7 +80,9 @@ var built = sync.OnceValues(func() (string, error) {
 	}
 	builtIn = dir
 	path := filepath.Join(dir, "program")
-	cmd := exec.Command("go", "build", "-trimpath", "-o", path, "./testdata/program")
+	// The program can also be the loader of another program, at whose usual address it must
+	// not be.
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-T=0x30001000", "-o", path, "./testdata/program")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)

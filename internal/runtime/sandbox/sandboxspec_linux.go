@@ -14,6 +14,8 @@ const (
 	controlFile = 3
 	// reportFile takes reports, one JSON document each.
 	reportFile = 4
+	// programFile is the file that init is executed from.
+	programFile = 5
 )
 
 // kind is the task of init.

@@ -23,6 +23,9 @@ var kept [][]byte
 func main() {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
+		case script:
+			fmt.Println(keepProgram())
+			os.Exit(1)
 		case "fail":
 			fmt.Println("failing")
 			os.Exit(3)
@@ -100,6 +103,8 @@ func serve(w http.ResponseWriter, r *http.Request) {
 	case "/exit":
 		code, _ := strconv.Atoi(argument)
 		os.Exit(code)
+	case "/overwrite":
+		answer(w, "", overwrite(os.Getenv(keptProgram)))
 	case "/kill":
 		pid, _ := strconv.Atoi(argument)
 		answer(w, "", syscall.Kill(pid, syscall.SIGKILL))
