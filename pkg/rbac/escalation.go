@@ -31,8 +31,9 @@ type escalation struct {
 	// policyOnly escalations cannot be approved for a package: the policy has to list
 	// the verb.
 	policyOnly bool
-	// allObjects reports that the permission on single, named objects is no escalation.
+	// allObjects reports that the permission on single, named objects is no escalation, except for some names.
 	allObjects bool
+	except     []string
 }
 
 // target is a group with some of its resources. The resource "*" is all of them.
@@ -50,6 +51,9 @@ const (
 	groupOperation    = "ops.crossplane.io"
 	groupPackages     = "pkg.crossplane.io"
 )
+
+// secretCA is the Secret with the key of the CA that signs the certificates of runtimes.
+const secretCA = "crossplane-root-ca"
 
 var (
 	verbsWrite = []string{"create", "patch", "update"}
@@ -85,7 +89,20 @@ var escalations = []escalation{
 	},
 	{
 		Name: "read all Secrets", Reason: "read the credentials of all other workloads",
-		targets: []target{{groupCore, []string{"secrets"}}}, verbs: []string{"get", "list", "watch"}, allObjects: true,
+		targets: []target{{groupCore, []string{"secrets"}}}, verbs: []string{"get", "list", "watch"}, allObjects: true, except: []string{secretCA},
+	},
+	{
+		// A token controller fills a Secret of the type kubernetes.io/service-account-token.
+		Name: "write all Secrets", Reason: "get a token of every ServiceAccount, and replace the credentials of other workloads",
+		targets: []target{{groupCore, []string{"secrets"}}}, verbs: verbsWriteDelete, allObjects: true, except: []string{secretCA},
+	},
+	{
+		Name: "write all ConfigMaps", Reason: "change the configuration of other workloads, and the permission policy",
+		targets: []target{{groupCore, []string{"configmaps"}}}, verbs: verbsWriteDelete, allObjects: true,
+	},
+	{
+		Name: "write all Leases", Reason: "stop other controllers, which hold Leases",
+		targets: []target{{groupCoordination, []string{"leases"}}}, verbs: verbsWriteDelete, allObjects: true,
 	},
 	{
 		Name: "run commands in pods", Reason: "run commands in every pod, with its ServiceAccount",
@@ -160,7 +177,7 @@ var escalations = []escalation{
 
 // matches reports whether a grant includes the escalation, or a part of it.
 func (e escalation) matches(g grant) bool {
-	if g.url != "" || e.allObjects && g.name != "" || g.verb != star && !slices.Contains(e.verbs, g.verb) {
+	if g.url != "" || e.allObjects && g.name != "" && !slices.Contains(e.except, g.name) || g.verb != star && !slices.Contains(e.verbs, g.verb) {
 		return false
 	}
 	return slices.ContainsFunc(e.targets, func(t target) bool {
