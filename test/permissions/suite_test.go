@@ -51,7 +51,7 @@ func (s *suite) run(t *testing.T, cfg *rest.Config, permissions controller.Permi
 	t.Helper()
 	o := env.OpenContent(t, t.TempDir(), fetch.Options{}).Options()
 	o.Images, o.Config, o.Permissions, o.Runtimes = nil, cfg, &permissions, runtime.Everywhere(runtime.External)
-	s.StartManager(t, o)
+	s.RunManager(t, o)
 }
 
 // apply creates the objects of a YAML text.
