@@ -48,6 +48,7 @@ const (
 	groupCertificates = "certificates.k8s.io"
 	groupComposition  = "apiextensions.crossplane.io"
 	groupDefinitions  = "apiextensions.k8s.io"
+	groupFairness     = "flowcontrol.apiserver.k8s.io"
 	groupOperation    = "ops.crossplane.io"
 	groupPackages     = "pkg.crossplane.io"
 )
@@ -59,6 +60,8 @@ var (
 	verbsWrite = []string{"create", "patch", "update"}
 	// verbsWriteDelete are for objects whose deletion removes a restriction, or the objects of others.
 	verbsWriteDelete = append([]string{"delete", "deletecollection"}, verbsWrite...)
+	// verbsChange are for objects whose creation is harmless.
+	verbsChange = []string{"delete", "deletecollection", "patch", "update"}
 )
 
 // escalations lists the permissions that need the consent of a person or of the policy.
@@ -80,8 +83,8 @@ var escalations = []escalation{
 		verbs: []string{verbImpersonate}, policyOnly: true,
 	},
 	{
-		Name: "write role bindings", Reason: "grant its permissions to other identities, and withdraw theirs",
-		targets: []target{{rbacv1.GroupName, []string{"rolebindings", "clusterrolebindings"}}}, verbs: verbsWriteDelete,
+		Name: "write roles", Reason: "grant its permissions to other identities, and withdraw theirs",
+		targets: []target{{rbacv1.GroupName, []string{"roles", "clusterroles", "rolebindings", "clusterrolebindings"}}}, verbs: verbsWriteDelete,
 	},
 	{
 		Name: "issue tokens", Reason: "get a token of every ServiceAccount",
@@ -125,14 +128,38 @@ var escalations = []escalation{
 		Name: "run workloads", Reason: "run an image with every ServiceAccount, also in namespaces such as kube-system",
 		targets: []target{
 			{groupCore, []string{"pods", "replicationcontrollers", "podtemplates"}},
-			{"apps", []string{"daemonsets", "deployments", "replicasets", "statefulsets"}},
+			{"apps", []string{"controllerrevisions", "daemonsets", "deployments", "replicasets", "statefulsets"}},
 			{"batch", []string{"cronjobs", "jobs"}},
 		},
 		verbs: verbsWrite, allObjects: true,
 	},
 	{
+		Name: "change nodes", Reason: "attract the workloads of other nodes to a node, and delete nodes with everything that runs on them",
+		targets: []target{{groupCore, []string{"nodes", "nodes/status"}}}, verbs: verbsWriteDelete,
+	},
+	{
+		Name: "change namespaces", Reason: "delete namespaces with everything in them, and disable their pod security and admission by labels",
+		targets: []target{{groupCore, []string{"namespaces", "namespaces/finalize", "namespaces/status"}}}, verbs: verbsChange,
+	},
+	{
 		Name: "use files of nodes", Reason: "mount every folder of a node",
-		targets: []target{{groupCore, []string{"persistentvolumes"}}}, verbs: verbsWrite,
+		targets: []target{{groupCore, []string{"persistentvolumes"}}}, verbs: verbsWriteDelete,
+	},
+	{
+		Name: "write storage drivers", Reason: "provide the volumes of other workloads, with their tokens and data",
+		targets: []target{{"storage.k8s.io", []string{"csidrivers", "csinodes", "storageclasses", "volumeattachments"}}}, verbs: verbsWriteDelete,
+	},
+	{
+		Name: "write classes of pods", Reason: "change the isolation and the priority of other workloads",
+		targets: []target{{"node.k8s.io", []string{"runtimeclasses"}}, {"scheduling.k8s.io", []string{"priorityclasses"}}}, verbs: verbsWriteDelete,
+	},
+	{
+		Name: "redirect Services", Reason: "receive the traffic of every Service",
+		targets: []target{{groupCore, []string{"endpoints"}}, {"discovery.k8s.io", []string{"endpointslices"}}}, verbs: verbsWrite, allObjects: true,
+	},
+	{
+		Name: "limit requests", Reason: "keep the requests of other clients, also of administrators, from the API server",
+		targets: []target{{groupFairness, []string{star}}}, verbs: verbsWriteDelete,
 	},
 	{
 		Name: "write packages", Reason: "install packages, run them with every image, ServiceAccount and permission, and uninstall them",
@@ -162,7 +189,7 @@ var escalations = []escalation{
 	},
 	{
 		Name: "write APIServices", Reason: "serve API groups in place of the API server",
-		targets: []target{{groupAggregation, []string{"apiservices"}}}, verbs: verbsWrite,
+		targets: []target{{groupAggregation, []string{"apiservices", "apiservices/status"}}}, verbs: verbsWriteDelete,
 	},
 	{
 		Name: "approve certificates", Reason: "obtain client certificates of every user",
@@ -172,6 +199,10 @@ var escalations = []escalation{
 	{
 		Name: "sign certificates", Reason: "obtain client certificates of every user",
 		targets: []target{{groupCertificates, []string{"signers"}}}, verbs: []string{"approve", "attest", "sign"},
+	},
+	{
+		Name: "write trust bundles", Reason: "replace the CA certificates that other workloads trust",
+		targets: []target{{groupCertificates, []string{"clustertrustbundles"}}}, verbs: verbsWriteDelete,
 	},
 }
 
