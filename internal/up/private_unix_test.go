@@ -38,14 +38,22 @@ func link(t *testing.T, to, path string) string {
 
 func owned(t *testing.T, path string) string {
 	t.Helper()
+	return ownedBy(t, 1234, path)
+}
+
+func ownedBy(t *testing.T, user int, path string) string {
+	t.Helper()
 	if os.Getuid() != 0 {
 		prerequisite.Missing(t, "only root can create files of another user")
 	}
-	if err := os.Lchown(path, 1234, 1234); err != nil {
+	if err := os.Lchown(path, user, user); err != nil {
 		t.Fatal(err)
 	}
 	return path
 }
+
+// nobody is an ordinary user, unless the user does not exist in the user namespace.
+const nobody = 65534
 
 // A data directory that another user can change or replace is refused, and nothing is
 // written to it.
@@ -79,6 +87,15 @@ func TestUnsafeDataDirIsRefused(t *testing.T) {
 		},
 		"behind a link of another user": func(t *testing.T, d string) string {
 			return owned(t, link(t, directory(t, d+"/other", 0o700), d+"/data"))
+		},
+		"below a directory of the user nobody": func(t *testing.T, d string) string {
+			inner := directory(t, d+"/theirs/inner", 0o700)
+			ownedBy(t, nobody, d+"/theirs")
+			return filepath.Join(inner, "data")
+		},
+		"behind a link of the user nobody in a sticky directory": func(t *testing.T, d string) string {
+			sticky := directory(t, d+"/tmp", 0o777|fs.ModeSticky)
+			return filepath.Join(ownedBy(t, nobody, link(t, directory(t, d+"/other", 0o700), sticky+"/link")), "data")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

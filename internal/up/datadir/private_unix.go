@@ -18,8 +18,6 @@ const (
 	othersWrite fs.FileMode = 0o022
 	// worldWrites is the bit of a mode that lets all users write.
 	worldWrites fs.FileMode = 0o002
-	// unmappedUser owns the files of users that do not exist in this user namespace.
-	unmappedUser = 65534
 	// maxLinks bounds how many symbolic links a path may lead through.
 	maxLinks = 40
 )
@@ -71,7 +69,8 @@ func checkPath(path string, links int) error {
 			continue
 		}
 		if owner := ownerOf(info); !isTrusted(owner) {
-			return ErrUnsafe.New(nil, "the symbolic link %s on the way to the data directory belongs to user %d", at, owner)
+			return ErrUnsafe.New(nil, "the symbolic link %s on the way to the data directory belongs to user %d, who can replace it", at, owner).
+				WithDo("Choose a path that does not contain %s with --data-dir.", at)
 		}
 		target, err := os.Readlink(at)
 		if err != nil {
@@ -95,7 +94,8 @@ func checkPath(path string, links int) error {
 // user. The sticky bit prevents that.
 func checkParent(path string, info fs.FileInfo) error {
 	if owner := ownerOf(info); !isTrusted(owner) {
-		return ErrUnsafe.New(nil, "the directory %s on the way to the data directory belongs to user %d", path, owner)
+		return ErrUnsafe.New(nil, "the directory %s on the way to the data directory belongs to user %d, who can replace the data directory", path, owner).
+			WithDo("Choose a directory outside of %s with --data-dir.", path)
 	}
 	if info.Mode()&worldWrites != 0 && info.Mode()&fs.ModeSticky == 0 {
 		return ErrUnsafe.New(nil, "all users can replace the data directory: %s has mode %04o, without the sticky bit", path, unixMode(info)).
@@ -114,7 +114,7 @@ func missingIsFine(err error, path string) error {
 
 // isTrusted reports whether a user may own a directory on the way to the data
 // directory.
-func isTrusted(uid int) bool { return uid == 0 || uid == os.Geteuid() || uid == unmappedUser }
+func isTrusted(uid int) bool { return uid == 0 || uid == os.Geteuid() || isUnmapped(uid) }
 
 // ownerOf returns the user that owns a file.
 func ownerOf(info fs.FileInfo) int {
