@@ -51,17 +51,32 @@ func TestBackoff(t *testing.T) {
 
 func TestLastLines(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
-	if got := lastLines(path, 0); got != "" {
+	missing, err := openLog(filepath.Dir(path), "log")
+	if err := errors.Join(err, os.Remove(path)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { missing.Close() })
+	if got := missing.lastLines(); got != "" {
 		t.Errorf("missing file: %q", got)
 	}
 	long := strings.Repeat("x", tailLimit) + "\n"
 	if err := os.WriteFile(path, []byte("old\n"+long+"1\n2\n3\n4\n5\n6\n7\n8\n9\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := lastLines(path, 0), "2\n3\n4\n5\n6\n7\n8\n9"; got != want {
+	log, err := openLog(filepath.Dir(path), "log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { log.Close() })
+	if got := log.lastLines(); got != "" {
+		t.Errorf("of a former start: %q", got)
+	}
+	log.start = 0
+	if got, want := log.lastLines(), "2\n3\n4\n5\n6\n7\n8\n9"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got, want := lastLines(path, int64(len("old\n"+long+"1\n2\n3\n4\n5\n6\n7\n"))), "8\n9"; got != want {
+	log.start = int64(len("old\n" + long + "1\n2\n3\n4\n5\n6\n7\n"))
+	if got, want := log.lastLines(), "8\n9"; got != want {
 		t.Errorf("from an offset: got %q, want %q", got, want)
 	}
 }

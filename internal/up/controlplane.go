@@ -25,7 +25,7 @@ const controlPlaneLog = "controlplane.log"
 // A controlPlane is the child process with its log.
 type controlPlane struct {
 	*child.Process
-	log *os.File
+	log *logFile
 }
 
 // findProgram finds the control plane beside the running program.
@@ -41,12 +41,8 @@ func findProgram() (string, error) {
 	return child.Find(os.Getenv, filepath.Dir(self))
 }
 
-func startControlPlane(ctx context.Context, o Options, dir *datadir.Dir, program string) (*controlPlane, error) {
+func startControlPlane(ctx context.Context, o Options, dir *datadir.Dir, program string, log *logFile) (*controlPlane, error) {
 	done := o.stage(StageControlPlane)
-	log, err := openLog(dir.Logs(), controlPlaneLog)
-	if err != nil {
-		return nil, err
-	}
 	starting, started := context.WithCancel(ctx)
 	unblocked := make(chan struct{})
 	go func() {
@@ -54,23 +50,24 @@ func startControlPlane(ctx context.Context, o Options, dir *datadir.Dir, program
 		retryUnblock(starting, dir, o.Unblock, log)
 	}()
 	process, err := child.Start(ctx, child.Options{
-		Program: program, DataDir: dir.Path, Port: o.Port, CRDOpenAPI: o.CRDOpenAPI, Log: log,
+		Program: program, DataDir: dir.Path, Port: o.Port, CRDOpenAPI: o.CRDOpenAPI, Log: log.File,
 	})
 	started()
 	<-unblocked
 	if err != nil {
-		return nil, errors.Join(withLog(err, log.Name()), log.Close())
+		return nil, withLog(err, log)
 	}
 	done()
 	return &controlPlane{process, log}, nil
 }
 
 // withLog adds the end of the log to a failure that only the log explains.
-func withLog(err error, log string) error {
-	if !errors.Is(err, ErrControlPlaneFailed) {
+func withLog(err error, log *logFile) error {
+	lines := log.lastLines()
+	if !errors.Is(err, ErrControlPlaneFailed) || lines == "" {
 		return err
 	}
-	said := errors.New("the log ends with:\n" + lastLines(log, 0))
+	said := errors.New("the log ends with:\n" + lines)
 	f := errcode.From(err)
 	if f.Why != nil {
 		said = fmt.Errorf("%w; %w", f.Why, said)
@@ -84,16 +81,16 @@ func (c *controlPlane) failure() error {
 	if err == nil {
 		err = errors.New("it stopped without a request")
 	}
-	return withLog(ErrControlPlaneFailed.New(err, "the control plane ended by itself"), c.log.Name())
+	return withLog(ErrControlPlaneFailed.New(err, "the control plane ended by itself"), c.log)
 }
 
 // stop stops the child. An end that was reported already is not reported again.
 func (c *controlPlane) stop() error {
 	select {
 	case <-c.Done():
-		return c.log.Close()
+		return nil
 	default:
-		return errors.Join(c.Stop(), c.log.Close())
+		return c.Stop()
 	}
 }
 

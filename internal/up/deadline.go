@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -25,6 +24,7 @@ type deadline struct {
 	ctx     context.Context
 	stop    context.CancelFunc
 	dir     *datadir.Dir
+	log     *logFile
 	timeout time.Duration
 
 	mu sync.Mutex
@@ -32,9 +32,10 @@ type deadline struct {
 	last error
 }
 
-func newDeadline(ctx context.Context, o Options, dir *datadir.Dir) *deadline {
+// newDeadline starts the time for a start, whose failure the log explains.
+func newDeadline(ctx context.Context, o Options, dir *datadir.Dir, log *logFile) *deadline {
 	ctx, stop := context.WithTimeoutCause(ctx, o.StartTimeout, errStartTimeout)
-	return &deadline{ctx: ctx, stop: stop, dir: dir, timeout: o.StartTimeout}
+	return &deadline{ctx: ctx, stop: stop, dir: dir, log: log, timeout: o.StartTimeout}
 }
 
 // observe returns progress with a record of the failures of the manager.
@@ -55,15 +56,14 @@ func (d *deadline) explain(err error, what string) error {
 	if !errors.Is(err, errStartTimeout) {
 		return err
 	}
-	log := filepath.Join(d.dir.Logs(), controlPlaneLog)
 	d.mu.Lock()
 	why := d.last
 	d.mu.Unlock()
-	if lines := lastLines(log, 0); why == nil && lines != "" {
+	if lines := d.log.lastLines(); why == nil && lines != "" {
 		why = fmt.Errorf("the log ends with:\n%s", lines)
 	}
 	dir := wording.ShellWord(d.dir.Path)
 	return ErrNotReady.New(why, "the control plane in %s was not ready within %s: %s", d.dir.Path, d.timeout, what).WithDo(
 		"Read %s. On a busy machine, allow more time: `xpkg up --data-dir %s --start-timeout %s`. If the log reports a damaged database, "+
-			"run `mv %s/etcd %s/etcd.damaged`, start again, and restore your objects from a backup.", log, dir, 4*d.timeout, dir, dir)
+			"run `mv %s/etcd %s/etcd.damaged`, start again, and restore your objects from a backup.", d.log.Name(), dir, 4*d.timeout, dir, dir)
 }

@@ -57,30 +57,25 @@ type background struct {
 	ended   chan struct{}
 	err     error // to be read after ended is closed
 	report  string
-	log     string
-	logFrom int64
+	log     *logFile
 }
 
-func startBackground(log *os.File, report string, args []string) (*background, error) {
+func startBackground(log *logFile, report string, args []string) (*background, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, ErrNotReady.New(err, "cannot find the xpkg executable")
-	}
-	info, err := log.Stat()
-	if err != nil {
-		return nil, ErrNotReady.New(err, "cannot read the log")
 	}
 	if err := datadir.RemoveFile(report); err != nil {
 		return nil, ErrDataDirUnusable.New(err, "cannot remove an old report")
 	}
 	cmd := exec.Command(self, args...)
 	cmd.Env = append(os.Environ(), reportVariable+"="+report)
-	cmd.Stdout, cmd.Stderr = log, log
+	cmd.Stdout, cmd.Stderr = log.File, log.File
 	ownSession(cmd)
 	if err := cmd.Start(); err != nil {
 		return nil, ErrNotReady.New(err, "cannot start a process in the background")
 	}
-	b := &background{process: cmd.Process, ended: make(chan struct{}), report: report, log: log.Name(), logFrom: info.Size()}
+	b := &background{process: cmd.Process, ended: make(chan struct{}), report: report, log: log}
 	go func() {
 		defer close(b.ended)
 		b.err = cmd.Wait()
@@ -120,7 +115,7 @@ func (b *background) failure() error {
 	if err == nil {
 		err = errors.New("it ended without an error")
 	}
-	if said := lastLines(b.log, b.logFrom); said != "" {
+	if said := b.log.lastLines(); said != "" {
 		err = fmt.Errorf("%w; its output:\n%s", err, said)
 	}
 	return ErrNotReady.New(err, "the control plane did not start in the background")

@@ -174,6 +174,27 @@ func TestStartHasADeadline(t *testing.T) {
 	wantNotRunning(t, dir)
 }
 
+// The log contains all starts. A failure quotes the lines of its own start only.
+func TestFailureQuotesTheLogOfItsOwnStart(t *testing.T) {
+	dir := t.TempDir()
+	for _, test := range []struct{ script, with, without string }{
+		{"echo first reason >&2; exit 1", "first reason", "second"},
+		{"echo second reason >&2; exit 1", "second reason", "first"},
+		{"exit 1", "ended before it was ready", "reason"},
+		{"cat >/dev/null", "not ready within 1s", "reason"},
+	} {
+		failing := filepath.Join(t.TempDir(), "failing")
+		if err := os.WriteFile(failing, []byte("#!/bin/sh\n"+test.script+"\n"), 0o700); err != nil { // The file is executable.
+			t.Fatal(err)
+		}
+		t.Setenv(child.Variable, failing)
+		err := up.Run(t.Context(), up.Options{Dir: dir, StartTimeout: time.Second})
+		if err == nil || !strings.Contains(err.Error(), test.with) || strings.Contains(err.Error(), test.without) {
+			t.Errorf("%s: got %v, want %q and not %q", test.script, err, test.with, test.without)
+		}
+	}
+}
+
 // Installed packages name the port of the registry, so a chosen port stays the same at the
 // next start, unless that names another port.
 func TestPortsAreKept(t *testing.T) {

@@ -18,32 +18,40 @@ const (
 	tailLines = 8
 )
 
+// A logFile is a log of the directory that this start appends to.
+type logFile struct {
+	*os.File
+	// start is the size of the log before this start.
+	start int64
+}
+
 // openLog opens a log of the directory for appending, and empties it first when it
 // has grown beyond the limit.
-func openLog(folder, name string) (*os.File, error) {
+func openLog(folder, name string) (*logFile, error) {
 	path := filepath.Join(folder, name)
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, ErrDataDirUnusable.New(err, "cannot open the log %s", path)
 	}
-	info, err := f.Stat()
-	if err == nil && info.Size() > logLimit {
-		err = f.Truncate(0)
+	l := &logFile{File: f}
+	if l.start, err = f.Seek(0, io.SeekEnd); err == nil && l.start > logLimit {
+		l.start, err = 0, f.Truncate(0)
 	}
 	if err != nil {
 		return nil, errors.Join(ErrDataDirUnusable.New(err, "cannot prepare the log %s", path), f.Close())
 	}
-	return f, nil
+	return l, nil
 }
 
-// lastLines returns the last lines of a file after an offset, for a message. An unreadable
-// file has no lines.
-func lastLines(path string, from int64) string {
-	f, err := os.Open(path)
+// lastLines returns the last lines that were appended by this start, for a message. An
+// unreadable log has no lines.
+func (l *logFile) lastLines() string {
+	f, err := os.Open(l.Name())
 	if err != nil {
 		return ""
 	}
 	defer f.Close()
+	from := l.start
 	if info, err := f.Stat(); err == nil {
 		from = max(from, info.Size()-tailLimit)
 	}

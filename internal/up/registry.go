@@ -34,7 +34,7 @@ const (
 type registryServer struct {
 	server  *http.Server
 	images  *olareg.Server
-	log     *os.File
+	log     *logFile
 	address string
 	done    chan struct{}
 	err     error // to be read after done is closed

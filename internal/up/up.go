@@ -99,9 +99,14 @@ func run(ctx context.Context, o Options) (err error) {
 	}
 	defer listener.Close()
 	o.Port = port
-	deadline := newDeadline(ctx, o, dir)
+	log, err := openLog(dir.Logs(), controlPlaneLog)
+	if err != nil {
+		return err
+	}
+	defer join(&err, log.Close)
+	deadline := newDeadline(ctx, o, dir, log)
 	defer deadline.stop()
-	plane, err := startControlPlane(deadline.ctx, o, dir, program)
+	plane, err := startControlPlane(deadline.ctx, o, dir, program, log)
 	if err != nil {
 		return deadline.explain(err, "the API server did not respond")
 	}
