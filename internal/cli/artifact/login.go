@@ -73,12 +73,12 @@ func serverKey(registry string) string {
 
 // verify asks the registry, with these credentials and no others.
 func (c *LoginCmd) verify(ctx context.Context, registry, user, secret string) error {
-	hosts, _, err := c.Hosts(ctx, []string{registry})
+	hosts, roots, err := c.Hosts(ctx, []string{registry})
 	if err != nil {
 		return err
 	}
 	client := remote.New(remote.Options{
-		Keychain: oneLogin{authn.FromConfig(authn.AuthConfig{Username: user, Password: secret})}, UserAgent: "xpkg/" + version.Version, Hosts: hosts,
+		Keychain: oneLogin{authn.FromConfig(authn.AuthConfig{Username: user, Password: secret})}, UserAgent: "xpkg/" + version.Version, Hosts: hosts, RootCAs: roots,
 	})
 	defer client.Close()
 	err = client.Ping(ctx, registry)

@@ -34,7 +34,7 @@ func (s *LazySource) Open(ctx context.Context) (*fetch.Source, error) {
 	if s.source != nil {
 		return s.source, nil
 	}
-	registries, err := flags.RegistryFlags{Insecure: s.Flags.Insecure, CAFile: s.Flags.CAFile}.Options(ctx, oci.Limits{}, nil)
+	registries, err := flags.RegistryFlags{TrustFlags: s.Flags.TrustFlags}.Options(ctx, oci.Limits{}, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -44,20 +44,18 @@ func TestCAFileWithoutHost(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(server.Close)
 	plain := strings.TrimPrefix(server.URL, "http://")
-	bare := RegistryFlags{CAFile: []string{file}}
-	if err := ping(t, bare, secure, secure); err != nil {
-		t.Errorf("the only registry of a command: %v", err)
+	bare := RegistryFlags{TrustFlags: TrustFlags{CAFile: []string{file}}}
+	// The number of registries that a command names does not matter.
+	for _, named := range [][]string{nil, {plain}, {"registry.example.com", plain}, {plain, plain}} {
+		if err := ping(t, bare, plain, named...); err != nil {
+			t.Errorf("a plain registry, with the registries %q: %v", named, err)
+		}
+		opts, err := bare.Options(t.Context(), oci.Limits{}, nil, named...)
+		if err != nil || opts.RootCAs == nil || len(opts.Hosts) != 0 {
+			t.Errorf("with the registries %q: %+v, %v", named, opts, err)
+		}
 	}
-	// `xpkg copy` names two registries; the plain one stays plain.
-	if err := ping(t, bare, plain, "registry.example.com", plain); err != nil {
-		t.Errorf("a plain registry beside another one: %v", err)
-	}
-	// The manager names none.
-	opts, err := bare.Options(t.Context(), oci.Limits{}, nil)
-	if err != nil || opts.RootCAs == nil || len(opts.Hosts) != 0 {
-		t.Errorf("without a registry: %+v, %v", opts, err)
-	}
-	both := RegistryFlags{CAFile: []string{secure + "=" + file}}
+	both := RegistryFlags{TrustFlags: TrustFlags{CAFile: []string{secure + "=" + file}}}
 	for _, host := range []string{secure, plain} {
 		if err := ping(t, both, host, secure, plain); err != nil {
 			t.Errorf("with HOST=FILE: %v", err)
@@ -68,7 +66,7 @@ func TestCAFileWithoutHost(t *testing.T) {
 func TestErrorOfTLSRegistryOnLoopbackNamesTheFlag(t *testing.T) {
 	host, _ := tlsRegistry(t)
 	err := ping(t, RegistryFlags{}, host, host)
-	if err == nil || !strings.Contains(err.Error(), "--ca-file "+host+"=FILE") {
+	if err == nil || !strings.Contains(err.Error(), "--ca-file "+host+"=ca.pem") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -26,7 +26,7 @@ const DefaultRegistry = "docker.io"
 var ErrCAFile = errcode.Code{
 	Name: "CAFile", Class: errcode.Usage,
 	Cause: "A file of certificate authorities cannot be read, holds no certificate, or is for no registry.",
-	Fix:   "Use a PEM file: --ca-file FILE or --ca-file HOST=FILE.",
+	Fix:   "Use a PEM file, such as --ca-file ca.pem or --ca-file registry.example.com=ca.pem.",
 }
 
 // ParseReference reads a reference that a user wrote.
@@ -34,11 +34,16 @@ func ParseReference(s string) (oci.Reference, error) {
 	return oci.ParseReference(s, oci.ParseOptions{DefaultRegistry: DefaultRegistry})
 }
 
-// RegistryFlags configure access to registries. Values without a host apply to the registries that the command names.
+// TrustFlags select the transport of registries.
+type TrustFlags struct {
+	Insecure []string `placeholder:"HOST" help:"Use plain HTTP for this registry. Loopback registries use HTTP unless --ca-file names them."`
+	CAFile   []string `name:"ca-file" placeholder:"[HOST=]FILE" help:"Certificate authorities (PEM): with HOST, trusted for this registry in place of the system's; without it, trusted for all registries beside the system's. A loopback registry uses TLS only if HOST names it."`
+}
+
+// RegistryFlags configure access to registries.
 type RegistryFlags struct {
-	Insecure              []string `placeholder:"HOST" help:"Use plain HTTP for this registry. Loopback registries use HTTP unless a CA is given."`
-	CAFile                []string `name:"ca-file" placeholder:"[HOST=]FILE" help:"Certificate authorities (PEM) to trust for a registry in place of the system's. Without HOST, they are for the registry of the command; if it has none or several, they are trusted beside the system's, and loopback registries still use plain HTTP."`
-	InsecureSkipTLSVerify bool     `name:"insecure-skip-tls-verify" help:"Skip TLS certificate verification for the registries of the command."`
+	TrustFlags
+	InsecureSkipTLSVerify bool `name:"insecure-skip-tls-verify" help:"Skip TLS certificate verification for the registries of the command."`
 
 	// keychain returns the credentials for registries; nil selects the credentials of the user.
 	Keychain authn.Keychain `kong:"-"`
@@ -70,10 +75,8 @@ func (f RegistryFlags) Options(ctx context.Context, limits oci.Limits, moving fu
 	}, nil
 }
 
-// Hosts returns the settings of single registries, and the authorities that are
-// trusted for all others; nil means the system's. Authorities without a host belong to
-// the registry of the command if it names exactly one. With none or several they are
-// added to the system's, and no loopback registry uses TLS because of them.
+// Hosts returns the settings of single registries, and the authorities that are trusted for all others; nil means the
+// system's.
 func (f RegistryFlags) Hosts(ctx context.Context, registries []string) (_ map[string]remote.HostOptions, roots *x509.CertPool, _ error) {
 	hosts := map[string]remote.HostOptions{}
 	change := func(host string, set func(*remote.HostOptions)) {
@@ -91,9 +94,6 @@ func (f RegistryFlags) Hosts(ctx context.Context, registries []string) (_ map[st
 		if err != nil {
 			return nil, nil, err
 		}
-		if host == "" && len(registries) == 1 {
-			host = registries[0]
-		}
 		if host == "" {
 			if roots == nil {
 				roots = systemRoots()
@@ -101,9 +101,12 @@ func (f RegistryFlags) Hosts(ctx context.Context, registries []string) (_ map[st
 			roots.AppendCertsFromPEM(raw)
 			continue
 		}
-		pool := x509.NewCertPool()
-		pool.AppendCertsFromPEM(raw)
-		change(ApiHost(host), func(o *remote.HostOptions) { o.RootCAs = pool })
+		change(ApiHost(host), func(o *remote.HostOptions) {
+			if o.RootCAs == nil {
+				o.RootCAs = x509.NewCertPool()
+			}
+			o.RootCAs.AppendCertsFromPEM(raw)
+		})
 	}
 	for _, h := range f.Insecure {
 		name, err := ParseHost(h)
@@ -147,7 +150,7 @@ func ParseHost(host string) (string, error) {
 	ref, err := oci.ParseReference(host+"/any", oci.ParseOptions{AllowUntagged: true})
 	if err != nil || ref.Repository != "any" {
 		return "", terminal.ErrUsage.New(nil, "%q is not the host of a registry", host).
-			WithDo("Write HOST or HOST:PORT, as in references.")
+			WithDo("Write it as in references, such as registry.example.com or 127.0.0.1:5000.")
 	}
 	return ref.Registry, nil
 }

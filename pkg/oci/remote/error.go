@@ -31,7 +31,7 @@ var ErrRegistryUnavailable = errcode.Code{
 var ErrTLSUntrusted = errcode.Code{
 	Name: "TLSUntrusted", Class: errcode.Untrusted,
 	Cause: "The certificate of a registry is not trusted, not valid now or not for this host, or it does not speak TLS 1.2 or newer.",
-	Fix:   "Pass the certificate of its CA with --ca-file HOST=FILE; only for a registry of your own, skip the check with --insecure-skip-tls-verify.",
+	Fix:   "Pass the certificate of its CA with --ca-file, such as --ca-file registry.example.com=ca.pem; only for a registry of your own, skip the check with --insecure-skip-tls-verify.",
 }
 
 // ErrThrottled is the failure of a request that the registry's rate limit rejects.
@@ -56,7 +56,8 @@ func (s *session) networkError(ctx context.Context, err error, what string) erro
 	case errors.Is(ctx.Err(), context.Canceled):
 		return fmt.Errorf("cannot %s: %w", what, context.Cause(ctx))
 	case isTLS(err):
-		return ErrTLSUntrusted.New(s.tlsReason(err), "cannot %s: registry %s is not trusted", what, s.host)
+		return ErrTLSUntrusted.New(s.tlsReason(err), "cannot %s: registry %s is not trusted", what, s.host).
+			WithDo("Pass the certificate of its CA, such as --ca-file %s=ca.pem; only for a registry of your own, skip the check with --insecure-skip-tls-verify.", s.host)
 	case errors.Is(err, context.DeadlineExceeded):
 		return ErrRegistryUnavailable.New(nil, "cannot %s: registry %s is too slow", what, s.host)
 	}
@@ -168,7 +169,7 @@ func (s *session) statusError(resp *http.Response, what string) error {
 
 // tlsHint returns the probable reason why a registry does not understand plain HTTP.
 func (s *session) tlsHint() error {
-	return fmt.Errorf("%w; if so, pass the certificate of its CA with --ca-file %s=FILE", errSpeaksTLS, s.host)
+	return fmt.Errorf("%w; if so, pass the certificate of its CA with --ca-file %s=ca.pem", errSpeaksTLS, s.host)
 }
 
 // errSpeaksTLS is the answer of a TLS server to a request in plain HTTP.
