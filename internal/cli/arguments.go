@@ -8,10 +8,14 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/cli/completion"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/location"
 )
 
 // packageArgument is the value of the struct tag `complete` of arguments that name an installed package.
 const packageArgument = "package"
+
+// kindArgument is the value of the struct tag `complete` of arguments that are a kind of package.
+const kindArgument = "kind"
 
 // expandShorthand returns the arguments with the forms that users of other commands type: `xpkg` and
 // `xpkg help COMMAND` show the help, and `xpkg --version` shows the version.
@@ -37,12 +41,12 @@ func normalize(app *kong.Application, args []string) []string {
 // before it and the user wrote none.
 func addKind(app *kong.Application, args []string) []string {
 	command, rest := commandOf(app, args)
-	if len(command.Positional) < 2 || !command.Positional[0].Tag.Optional || command.Positional[0].Enum == "" {
+	if len(command.Positional) < 2 || !command.Positional[0].Tag.Optional || command.Positional[0].Tag.Get(completion.Tag) != kindArgument {
 		return args
 	}
 	words := positionals(command, rest)
-	// A word without any of these characters is a kind, possibly a misspelled one.
-	if len(words) == 0 || !strings.ContainsAny(rest[words[0]], "/:@") {
+	// A word without any of these characters is a kind, possibly a misspelled one, or the name of a file.
+	if len(words) == 0 || !strings.ContainsAny(rest[words[0]], "/:@") && !location.IsPackageFile(rest[words[0]]) {
 		return args
 	}
 	return slices.Insert(slices.Clone(args), len(args)-len(rest)+words[0], "")

@@ -2,11 +2,13 @@ package cli
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
 	"k8s.io/client-go/tools/clientcmd"
 
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/completion"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
@@ -31,7 +33,16 @@ const completionTimeout = 2 * time.Second
 
 // completionValues are the completions by their names in the struct tags of commands.
 func completionValues() map[string]completion.Values {
-	return map[string]completion.Values{packageArgument: installedPackages, "context": kubeconfigContexts}
+	return map[string]completion.Values{packageArgument: installedPackages, kindArgument: packageKinds, "context": kubeconfigContexts}
+}
+
+// packageKinds returns the kinds of packages.
+func packageKinds(context.Context, map[string]string) []string {
+	var out []string
+	for _, kind := range v1.PackageKinds() {
+		out = append(out, strings.ToLower(kind))
+	}
+	return out
 }
 
 // installedPackages returns KIND/NAME of the packages of a cluster, with their references. It returns nothing if the

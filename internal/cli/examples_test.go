@@ -50,7 +50,7 @@ func TestUsageErrorContainsTheSyntax(t *testing.T) {
 		"tree -o yml":         "error: Usage: xpkg tree -o yml: --output must be one of \"json\",\"yaml\" but got \"yml\"\n",
 		"update":              "Write `xpkg update <name> [<ref>] [flags]`, such as `xpkg update boats v2.0.0 --wait 2m`. See more with `xpkg update --help`.\n",
 		"list --wait":         "unknown flag --wait",
-		"install a b --wait":  "--wait: expected duration value and nothing is there\n",
+		"install provider b --wait": "--wait: expected duration value and nothing is there\n",
 		"plan":                "  Write `xpkg plan <command>`. See more with `xpkg plan --help`.\n",
 		"remove":              "  See the commands with `xpkg --help`.\n",
 	} {

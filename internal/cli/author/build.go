@@ -7,7 +7,7 @@ import (
 	"io"
 	"path/filepath"
 
-	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/wording"
@@ -21,10 +21,10 @@ import (
 
 // BuildCmd implements `xpkg build`.
 type BuildCmd struct {
-	Kind        string `arg:"" optional:"" enum:",provider,configuration,function" default:"" help:"Expected kind of the package: provider, configuration or function."`
-	PackageRoot string `short:"f" default:"." placeholder:"DIR" help:"Folder of the package, which contains crossplane.yaml. Default is this folder."`
-	PackageFile string `short:"o" placeholder:"FILE" help:"File to write, or - for standard output. Default is NAME-DIGEST.xpkg in the folder of the package."`
-	Strict      bool   `help:"Treat warnings as errors."`
+	Kind        inventory.Kind `arg:"" optional:"" complete:"kind" help:"Expected kind of the package: provider, configuration or function."`
+	PackageRoot string         `short:"f" default:"." placeholder:"DIR" help:"Folder of the package, which contains crossplane.yaml. Default is this folder."`
+	PackageFile string         `short:"o" placeholder:"FILE" help:"File to write, or - for standard output. Default is NAME-DIGEST.xpkg in the folder of the package."`
+	Strict      bool           `help:"Treat warnings as errors."`
 	runtimeFlags
 	location.FolderFlags
 	location.TransferFlags
@@ -69,7 +69,7 @@ func (c *BuildCmd) Run(env *terminal.Env) (err error) {
 // check runs every check and prints warnings. A refused package is one error; lint lists all findings.
 func (c *BuildCmd) check(w io.Writer, folder *xpkg.Folder) (*xpkg.Package, error) {
 	policy := authorPolicy(c.Strict)
-	read := xpkg.ReadOptions{Expect: xpkg.Kind(v1.KindNamed(c.Kind)), Policy: policy, Limits: c.StreamLimits()}
+	read := xpkg.ReadOptions{Expect: xpkg.Kind(c.Kind), Policy: policy, Limits: c.StreamLimits()}
 	findings := c.Place(c.PackageRoot, check.Folder(folder, read, everyCheck(policy, c.StreamLimits())))
 	if err := xpkg.Failed(findings); err != nil {
 		f := errcode.From(err)

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
+	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -29,7 +29,7 @@ type PushCmd struct {
 func (c *PushCmd) Run(env *terminal.Env) error {
 	target, kind := c.First, ""
 	if c.Second != "" {
-		if kind = v1.KindNamed(c.First); kind == "" {
+		if kind = inventory.KindNamed(c.First); kind == "" {
 			return terminal.ErrUsage.New(nil, "%s is not a kind of package", c.First).
 				WithDo("Write provider, configuration or function before the reference, or nothing.")
 		}

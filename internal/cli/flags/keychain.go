@@ -36,7 +36,17 @@ func (f DataDirFlag) RegistryToken(hostport string) (string, error) {
 	if f.DataDir != "" {
 		return up.RegistryToken(f.DataDir, hostport)
 	}
-	// The folder of a kubeconfig that `xpkg up` wrote is its data directory.
+	for _, dir := range dataDirs() {
+		if token, err := up.RegistryToken(dir, hostport); err == nil && token != "" {
+			return token, nil
+		}
+	}
+	return "", nil
+}
+
+// dataDirs returns the folders that can be data directories of this user's control planes: the folder of a kubeconfig
+// that `xpkg up` wrote is one.
+func dataDirs() []string {
 	var dirs []string
 	for _, kubeconfig := range filepath.SplitList(os.Getenv("KUBECONFIG")) {
 		dirs = append(dirs, filepath.Dir(kubeconfig))
@@ -44,10 +54,15 @@ func (f DataDirFlag) RegistryToken(hostport string) (string, error) {
 	if dir := datadir.Default(); dir != "" {
 		dirs = append(dirs, dir)
 	}
-	for _, dir := range dirs {
-		if token, err := up.RegistryToken(dir, hostport); err == nil && token != "" {
-			return token, nil
+	return dirs
+}
+
+// LocalRegistry returns the host:port of the registry of the control plane that runs on this machine, or "".
+func LocalRegistry() string {
+	for _, dir := range dataDirs() {
+		if report, err := up.Status(dir); err == nil && report.Ready {
+			return report.State.Registry
 		}
 	}
-	return "", nil
+	return ""
 }

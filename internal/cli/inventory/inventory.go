@@ -5,7 +5,6 @@ package inventory
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -79,40 +78,6 @@ func LoadPackages(ctx context.Context, c client.Client) (*Inventory, error) {
 		}
 	}
 	return out, nil
-}
-
-// KindNamed returns the kind that a word of a command line names, such as "provider", "Providers" or
-// "provider.pkg", and "" for any other word.
-func KindNamed(word string) string {
-	word, group, qualified := strings.Cut(word, ".")
-	if qualified && group != "pkg" && group != v1.Group {
-		return ""
-	}
-	return v1.KindNamed(word)
-}
-
-// Name is a package in a command line: NAME or KIND/NAME.
-type Name string
-
-// Validate returns an error if a name has an unknown kind, or if it is only a kind.
-func (n Name) Validate() error {
-	_, _, err := n.Split()
-	return err
-}
-
-// Split returns the parts of a name. The kind of NAME is "".
-func (n Name) Split() (kind, name string, err error) {
-	word, name, ok := strings.Cut(string(n), "/")
-	kind = KindNamed(word)
-	switch {
-	case !ok && kind != "", ok && kind != "" && name == "":
-		return "", "", fmt.Errorf("the name of the %s is missing", strings.ToLower(kind))
-	case !ok:
-		return "", word, nil
-	case kind == "":
-		return "", "", fmt.Errorf("the kind of %s is not provider, configuration or function", n)
-	}
-	return kind, name, nil
 }
 
 // Find returns the only package with a name.

@@ -74,6 +74,11 @@ func IsPath(s string) bool {
 	return filepath.VolumeName(s) != "" || !strings.ContainsAny(s, ":@")
 }
 
+// IsPackageFile reports whether text is the path of a package file, such as boats.xpkg or ./boats.
+func IsPackageFile(s string) bool {
+	return IsPath(s) && (strings.HasSuffix(s, ".xpkg") || strings.HasPrefix(s, ".") || strings.HasPrefix(s, "/"))
+}
+
 // String is the place as it was written, and a reference fully qualified.
 func (p Location) String() string {
 	switch p.Kind {

@@ -3,6 +3,7 @@ package packages
 import (
 	"cmp"
 	"context"
+	"path/filepath"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +12,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/planner"
@@ -21,9 +23,9 @@ import (
 
 // installArgs select the package to install and its settings.
 type installArgs struct {
-	Kind string `arg:"" optional:"" enum:",provider,configuration,function" default:"" help:"Kind of package: provider, configuration or function. Default is the kind of the content."`
-	Ref  string `arg:"" optional:"" help:"Package to install, for example xpkg.crossplane.io/crossplane-contrib/provider-nop:v0.4.0."`
-	Name string `arg:"" optional:"" help:"Name of the package in the cluster. Default is derived from the repository."`
+	Kind inventory.Kind `arg:"" optional:"" complete:"kind" help:"Kind of package: provider, configuration or function. Default is the kind of the content."`
+	Ref  string         `arg:"" optional:"" help:"Package to install, for example xpkg.crossplane.io/crossplane-contrib/provider-nop:v0.4.0."`
+	Name string         `arg:"" optional:"" help:"Name of the package in the cluster. Default is derived from the repository."`
 
 	ManualActivation         bool     `short:"m" help:"Require manual activation of new revisions."`
 	RevisionHistoryLimit     *int64   `short:"r" placeholder:"N" help:"Number of inactive revisions to keep. 0 keeps all."`
@@ -49,7 +51,7 @@ func (c *installArgs) object() (v1.Package, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := v1.NewPackage(cmp.Or(v1.KindNamed(c.Kind), v1.ProviderKind))
+	p := v1.NewPackage(cmp.Or(string(c.Kind), v1.ProviderKind))
 	p.SetName(cmp.Or(c.Name, oci.ToDNSLabel(repository)))
 	p.PackageSpec().Package = image
 	c.configure(p)
@@ -81,7 +83,7 @@ func (c *installArgs) determineKind(env *terminal.Env, f planFlags, cluster conn
 	if err != nil {
 		return err
 	}
-	c.Kind = strings.ToLower(kind)
+	c.Kind = inventory.Kind(kind)
 	return nil
 }
 
@@ -91,8 +93,26 @@ func (c *installArgs) image() (image, repository string, err error) {
 	if c.PackagePullPolicy == string(corev1.PullNever) && isCacheName(c.Ref) {
 		return c.Ref, c.Ref, nil
 	}
+	if location.IsPackageFile(c.Ref) {
+		return "", "", isFile(c.Ref, cmp.Or(flags.LocalRegistry(), exampleRegistry)+"/"+cmp.Or(c.Name, fileLabel(c.Ref))+":v0.1.0", "install")
+	}
 	ref, err := oci.ParseReference(c.Ref, oci.ParseOptions{DefaultRegistry: flags.DefaultRegistry})
 	return ref.String(), ref.Repository, err
+}
+
+// exampleRegistry stands for the registry of the user in commands.
+const exampleRegistry = "registry.example.com"
+
+// fileLabel returns the name of a file without its folder and extension, as the name of a repository.
+func fileLabel(path string) string {
+	return oci.ToDNSLabel(strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))
+}
+
+// isFile returns the error of a file in place of a reference, with the commands that publish the file under ref and
+// continue with it.
+func isFile(path, ref, command string) error {
+	return terminal.ErrUsage.New(nil, "%s is a file, and packages are installed from registries", path).
+		WithDo("Publish it with `xpkg push -f %s %s`, and run `xpkg %s %s`.", wording.ShellWord(path), ref, command, ref)
 }
 
 // isCacheName reports whether a package is only a name in the package cache, which a

@@ -200,7 +200,7 @@ func TestInstallFromTheCache(t *testing.T) {
 		{"mycoolpkg", "IfNotPresent", "", ""},
 		{"mycoolpkg", "", "", ""},
 	} {
-		c := installArgs{Kind: "configuration", Ref: tc.ref, PackagePullPolicy: tc.policy}
+		c := installArgs{Kind: "Configuration", Ref: tc.ref, PackagePullPolicy: tc.policy}
 		p, err := c.object()
 		if (err != nil) != (tc.image == "") {
 			t.Errorf("%s, %s: %v", tc.ref, tc.policy, err)

@@ -16,6 +16,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/planner"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
@@ -69,6 +70,9 @@ func (c *updateArgs) change(p v1.Package) error {
 	}
 	before, spec := p.DeepCopyObject().(v1.Package), p.PackageSpec()
 	if to := cmp.Or(c.Ref, c.Version); to != "" {
+		if location.IsPackageFile(to) {
+			return isFile(to, inventory.RepositoryOf(p)+":v0.2.0", "update "+inventory.ShortName(p))
+		}
 		image, err := updateTo(spec.Package, to)
 		if err != nil {
 			return err
