@@ -40,7 +40,7 @@ var (
 	ErrStoredVersion = errcode.Code{
 		Name: "StoredVersionInUse", Class: errcode.Conflict, Final: true,
 		Cause: "The package drops a version of a CRD in which custom resources may be stored.",
-		Fix:   "Rewrite the custom resources in the storage version with `xpkg migrate-storage PACKAGE`, and try again. Nothing was written.",
+		Fix:   "Rewrite the custom resources in the storage version with `xpkg migrate-storage --all`, and try again. Nothing was written.",
 	}
 	ErrDefinitionNotFound = errcode.Code{
 		Name: "CRDNotFound", Class: errcode.NotFound,

@@ -8,7 +8,7 @@ var (
 	ErrNotInCache = errcode.Code{
 		Name: "NotInCache", Class: errcode.NotFound,
 		Cause: "With packagePullPolicy Never, spec.package must be the name of a package in the package cache, and there is none with this name.",
-		Fix:   "Copy NAME.xpkg into the folder of the package cache, or add a package with `xpkg cache add FILE --as NAME`.",
+		Fix:   "Copy a file with this name and the extension .xpkg into the folder of the package cache, or add the file with `xpkg cache add` and this name as --as.",
 	}
 	// ErrCacheName is the failure of a name that content in the cache cannot have.
 	ErrCacheName = errcode.Code{

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/spelling"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
 	ociarchive "github.com/xpkg-dev/xpkg/pkg/oci/archive"
 )
@@ -66,7 +67,7 @@ func (c *Cache) added(ctx context.Context, key string) (oci.Digest, error) {
 	}
 	if !c.has(n.Parts) {
 		return oci.Digest{}, ErrNotInCache.New(nil, "%q was added to the package cache %s as %s, but its content is incomplete", key, c.dir, n.Digest).
-			WithDo("Add it again with `xpkg cache add FILE --as %s`.", key)
+			WithDo("Add it again with `xpkg cache add %s`.", wording.ShellWord(key+".xpkg")+" --as "+wording.ShellWord(key))
 	}
 	return n.Digest, nil
 }
@@ -87,9 +88,10 @@ func (c *Cache) has(parts []oci.Digest) bool {
 
 // notFound returns an error with the places where a name was looked up and similar names.
 func (c *Cache) notFound(ctx context.Context, key, why string) error {
-	failure := ErrNotInCache.New(errors.New(why), "%q is not in the package cache %s", key, c.dir)
+	failure := ErrNotInCache.New(errors.New(why), "%q is not in the package cache %s", key, c.dir).
+		WithDo("Add the package of a file such as package.xpkg with `xpkg cache add package.xpkg --as %s`.", wording.ShellWord(key))
 	if alike := c.alike(ctx, key); len(alike) > 0 {
-		return failure.WithDo("Did you mean %s? %s", strings.Join(alike, " or "), ErrNotInCache.Fix)
+		return failure.WithDo("Did you mean %s? %s", strings.Join(alike, " or "), failure.Do)
 	}
 	return failure
 }

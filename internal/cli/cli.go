@@ -100,13 +100,15 @@ type grammar struct {
 
 // Main runs one command line and returns the exit code.
 func Main(ctx context.Context, argv []string, env *terminal.Env) int {
-	stdout := &terminal.CheckedWriter{Writer: env.Stdout}
+	program := programName(argv[0])
+	stdout := &terminal.CheckedWriter{Writer: env.Stdout, Program: program}
+	stderr := terminal.MessageWriter{Writer: env.Stderr, Program: program}
 	args := argv[1:]
-	if programName(argv[0]) == kubectlCompletion {
+	if program == kubectlCompletion {
 		args = append([]string{completion.Request}, args...)
 	}
-	env = &terminal.Env{Context: ctx, Stdin: env.Stdin, Stdout: stdout, Stderr: env.Stderr, Executable: env.Executable, Args: args}
-	err := run(env, programName(argv[0]))
+	env = &terminal.Env{Context: ctx, Stdin: env.Stdin, Stdout: stdout, Stderr: stderr, Executable: env.Executable, Args: args}
+	err := run(env, program)
 	if failed := stdout.Err(); failed != nil {
 		err = failed
 	}

@@ -1,8 +1,10 @@
 package cli_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -19,6 +21,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/cli"
 	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
+	"github.com/xpkg-dev/xpkg/internal/testing/placeholder"
 	"github.com/xpkg-dev/xpkg/internal/testing/port"
 	"github.com/xpkg-dev/xpkg/internal/testing/prerequisite"
 )
@@ -34,7 +37,27 @@ func TestMain(m *testing.M) {
 	})
 }
 
-func command() { os.Exit(cli.Main(context.Background(), os.Args, cli.System())) }
+// hintsVariable is the environment variable with the file in which command reports hints that a user cannot paste.
+const hintsVariable = "XPKG_TEST_HINTS"
+
+// command runs the program of this test. It reports a message with a placeholder in a command, or with another name of
+// the program than the one that the user typed.
+func command() {
+	env, messages := cli.System(), &bytes.Buffer{}
+	env.Stderr = io.MultiWriter(env.Stderr, messages)
+	code := cli.Main(context.Background(), os.Args, env)
+	problems := placeholder.Find(messages.String())
+	if filepath.Base(os.Args[0]) != "xpkg" && strings.Contains(messages.String(), "`xpkg ") {
+		problems = append(problems, "`xpkg ")
+	}
+	if problems != nil {
+		report := fmt.Sprintf("%q contain %q: %s", os.Args, problems, messages)
+		if err := os.WriteFile(os.Getenv(hintsVariable), []byte(report), 0o600); err != nil {
+			panic(report)
+		}
+	}
+	os.Exit(code)
+}
 
 // kubectl is as much of kubectl as runs a plug-in: "kubectl NAME" is the program
 // kubectl-NAME.
@@ -78,6 +101,13 @@ func setUp(env *testscript.Env) error {
 		return fmt.Errorf("%T is no testing.TB", env.T())
 	}
 	env.Values[testKey{}] = tb
+	hints := filepath.Join(tb.TempDir(), "hints")
+	env.Setenv(hintsVariable, hints)
+	env.Defer(func() {
+		if report, err := os.ReadFile(hints); !os.IsNotExist(err) {
+			tb.Errorf("the messages of %s (%v)", report, err)
+		}
+	})
 	home := filepath.Join(env.WorkDir, "home")
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return err

@@ -19,7 +19,7 @@ var (
 	ErrPlanInvalid = errcode.Code{
 		Name: "PlanInvalid", Class: errcode.Invalid,
 		Cause: "The file is not a plan, or one of a version of xpkg that this one does not know.",
-		Fix:   "Make a new plan with `xpkg plan … --out FILE`.",
+		Fix:   "Make a new plan with `xpkg plan` and --out.",
 	}
 	ErrPlanDamaged = errcode.Code{
 		Name: "PlanDamaged", Class: errcode.Untrusted,

@@ -16,7 +16,7 @@ import (
 var ErrContradicted = errcode.Code{
 	Name: "LockContradicted", Class: errcode.Untrusted,
 	Cause: "The dependencies or the kind of a package in the lock file differ from its metadata. The file was edited, or the index of the package was wrong when it was resolved.",
-	Fix:   "Find out how this came about, and write the file again with xpkg resolve --lock FILE --upgrade.",
+	Fix:   "Find the cause, and write the file again with `xpkg resolve --upgrade` and the file as --lock.",
 }
 
 // Matches compares the file with the metadata of a package.

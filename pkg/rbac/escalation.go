@@ -15,7 +15,7 @@ import (
 var ErrPermissionEscalation = errcode.Code{
 	Name: "PermissionEscalation", Class: errcode.Invalid, Approval: true,
 	Cause: "The package requests permissions that amount to control of the whole cluster, such as running commands in every pod. They need approval, also in the first version of a package.",
-	Fix:   "Review the permissions, then approve the revision with `xpkg approve KIND/NAME`, or have the administrator allow them by name in the permission policy.",
+	Fix:   "Review the permissions, then approve the revision with `xpkg approve` and the name of the package, or have the administrator allow them by name in the permission policy.",
 }
 
 // escalation is a kind of permission with which a runtime can obtain every other

@@ -18,7 +18,7 @@ var (
 	ErrPermissionIncrease = errcode.Code{
 		Name: "PermissionIncrease", Class: errcode.Invalid, Approval: true,
 		Cause: "A new version of a package requests more permissions than the running version, and the policy requires approval.",
-		Fix:   "Review the added permissions, then approve the revision with `xpkg approve KIND/NAME`, or keep the running version.",
+		Fix:   "Review the added permissions, then approve the revision with `xpkg approve` and the name of the package, or keep the running version.",
 	}
 )
 

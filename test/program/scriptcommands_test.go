@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/testing/placeholder"
 )
 
 var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
@@ -103,6 +104,8 @@ func checkRefusal(stderr, code string) string {
 		return "the last line but one is not \"error: " + code + ": what failed\": " + failed
 	case !strings.HasPrefix(advice, "  ") || !strings.HasSuffix(advice, "."):
 		return "the last line is not an advice: " + advice
+	case placeholder.Find(advice) != nil:
+		return "the advice contains a placeholder: " + advice
 	}
 	for _, line := range before {
 		if !told.MatchString(line) {

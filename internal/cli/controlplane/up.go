@@ -169,7 +169,7 @@ XRDs of Configurations are installed but not established: no Crossplane core run
 Pushes to the registry need a token, which xpkg finds in the data directory. For docker, crane or skopeo:
   %s
 `, after, s.Server, s.Kubernetes, s.Registry, s.Kubeconfig, s.DataDir, wording.ShellWord(s.Kubeconfig), s.Registry, s.Registry, up.LoginCommand(s))
-	fmt.Fprint(w, terminal.SafeText(text))
+	_ = terminal.OutputFlag{}.Print(w, nil, func(w io.Writer) error { _, err := io.WriteString(w, text); return err })
 }
 
 // DownCmd implements `xpkg down`.

@@ -32,7 +32,7 @@ import (
 var ErrNoVersion = errcode.Code{
 	Name: "NoCompatibleVersion", Class: errcode.NotFound,
 	Cause: "No release in the repository of the package is compatible with the installed packages, or the versions are unknown.",
-	Fix:   "Compare the versions with `xpkg outdated`, or name one: `xpkg update NAME VERSION`.",
+	Fix:   "Compare the versions with `xpkg outdated`, and name one after the package in `xpkg update`.",
 }
 
 // OutdatedCmd implements `xpkg outdated`.
@@ -123,7 +123,8 @@ func (c *OutdatedCmd) NewestCompatible(env *terminal.Env, p v1.Package) (tag str
 	defer terminal.Close(&err, r)
 	i := slices.IndexFunc(f.Packages, func(l lockfile.Package) bool { return l.Repository == inventory.RepositoryOf(p) })
 	if i < 0 {
-		return "", nil, ErrNoVersion.New(nil, "%s is not installed from a registry", inventory.ShortName(p))
+		return "", nil, ErrNoVersion.New(nil, "%s is not installed from a registry", inventory.ShortName(p)).
+			WithDo("Install it from a registry, which has versions to update to.")
 	}
 	rows, err := outdated(env, r, f, f.Packages[i:i+1], roots)
 	if err != nil {
@@ -132,9 +133,11 @@ func (c *OutdatedCmd) NewestCompatible(env *terminal.Env, p v1.Package) (tag str
 	row := rows[0]
 	switch {
 	case row.Compatible == "" && row.Unknown != "":
-		return "", nil, ErrNoVersion.New(errors.New(row.Unknown), "the versions of %s are unknown", row.Package)
+		return "", nil, ErrNoVersion.New(errors.New(row.Unknown), "the versions of %s are unknown", row.Package).
+			WithDo("List the versions with `xpkg versions %s`, and name one in `xpkg update`.", row.Package)
 	case row.Compatible == "":
-		return "", nil, ErrNoVersion.New(nil, "no release of %s is compatible with the installed packages", row.Package)
+		return "", nil, ErrNoVersion.New(nil, "no release of %s is compatible with the installed packages", row.Package).
+			WithDo("Compare the versions with `xpkg outdated --all`. To plan one, run `xpkg plan update %s %s`.", inventory.ShortName(p), cmp.Or(row.Newest, row.Installed))
 	case row.Compatible == row.Newest:
 	case len(row.HeldBy) > 0:
 		notes = append(notes, fmt.Sprintf("%s %s exists, and is not accepted by %s", row.Package, row.Newest, strings.Join(row.HeldBy, ", ")))

@@ -70,7 +70,7 @@ type ManagerCmd struct {
 func (c *ManagerCmd) Run(env *terminal.Env) error {
 	if c.InsecureSkipTLSVerify {
 		return terminal.ErrUsage.New(nil, "--insecure-skip-tls-verify cannot be used with the manager").
-			WithDo("Set the CA of a registry's certificate with --ca-file HOST=FILE.")
+			WithDo("Pass the CA of each registry, such as --ca-file registry.example.com=ca.pem.")
 	}
 	cfg, err := c.managerConfig(env.Context)
 	if err != nil {
@@ -221,7 +221,7 @@ func RunManager(ctx context.Context, o ManagerOptions) (err error) {
 	var known *errcode.Error
 	if listen := (*net.OpError)(nil); errors.As(err, &listen) && listen.Op == "listen" {
 		return terminal.ErrUsage.New(err, "the manager cannot serve metrics or health checks").
-			WithDo("Choose a free address HOST:PORT with --metrics-address and --health-address.")
+			WithDo("Choose free addresses, such as --metrics-address 127.0.0.1:8080 and --health-address 127.0.0.1:8081.")
 	}
 	if errors.Is(err, apply.ErrServer) {
 		return connection.ErrCluster.New(err, "the manager cannot use the cluster")

@@ -8,6 +8,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
 type cacheAddCmd struct {
@@ -46,7 +47,8 @@ func (c *cacheAddCmd) add(env *terminal.Env, p *cache.Cache) (_ cache.Entry, err
 		return p.Add(env.Context, path, c.As...)
 	}
 	if len(c.As) == 0 {
-		return cache.Entry{}, terminal.ErrUsage.New(nil, "the package from %s has no name", c.File).WithDo("Name it with --as NAME.")
+		return cache.Entry{}, terminal.ErrUsage.New(nil, "the package from %s has no name", c.File).
+			WithDo("Name it, for example with `xpkg cache add %s --as registry.example.com/acme/boats:v1.0.0`.", wording.ShellWord(c.File))
 	}
 	var limits flags.LimitFlags
 	a, err := location.OpenArchive(env, path, limits.ArchiveLimit(), limits.ImageLimits())

@@ -25,7 +25,7 @@ import (
 var ErrNoRevision = errcode.Code{
 	Name: "RevisionNotFound", Class: errcode.NotFound,
 	Cause: "The package has no such revision: revisions beyond spec.revisionHistoryLimit are deleted.",
-	Fix:   "List the revisions with `xpkg history`, or install a version that has none with `xpkg update NAME VERSION`.",
+	Fix:   "List the revisions with `xpkg history`, or install another version with `xpkg update`.",
 }
 
 // HistoryCmd implements `xpkg history`.
@@ -171,12 +171,18 @@ func rollbackTarget(p v1.Package, revisions []v1.PackageRevision, to string) (v1
 		}
 	}
 	if to == "" {
-		return nil, ErrNoRevision.New(nil, "%s has no revision before the active one that was healthy", inventory.ShortName(p))
+		return nil, noRevision(p, "%s has no revision before the active one that was healthy", inventory.ShortName(p))
 	}
 	for _, rev := range revisions {
 		if rev.GetName() == to || strconv.FormatInt(rev.RevisionSpec().Revision, 10) == to {
 			return rev, nil
 		}
 	}
-	return nil, ErrNoRevision.New(nil, "%s has no revision %s", inventory.ShortName(p), to)
+	return nil, noRevision(p, "%s has no revision %s", inventory.ShortName(p), to)
+}
+
+// noRevision returns the error of a revision that p does not have.
+func noRevision(p v1.Package, format string, args ...any) error {
+	return ErrNoRevision.New(nil, format, args...).
+		WithDo("List the revisions with `xpkg history %s`, or the versions of the package with `xpkg versions %s`.", inventory.ShortName(p), inventory.RepositoryOf(p))
 }

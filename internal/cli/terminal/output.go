@@ -28,7 +28,11 @@ func (f OutputFlag) Print(w io.Writer, value any, table func(io.Writer) error) e
 	}
 	var text strings.Builder
 	err := table(&text)
-	_, failed := io.WriteString(w, SafeText(text.String()))
+	message := SafeText(text.String())
+	if stdout, ok := w.(*CheckedWriter); ok {
+		message = nameProgram(stdout.Program, message)
+	}
+	_, failed := io.WriteString(w, message)
 	return errors.Join(err, failed)
 }
 

@@ -94,7 +94,9 @@ func withoutPath(err error) error {
 // that ignores the error of a single write fails nevertheless.
 type CheckedWriter struct {
 	io.Writer
-	failed atomic.Pointer[errcode.Error]
+	// Program is the name by which the user runs the program.
+	Program string
+	failed  atomic.Pointer[errcode.Error]
 }
 
 // Write implements io.Writer.

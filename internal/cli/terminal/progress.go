@@ -29,8 +29,11 @@ func NewProgress(w io.Writer) *Progress {
 
 // IsTerminal reports whether a writer is a terminal.
 func IsTerminal(w io.Writer) bool {
-	if checked, ok := w.(*CheckedWriter); ok {
-		w = checked.Writer
+	switch wrapped := w.(type) {
+	case *CheckedWriter:
+		w = wrapped.Writer
+	case MessageWriter:
+		w = wrapped.Writer
 	}
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"

@@ -21,7 +21,7 @@ import (
 func (a *Archive) loadDocker(ctx context.Context, manifests []byte, limits oci.Limits) error {
 	if version, err := a.readFile("version", limits); err == nil && bytes.HasPrefix(version, []byte("Directory Transport Version")) {
 		return ErrNotAnArchive.New(nil, "the folder has the format of the transport dir: of skopeo, which xpkg does not read").
-			WithDo("Convert it, for example with `skopeo copy dir:FOLDER oci:LAYOUT:TAG`, and name oci:LAYOUT.")
+			WithDo("Convert it to an OCI layout with `skopeo copy`, and name the layout as oci: and its folder.")
 	}
 	var entries []dockerManifest
 	if err := json.Unmarshal(manifests, &entries); err != nil {

@@ -23,7 +23,7 @@ var (
 	ErrInvalidLicense = errcode.Code{
 		Name: "InvalidLicense", Class: errcode.Invalid,
 		Cause: "The license annotation is not an SPDX license identifier or expression.",
-		Fix:   "Use an identifier of https://spdx.org/licenses/, such as Apache-2.0, or LicenseRef-NAME for one of your own.",
+		Fix:   "Use an identifier of https://spdx.org/licenses/, such as Apache-2.0, or one of your own that starts with LicenseRef-.",
 	}
 	ErrInvalidSource = errcode.Code{
 		Name: "InvalidSource", Class: errcode.Invalid,

@@ -1,0 +1,36 @@
+package terminal
+
+import (
+	"io"
+	"regexp"
+)
+
+// defaultProgram is the name of the program in messages.
+const defaultProgram = "xpkg"
+
+// command matches the name of the program where a command begins in a message: after a quote, or as the first word of
+// an indented line.
+var command = regexp.MustCompile("(?m)([`\"]|^ {2,})" + defaultProgram + ` ([a-z-])`)
+
+// nameProgram returns a message with its commands under the name by which the user runs the program, such as
+// "kubectl crossplane".
+func nameProgram(program, message string) string {
+	if program == "" || program == defaultProgram {
+		return message
+	}
+	return command.ReplaceAllString(message, "${1}"+program+" $2")
+}
+
+// MessageWriter is a stream of messages. The commands in a message have the name by which the user runs the program.
+type MessageWriter struct {
+	io.Writer
+	Program string
+}
+
+// Write implements io.Writer.
+func (w MessageWriter) Write(b []byte) (int, error) {
+	if _, err := io.WriteString(w.Writer, nameProgram(w.Program, string(b))); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
