@@ -3,11 +3,13 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,7 +53,7 @@ func packagesServer(t *testing.T) *httptest.Server {
 func planeOf(t *testing.T, server string) string {
 	t.Helper()
 	dir := t.TempDir()
-	state, err := json.Marshal(map[string]any{"dataDir": dir, "server": server})
+	state, err := json.Marshal(map[string]any{"dataDir": dir, "server": server, "kubeconfig": filepath.Join(dir, "kubeconfig")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,6 +117,41 @@ func TestLogs(t *testing.T) {
 				if !strings.Contains(said.String(), word) {
 					t.Errorf("%q is not in: %s", word, said.String())
 				}
+			}
+		})
+	}
+}
+
+// The directory of a kubeconfig is the data directory of its control plane.
+func TestLogsOfTheControlPlaneOfAKubeconfig(t *testing.T) {
+	server := packagesServer(t)
+	dir := planeOf(t, server.URL)
+	t.Setenv("XDG_DATA_HOME", t.TempDir())
+	kubeconfig, link := filepath.Join(dir, "kubeconfig"), filepath.Join(t.TempDir(), "kubeconfig")
+	config := "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: " + server.URL + "}}]\ncontexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n"
+	if err := errors.Join(os.WriteFile(kubeconfig, []byte(config), 0o600), os.Symlink(kubeconfig, link)); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		variable, dataDir, argument string
+		exit                        int
+	}{
+		"KUBECONFIG":                  {kubeconfig, "", "", 0},
+		"link in KUBECONFIG":          {link, "", "", 0},
+		"flag":                        {"", "", "--kubeconfig=" + link, 0},
+		"XPKG_DATA_DIR":               {"", dir, "", 0},
+		"flag of the data directory":  {"", "", "--data-dir=" + dir, 0},
+		"another data directory":      {kubeconfig, t.TempDir(), "", 13},
+		"control plane that is ended": {"", t.TempDir(), "", 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("KUBECONFIG", test.variable)
+			t.Setenv("XPKG_DATA_DIR", test.dataDir)
+			var out, said bytes.Buffer
+			argv := slices.DeleteFunc([]string{"xpkg", "logs", "provider/hello", test.argument}, func(a string) bool { return a == "" })
+			exit := Main(t.Context(), argv, &terminal.Env{Stdout: &out, Stderr: &said})
+			if exit != test.exit || exit == 0 && out.String() != "one\ntwo\tcolumns\n" {
+				t.Errorf("exit %d, printed %q, said %s", exit, out.String(), said.String())
 			}
 		})
 	}

@@ -2,6 +2,7 @@
 package connection
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,8 +27,11 @@ import (
 
 // ClusterFlags name the cluster that a command works on.
 type ClusterFlags struct {
-	Kubeconfig string `placeholder:"FILE" help:"Kubeconfig file. Default is KUBECONFIG, then ~/.kube/config, then the control plane of this machine."`
+	Kubeconfig string `placeholder:"FILE" help:"Kubeconfig file. Default is KUBECONFIG, then the control plane in XPKG_DATA_DIR, then ~/.kube/config, then the control plane of this machine."`
 	Context    string `placeholder:"NAME" complete:"context" help:"Context of the kubeconfig."`
+	// PlaneDir is the data directory of the control plane that a command works on. Commands
+	// without a flag for it use XPKG_DATA_DIR.
+	PlaneDir string `kong:"-"`
 }
 
 // Config finds the cluster. It ends with the error of ctx while a kubeconfig cannot be read.
@@ -37,12 +41,14 @@ func (f ClusterFlags) Config(ctx context.Context) (*rest.Config, error) {
 	if err := f.checkVariable(rules.Precedence); err != nil {
 		return nil, err
 	}
-	nowhere := f.Kubeconfig == "" && !anyExists(rules.Precedence)
-	if nowhere {
-		if state, err := up.Status(datadir.Default()); err == nil && state.Running {
-			rules.ExplicitPath = state.State.Kubeconfig
+	if rules.ExplicitPath == "" {
+		plane, err := f.localPlane(rules.Precedence)
+		if err != nil {
+			return nil, err
 		}
+		rules.ExplicitPath = plane
 	}
+	nowhere := rules.ExplicitPath == "" && !anyExists(rules.Precedence)
 	cfg, err := fileutil.Await(ctx, clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: f.Context}).ClientConfig)
 	switch {
 	case ctx.Err() != nil:
@@ -58,6 +64,29 @@ func (f ClusterFlags) Config(ctx context.Context) (*rest.Config, error) {
 	cfg.QPS = -1
 	cfg.WarningHandler = rest.NoWarnings{}
 	return cfg, nil
+}
+
+// localPlane returns the kubeconfig of a control plane of this machine, or an empty string if
+// another kubeconfig takes precedence or none runs. It fails if no control plane runs in the
+// data directory that the user chose: the user means that one, and no other cluster.
+func (f ClusterFlags) localPlane(files []string) (string, error) {
+	dir := cmp.Or(f.PlaneDir, os.Getenv(datadir.Variable))
+	switch {
+	case os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != "", dir == "" && anyExists(files):
+		return "", nil
+	case dir == "":
+		state, err := up.Status(datadir.Default())
+		if err != nil {
+			return "", nil // The default directory may be another user's, or another program's.
+		}
+		return state.State.Kubeconfig, nil
+	}
+	state, err := up.Status(dir)
+	if err == nil && !state.Ready {
+		err = up.ErrNotRunning.New(nil, "no control plane is ready in %s", dir).
+			WithDo("Run `xpkg up --detach --data-dir %s`, or name another cluster with --kubeconfig.", wording.ShellWord(dir))
+	}
+	return state.State.Kubeconfig, err
 }
 
 // checkVariable fails if KUBECONFIG is set and none of its files exists: the user means

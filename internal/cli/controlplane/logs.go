@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -66,22 +67,23 @@ func (c *LogsCmd) Run(env *terminal.Env) error {
 // open returns the log of a local revision, even if it was replaced or does not run, otherwise of the package's
 // runtime.
 func (c *LogsCmd) open(ctx context.Context) (io.ReadCloser, error) {
-	dir, err := c.Dir()
-	if err != nil {
-		return nil, err
-	}
-	log, err := logs.Open(ctx, programsDir(dir), c.Name, c.Follow, c.Tail)
-	if err == nil || !errors.Is(err, logs.ErrNoLog) {
-		return log, err
+	c.PlaneDir = c.DataDir
+	dirs := c.Candidates(c.Kubeconfig)
+	for _, dir := range dirs {
+		log, err := logs.Open(ctx, programsDir(dir), c.Name, c.Follow, c.Tail)
+		if err == nil || !errors.Is(err, logs.ErrNoLog) {
+			return log, err
+		}
 	}
 	revision, err := c.revision(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if !c.isLocal(ctx, dir) {
+	local := slices.IndexFunc(dirs, func(dir string) bool { return c.isLocal(ctx, dir) })
+	if local < 0 {
 		return nil, c.elsewhere(revision)
 	}
-	log, err = logs.Open(ctx, programsDir(dir), revision, c.Follow, c.Tail)
+	log, err := logs.Open(ctx, programsDir(dirs[local]), revision, c.Follow, c.Tail)
 	if errors.Is(err, logs.ErrNoLog) {
 		return nil, ErrNoLogs.New(err, "there is no log of %s", c.Name)
 	}

@@ -2,7 +2,6 @@ package flags
 
 import (
 	"os"
-	"path/filepath"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 
@@ -36,7 +35,7 @@ func (f DataDirFlag) RegistryToken(hostport string) (string, error) {
 	if f.DataDir != "" {
 		return up.RegistryToken(f.DataDir, hostport)
 	}
-	for _, dir := range dataDirs() {
+	for _, dir := range f.Candidates("") {
 		if token, err := up.RegistryToken(dir, hostport); err == nil && token != "" {
 			return token, nil
 		}
@@ -44,22 +43,9 @@ func (f DataDirFlag) RegistryToken(hostport string) (string, error) {
 	return "", nil
 }
 
-// dataDirs returns the folders that can be data directories of this user's control planes: the folder of a kubeconfig
-// that `xpkg up` wrote is one.
-func dataDirs() []string {
-	var dirs []string
-	for _, kubeconfig := range filepath.SplitList(os.Getenv("KUBECONFIG")) {
-		dirs = append(dirs, filepath.Dir(kubeconfig))
-	}
-	if dir := datadir.Default(); dir != "" {
-		dirs = append(dirs, dir)
-	}
-	return dirs
-}
-
 // LocalRegistry returns the host:port of the registry of the control plane that runs on this machine, or "".
 func LocalRegistry() string {
-	for _, dir := range dataDirs() {
+	for _, dir := range (DataDirFlag{DataDir: os.Getenv(datadir.Variable)}).Candidates("") {
 		if report, err := up.Status(dir); err == nil && report.Ready {
 			return report.State.Registry
 		}

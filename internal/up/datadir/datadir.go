@@ -19,6 +19,9 @@ import (
 )
 
 const (
+	// Variable is the environment variable that names a data directory.
+	Variable = "XPKG_DATA_DIR"
+
 	// LockName is the lock file of the process that holds the directory.
 	LockName = "up.lock"
 	// ChildLockName is the lock file of its child process.
