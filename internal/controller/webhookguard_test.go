@@ -14,6 +14,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -284,6 +285,51 @@ func TestPackageThatBlocksEveryWriteCanBeDeleted(t *testing.T) {
 	untilValidating(t, s, name, false)
 	eventually(t, "the cluster is writable", func() bool { return writable(t, s.Client) == nil })
 	remove(t, s, p)
+}
+
+// A package whose runtime serves, and denies every request that it may see, cannot keep the user from updating
+// and deleting the package, nor the manager from reporting the state of packages.
+func TestPackageThatDeniesEveryWriteCanBeDeleted(t *testing.T) {
+	const name, group = "denying", "denying.test"
+	s := withExternalRuntimes(t)
+	s.start(t)
+	program := hook.Start(t, s.Client, controller.DefaultNamespace, name)
+	r := newRegistry(t)
+	p := env.NewProvider(name, pushed(t, r, name, hook.Outside(name, group, "*/*", "*")))
+	p.Annotations = map[string]string{webhooks.AnnotationAllowed: "validate * */*/*"}
+	s.CreateTemporary(t, p)
+	reportHealth(t, s, p, v1.RuntimeHealthy())
+	untilValidating(t, s, name, true)
+	t.Cleanup(func() { program.Denies.Store(false) })
+	program.Denies.Store(true)
+	eventually(t, "the webhook denies writes", func() bool {
+		err := writable(t, s.Client)
+		return err != nil && strings.Contains(err.Error(), "denied the request")
+	})
+
+	history := int64(7)
+	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Spec.RevisionHistoryLimit = &history })
+	lease := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}}
+	lease.SetNamespace("default")
+	lease.SetName("denied")
+	if err := s.Client.Create(t.Context(), lease, client.DryRunAll); err != nil {
+		t.Errorf("a Lease is denied: %v", err)
+	}
+
+	// A version without the webhook is installed although the webhook denies its CRD.
+	stream, _, _ := strings.Cut(hook.Outside(name, group, "*/*", "*"), "---\napiVersion: admissionregistration")
+	next, _ := r.push(t, "acme/"+name+":v2", strings.Replace(stream, "plural: things", "plural: things, shortNames: [th]", 1))
+	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Spec.Package = next })
+	reportHealth(t, s, p, v1.RuntimeHealthy())
+	eventually(t, "the cluster is writable", func() bool { return writable(t, s.Client) == nil })
+	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Spec.Package = pushed(t, r, name, hook.Outside(name, group, "*/*", "*")) })
+	program.Denies.Store(false)
+	reportHealth(t, s, p, v1.RuntimeHealthy())
+	untilValidating(t, s, name, true)
+	program.Denies.Store(true)
+
+	remove(t, s, p)
+	eventually(t, "the cluster is writable", func() bool { return writable(t, s.Client) == nil })
 }
 
 // While the definitions of a deleted package wait for a finalizer, its webhooks are gone.

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/pkg/desired"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
@@ -40,7 +41,8 @@ const (
 	requestTimeout = 10 * time.Second
 )
 
-// Guard deletes webhook configurations of packages whose endpoint does not serve. The API server never sends webhook
+// Guard deletes webhook configurations of packages whose endpoint does not serve, or that could prevent the removal of
+// their package. The API server never sends webhook
 // configurations to webhooks, so no webhook can prevent a deletion.
 type Guard struct {
 	client client.Client
@@ -141,7 +143,7 @@ func (g *Guard) delete(ctx context.Context, all []configuration, reasons []error
 			errs = append(errs, fmt.Errorf("delete %s %s: %w", c.kind, c.GetName(), err))
 			continue
 		}
-		g.log.WarnContext(ctx, "deleted a webhook configuration of a package: its endpoint does not serve", "kind", c.kind, "name", c.GetName(), "reason", reasons[i].Error())
+		g.log.WarnContext(ctx, "deleted a webhook configuration of a package", "kind", c.kind, "name", c.GetName(), "reason", reasons[i].Error())
 	}
 	return errors.Join(errs...)
 }
@@ -160,15 +162,21 @@ func (g *Guard) notServing(ctx context.Context, all []configuration) (failed []c
 	}
 	_ = group.Wait() // The failures are in results.
 	for i, err := range results {
-		if errors.Is(err, ErrNotServing) {
+		if errors.Is(err, ErrNotServing) || errors.Is(err, errNotExempt) {
 			failed, reasons = append(failed, all[i]), append(reasons, err)
 		}
 	}
 	return failed, reasons
 }
 
-// check returns the first failure among the endpoints of a configuration.
+// errNotExempt is the failure of a configuration that an earlier manager or another client wrote.
+var errNotExempt = errors.New("it covers packages or Leases without the match condition that exempts them")
+
+// check returns errNotExempt, or the first failure among the endpoints of a configuration.
 func (g *Guard) check(ctx context.Context, c configuration) error {
+	if !c.exempts {
+		return errNotExempt
+	}
 	for _, e := range c.endpoints {
 		if err := g.prober.Check(ctx, e); err != nil {
 			return err
@@ -182,6 +190,8 @@ type configuration struct {
 	client.Object
 	kind      string
 	endpoints []Endpoint
+	// exempts reports whether no webhook of the configuration can prevent the removal of its package.
+	exempts bool
 }
 
 // configurations lists the webhook configurations of packages.
@@ -193,26 +203,30 @@ func (g *Guard) configurations(ctx context.Context) ([]configuration, error) {
 		return nil, fmt.Errorf("list webhook configurations: %w", err)
 	}
 	var out []configuration
-	add := func(kind string, o client.Object, clients []admissionregistrationv1.WebhookClientConfig) {
+	add := func(kind string, o client.Object, clients []admissionregistrationv1.WebhookClientConfig, exempts bool) {
 		if ofPackage(o) {
-			out = append(out, configuration{o, kind, endpointsOf(clients)})
+			out = append(out, configuration{o, kind, endpointsOf(clients), exempts})
 		}
 	}
 	for i := range validating.Items {
 		o := &validating.Items[i]
 		var clients []admissionregistrationv1.WebhookClientConfig
+		exempts := true
 		for _, w := range o.Webhooks {
 			clients = append(clients, w.ClientConfig)
+			exempts = exempts && desired.Exempts(w.Rules, w.MatchConditions)
 		}
-		add("ValidatingWebhookConfiguration", o, clients)
+		add("ValidatingWebhookConfiguration", o, clients, exempts)
 	}
 	for i := range mutating.Items {
 		o := &mutating.Items[i]
 		var clients []admissionregistrationv1.WebhookClientConfig
+		exempts := true
 		for _, w := range o.Webhooks {
 			clients = append(clients, w.ClientConfig)
+			exempts = exempts && desired.Exempts(w.Rules, w.MatchConditions)
 		}
-		add("MutatingWebhookConfiguration", o, clients)
+		add("MutatingWebhookConfiguration", o, clients, exempts)
 	}
 	return out, nil
 }

@@ -38,7 +38,8 @@ func withConversion(raw []byte, webhooks Service, authorities []byte) ([]byte, e
 	return json.Marshal(definition)
 }
 
-// withWebhooks names the service of the package in each webhook of a configuration.
+// withWebhooks names the service of the package in each webhook of a configuration, and exempts the requests that no
+// webhook of a package may deny.
 func withWebhooks(raw []byte, webhooks Service, authorities []byte) ([]byte, error) {
 	configuration, err := decode(raw)
 	if err != nil {
@@ -60,6 +61,7 @@ func withWebhooks(raw []byte, webhooks Service, authorities []byte) ([]byte, err
 		if err := setClientConfig(config, webhooks, authorities, ""); err != nil {
 			return nil, fmt.Errorf("webhooks[%d]: %w", i, err)
 		}
+		exempt(webhook)
 	}
 	return json.Marshal(configuration)
 }

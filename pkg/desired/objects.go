@@ -77,7 +77,7 @@ func (o *Objects) add(object xpkg.Object, name string, opts Options) error {
 		return err
 	}
 	o.put(plan.Desired{
-		Ref: refOf(object, name), Digest: digest(summary, opts.Webhooks), CallsRuntime: summary.CallsRuntime,
+		Ref: refOf(object, name), Digest: digest(object, summary, opts.Webhooks), CallsRuntime: summary.CallsRuntime,
 		Labels: Overlay(summary.Labels, opts.Labels), Annotations: Overlay(summary.Annotations, opts.Annotations),
 	}, content)
 	return nil
@@ -115,12 +115,19 @@ func Defined(refs []plan.Ref) []schema.GroupResource {
 // form, and with it the digests of all objects.
 const derivation = "1"
 
+// webhookDerivation is like derivation, for webhook configurations.
+const webhookDerivation = "2"
+
 // digest covers everything in an installed object except the CA bundle: only
 // objects that call the runtime have one, and record its hash separately.
-func digest(object xpkg.Summary, webhooks Service) string {
+func digest(object xpkg.Object, summary xpkg.Summary, webhooks Service) string {
 	h := sha256.New()
-	fmt.Fprintf(h, "%s\n%x\n", derivation, object.SHA256)
-	if object.CallsRuntime {
+	version := derivation
+	if object.IsWebhookConfiguration() {
+		version = webhookDerivation
+	}
+	fmt.Fprintf(h, "%s\n%x\n", version, summary.SHA256)
+	if summary.CallsRuntime {
 		fmt.Fprintf(h, "%s\n%s\n", webhooks.Namespace, webhooks.Name)
 	}
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))

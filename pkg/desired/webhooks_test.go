@@ -2,10 +2,12 @@ package desired
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -59,6 +61,39 @@ func TestWebhooksAreServedByTheRuntime(t *testing.T) {
 		want := map[string]any{"service": service, "caBundle": "YXV0aG9yaXRpZXM="}
 		if diff := cmp.Diff(want, got.Webhooks[i].ClientConfig); diff != "" {
 			t.Errorf("webhook %d (-want +got):\n%s", i, diff)
+		}
+	}
+}
+
+// No webhook of a package receives the requests with which packages are removed and Leases are renewed.
+func TestWebhooksExemptPackagesAndLeases(t *testing.T) {
+	const exemption = `{"expression":"!(request.resource.group in [\"coordination.k8s.io\", \"pkg.crossplane.io\"])","name":"xpkg.dev/exempt"}`
+	for groups, want := range map[string]string{
+		`apiGroups: ["*"]`:                     "[" + exemption + "]",
+		"apiGroups: [apps, pkg.crossplane.io]": "[" + exemption + "]",
+		"apiGroups: [coordination.k8s.io]":     "[" + exemption + "]",
+		"apiGroups: [apps]":                    "null",
+		`apiGroups: ["*"]}], matchConditions: [{name: mine, expression: "true"}, {name: xpkg.dev/exempt, expression: "true"}], unknown: [{`: `[{"expression":"true","name":"mine"},` + exemption + "]",
+	} {
+		o := of(t, stream+"---\n{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: x}, webhooks: [{rules: [{"+groups+"}]}]}\n", home)
+		raw, err := o.Content(configuration("crossplane-provider-desired"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got struct {
+			Webhooks []struct {
+				MatchConditions json.RawMessage `json:"matchConditions"`
+			} `json:"webhooks"`
+		}
+		var typed admissionregistrationv1.ValidatingWebhookConfiguration
+		if err := errors.Join(json.Unmarshal(raw, &got), json.Unmarshal(raw, &typed)); err != nil {
+			t.Fatal(err)
+		}
+		if w := typed.Webhooks[0]; !Exempts(w.Rules, w.MatchConditions) || want != "null" && Exempts(w.Rules, nil) {
+			t.Errorf("%s: Exempts does not recognize the condition: %s", groups, raw)
+		}
+		if conditions := string(got.Webhooks[0].MatchConditions); conditions != want && (want != "null" || conditions != "") {
+			t.Errorf("%s: match conditions %s, want %s", groups, conditions, want)
 		}
 	}
 }

@@ -5,6 +5,7 @@
 package revisions
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/logging"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/state"
+	"github.com/xpkg-dev/xpkg/internal/webhooks"
 )
 
 // Reconciler reconciles the revisions of one kind of package.
@@ -108,7 +110,7 @@ func (r *Reconciler) reconcileActive(ctx context.Context, in *install) error {
 	if cause := (unreadableError{}); errors.As(err, &cause) {
 		return r.keepLastKnown(ctx, in, cause.error)
 	}
-	return err
+	return cmp.Or(webhooks.DeleteDenying(ctx, r.API.Cluster, r.API.Live, in.Set, err), err)
 }
 
 // isTakenOver reports whether another revision is about to take control of the objects: an active one

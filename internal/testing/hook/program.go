@@ -34,6 +34,8 @@ type Program struct {
 	server *httptest.Server
 	// Admitted, Mutated and Converted count the calls of the API server.
 	Admitted, Mutated, Converted atomic.Int64
+	// Denies makes the validating webhook reject all requests.
+	Denies atomic.Bool
 }
 
 // Start starts the program of a package until the test ends, and makes the Service that
@@ -134,11 +136,11 @@ func createUntilCleanup(t testing.TB, c client.Client, o client.Object) {
 	})
 }
 
-// validate rejects objects whose names begin with "bad".
+// validate rejects objects whose names begin with "bad", or all objects.
 func (p *Program) validate(w http.ResponseWriter, r *http.Request) {
 	p.Admitted.Add(1)
 	review(w, r, func(q *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
-		return &admissionv1.AdmissionResponse{Allowed: !strings.HasPrefix(q.Name, "bad")}
+		return &admissionv1.AdmissionResponse{Allowed: !p.Denies.Load() && !strings.HasPrefix(q.Name, "bad")}
 	})
 }
 

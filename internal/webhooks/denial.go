@@ -1,0 +1,59 @@
+package webhooks
+
+import (
+	"context"
+	"regexp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
+)
+
+// denial matches the messages of the API server for a request that a webhook denied or did not answer.
+var denial = regexp.MustCompile(`(?:admission webhook|failed calling webhook) "([^"]+)"`)
+
+// deniedBy returns the names of the webhooks that denied a request, according to its failure.
+func deniedBy(failure error) []string {
+	var out []string
+	if failure == nil {
+		return out
+	}
+	for _, match := range denial.FindAllStringSubmatch(failure.Error(), -1) {
+		out = append(out, match[1])
+	}
+	return out
+}
+
+// DeleteDenying deletes the webhook configurations of a package with a webhook that denied a write of the package,
+// according to the failure of the write: an update that corrects the webhook could not be installed otherwise.
+func DeleteDenying(ctx context.Context, cluster *apply.Cluster, live client.Reader, set revision.Set, failure error) error {
+	names := deniedBy(failure)
+	if len(names) == 0 {
+		return nil
+	}
+	return Delete(ctx, cluster, set, func(l plan.Live) bool {
+		configuration := &unstructured.Unstructured{}
+		configuration.SetGroupVersionKind(schema.FromAPIVersionAndKind(l.Ref.APIVersion, l.Ref.Kind))
+		if err := live.Get(ctx, client.ObjectKey{Name: l.Ref.Name}, configuration); err != nil {
+			return false
+		}
+		return slices.ContainsFunc(webhookNamesOf(configuration), func(name string) bool { return slices.Contains(names, name) })
+	})
+}
+
+// webhookNamesOf returns the names of the webhooks of a configuration.
+func webhookNamesOf(configuration *unstructured.Unstructured) []string {
+	var out []string
+	all, _, _ := unstructured.NestedSlice(configuration.Object, "webhooks")
+	for _, w := range all {
+		webhook, _ := w.(map[string]any)
+		name, _ := webhook["name"].(string)
+		out = append(out, name)
+	}
+	return out
+}
