@@ -6,6 +6,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
+	"github.com/xpkg-dev/xpkg/internal/fence"
 )
 
 // Scope is where a grant holds.
@@ -125,6 +126,13 @@ func Grants() []Grant {
 			Rules: []rbacv1.PolicyRule{
 				rule("authorization.k8s.io", words("subjectaccessreviews"), words("create")),
 				named(rule("admissionregistration.k8s.io", words("validatingadmissionpolicies", "validatingadmissionpolicybindings"), words("get")), crossplane.FenceName),
+			},
+		},
+		{
+			Name: "fence", Scope: Everywhere,
+			Reason: "Maintain the policy that denies package runtimes the objects with which they could take over the manager.",
+			Rules: []rbacv1.PolicyRule{
+				named(rule("admissionregistration.k8s.io", words("validatingadmissionpolicies", "validatingadmissionpolicybindings"), slices.Concat(follow, words("create", "patch"))), fence.RuntimesName),
 			},
 		},
 		{

@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"maps"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/xpkg-dev/xpkg/apis/crds"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
+	"github.com/xpkg-dev/xpkg/internal/fence"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -40,11 +42,10 @@ func Manifests(o Options) ([]Object, error) {
 		return nil, err
 	}
 	out := append([]Object{o.namespace()}, definitions...)
+	out = append(out, labeled(fence.Runtimes(o.fenced()))...)
 	if len(o.CoreAccounts) > 0 {
 		// Core must not write packages once the manager does.
-		policy, binding := crossplane.Fence(o.CoreAccounts...)
-		policy.Labels, binding.Labels = labels(), labels()
-		out = append(out, policy, binding)
+		out = append(out, labeled(crossplane.Fence(o.CoreAccounts...))...)
 	}
 	out = append(out, o.serviceAccount())
 	out = append(out, RolesOf(o.Grants(), o.Namespace)...)
@@ -53,6 +54,17 @@ func Manifests(o Options) ([]Object, error) {
 		out = append(out, o.networkPolicy())
 	}
 	return append(out, o.deployment()), nil
+}
+
+// fenced returns the objects that runtimes must not write.
+func (o Options) fenced() fence.Manager {
+	return fence.Manager{Namespace: o.Namespace, Lease: Lease, PolicyConfigMap: o.PermissionPolicy}
+}
+
+// labeled returns the objects of a fence with the labels of the manager.
+func labeled(policy *admissionv1.ValidatingAdmissionPolicy, binding *admissionv1.ValidatingAdmissionPolicyBinding) []Object {
+	policy.Labels, binding.Labels = labels(), labels()
+	return []Object{policy, binding}
 }
 
 // Definitions returns the CRDs of the package API exactly as the manager installs them,

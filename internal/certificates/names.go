@@ -1,7 +1,9 @@
 package certificates
 
+import v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+
 // RootSecret is the CA Secret.
-const RootSecret = "crossplane-root-ca"
+const RootSecret = v1.RootCASecretName
 
 // Keys in the Secrets of servers and clients. In the CA Secret, the first two are the signing certificate and its
 // key.

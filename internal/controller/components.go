@@ -27,6 +27,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/controller/reservations"
 	"github.com/xpkg-dev/xpkg/internal/controller/revisions"
 	"github.com/xpkg-dev/xpkg/internal/controller/rootca"
+	"github.com/xpkg-dev/xpkg/internal/controller/runtimefence"
 	"github.com/xpkg-dev/xpkg/internal/controller/runtimes"
 	"github.com/xpkg-dev/xpkg/internal/controller/status"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
@@ -93,7 +94,7 @@ func (c *components) setupControllers(ctx context.Context, ready func()) error {
 	if err := c.setupPackageAPI(); err != nil {
 		return err
 	}
-	if err := c.setupRuntimes(); err != nil {
+	if err := c.setupRuntimes(ctx); err != nil {
 		return err
 	}
 	if err := c.setupLock(ctx, ready); err != nil {
@@ -140,8 +141,9 @@ func (c *components) setupPackageAPI() error {
 	return r.SetupWithManager(c.manager, c.options.Log)
 }
 
-// setupRuntimes registers the relay of changes of processes, and the controller of the CA if runtimes are used.
-func (c *components) setupRuntimes() error {
+// setupRuntimes registers the relay of changes of processes, and the controllers of the CA and of the fence if runtimes
+// are used. It installs the fence before a runtime starts.
+func (c *components) setupRuntimes(ctx context.Context) error {
 	if c.runtimes.Changes != nil {
 		if err := c.manager.Add(crmanager.RunnableFunc(c.runtimes.RelayChanges)); err != nil {
 			return fmt.Errorf("watch processes: %w", err)
@@ -151,7 +153,15 @@ func (c *components) setupRuntimes() error {
 		return nil
 	}
 	r := rootca.Reconciler{Live: c.api.Live, Certificates: c.ca, Namespace: c.options.namespace(), Now: time.Now}
-	return r.SetupWithManager(c.manager, c.options.Log)
+	if err := r.SetupWithManager(c.manager, c.options.Log); err != nil {
+		return err
+	}
+	f := runtimefence.Reconciler{Client: c.api.Client, Manager: c.options.fenced()}
+	installed, err := f.Install(ctx, c.options.Log)
+	if err != nil || !installed {
+		return err
+	}
+	return f.SetupWithManager(c.manager, c.options.Log)
 }
 
 // setupLock registers the controller of the Lock. It calls ready after its first reconciliation.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/xpkg-dev/xpkg/internal/controller/contention"
 	"github.com/xpkg-dev/xpkg/internal/controller/revisions"
+	"github.com/xpkg-dev/xpkg/internal/fence"
 	"github.com/xpkg-dev/xpkg/internal/leader"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/runtime/deployment"
@@ -126,6 +127,18 @@ const (
 )
 
 func (o Options) namespace() string { return cmp.Or(o.Namespace, DefaultNamespace) }
+
+// fenced returns the objects that runtimes must not write.
+func (o Options) fenced() fence.Manager {
+	m := fence.Manager{Namespace: o.namespace(), Lease: leader.DefaultLease}
+	if e := o.LeaderElection; e != nil {
+		m.Lease = cmp.Or(e.Name, m.Lease)
+	}
+	if p := o.Permissions; p != nil {
+		m.PolicyConfigMap = p.Policy.ConfigMap
+	}
+	return m
+}
 
 func (o Options) contention() contention.Limits {
 	return cmp.Or(o.Contention, contention.DefaultLimits)

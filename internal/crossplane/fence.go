@@ -6,8 +6,9 @@ import (
 	"strings"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/xpkg-dev/xpkg/internal/fence"
 )
 
 // FenceName is the name of the ValidatingAdmissionPolicy of the fence, and of its binding.
@@ -39,36 +40,15 @@ func Fence(accounts ...types.NamespacedName) (*admissionv1.ValidatingAdmissionPo
 	if err != nil {
 		panic(err) // Strings always encode.
 	}
-	policy := &admissionv1.ValidatingAdmissionPolicy{
-		TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicy"},
-		ObjectMeta: metav1.ObjectMeta{Name: FenceName},
-		Spec: admissionv1.ValidatingAdmissionPolicySpec{
-			FailurePolicy: new(admissionv1.Fail),
-			MatchConstraints: &admissionv1.MatchResources{
-				MatchPolicy: new(admissionv1.Equivalent), NamespaceSelector: &metav1.LabelSelector{}, ObjectSelector: &metav1.LabelSelector{},
-				ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-					Operations: []admissionv1.OperationType{admissionv1.Create, admissionv1.Update, admissionv1.Delete},
-					Rule: admissionv1.Rule{
-						APIGroups: []string{packageGroup}, APIVersions: []string{"*"}, Resources: []string{"*/*"}, Scope: new(admissionv1.AllScopes),
-					},
-				}}},
-			},
-			MatchConditions: []admissionv1.MatchCondition{{Name: "crossplane-core", Expression: "request.userInfo.username in " + string(list)}},
-			Validations: []admissionv1.Validation{{
-				Expression: unchanged(),
-				Message:    "xpkg manages the packages of this cluster. Crossplane core composes resources, and does not write packages.",
-				Reason:     new(metav1.StatusReasonForbidden),
-			}},
-		},
-	}
-	binding := &admissionv1.ValidatingAdmissionPolicyBinding{
-		TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicyBinding"},
-		ObjectMeta: metav1.ObjectMeta{Name: FenceName},
-		Spec: admissionv1.ValidatingAdmissionPolicyBindingSpec{
-			PolicyName: FenceName, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny},
-		},
-	}
-	return policy, binding
+	return fence.Fence{
+		Name:      FenceName,
+		Condition: admissionv1.MatchCondition{Name: "crossplane-core", Expression: "request.userInfo.username in " + string(list)},
+		Rules:     []admissionv1.Rule{{APIGroups: []string{packageGroup}, APIVersions: []string{"*"}, Resources: []string{"*/*"}}},
+		Validations: []admissionv1.Validation{{
+			Expression: unchanged(),
+			Message:    "xpkg manages the packages of this cluster. Crossplane core composes resources, and does not write packages.",
+		}},
+	}.Objects()
 }
 
 // UserName returns the user name of a ServiceAccount.

@@ -8,16 +8,16 @@ import (
 	"testing"
 )
 
-// Each of the 144 cases has a test with its mark or a reason, and each mark belongs to a
-// case.
+// Each case has a test with its mark or a reason, and each mark belongs to a case.
 func TestEachHardeningCaseHasATestOrAReason(t *testing.T) {
 	marks, err := hardeningMarks(filepath.Join("..", ".."))
 	if err != nil {
 		t.Fatal(err)
 	}
 	cases := parseHardeningCases()
-	if len(cases) != 144 {
-		t.Errorf("%d cases, want 144", len(cases))
+	const least = 144
+	if len(cases) < least {
+		t.Errorf("%d cases, want %d or more", len(cases), least)
 	}
 	known := map[string]bool{}
 	for _, c := range cases {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
+	"github.com/xpkg-dev/xpkg/internal/fence"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
@@ -13,8 +14,8 @@ const fenceMinor = 30
 
 func checkServer(name string, f Facts) []Finding {
 	if f.Minor > 0 && f.Minor < fenceMinor {
-		return []Finding{warn(name, "Kubernetes "+f.Version+" has no ValidatingAdmissionPolicies, so the manager cannot run beside Crossplane core",
-			fmt.Sprintf("Upgrade to Kubernetes 1.%d or later, or run the manager without Crossplane core.", fenceMinor))}
+		return []Finding{warn(name, "Kubernetes "+f.Version+" has no ValidatingAdmissionPolicies, which protect the manager from package runtimes and from Crossplane core",
+			fmt.Sprintf("Upgrade to Kubernetes 1.%d or later.", fenceMinor))}
 	}
 	return []Finding{ok(name, "Kubernetes "+f.Version+" responds")}
 }
@@ -61,10 +62,6 @@ func checkManagers(name string, f Facts) []Finding {
 			running = append(running, l)
 		}
 	}
-	installed := false
-	for _, d := range f.Definitions {
-		installed = installed || d.IsOwn
-	}
 	switch {
 	case len(running) > 1:
 		return []Finding{fail(name, ErrBlocked, fmt.Sprintf("%d managers work on the cluster: %s in %s and %s in %s", len(running),
@@ -75,11 +72,21 @@ func checkManagers(name string, f Facts) []Finding {
 			"Use that manager: pass `--namespace "+running[0].Namespace+"`, or stop it.")}
 	case len(running) == 1:
 		return []Finding{ok(name, running[0].Holder+" works on the cluster")}
-	case installed:
+	case f.installed():
 		return []Finding{warn(name, "the package API is installed, and no manager renews the Lease in "+f.Namespace,
 			"Run `kubectl get pods --namespace "+f.Namespace+"`, or install the manager with `xpkg bootstrap --apply`.")}
 	}
 	return []Finding{ok(name, "no other manager works on the cluster")}
+}
+
+func checkFence(name string, f Facts) []Finding {
+	switch {
+	case f.Fenced:
+		return []Finding{ok(name, "a policy protects the manager from package runtimes")}
+	case f.installed():
+		return []Finding{warn(name, "the policy "+fence.RuntimesName+" is missing, so a package runtime may take over the manager", "Run `xpkg bootstrap --apply`, or restart the manager.")}
+	}
+	return []Finding{ok(name, "not installed yet")}
 }
 
 func checkPackageAPI(name string, f Facts) []Finding {

@@ -17,7 +17,7 @@ var now = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 // healthy returns the facts of a cluster with a manager.
 func healthy() Facts {
 	return Facts{
-		Namespace: "crossplane-system", Version: "v1.37.1", Minor: 37, Now: now,
+		Namespace: "crossplane-system", Version: "v1.37.1", Minor: 37, Now: now, Fenced: true,
 		Cores:       []crossplane.Core{{Runs: true, Account: types.NamespacedName{Namespace: "crossplane-system", Name: "crossplane"}}},
 		Leases:      []Lease{{Namespace: "crossplane-system", Holder: "xpkg-1", Expires: now.Add(time.Second)}, {Namespace: "old", Holder: "xpkg-0", Expires: now.Add(-time.Second)}},
 		Definitions: []Definition{{Name: "providers.pkg.crossplane.io", Exists: true, IsOwn: true, IsCurrent: true}, {Name: "locks.pkg.crossplane.io", Exists: true, IsOwn: true, IsCurrent: true}},
@@ -49,6 +49,7 @@ func TestCheck(t *testing.T) {
 		"two managers": {func(f *Facts) { f.Leases[1].Expires = now.Add(time.Second) }, Fail, "manager", []string{"xpkg-0 in old", "kubectl scale deployment/xpkg --namespace old"}, errcode.Conflict.Exit},
 		"elsewhere":    {func(f *Facts) { f.Namespace = "mine" }, Fail, "manager", []string{"--namespace crossplane-system"}, errcode.Conflict.Exit},
 		"no manager":   {func(f *Facts) { f.Leases = nil }, Warn, "manager", []string{"kubectl get pods --namespace crossplane-system"}, 0},
+		"no fence":     {func(f *Facts) { f.Fenced = false }, Warn, "runtime fence", []string{"xpkg-runtime-fence", "xpkg bootstrap --apply"}, 0},
 		"foreign API":  {func(f *Facts) { f.Definitions[0].IsOwn = false }, Fail, "package API", []string{"providers.pkg.crossplane.io", "--take-over"}, errcode.Conflict.Exit},
 		"older API":    {func(f *Facts) { f.Definitions[1].IsCurrent = false }, Warn, "package API", []string{"locks.pkg.crossplane.io", "xpkg bootstrap --apply"}, 0},
 		"missing CRD":  {func(f *Facts) { f.Definitions[1] = Definition{Name: "locks.pkg.crossplane.io"} }, Warn, "package API", []string{"missing: locks.pkg.crossplane.io"}, 0},

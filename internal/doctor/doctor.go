@@ -57,7 +57,7 @@ var checks = []struct {
 	name string
 	run  func(name string, f Facts) []Finding
 }{
-	{server, checkServer}, {permissions, checkPermissions}, {cores, checkCores}, {managers, checkManagers},
+	{server, checkServer}, {permissions, checkPermissions}, {cores, checkCores}, {managers, checkManagers}, {runtimeFence, checkFence},
 	{packageAPI, checkPackageAPI}, {webhooks, checkWebhooks}, {storage, checkStorage}, {packages, checkPackages},
 }
 
@@ -68,9 +68,11 @@ const (
 	cores       = "Crossplane core"
 	managers    = "manager"
 	packageAPI  = "package API"
-	webhooks    = "webhooks"
-	storage     = "storage versions"
-	packages    = "packages"
+	// runtimeFence is the policy that protects the manager from package runtimes.
+	runtimeFence = "runtime fence"
+	webhooks     = "webhooks"
+	storage      = "storage versions"
+	packages     = "packages"
 )
 
 // Check returns the findings of all checks.

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"slices"
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
@@ -23,6 +24,8 @@ type Facts struct {
 	Leases []Lease
 	// Now is the time of the reads.
 	Now time.Time
+	// Fenced reports that the policy exists that protects the manager from package runtimes.
+	Fenced bool
 	// Definitions are the CRDs of the package API.
 	Definitions []Definition
 	// Webhooks are the webhooks that call a Service.
@@ -31,6 +34,11 @@ type Facts struct {
 	Pending []string
 	// Packages are the installed packages.
 	Packages []Package
+}
+
+// installed reports whether xpkg has installed the package API.
+func (f Facts) installed() bool {
+	return slices.ContainsFunc(f.Definitions, func(d Definition) bool { return d.IsOwn })
 }
 
 // Lease is the Lease of a manager.

@@ -23,6 +23,7 @@ import (
 	"github.com/xpkg-dev/xpkg/apis/crds"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
+	"github.com/xpkg-dev/xpkg/internal/fence"
 	"github.com/xpkg-dev/xpkg/internal/leader"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
@@ -51,6 +52,7 @@ func (r Reader) Read(ctx context.Context) (Facts, error) {
 		{r.readPermissions, []string{permissions}},
 		{r.readCores, []string{cores}},
 		{r.readLeases, []string{managers}},
+		{r.readFence, []string{runtimeFence}},
 		{r.readDefinitions, []string{managers, packageAPI, storage}},
 		{r.readWebhooks, []string{webhooks}},
 		{r.readPackages, []string{packages}},
@@ -95,6 +97,8 @@ var written = []struct {
 	{"rbac.authorization.k8s.io", "clusterrolebindings", false},
 	{"rbac.authorization.k8s.io", "roles", true},
 	{"rbac.authorization.k8s.io", "rolebindings", true},
+	{"admissionregistration.k8s.io", "validatingadmissionpolicies", false},
+	{"admissionregistration.k8s.io", "validatingadmissionpolicybindings", false},
 	{"policy", "poddisruptionbudgets", true},
 	{"networking.k8s.io", "networkpolicies", true},
 	{"apps", "deployments", true},
@@ -149,6 +153,22 @@ func (r Reader) readLeases(ctx context.Context, f *Facts) error {
 			Expires: l.Spec.RenewTime.Add(time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second),
 		})
 	}
+	return nil
+}
+
+// readFence reads the policy for runtimes and its binding. An API server without policies has none.
+func (r Reader) readFence(ctx context.Context, f *Facts) error {
+	key := client.ObjectKey{Name: fence.RuntimesName}
+	for _, o := range []client.Object{&admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{}} {
+		err := r.Client.Get(ctx, key, o)
+		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read the fence of runtimes: %w", err)
+		}
+	}
+	f.Fenced = true
 	return nil
 }
 

@@ -167,6 +167,10 @@ func TestEscalationNeedsApprovalUnderEveryPolicy(t *testing.T) {
 		t.Errorf("approved: %v, %v", waiting, err)
 	}
 	rev.SetAnnotations(nil)
+	ca := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{v1.RootCASecretName}, Verbs: []string{"get"}}
+	if _, err := CheckApproval(rev, rbac.Input{Kind: rbac.Function, Requests: []rbacv1.PolicyRule{ca}}, nil, nil, nil, false); !errors.Is(err, rbac.ErrPermissionEscalation) {
+		t.Errorf("the Secret with the CA: %v", err)
+	}
 	if _, err := CheckApproval(rev, in, nil, nil, []rbac.Rule{{APIGroups: []string{""}, Resources: []string{"pods/exec"}}}, false); err != nil {
 		t.Errorf("allowed by name: %v", err)
 	}

@@ -38,6 +38,10 @@ const FinalizerRuntimeProtection = "xpkg.dev/runtime-protection"
 // package uses when it names none.
 const DefaultRuntimeConfigName = "default"
 
+// RootCASecretName is the name of the Secret with the CA that signs the certificates of
+// runtimes. Crossplane uses the same name.
+const RootCASecretName = "crossplane-root-ca"
+
 // maxSecretName is the longest name of a Secret.
 const maxSecretName = 253
 

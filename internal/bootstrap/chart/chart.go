@@ -67,6 +67,8 @@ func fileOf(o bootstrap.Object) string {
 		return path.Join("crds", o.GetName()+".yaml")
 	case strings.Contains(kind, "Role"):
 		return "templates/rbac.yaml"
+	case strings.HasPrefix(kind, "ValidatingAdmissionPolicy"):
+		return path.Join("templates", strings.TrimPrefix(o.GetName(), bootstrap.Name+"-")+".yaml")
 	}
 	return path.Join("templates", strings.ToLower(kind)+".yaml")
 }

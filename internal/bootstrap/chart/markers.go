@@ -31,9 +31,8 @@ func markers() bootstrap.Options {
 
 // conditions maps files to the condition under which they are rendered.
 var conditions = map[string]string{
-	"templates/networkpolicy.yaml":                    ".Values.networkPolicy.enabled",
-	"templates/validatingadmissionpolicy.yaml":        ".Values.besideCore.enabled",
-	"templates/validatingadmissionpolicybinding.yaml": ".Values.besideCore.enabled",
+	"templates/networkpolicy.yaml":    ".Values.networkPolicy.enabled",
+	"templates/crossplane-fence.yaml": ".Values.besideCore.enabled",
 }
 
 // replacement puts words of a template in the place of a marker.
@@ -48,7 +47,8 @@ var replacements = map[string][]replacement{
 				"{{- with .Values.permissions.policy }}\n" + policyRule("{{ . | quote }}") + "{{- end }}\n",
 		},
 	},
-	"templates/validatingadmissionpolicy.yaml": {
+	"templates/runtime-fence.yaml": {{"xpkgchartpolicy", "{{ .Values.permissions.policy }}"}},
+	"templates/crossplane-fence.yaml": {
 		{"xpkgchartcore:xpkgchartaccount", "{{ .Values.besideCore.namespace | default .Release.Namespace }}:{{ .Values.besideCore.serviceAccount }}"},
 	},
 	"templates/deployment.yaml": {
