@@ -297,7 +297,7 @@ spec:
 `, name, strings.ReplaceAll(name, "-", ""), text)
 }
 
-// webhook matches no existing resource.
+// webhook returns a webhook configuration for the kind of [definition], which has no objects.
 func webhook(kind, name, text string) string {
 	return fmt.Sprintf(`apiVersion: admissionregistration.k8s.io/v1
 kind: %s
@@ -308,8 +308,8 @@ webhooks:
   sideEffects: None
   clientConfig: {service: {name: replaced, namespace: replaced, path: /%[3]s}}
   rules:
-  - {apiGroups: [bootstrap.example.org], apiVersions: [v1], resources: [nothing], operations: [CREATE]}
-`, kind, name, text)
+  - {apiGroups: [bootstrap.example.org], apiVersions: [v1], resources: [%[4]s], operations: [CREATE]}
+`, kind, name, text, "k"+strings.ReplaceAll(name, "-", "")+"s")
 }
 
 func definition(name, text string) string {
