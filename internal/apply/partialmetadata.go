@@ -22,6 +22,7 @@ type partial struct {
 		ResourceVersion   string                  `json:"resourceVersion"`
 		Generation        int64                   `json:"generation"`
 		DeletionTimestamp string                  `json:"deletionTimestamp"`
+		Finalizers        []string                `json:"finalizers"`
 		Labels            map[string]string       `json:"labels"`
 		Annotations       map[string]string       `json:"annotations"`
 		OwnerReferences   []metav1.OwnerReference `json:"ownerReferences"`

@@ -31,11 +31,13 @@ type TreeCmd struct {
 
 // node is a package in the tree.
 type node struct {
-	Kind     string                  `json:"kind"`
-	Name     string                  `json:"name"`
-	Version  string                  `json:"version"`
-	Revision string                  `json:"revision,omitempty"`
-	Healthy  string                  `json:"healthy"`
+	Kind     string `json:"kind"`
+	Name     string `json:"name"`
+	Version  string `json:"version"`
+	Revision string `json:"revision,omitempty"`
+	Healthy  string `json:"healthy"`
+	// Deleting reports whether the package is being deleted.
+	Deleting bool                    `json:"deleting,omitempty"`
 	Reason   inventory.InstallReason `json:"reason"`
 	// InstalledFor lists the repositories of the dependents for which the package was installed automatically.
 	InstalledFor []string         `json:"installedFor,omitempty"`
@@ -223,7 +225,7 @@ func (t *packageTree) alone(p v1.Package) *node {
 	}
 	return &node{
 		Kind: p.PackageKind(), Name: p.GetName(), Version: inventory.ShortVersion(image), Healthy: inventory.Status(p, v1.TypeHealthy),
-		Reason: inventory.ReasonOf(p), InstalledFor: graph.RequiredBy(p),
+		Reason: inventory.ReasonOf(p), InstalledFor: graph.RequiredBy(p), Deleting: inventory.IsDeleting(p),
 	}
 }
 
@@ -237,6 +239,9 @@ func statusMessage(p v1.Package) string {
 
 func (n *node) title() string {
 	health := "Healthy=" + n.Healthy
+	if n.Deleting {
+		health = "Deleting"
+	}
 	if n.Message != "" {
 		health += "  " + n.Message
 	}

@@ -9,10 +9,18 @@ import (
 // HealthNote returns the message of a healthy package, such as that the XRDs of a Configuration
 // are not established, or "".
 func HealthNote(p v1.Package) string {
-	if health := p.GetCondition(v1.TypeHealthy); health.Status == corev1.ConditionTrue {
-		return health.Message
+	if p.GetCondition(v1.TypeHealthy).Status != corev1.ConditionTrue {
+		return ""
 	}
-	return ""
+	return p.GetCondition(v1.TypeReady).Message
+}
+
+// InstalledStatus returns the status of the condition Installed, or Deleting for a package that is being deleted.
+func InstalledStatus(p v1.Package) string {
+	if IsDeleting(p) {
+		return "Deleting"
+	}
+	return Status(p, v1.TypeInstalled)
 }
 
 // HealthMessage returns the reason why a package is not known to be healthy.

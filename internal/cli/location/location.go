@@ -74,10 +74,8 @@ func IsPath(s string) bool {
 	return filepath.VolumeName(s) != "" || !strings.ContainsAny(s, ":@")
 }
 
-// IsPackageFile reports whether text is the path of a package file, such as boats.xpkg or ./boats.
-func IsPackageFile(s string) bool {
-	return IsPath(s) && (strings.HasSuffix(s, ".xpkg") || strings.HasPrefix(s, ".") || strings.HasPrefix(s, "/"))
-}
+// IsPackageFile reports whether text is the path of a package file, such as boats.xpkg.
+func IsPackageFile(s string) bool { return IsPath(s) && strings.HasSuffix(s, ".xpkg") }
 
 // String is the place as it was written, and a reference fully qualified.
 func (p Location) String() string {

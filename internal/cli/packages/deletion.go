@@ -76,7 +76,7 @@ func waitGone(env *terminal.Env, flags connection.ClusterFlags, cluster client.C
 			if env.Context.Err() != nil {
 				return env.Context.Err()
 			}
-			return ErrStillGoing.New(nil, "%s is still being deleted", inventory.ShortName(p))
+			return stillGoing(env.Context, cluster, objects, p, with)
 		case <-tick.C:
 		}
 	}
@@ -111,4 +111,23 @@ func remains(ctx context.Context, cluster client.Client, objects *apply.Cluster,
 		}
 	}
 	return false, nil
+}
+
+// stillGoing returns the error of a deletion that is not complete, with the objects that delay it.
+func stillGoing(ctx context.Context, cluster client.Client, objects *apply.Cluster, p v1.Package, with deletionSummary) error {
+	now, err := inventory.Get(ctx, cluster, p.PackageKind(), p.GetName())
+	if err != nil {
+		return err
+	}
+	if now == nil {
+		now = v1.NewPackage(p.PackageKind())
+	}
+	// An object that cannot be read is not named.
+	holders, _ := objects.Holders(ctx, with.objects)
+	reason, remedy := inventory.DeletionDelay(now, holders)
+	var why error
+	if reason != "" {
+		why = errors.New(reason)
+	}
+	return ErrStillGoing.New(why, "%s is still being deleted", inventory.ShortName(p)).WithDo("%s", remedy)
 }

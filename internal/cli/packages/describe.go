@@ -15,11 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/revision"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 )
 
@@ -46,6 +48,9 @@ func (c *DescribeCmd) Run(env *terminal.Env) error {
 		return err
 	}
 	d := describe(all, p, revisions)
+	if inventory.IsDeleting(p) {
+		d.Deleting = describeDeletion(env.Context, c.ClusterFlags, p, revisions)
+	}
 	d.Events = readEvents(env.Context, cluster, append([]client.Object{p}, objectsOf(revisions)...))
 	return c.Print(env.Stdout, d, func(w io.Writer) error { return d.write(w) })
 }
@@ -60,6 +65,7 @@ type description struct {
 	Created    time.Time               `json:"created"`
 	Reason     inventory.InstallReason `json:"installReason"`
 	RolledBack string                  `json:"rolledBack,omitempty"`
+	Deleting   *deletion               `json:"deleting,omitempty"`
 	// Conditions are those of the package, and of the revision that runs.
 	Conditions         []conditionView     `json:"conditions"`
 	RevisionConditions []conditionView     `json:"revisionConditions"`
@@ -71,6 +77,31 @@ type description struct {
 	Dependents         []string            `json:"dependents"`
 	Revisions          []revisionView      `json:"revisions"`
 	Events             []eventView         `json:"events"`
+}
+
+// deletion is the state of a package that is being deleted.
+type deletion struct {
+	Since time.Time `json:"since"`
+	// HeldBy are the objects with finalizers that delay the deletion.
+	HeldBy string `json:"heldBy,omitempty"`
+	Remedy string `json:"remedy"`
+}
+
+// describeDeletion returns the state of the deletion of a package. Objects that the user may not read are left out.
+func describeDeletion(ctx context.Context, flags connection.ClusterFlags, p v1.Package, revisions []v1.PackageRevision) *deletion {
+	out := &deletion{Since: p.GetDeletionTimestamp().Time}
+	var refs []plan.Ref
+	for _, rev := range revisions {
+		refs = append(refs, revision.Objects(rev)...)
+	}
+	var holders []apply.Holder
+	if cfg, err := flags.Config(ctx); err == nil {
+		if objects, err := apply.NewCluster(cfg); err == nil {
+			holders, _ = objects.Holders(ctx, refs)
+		}
+	}
+	out.HeldBy, out.Remedy = inventory.DeletionDelay(p, holders)
+	return out
 }
 
 type conditionView struct {
@@ -199,9 +230,13 @@ func (d *description) write(w io.Writer) error {
 	if d.RolledBack != "" {
 		head = append(head, [2]string{"Rolled back", "to revision " + d.RolledBack + ", because the update failed"})
 	}
+	if d.Deleting != nil {
+		head = append(head, [2]string{"Deleting", "for " + terminal.Age(d.Deleting.Since, time.Now())},
+			[2]string{"Held by", d.Deleting.HeldBy}, [2]string{"", d.Deleting.Remedy})
+	}
 	for _, line := range head {
 		if line[1] != "" && (line[0] != "Resolved" || line[1] != d.Package) {
-			fmt.Fprintf(w, "%-14s%s\n", line[0]+":", terminal.Safe(line[1]))
+			fmt.Fprintf(w, "%-14s%s\n", strings.TrimPrefix(line[0]+":", ":"), terminal.Safe(line[1]))
 		}
 	}
 	writeConditions(w, "Conditions", d.Conditions)

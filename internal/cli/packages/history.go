@@ -137,6 +137,9 @@ func (c *RollbackCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return err
 	}
+	if err := inventory.CheckNotDeleting(p); err != nil {
+		return err
+	}
 	target, err := rollbackTarget(p, revisions, c.To)
 	if err != nil {
 		return err

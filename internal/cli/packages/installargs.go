@@ -161,9 +161,12 @@ func planInstall(ctx context.Context, pl *clusterPlanner, want v1.Package, allow
 	return p, planError(err, "install "+inventory.ShortName(want))
 }
 
-// installedOtherwise fails when a package is installed from another reference than
+// installedOtherwise fails when a package is being deleted, or installed from another reference than
 // asked. A plan that was applied has added the digest.
 func installedOtherwise(live v1.Package, asked string) error {
+	if err := inventory.CheckNotDeleting(live); err != nil {
+		return err
+	}
 	is := live.PackageSpec().Package
 	if is == asked || strings.HasPrefix(is, asked+"@") {
 		return nil

@@ -34,7 +34,7 @@ func (c *ListCmd) Run(env *terminal.Env) error {
 		var rows [][]string
 		for _, p := range all.Packages {
 			rows = append(rows, []string{
-				inventory.ShortName(p), inventory.Status(p, v1.TypeInstalled), inventory.Status(p, v1.TypeHealthy), c.runningPackage(env.Context, cluster, p),
+				inventory.ShortName(p), inventory.InstalledStatus(p), inventory.Status(p, v1.TypeHealthy), c.runningPackage(env.Context, cluster, p),
 				terminal.Age(p.GetCreationTimestamp().Time, time.Now()), string(inventory.ReasonOf(p)),
 			})
 		}

@@ -46,6 +46,9 @@ func (c *updateArgs) wanted(ctx context.Context, cluster client.Client) (v1.Pack
 		return nil, err
 	}
 	p, err := all.Find(c.Name)
+	if err == nil {
+		err = inventory.CheckNotDeleting(p)
+	}
 	if err != nil {
 		return nil, err
 	}

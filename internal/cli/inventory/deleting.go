@@ -1,0 +1,66 @@
+package inventory
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
+	"github.com/xpkg-dev/xpkg/internal/wording"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+)
+
+// ErrDeleting is the code of a command that would change a package that is being deleted.
+var ErrDeleting = errcode.Code{
+	Name: "PackageDeleting", Class: errcode.Conflict,
+	Cause: "The package is being deleted, so it cannot be changed or installed again yet.",
+	Fix:   "Wait until it is deleted with `xpkg uninstall` and --wait, and try again.",
+}
+
+// IsDeleting reports whether a package is being deleted.
+func IsDeleting(p v1.Package) bool { return p.GetDeletionTimestamp() != nil }
+
+// CheckNotDeleting returns an error if a package is being deleted.
+func CheckNotDeleting(p v1.Package) error {
+	if !IsDeleting(p) {
+		return nil
+	}
+	return ErrDeleting.New(nil, "%s is being deleted", ShortName(p)).
+		WithDo("Wait until it is deleted with `xpkg uninstall %s --wait 2m`, which names the finalizers that delay it, and try again.", ShortName(p))
+}
+
+// packageHolder returns the holder that a package itself is, and false if it has no finalizer of another program.
+func packageHolder(p v1.Package) (apply.Holder, bool) {
+	others := slices.DeleteFunc(slices.Clone(p.GetFinalizers()), func(f string) bool { return f == v1.FinalizerRuntimeProtection })
+	return apply.Holder{Resource: strings.ToLower(p.PackageKind()) + "s." + v1.Group, Name: p.GetName(), Finalizers: others}, len(others) > 0
+}
+
+// shownHolders is the number of holders that a message names.
+const shownHolders = 3
+
+// DeletionDelay returns the reason why the deletion of a package is not complete, and the remedy. The holders are the objects of
+// the package with finalizers.
+func DeletionDelay(p v1.Package, holders []apply.Holder) (reason, remedy string) {
+	if own, held := packageHolder(p); held {
+		holders = append([]apply.Holder{own}, holders...)
+	}
+	if len(holders) == 0 {
+		return "", "The deletion continues. Check that the manager and the garbage collector run with `xpkg doctor`."
+	}
+	var reasons []string
+	for _, h := range holders {
+		name := h.Resource + "/" + h.Name
+		if h.Namespace != "" {
+			name += " in " + h.Namespace
+		}
+		reasons = append(reasons, fmt.Sprintf("%s has the finalizer %s", name, strings.Join(h.Finalizers, ", ")))
+	}
+	first := fmt.Sprintf("%s %s", holders[0].Resource, wording.ShellWord(holders[0].Name))
+	if holders[0].Namespace != "" {
+		first += " --namespace " + holders[0].Namespace
+	}
+	return wording.Few(reasons, shownHolders, "; "), fmt.Sprintf(
+		"The deletion continues when the finalizer is removed by the controller that set it: see `kubectl get %s -o yaml`. If that controller does not run any more, remove the finalizer with `kubectl patch %s --type merge -p '{\"metadata\":{\"finalizers\":null}}'`.",
+		first, first)
+}
