@@ -12,20 +12,20 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
 )
 
-// allowAdoption lets p adopt all objects of users that it contains, if the planner is asked for that.
-func (pl *Planner) allowAdoption(ctx context.Context, p v1.Package, pkg *xpkg.Package) error {
+// allowAdoption allows p to adopt all objects of users that it contains, if the planner is configured to do so. It returns
+// the objects that p could not adopt before.
+func (pl *Planner) allowAdoption(ctx context.Context, p v1.Package, pkg *xpkg.Package) (adopted []string, err error) {
 	if !pl.AdoptObjects {
-		return nil
+		return nil, nil
 	}
 	objects, err := desired.Of(pkg, desired.Options{Package: p.GetName()})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	live, err := pl.Cluster.Metadata(ctx, objects.Refs())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var adopted []string
 	for _, r := range plan.Establish(objects.Desired(), live, nil, revision.Requester(p, p.NewRevision(), nil)).Refusals {
 		if r.Cause == plan.NeedsAdoption {
 			adopted = append(adopted, r.Ref.ObjectName())
@@ -34,7 +34,7 @@ func (pl *Planner) allowAdoption(ctx context.Context, p v1.Package, pkg *xpkg.Pa
 	if len(adopted) > 0 {
 		revision.AllowAdoption(p, adopted)
 	}
-	return nil
+	return adopted, nil
 }
 
 // explainAdoption makes refusals name the command that carries the plan out and adopts the objects.

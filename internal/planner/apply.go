@@ -3,11 +3,13 @@ package planner
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
 	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
@@ -84,6 +86,11 @@ func (p *Plan) IsApplied(live v1.Package) (bool, error) {
 	}
 	if p.Adopts && graph.IsAutoInstalled(live) {
 		return false, nil
+	}
+	for _, object := range p.Adoptions {
+		if !slices.Contains(revision.Adoptions(live), object) {
+			return false, nil
+		}
 	}
 	if p.Webhooks != nil && p.Webhooks.Consents {
 		want, err := p.Wanted()

@@ -11,6 +11,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 	"github.com/xpkg-dev/xpkg/pkg/rbac"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
@@ -75,6 +76,34 @@ func TestAppliedAdoption(t *testing.T) {
 		if got, err := p.IsApplied(live); got == made || err != nil {
 			t.Errorf("made for others is %v, and the plan is carried out: %v %v", made, got, err)
 		}
+	}
+}
+
+// A plan that only consents to the adoption of objects writes the package, and has been applied once the package has
+// the consent.
+func TestConsentToAdoptionIsWritten(t *testing.T) {
+	p := whole(t)
+	p.Operation, p.Adopts, p.Webhooks, p.Preconditions.Spec = Update, false, nil, specIn(p.Package.Object)
+	p.Adoptions = nil
+	if p.WritesPackage() {
+		t.Fatal("a plan without changes writes the package")
+	}
+	p.Adoptions = []string{"CustomResourceDefinition/rafts.test"}
+	if !p.WritesPackage() {
+		t.Error("the consent is not written")
+	}
+	live, err := p.Wanted()
+	if err != nil {
+		t.Fatal(err)
+	}
+	live.SetUID(p.Preconditions.UID)
+	live.SetAnnotations(nil)
+	if applied, err := p.IsApplied(live); applied || err != nil {
+		t.Errorf("without the consent the plan is applied: %v, %v", applied, err)
+	}
+	revision.AllowAdoption(live, p.Adoptions)
+	if applied, err := p.IsApplied(live); !applied || err != nil {
+		t.Errorf("with the consent the plan is not applied: %v, %v", applied, err)
 	}
 }
 

@@ -32,6 +32,7 @@ func Compare(planned, now *Plan) []Difference {
 	d.text("the cluster", string(planned.Cluster), string(now.Cluster))
 	d.packages(planned, now)
 	d.text("whether the package becomes yours", fmt.Sprint(planned.Adopts), fmt.Sprint(now.Adopts))
+	d.text("the objects that the package may adopt", strings.Join(planned.Adoptions, ", "), strings.Join(now.Adoptions, ", "))
 	d.content(planned.Content, now.Content)
 	was, is := planned.Preconditions, now.Preconditions
 	d.text("the UID of the package", string(was.UID), string(is.UID))

@@ -16,6 +16,7 @@ import (
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
@@ -35,6 +36,8 @@ func whole(t testing.TB) *Plan {
 	p.SetName("boats")
 	p.SetLabels(map[string]string{"team": "a"})
 	p.PackageSpec().Package = "registry.example.com/boats:v2@" + digestB
+	adoptions := []string{"CustomResourceDefinition/rafts.test"}
+	revision.AllowAdoption(p, adoptions)
 	object, err := written(p)
 	if err != nil {
 		t.Fatal(err)
@@ -49,6 +52,7 @@ func whole(t testing.TB) *Plan {
 	}
 	return &Plan{
 		APIVersion: APIVersion, Kind: Kind, Operation: Update, Cluster: "11111111-2222-3333-4444-555555555555",
+		Adoptions: adoptions,
 		Package: Package{
 			Kind: "Provider", Name: "boats", Object: object,
 			From: &Version{Reference: "registry.example.com/boats:v1", Digest: digestA},

@@ -49,7 +49,8 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 	if err != nil {
 		return nil, err
 	}
-	if err := pl.allowAdoption(ctx, p, pkg); err != nil {
+	adopted, err := pl.allowAdoption(ctx, p, pkg)
+	if err != nil {
 		return nil, err
 	}
 	pinned := pl.pin(s.live, p, res)
@@ -66,7 +67,7 @@ func (pl *Planner) Install(ctx context.Context, want v1.Package) (*Plan, error) 
 			out.warn("Accepted: " + text + ".")
 		}
 	}
-	out.Webhooks = hooks
+	out.Webhooks, out.Adoptions = hooks, adopted
 	t := revision.Next(p, pkg.Meta, res.Digest.String(), s.revisions)
 	out.Revisions = revisionChanges(t)
 	changes, err := pl.dependencies(ctx, s, p, t.Current, res.Digest, pkg.Meta.Dependencies(), out)

@@ -51,6 +51,8 @@ type Plan struct {
 	// Adopts reports whether the package was installed as a dependency and becomes explicitly installed, so that it is no
 	// longer removed when no package requires it.
 	Adopts bool `json:"adopts,omitempty"`
+	// Adoptions are the objects of users that the operation newly allows the package to adopt.
+	Adoptions []string `json:"adoptions,omitempty"`
 	// Content is the content to install; nil for an uninstall.
 	Content *Content `json:"content,omitempty"`
 	// Revisions are changed in this order.
@@ -219,7 +221,8 @@ type Installed struct {
 
 // WritesPackage reports whether the operation would write the package object.
 func (p *Plan) WritesPackage() bool {
-	return p.Operation != Update || p.Adopts || p.Webhooks != nil && p.Webhooks.Consents || !sameJSON(p.Preconditions.Spec, specIn(p.Package.Object))
+	consents := len(p.Adoptions) > 0 || p.Webhooks != nil && p.Webhooks.Consents
+	return p.Operation != Update || p.Adopts || consents || !sameJSON(p.Preconditions.Spec, specIn(p.Package.Object))
 }
 
 // HasChanges reports whether anything would change.

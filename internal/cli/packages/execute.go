@@ -80,8 +80,8 @@ func updatePlanned(ctx context.Context, cluster client.Client, live v1.Package, 
 			webhooks.AnnotationAllowed: want.GetAnnotations()[webhooks.AnnotationAllowed],
 		}))
 	}
-	if adopted := want.GetAnnotations()[revision.AnnotationAdopt]; adopted != "" {
-		live.SetAnnotations(desired.Overlay(live.GetAnnotations(), map[string]string{revision.AnnotationAdopt: adopted}))
+	if len(p.Adoptions) > 0 {
+		revision.AllowAdoption(live, p.Adoptions)
 	}
 	kind := live.GetObjectKind().GroupVersionKind()
 	err = cluster.Update(ctx, live, client.FieldOwner(plan.FieldManager))
