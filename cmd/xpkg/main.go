@@ -21,9 +21,19 @@ func main() {
 		fmt.Fprintln(os.Stderr, "error: cannot close inherited file descriptors:", err)
 		os.Exit(errcode.Internal.Exit)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), endSignals()...)
 	defer stop()
 	code := cli.Main(ctx, os.Args, cli.System())
 	stop()
 	os.Exit(code)
+}
+
+// endSignals returns the signals that end a command in order. A closed terminal sends SIGHUP,
+// except to a command that was started with nohup, which ignores it.
+func endSignals() []os.Signal {
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		signals = append(signals, syscall.SIGHUP)
+	}
+	return signals
 }

@@ -1,11 +1,15 @@
 package program_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
+	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,6 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/xpkg-dev/xpkg/internal/testing/buffer"
+	"github.com/xpkg-dev/xpkg/internal/up"
+	"github.com/xpkg-dev/xpkg/internal/up/datadir"
 )
 
 // A terminal is a pseudo terminal with a command, and its screen.
@@ -50,13 +56,41 @@ func startTerminal(t *testing.T, columns uint16, p plane, args ...string) *termi
 	return term
 }
 
+// A closed terminal stops the control plane in it, as Ctrl-C does.
+func TestClosedTerminalStopsTheControlPlane(t *testing.T) {
+	// A test that nohup started would pass the ignored signal on.
+	handled := make(chan os.Signal, 1)
+	signal.Notify(handled, syscall.SIGHUP)
+	t.Cleanup(func() { signal.Stop(handled) })
+	w := newWorkshop(t)
+	dir := w.newData(t, "terminal")
+	term := startTerminal(t, 120, plane{workshop: w}, upArgs(dir)...)
+	var state up.State
+	until(t, "xpkg up is ready", func(context.Context) (string, bool) {
+		report, err := up.Status(dir)
+		state = report.State
+		return fmt.Sprintf("%v %s", err, term.output.String()), err == nil && report.Ready
+	})
+	if err := term.master.Close(); err != nil {
+		t.Fatal(err)
+	}
+	code, _ := term.wait(t)
+	if _, err := os.Stat(filepath.Join(dir, datadir.StateName)); code != 0 || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("exit code %d (%s), and the state: %v", code, term.cmd.ProcessState, err)
+	}
+	if err := syscall.Kill(state.ControlPlanePID, 0); !errors.Is(err, syscall.ESRCH) {
+		t.Errorf("the API server still runs: %v", err)
+	}
+}
+
 // openTerminal opens both ends of a new pseudo terminal: see pty(7).
 func openTerminal(columns uint16) (master, slave *os.File, err error) {
-	master, err = os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	// Close must end a pending read, which it does for a non-blocking file only.
+	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, err
 	}
-	fd := int(master.Fd())
+	master = os.NewFile(uintptr(fd), "/dev/ptmx")
 	number, err := unix.IoctlGetUint32(fd, unix.TIOCGPTN)
 	err = errors.Join(err,
 		unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0),
