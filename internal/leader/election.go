@@ -32,6 +32,10 @@ type Election struct {
 	// Exclusive lets the manager fail with ErrAnotherManager, instead of standing by, while another manager
 	// renews the Lease. While it cannot renew the Lease, its work continues without writes.
 	Exclusive bool
+	// Preempt takes the Lease from every other holder, with any content. It is for a manager of which only one can exist by
+	// another lock, so that no client of the API server can keep it from working. If the former holder is a manager, it
+	// has noticed the loss when the work starts.
+	Preempt bool
 	// Duration is for how long a Lease that is not renewed keeps the others waiting.
 	// Zero means DefaultLeaseDuration. A manager that cannot renew it writes nothing
 	// more after two thirds of that time.
@@ -122,6 +126,7 @@ func (c *candidate) term(ctx context.Context) error {
 			// There is no standby to tell apart.
 			level = slog.LevelDebug
 		}
+		waitUntil(ctx, f.term, lock.handover())
 		c.log.Log(ctx, level, "leads", "lease", c.Namespace+"/"+c.Name, "identity", c.Identity)
 		ended <- c.lead(ctx, f)
 		release()
@@ -159,10 +164,28 @@ func (c *candidate) term(ctx context.Context) error {
 	return err
 }
 
+// waitUntil waits for a time, unless one of the contexts ends before it.
+func waitUntil(ctx, term context.Context, at time.Time) {
+	wait := time.Until(at)
+	if wait <= 0 {
+		return
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-term.Done():
+	}
+}
+
 // lock returns the Lease. It calls refuse when this manager must not wait for the Lease.
 func (c *candidate) lock(f *fence, refuse func()) *fencedLock {
 	return &fencedLock{
-		fence: f, namespace: c.Namespace, name: c.Name, exclusive: c.Exclusive, refuse: refuse,
+		fence: f, namespace: c.Namespace, name: c.Name, exclusive: c.Exclusive, preempt: c.Preempt, refuse: refuse,
+		preempted: func(holder string) {
+			c.log.Warn("takes the lease from another holder; if that is a manager, stop it", "lease", c.Namespace+"/"+c.Name, "holder", holder)
+		},
 		wait: func(holder string) {
 			c.log.Info("waits until another manager renews the lease, or its lease expires", "lease", c.Namespace+"/"+c.Name, "holder", holder)
 		},

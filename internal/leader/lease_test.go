@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -196,21 +197,53 @@ func TestLeaseOfACrashedManagerIsTakenOver(t *testing.T) {
 	}
 }
 
-// A manager that finds another holder of its Lease stops, and writes nothing more.
-func TestLostLeaseStopsTheManager(t *testing.T) {
+// A manager that excludes others by another lock takes the Lease of every holder, whatever the Lease declares, and after
+// that it works.
+func TestLeaseIsPreempted(t *testing.T) {
 	cfg := cluster.Start(t)
-	m := join(t, cfg, election(t, "first", true))
+	hold(t, cfg, "hostile", 1)
+	e := election(t, "first", true)
+	e.Preempt = true
+	m := join(t, cfg, e)
 	m.untilWorking(t)
+	if err := m.write(t); err != nil {
+		t.Errorf("the manager cannot write: %v", err)
+	}
+	for _, seconds := range []int32{1, math.MaxInt32} {
+		take(t, cfg, "hostile", seconds)
+		wait.Until(t, limit, "the manager has taken the Lease back", func() (string, bool) {
+			lease, err := leasesOf(t, cfg).Get(t.Context(), leaseName(t), metav1.GetOptions{})
+			if err != nil {
+				return err.Error(), false
+			}
+			return *lease.Spec.HolderIdentity, *lease.Spec.HolderIdentity == "first"
+		})
+	}
+	if err := m.write(t); err != nil || m.works.Load() != 1 || !m.isWorking() {
+		t.Errorf("the work began %d times, want once; a write: %v", m.works.Load(), err)
+	}
+}
+
+// take changes the holder of a Lease.
+func take(t *testing.T, cfg *rest.Config, holder string, seconds int32) {
+	t.Helper()
 	wait.Until(t, limit, "the Lease has another holder", func() (string, bool) {
 		lease, err := leasesOf(t, cfg).Get(t.Context(), leaseName(t), metav1.GetOptions{})
 		if err != nil {
 			return err.Error(), false
 		}
-		other := "other"
-		lease.Spec.HolderIdentity = &other
+		lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = &holder, &seconds
 		_, err = leasesOf(t, cfg).Update(t.Context(), lease, metav1.UpdateOptions{})
 		return "", err == nil
 	})
+}
+
+// A manager that finds another holder of its Lease stops, and writes nothing more.
+func TestLostLeaseStopsTheManager(t *testing.T) {
+	cfg := cluster.Start(t)
+	m := join(t, cfg, election(t, "first", true))
+	m.untilWorking(t)
+	take(t, cfg, "other", 10)
 	m.untilRefused(t, "other")
 	if err := m.write(t); !errors.Is(err, leader.ErrDeposed) {
 		t.Errorf("the former holder can write: %v", err)

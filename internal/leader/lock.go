@@ -20,25 +20,34 @@ type fencedLock struct {
 	namespace, name string
 	// exclusive refuses a Lease that another manager renews.
 	exclusive bool
+	// preempt takes the Lease from other holders.
+	preempt bool
 	// refuse ends the wait for the Lease.
 	refuse func()
 
 	// wait reports a holder that may have crashed, so that its Lease has to expire.
 	wait func(holder string)
+	// preempted reports a holder whose Lease is taken.
+	preempted func(holder string)
 
 	mu sync.Mutex
 	// rival is the last record of another holder.
 	rival *resourcelock.LeaderElectionRecord
-	err   error
+	// noticed is when a manager whose Lease was taken has noticed that.
+	noticed time.Time
+	err     error
 }
 
-// Get reads the Lease. If another manager holds it, the term is over.
+// Get reads the Lease. If another manager holds it, the term is over, unless this one takes the Lease back before its
+// fence closes.
 func (l *fencedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
 	switch {
 	case err != nil:
 		l.failIf(apierrors.IsForbidden(err), err)
 	case record.HolderIdentity == l.Identity(), l.exclusive && record.HolderIdentity == "":
+	case l.preempt && (!l.fence.led() || l.fence.check() == nil):
+		l.take(record)
 	case l.fence.led():
 		l.fence.depose()
 		l.stopFor(record)
@@ -87,9 +96,30 @@ func (l *fencedLock) isRenewed(record resourcelock.LeaderElectionRecord) bool {
 	return false
 }
 
-// stopFor stops an exclusive manager because of another one.
+// take makes the Lease of another holder one that has been given back, so that the election takes it.
+func (l *fencedLock) take(record *resourcelock.LeaderElectionRecord) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.rival == nil || l.rival.HolderIdentity != record.HolderIdentity {
+		l.preempted(record.HolderIdentity)
+	}
+	l.rival = new(*record)
+	// A manager renews its Lease several times within its duration. The duration in the Lease may be anything.
+	declared := time.Duration(record.LeaseDurationSeconds) * time.Second
+	l.noticed = l.fence.now().Add(min(max(declared, 0), DefaultLeaseDuration))
+	record.HolderIdentity = ""
+}
+
+// handover returns when the former holder of a Lease that was taken has noticed that. It is zero for other Leases.
+func (l *fencedLock) handover() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.noticed
+}
+
+// stopFor stops an exclusive manager because of another one. A manager that preempts begins another term.
 func (l *fencedLock) stopFor(record *resourcelock.LeaderElectionRecord) {
-	if l.exclusive {
+	if l.exclusive && !l.preempt {
 		l.fail(l.anotherManager(record))
 	}
 }
