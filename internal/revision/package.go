@@ -2,7 +2,6 @@ package revision
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -106,8 +105,8 @@ func mirror(p v1.Package, meta xpkg.Meta, digest string, rev v1.PackageRevision)
 		rev.RuntimeSpec().PackageRuntimeSpec = *runtime.DeepCopy()
 		mirrorSecrets(p, rev.RuntimeSpec())
 	}
-	rev.SetLabels(desired.Overlay(rev.GetLabels(), meta.Labels, map[string]string{v1.LabelPackage: p.GetName()}))
-	rev.SetAnnotations(desired.Overlay(rev.GetAnnotations(), ofPackage(meta.Annotations)))
+	rev.SetLabels(desired.Overlay(rev.GetLabels(), xpkg.WithoutReserved(meta.Labels), map[string]string{v1.LabelPackage: p.GetName()}))
+	rev.SetAnnotations(desired.Overlay(rev.GetAnnotations(), xpkg.WithoutReserved(meta.Annotations)))
 	mirrorContentPolicy(p, rev)
 	Own(p, rev)
 }
@@ -157,17 +156,6 @@ func mirrorSecrets(p v1.Package, to *v1.PackageRevisionRuntimeSpec) {
 	if p.PackageKind() == v1.ProviderKind {
 		to.TLSClientSecretName = new(v1.TLSClientSecretName(p.GetName()))
 	}
-}
-
-// reserved begins the annotations with which people and the package manager talk to each
-// other.
-const reserved = "xpkg.dev/"
-
-// ofPackage removes annotations that a package must not set: it could approve itself.
-func ofPackage(annotations map[string]string) map[string]string {
-	out := maps.Clone(annotations)
-	maps.DeleteFunc(out, func(key, _ string) bool { return strings.HasPrefix(key, reserved) })
-	return out
 }
 
 // Own makes a package the owner of one of its revisions, and reports whether it was

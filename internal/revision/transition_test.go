@@ -41,15 +41,16 @@ func TestNextDeactivatesTheCurrentRevisionForOneThatAUserActivates(t *testing.T)
 	}
 }
 
-// A revision has the content policy of its package, and never one that the content itself claims.
+// A revision has the content policy of its package, and never one that the content itself claims. The content cannot
+// pause it.
 func TestRevisionsHaveTheContentPolicyOfTheirPackage(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("a", 64)
-	meta := xpkg.Meta{Annotations: map[string]string{AnnotationContentPolicy: "Lenient", "other": "x"}}
+	meta := xpkg.Meta{Annotations: map[string]string{AnnotationContentPolicy: "Lenient", v1.AnnotationPaused: "true", "other": "x"}}
 	for policy, lenient := range map[string]bool{"": false, "Strict": false, "Lenient": true} {
 		p := provider("uid", "registry.example.com/boats:v2")
 		p.Annotations = map[string]string{AnnotationContentPolicy: policy}
 		rev := Current(p, meta, digest, Name(p, digest), nil, Decision{})
-		if LenientContent(rev) != lenient || rev.GetAnnotations()["other"] != "x" {
+		if LenientContent(rev) != lenient || rev.GetAnnotations()["other"] != "x" || v1.IsPaused(rev) {
 			t.Errorf("%q: annotations %v", policy, rev.GetAnnotations())
 		}
 	}

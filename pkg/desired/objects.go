@@ -18,7 +18,8 @@ import (
 
 // Options are the additions of a revision to the objects of its package.
 type Options struct {
-	// Labels and Annotations are added to every object. They take precedence over values of the package.
+	// Labels and Annotations are added to every object. They take precedence over values of the package, which cannot set
+	// reserved ones.
 	Labels, Annotations map[string]string
 	// Package is the name of the package. Its webhook configurations are named after
 	// it.
@@ -78,7 +79,7 @@ func (o *Objects) add(object xpkg.Object, name string, opts Options) error {
 	}
 	o.put(plan.Desired{
 		Ref: refOf(object, name), Digest: digest(object, summary, opts.Webhooks), CallsRuntime: summary.CallsRuntime,
-		Labels: Overlay(summary.Labels, opts.Labels), Annotations: Overlay(summary.Annotations, opts.Annotations),
+		Labels: Overlay(xpkg.WithoutReserved(summary.Labels), opts.Labels), Annotations: Overlay(xpkg.WithoutReserved(summary.Annotations), opts.Annotations),
 	}, content)
 	return nil
 }

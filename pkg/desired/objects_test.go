@@ -80,6 +80,16 @@ func only(t *testing.T, o *Objects) plan.Desired {
 	return o.Desired()[0]
 }
 
+func TestReservedKeysOfThePackageAreIgnored(t *testing.T) {
+	marked := strings.Replace(stream, "labels: {from: package, team: theirs}", "labels: {xpkg.dev/permissive: x, kept: x}\n"+
+		`  annotations: {xpkg.dev/adopted-by: Provider/other, crossplane.io/paused: "true", kept: x}`, 1)
+	got := of(t, marked, Options{Package: "desired"}).Desired()[0]
+	want := map[string]string{"kept": "x"}
+	if diff := cmp.Diff([]map[string]string{want, want}, []map[string]string{got.Labels, got.Annotations}); diff != "" {
+		t.Errorf("labels and annotations (-want +got):\n%s", diff)
+	}
+}
+
 func TestCommonLabelsWin(t *testing.T) {
 	d := only(t, of(t, stream, Options{Labels: map[string]string{"team": "ours", "more": "yes"}, Annotations: map[string]string{"note": "x"}}))
 	if diff := cmp.Diff(map[string]string{"from": "package", "team": "ours", "more": "yes"}, d.Labels); diff != "" {

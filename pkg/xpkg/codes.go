@@ -43,6 +43,7 @@ func Codes() []errcode.Code {
 		ErrNotAnObject,
 		ErrObjectNotAllowed,
 		ErrObjectTooLarge,
+		ErrReservedKey,
 		ErrStreamTooLarge,
 		ErrTextOnSeparator,
 		ErrTooManyPermissions,

@@ -45,6 +45,9 @@ var (
 // checkMetaAnnotations checks the annotations of the specification.
 func (c *checker) checkMetaAnnotations() {
 	m := &c.pkg.Meta
+	for _, key := range xpkg.ReservedKeys(m.Annotations) {
+		c.metaFinding(xpkg.ErrReservedKey, annotationPath(key), "only users set the annotation %.300q; it is ignored", key)
+	}
 	var missing []string
 	for _, key := range []string{xpkg.AnnotationMaintainer, xpkg.AnnotationSource, xpkg.AnnotationLicense, xpkg.AnnotationDescription, xpkg.AnnotationReadme} {
 		if strings.TrimSpace(m.Annotations[key]) == "" {

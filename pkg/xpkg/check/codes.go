@@ -44,6 +44,8 @@ var severities = xpkg.Severities{
 	ErrCABundleIgnored.Name:   {Build: xpkg.Warning, Install: xpkg.Warning},
 	ErrDeprecatedCRD.Name:     {Build: xpkg.Warning, Install: xpkg.Warning},
 
+	xpkg.ErrReservedKey.Name: {Build: xpkg.Error, Install: xpkg.Warning},
+
 	// These do not prevent an install, and upstream does not check them.
 	ErrMetaAnnotationsTooLarge.Name: {Build: xpkg.Error, Install: xpkg.Warning},
 	ErrInvalidInputSchema.Name:      {Build: xpkg.Error, Install: xpkg.Warning},

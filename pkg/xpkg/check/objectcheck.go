@@ -41,6 +41,7 @@ type objectChecker struct {
 type partial struct {
 	Metadata struct {
 		Annotations map[string]string `json:"annotations"`
+		Labels      map[string]string `json:"labels"`
 	} `json:"metadata"`
 	Spec     partialCRD `json:"spec"`
 	Webhooks []struct {
@@ -60,6 +61,12 @@ func (c *objectChecker) check() {
 	_ = json.Unmarshal(c.text, &p)
 	if problem := Annotations(p.Metadata.Annotations); problem != "" {
 		c.finding(ErrAnnotationsTooLarge, "metadata.annotations", "%s", problem)
+	}
+	for _, key := range xpkg.ReservedKeys(p.Metadata.Annotations) {
+		c.finding(xpkg.ErrReservedKey, annotationPath(key), "only users set the annotation %.300q; it is ignored", key)
+	}
+	for _, key := range xpkg.ReservedKeys(p.Metadata.Labels) {
+		c.finding(xpkg.ErrReservedKey, "metadata.labels["+key+"]", "only users set the label %.300q; it is ignored", key)
 	}
 	c.checkSchema()
 	switch c.object.GVK.Group {
