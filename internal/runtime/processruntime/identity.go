@@ -82,29 +82,35 @@ func (t *tokens) forget(revision string) {
 	delete(t.all, revision)
 }
 
-// identity returns the files and the variables with which a runtime finds the API server
-// and authenticates.
-func (p *Runtime) identity(t token) (files map[string][]byte, variables map[string]string, err error) {
+// inAccountFolder returns the path of a file with which a runtime authenticates.
+func inAccountFolder(name string) string { return path.Join(accountFolder, name) }
+
+// identity returns the files with which a runtime finds the API server and authenticates.
+func (p *Runtime) identity(t token) (map[string][]byte, error) {
 	authority, err := authorityOf(p.opts.Config)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	host, port, err := split(p.opts.Config.Host)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	config, err := kubeconfig("https://"+net.JoinHostPort(host, port), p.opts.Namespace)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	in := func(name string) string { return path.Join(accountFolder, name) }
-	files = map[string][]byte{
-		in(corev1.ServiceAccountTokenKey): []byte(t.value), in(corev1.ServiceAccountRootCAKey): authority,
-		in(corev1.ServiceAccountNamespaceKey): []byte(p.opts.Namespace), in("kubeconfig"): config,
-	}
-	return files, map[string]string{
-		"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port, clientcmd.RecommendedConfigPathEnvVar: in("kubeconfig"),
+	return map[string][]byte{
+		inAccountFolder(corev1.ServiceAccountTokenKey): []byte(t.value), inAccountFolder(corev1.ServiceAccountRootCAKey): authority,
+		inAccountFolder(corev1.ServiceAccountNamespaceKey): []byte(p.opts.Namespace), inAccountFolder("kubeconfig"): config,
 	}, nil
+}
+
+// serverVariables returns the variables with which a runtime finds the API server.
+func (p *Runtime) serverVariables() (map[string]string, error) {
+	host, port, err := split(p.opts.Config.Host)
+	return map[string]string{
+		"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port, clientcmd.RecommendedConfigPathEnvVar: inAccountFolder("kubeconfig"),
+	}, err
 }
 
 // kubeconfig names the token and the authority as files beside it, so that it holds

@@ -44,7 +44,7 @@ func (p *Runtime) layOut(ctx context.Context, program runtime.Workload, o manife
 	if err != nil {
 		return layout{}, err
 	}
-	account, variables, err := p.identity(t)
+	account, err := p.identity(t)
 	if err != nil {
 		return layout{}, err
 	}
@@ -55,16 +55,27 @@ func (p *Runtime) layOut(ctx context.Context, program runtime.Workload, o manife
 		return layout{}, sandbox.ErrProgramStart.New(err, "cannot find free ports for %s", who.Revision.Name)
 	}
 	more := ports.follow(&c, who.Package.Kind)
-	env, err := p.environment(ctx, c, p.fields(pod, who.Revision.Name, string(who.Revision.UID)), variables)
+	spec, err := p.commandOf(ctx, program, pod, c)
 	if err != nil {
 		return layout{}, err
 	}
+	spec.MoreArgs, spec.Files, spec.Memory = more, files, c.Resources.Limits.Memory().Value()
 	settle := cmp.Or(time.Duration(o.Deployment.Spec.MinReadySeconds)*time.Second, p.opts.Settle)
-	return layout{ports: ports, renew: t.renew, settle: settle, spec: sandbox.Spec{
-		Name: who.Revision.Name, Origin: program.Origin, Digest: program.Digest,
-		Command: expandAll(c.Command, env), Args: expandAll(c.Args, env), MoreArgs: more, Env: env, Files: files,
-		Memory: c.Resources.Limits.Memory().Value(),
-	}}, nil
+	return layout{ports: ports, renew: t.renew, settle: settle, spec: spec}, nil
+}
+
+// commandOf returns the process of a container with its command, arguments and environment. It
+// fails with missing if an object does not exist yet.
+func (p *Runtime) commandOf(ctx context.Context, program runtime.Workload, pod corev1.PodTemplateSpec, c corev1.Container) (sandbox.Spec, error) {
+	revision := program.Owner.Revision
+	variables, err := p.serverVariables()
+	if err != nil {
+		return sandbox.Spec{}, err
+	}
+	env, err := p.environment(ctx, c, p.fields(pod, revision.Name, string(revision.UID)), variables)
+	return sandbox.Spec{
+		Name: revision.Name, Origin: program.Origin, Digest: program.Digest, Command: expandAll(c.Command, env), Args: expandAll(c.Args, env), Env: env,
+	}, err
 }
 
 // follow sets the ports of a container, except for ports that its configuration sets. It

@@ -102,8 +102,16 @@ func (p *Runtime) Obtain(ctx context.Context, program runtime.Workload) error {
 	if root.Release != nil {
 		defer root.Release()
 	}
-	c := objects.Deployment.Spec.Template.Spec.Containers[0]
-	return sandbox.Check(root, sandbox.Spec{Name: program.Owner.Revision.Name, Digest: program.Digest, Command: c.Command, Args: c.Args})
+	pod := objects.Deployment.Spec.Template
+	spec, err := p.commandOf(ctx, program, pod, pod.Spec.Containers[0])
+	var lacks missing
+	if errors.As(err, &lacks) {
+		return nil // The command may depend on the missing object, for which Run waits.
+	}
+	if err != nil {
+		return err
+	}
+	return sandbox.Check(root, spec)
 }
 
 // ServiceAccount implements [runtime.Runtime].

@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,6 +34,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/runtime/manifests"
 	"github.com/xpkg-dev/xpkg/internal/runtime/sandbox"
 	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/unpack"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
@@ -228,6 +231,45 @@ func TestFeaturesOfNodesAreRefusedFirst(t *testing.T) {
 	}
 	if s.tokens != 0 {
 		t.Errorf("%d tokens were requested", s.tokens)
+	}
+}
+
+// images is one image for all digests.
+type images sandbox.Root
+
+func (i images) Image(context.Context, fetch.Origin, oci.Digest) (sandbox.Root, error) {
+	return sandbox.Root(i), nil
+}
+
+// The program that is checked is the one that is started: with the variables of the
+// configuration in its path, and with its search path.
+func TestObtainChecksTheExpandedCommand(t *testing.T) {
+	s := newTestEnv()
+	root := t.TempDir()
+	if err := errors.Join(os.Mkdir(filepath.Join(root, "opt"), 0o755), os.WriteFile(filepath.Join(root, "opt", "hello"), nil, 0o755)); err != nil { // The file is executable.
+		t.Fatal(err)
+	}
+	s.opts.Images = images{Path: root, Config: unpack.RuntimeConfig{Entrypoint: []string{"hello"}}}
+	variable := func(name, value string) []corev1.EnvVar { return []corev1.EnvVar{{Name: name, Value: value}} }
+	for name, test := range map[string]struct {
+		container corev1.Container
+		want      error
+	}{
+		"variable":         {corev1.Container{Command: []string{"$(FOLDER)/hello"}, Env: variable("FOLDER", "/opt")}, nil},
+		"another variable": {corev1.Container{Command: []string{"$(FOLDER)/hello"}, Env: variable("FOLDER", "/absent")}, runtime.ErrNoProgram},
+		"escaped":          {corev1.Container{Command: []string{"$$(FOLDER)/hello"}, Env: variable("FOLDER", "/opt")}, runtime.ErrNoProgram},
+		"search path":      {corev1.Container{Env: variable("PATH", "/opt")}, nil},
+		"no search path":   {corev1.Container{}, runtime.ErrNoProgram},
+		"missing Secret": {corev1.Container{Command: []string{"$(FOLDER)/hello"}, EnvFrom: []corev1.EnvFromSource{
+			{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}},
+		}}, nil},
+	} {
+		test.container.Name = manifests.Container
+		p := program(v1.ProviderKind, "hello")
+		p.Config = configured(test.container)
+		if err := s.Obtain(t.Context(), p); !errors.Is(err, test.want) {
+			t.Errorf("%s: got %v, want %v", name, err, test.want)
+		}
 	}
 }
 
