@@ -7,6 +7,8 @@ import (
 	"os"
 	"path"
 	"runtime"
+	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -60,14 +62,14 @@ func openPipes() (control, reports *os.File, err error) {
 // after a probe.
 func (s sandboxSpec) become(control, reports *os.File) error {
 	unix.Umask(0o022)
-	steps := []func() error{}
+	steps := []func() error{s.preferToKill} // The new root may lack /proc.
 	switch s.Kind {
 	case inNamespaces:
 		steps = append(steps, s.enterRoot, s.nameHost)
 	case inChroot:
 		steps = append(steps, s.changeRoot)
 	}
-	steps = append(steps, s.linkFiles, s.workingFolder, s.preferToKill, s.limit, s.dropPrivileges)
+	steps = append(steps, s.linkFiles, s.workingFolder, s.limit, s.dropPrivileges)
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return err
@@ -135,12 +137,26 @@ func (s sandboxSpec) workingFolder() error {
 	return stage("go to the working folder "+s.Dir, errors.Join(os.MkdirAll(s.Dir, 0o755), os.Chdir(s.Dir)))
 }
 
-// preferToKill makes the runtime the first choice of the kernel's OOM killer. It has no
-// effect without /proc.
+const (
+	// oomScoreFile contains the inherited adjustment of the score with which the OOM killer
+	// of the kernel selects a process.
+	oomScoreFile = "/proc/self/oom_score_adj"
+	// oomPreference is added to it for a runtime, up to maxOOMScore.
+	oomPreference, maxOOMScore = 500, 1000
+)
+
+// preferToKill makes the OOM killer choose the runtime before the API server. A kernel
+// without the adjustment is not an error.
 func (s sandboxSpec) preferToKill() error {
-	const preferred = "500"
-	_ = os.WriteFile("/proc/self/oom_score_adj", []byte(preferred), 0)
-	return nil
+	text, err := os.ReadFile(oomScoreFile)
+	if err != nil {
+		return nil
+	}
+	inherited, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err == nil {
+		err = os.WriteFile(oomScoreFile, []byte(strconv.Itoa(min(inherited+oomPreference, maxOOMScore))), 0)
+	}
+	return stage("set "+oomScoreFile, err)
 }
 
 // limit sets the limits that the kernel keeps to by itself.

@@ -288,6 +288,31 @@ func TestMemoryLimit(t *testing.T) {
 	})
 }
 
+// The kernel ends a runtime and its children before the API server, which has the score of
+// the supervisor.
+func TestRuntimeIsTheFirstChoiceWhenMemoryIsShort(t *testing.T) {
+	score := func(pid int) int {
+		text, err := os.ReadFile(processFile(pid, "oom_score_adj"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		number, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return number
+	}
+	want := min(score(os.Getpid())+oomPreference, maxOOMScore)
+	forEachIsolation(t, func(t *testing.T, s *Supervisor) {
+		spec := spec(t, "preferred")
+		begin(t, s, spec)
+		now, _ := s.Status(spec.Name)
+		if got := score(now.PID); got != want {
+			t.Errorf("the runtime has the score %d, and the supervisor %d; want %d", got, score(os.Getpid()), want)
+		}
+	})
+}
+
 func TestProcessLimit(t *testing.T) {
 	s := newSupervisor(t, func(o *Options) { o.Isolation = None })
 	spec := spec(t, "fertile")
