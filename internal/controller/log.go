@@ -3,10 +3,13 @@ package controller
 import (
 	"context"
 	"log/slog"
+
+	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
 )
 
 // untilDone discards records once the manager stops: controller-runtime logs each wait that ends early as an
-// error. It also drops the reconcileID of controller-runtime, because records have the name of the object.
+// error. It also drops the reconcileID of controller-runtime, because records have the name of the object, and sets the
+// level of the failure of a reconciliation by its class: controller-runtime logs every failure as an error.
 type untilDone struct {
 	slog.Handler
 	done <-chan struct{}
@@ -23,8 +26,27 @@ func (h untilDone) Handle(ctx context.Context, r slog.Record) error {
 	case <-h.done:
 		return nil
 	default:
+		if r.Level = levelOf(r); !h.Enabled(ctx, r.Level) {
+			return nil
+		}
 		return h.Handler.Handle(ctx, r)
 	}
+}
+
+// levelOf returns the level of a record: that of its error, if it is about one.
+func levelOf(r slog.Record) slog.Level {
+	level := r.Level
+	if level < slog.LevelError {
+		return level
+	}
+	r.Attrs(func(a slog.Attr) bool {
+		err, ok := a.Value.Any().(error)
+		if ok {
+			level = requeue.Level(err)
+		}
+		return !ok
+	})
+	return level
 }
 
 // WithAttrs returns a handler that adds attributes to each record.

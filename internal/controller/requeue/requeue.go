@@ -101,6 +101,22 @@ func OnError(ctx context.Context, err error) (ctrl.Result, error) {
 	return ctrl.Result{}, err
 }
 
+// Level returns the level at which the failure of a reconciliation is logged: an error for a fault of the manager, a
+// warning for a failure of the environment or of a package, and information for a package that waits for another one, or
+// for the decision of a user.
+func Level(err error) slog.Level {
+	code := errcode.From(err).Code
+	switch {
+	case IsStale(err), code.Approval:
+		return slog.LevelInfo
+	case code.Class == errcode.Internal:
+		return slog.LevelError
+	case code.Class == errcode.Conflict, code.Class == errcode.Unhealthy, code.Class == errcode.Interrupted:
+		return slog.LevelInfo
+	}
+	return slog.LevelWarn
+}
+
 // IsTransient reports whether a failure to read content has no bearing on what is installed: the content
 // is not in the cache, and the registry does not return it now.
 func IsTransient(err error) bool {
