@@ -147,3 +147,40 @@ func printed(t *testing.T, args ...string) string {
 	}
 	return out.String()
 }
+
+// ambiguousKind matches a kubectl command that names a kind of package without the API group.
+var ambiguousKind = regexp.MustCompile("kubectl (?:get|describe|annotate|label|patch|delete|edit|wait|explain)(?: -[^ \n`]+)* (?:providers?|configurations?|functions?)[ /`\n]")
+
+// TestKubectlCommandsNameTheGroupOfPackages checks the documents and the messages: clusters have other resources with the
+// names of the kinds of packages, such as provider.
+func TestKubectlCommandsNameTheGroupOfPackages(t *testing.T) {
+	for _, wrong := range []string{"kubectl annotate provider x", "kubectl get -o yaml functions\n", "kubectl delete provider/x"} {
+		if !ambiguousKind.MatchString(wrong) {
+			t.Errorf("%s is not found", wrong)
+		}
+	}
+	checked := 0
+	for _, root := range []string{"../../docs", "../../README.md", "../../internal", "../../pkg", "../../apis", "../../examples"} {
+		err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+			isText := strings.HasSuffix(path, ".md") || strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go")
+			if err != nil || d.IsDir() || !isText {
+				return err
+			}
+			content, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			checked++
+			if found := ambiguousKind.FindString(string(content)); found != "" {
+				t.Errorf("%s: %q names no API group, as in provider.pkg", path, found)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if checked < 100 {
+		t.Errorf("%d files were found", checked)
+	}
+}
