@@ -32,6 +32,8 @@ type Entry struct {
 	InUse []string `json:"inUse,omitempty"`
 	// Problem is the reason why the package cannot be read.
 	Problem string `json:"problem,omitempty"`
+	// Missing are the parts of the package that are not in the cache, such as a quarantined layer.
+	Missing []string `json:"missing,omitempty"`
 }
 
 // List returns the packages in the cache, by kind and name, and then the sideloaded files
@@ -48,6 +50,9 @@ func (c *Cache) List(ctx context.Context) ([]Entry, error) {
 		if h.isPackage || len(h.names) > 0 {
 			e := s.describe(h, owners)
 			c.read(ctx, &e)
+			for _, f := range c.lacking(ctx, s, h) {
+				e.Missing = append(e.Missing, f.What)
+			}
 			all = append(all, e)
 		}
 	}

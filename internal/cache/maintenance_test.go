@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -117,6 +118,16 @@ func TestVerify(t *testing.T) {
 			want := strings.Split(tc.missing, "; ")
 			if diff := cmp.Diff(sorted(want), sorted(missing)); diff != "" {
 				t.Error(diff)
+			}
+			// A package that lacks content is not listed as complete.
+			listed, err := c.List(t.Context())
+			must(t, err)
+			for _, e := range listed {
+				for _, f := range r.Missing {
+					if slices.ContainsFunc(f.Names, func(name string) bool { return slices.Contains(e.Names, name) }) && len(e.Missing) == 0 && e.Problem == "" {
+						t.Errorf("%s lacks %s and is listed as complete", e.Digest, f.What)
+					}
+				}
 			}
 			// Verifying is no use.
 			after, err := c.Store().Entries(t.Context())

@@ -120,6 +120,11 @@ func (c *Cache) missing(ctx context.Context, s *snapshot, h *holding) []Fault {
 	if !h.wanted() {
 		return nil
 	}
+	return c.lacking(ctx, s, h)
+}
+
+// lacking lists the missing content of a package.
+func (c *Cache) lacking(ctx context.Context, s *snapshot, h *holding) []Fault {
 	var faults []Fault
 	lacks := func(d oci.Digest, what string) {
 		if !c.store.Has(d) {

@@ -11,6 +11,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cache"
 	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
+	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
 type cacheLsCmd struct {
@@ -65,7 +66,31 @@ func writeCacheEntries(w io.Writer, entries []cache.Entry) error {
 	if err := terminal.WriteTable(w, []string{"NAME", "KIND", "PACKAGE", "DIGEST", "SIZE", "LAST USED", "IN USE BY"}, rows); err != nil {
 		return err
 	}
-	return writeProblems(w, entries)
+	if err := writeProblems(w, entries); err != nil {
+		return err
+	}
+	return writeMissing(w, entries)
+}
+
+// writeMissing writes the missing parts of incomplete packages that can be read.
+func writeMissing(w io.Writer, entries []cache.Entry) error {
+	const named = 3
+	for _, e := range entries {
+		if e.Problem != "" || len(e.Missing) == 0 {
+			continue
+		}
+		_, err := fmt.Fprintf(w, "\n%s is incomplete: %s missing. An install from a registry downloads it again; add other packages again with `xpkg cache add`.\n",
+			terminal.Safe(entryName(e)), wording.Few(e.Missing, named, ", ")+map[bool]string{true: " is", false: " are"}[len(e.Missing) == 1])
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entryName returns the names of a package, or else its digest.
+func entryName(e cache.Entry) string {
+	return cmp.Or(strings.Join(slices.Concat(e.Names, e.Files), ", "), e.Digest.String())
 }
 
 // writeProblems writes the reasons why some of the entries cannot be read.
@@ -74,8 +99,7 @@ func writeProblems(w io.Writer, entries []cache.Entry) error {
 		if e.Problem == "" {
 			continue
 		}
-		name := cmp.Or(strings.Join(slices.Concat(e.Names, e.Files), ", "), e.Digest.String())
-		if _, err := fmt.Fprintf(w, "\n%s cannot be read: %s\n", terminal.Safe(name), terminal.Safe(e.Problem)); err != nil {
+		if _, err := fmt.Fprintf(w, "\n%s cannot be read: %s\n", terminal.Safe(entryName(e)), terminal.Safe(e.Problem)); err != nil {
 			return err
 		}
 	}
