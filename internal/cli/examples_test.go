@@ -46,13 +46,13 @@ func TestUsageErrorContainsTheSyntax(t *testing.T) {
 		"uninstall": "Write `xpkg uninstall <name> [flags]`, such as `xpkg uninstall provider boats --wait 2m`. See more with `xpkg uninstall --help`.\n",
 		"uninstall provider": "error: Usage: xpkg uninstall provider: <name>: the name of the provider is missing\n" +
 			"  Write `xpkg uninstall <name> [flags]`, such as `xpkg uninstall provider boats --wait 2m`. See more with `xpkg uninstall --help`.\n",
-		"uninstall provder/x": "error: Usage: xpkg uninstall provder/x: <name>: the kind of provder/x is not provider, configuration or function\n",
-		"tree -o yml":         "error: Usage: xpkg tree -o yml: --output must be one of \"json\",\"yaml\" but got \"yml\"\n",
-		"update":              "Write `xpkg update <name> [<ref>] [flags]`, such as `xpkg update boats v2.0.0 --wait 2m`. See more with `xpkg update --help`.\n",
-		"list --wait":         "unknown flag --wait",
+		"uninstall provder/x":       "error: Usage: xpkg uninstall provder/x: <name>: the kind of provder/x is not provider, configuration or function\n",
+		"tree -o yml":               "error: Usage: xpkg tree -o yml: --output must be one of \"json\",\"yaml\" but got \"yml\"\n",
+		"update":                    "Write `xpkg update <name> [<ref>] [flags]`, such as `xpkg update boats v2.0.0 --wait 2m`. See more with `xpkg update --help`.\n",
+		"list --wait":               "unknown flag --wait",
 		"install provider b --wait": "--wait: expected duration value and nothing is there\n",
-		"plan":                "  Write `xpkg plan <command>`. See more with `xpkg plan --help`.\n",
-		"remove":              "  See the commands with `xpkg --help`.\n",
+		"plan":                      "  Write `xpkg plan <command>`. See more with `xpkg plan --help`.\n",
+		"remove":                    "  See the commands with `xpkg --help`.\n",
 	} {
 		var errs bytes.Buffer
 		code := Main(t.Context(), append([]string{"xpkg"}, strings.Fields(line)...), &terminal.Env{Stdin: strings.NewReader(""), Stdout: &errs, Stderr: &errs})

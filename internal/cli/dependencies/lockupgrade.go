@@ -127,25 +127,35 @@ type TagResolver interface {
 
 // CheckTag fails with LockTagMismatch if the tag of a locked package does not refer to the locked digest.
 func CheckTag(ctx context.Context, content TagResolver, locate func(context.Context, oci.Reference) (fetch.Origin, error), p lockfile.Package) error {
+	change, err := tagChange(ctx, content, locate, p)
+	if err != nil || change == "" {
+		return err
+	}
+	return ErrLockTag.New(nil, "%s, and %s is locked", change, p.Digest.Short())
+}
+
+// tagChange describes the change of the tag of a package since it was locked or installed, or returns "" if the tag
+// refers to the digest of the package.
+func tagChange(ctx context.Context, content TagResolver, locate func(context.Context, oci.Reference) (fetch.Origin, error), p lockfile.Package) (string, error) {
 	if p.Version == "" || p.Digest.IsZero() {
-		return nil
+		return "", nil
 	}
 	ref := p.RepositoryReference()
 	ref.Tag = p.Version
 	o, err := locate(ctx, ref)
 	if err != nil {
-		return err
+		return "", err
 	}
 	now, err := content.Resolve(ctx, o, 0)
 	switch {
 	case errors.Is(err, remote.ErrTagNotFound), errors.Is(err, oci.ErrManifestNotFound):
-		return ErrLockTag.New(err, "the tag %s does not exist, and %s is locked", ref, p.Digest.Short())
+		return fmt.Sprintf("the tag %s does not exist", ref), nil
 	case err != nil:
-		return err
+		return "", err
 	case now != p.Digest:
-		return ErrLockTag.New(nil, "the tag %s refers to %s, and %s is locked", ref, now.Short(), p.Digest.Short())
+		return fmt.Sprintf("the tag %s refers to %s", ref, now.Short()), nil
 	}
-	return nil
+	return "", nil
 }
 
 // warnOfTags prints a note for each kept package whose tag does not refer to the locked digest. A registry that does

@@ -57,10 +57,12 @@ type outdatedView struct {
 	// ListedBy is the repository that has listed the versions, where that is another one,
 	// such as a mirror, which can be behind.
 	ListedBy string `json:"listedBy,omitempty"`
-	// Tag reports that the locked tag was moved or deleted.
+	// Tag reports that the tag was moved or deleted since the package was locked or installed.
 	Tag string `json:"tag,omitempty"`
 	// Unknown is the reason why the versions are unknown.
 	Unknown string `json:"unknown,omitempty"`
+	// digest is the short digest of the package.
+	digest string
 	// accepted are the versions that all dependents accept, newest first.
 	accepted []string
 }
@@ -89,7 +91,7 @@ func (c *OutdatedCmd) Run(env *terminal.Env) (err error) {
 			fmt.Fprintf(env.Stderr, "note: the versions of %s are listed by %s\n", terminal.Safe(row.Package), terminal.Safe(row.ListedBy))
 		}
 		if row.Tag != "" {
-			fmt.Fprintf(env.Stderr, "note: %s\n", terminal.Safe(row.Tag))
+			fmt.Fprintf(env.Stderr, "note: %s, and %s is %s\n", terminal.Safe(row.Tag), terminal.Safe(row.digest), c.state())
 		}
 		if c.All || row.behind() {
 			shown = append(shown, row)
@@ -106,6 +108,14 @@ func (c *OutdatedCmd) Run(env *terminal.Env) (err error) {
 		}
 		return terminal.WriteTable(w, []string{"PACKAGE", "INSTALLED", "COMPATIBLE", "NEWEST", "HELD BY"}, table)
 	})
+}
+
+// state returns the word for the packages that are compared.
+func (c *OutdatedCmd) state() string {
+	if c.Lock != "" {
+		return "locked"
+	}
+	return "installed"
 }
 
 // NewestCompatible returns the newest version of an installed package that its dependents accept and whose own
@@ -199,8 +209,8 @@ func outdated(env *terminal.Env, r *rootResolver, f lockfile.File, packages []lo
 			if from := list.From.Name(); errs[i] == nil && from != p.Repository {
 				out[i].ListedBy = from
 			}
-			if err := r.checkTag(env.Context, p); errs[i] == nil && errors.Is(err, ErrLockTag) {
-				out[i].Tag = errcode.From(err).What
+			if change, err := tagChange(env.Context, r.content, r.locate, p); errs[i] == nil && err == nil {
+				out[i].Tag = change
 			}
 			if errs[i] != nil {
 				out[i].Unknown = errs[i].Error()
@@ -233,7 +243,7 @@ func (r *rootResolver) tags(ctx context.Context, p lockfile.Package) (fetch.TagL
 
 // compareVersions selects the suitable versions among the tags.
 func compareVersions(f *lockfile.File, p lockfile.Package, tags []string) outdatedView {
-	out := outdatedView{Package: p.Repository, Installed: p.ShortVersion()}
+	out := outdatedView{Package: p.Repository, Installed: p.ShortVersion(), digest: p.Digest.Short()}
 	releases := version.ParseConstraint("*").Filter(tags)
 	if len(releases) == 0 {
 		return out
