@@ -10,7 +10,8 @@ import (
 )
 
 // controllers are the controllers that packages need: they aggregate roles and create service accounts, pods and
-// endpoints. The garbage collector is a separate component (see collector). The quota controller is excluded, because
+// endpoints. The controller of token Secrets is excluded: every runtime may create Secrets, and would get a token of every
+// ServiceAccount. Tokens are requested from the API server. The garbage collector is a separate component (see collector). The quota controller is excluded, because
 // it watches every kind.
 func controllers() []string {
 	return []string{
@@ -24,13 +25,12 @@ func controllers() []string {
 		names.ReplicaSetController,
 		names.RootCACertificatePublisherController,
 		names.ServiceAccountController,
-		names.ServiceAccountTokenController,
 		names.TTLAfterFinishedController,
 	}
 }
 
 // A controllerManager contains the settings of kube-controller-manager.
-type controllerManager struct{ kubeconfig, ca, serviceAccountKey string }
+type controllerManager struct{ kubeconfig, ca string }
 
 // run runs the controllers until the context ends. The API server must be ready,
 // and its options applied: the registries of features are shared.
@@ -54,7 +54,6 @@ func (c controllerManager) flags() []string {
 	return []string{
 		"--kubeconfig=" + c.kubeconfig,
 		"--root-ca-file=" + c.ca,
-		"--service-account-private-key-file=" + c.serviceAccountKey,
 		"--controllers=" + strings.Join(controllers(), ","),
 		// The lock of the data directory proves already that there is one only.
 		"--leader-elect=false",

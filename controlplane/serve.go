@@ -71,7 +71,7 @@ func serve(ctx context.Context, s settings.Settings, ready func(report.Ready) er
 		api,
 		startComponent(ctx, "inventory", func(ctx context.Context) error { return follow(ctx, store.Server.KV(), stock) }),
 		startComponent(ctx, "garbage collector", collector{managerConfig, stock}.run),
-		startComponent(ctx, "controllers", controllerManager{managerConfig, files.CA, files.ServiceAccounts}.run),
+		startComponent(ctx, "controllers", controllerManager{managerConfig, files.CA}.run),
 	}
 	defer stopAll(parts[1:], controllersGrace)
 	if err := await(ctx, client.hasDefaultAccount, parts...); err != nil {

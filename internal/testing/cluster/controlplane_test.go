@@ -237,3 +237,36 @@ func widgetDefinition() *apiext.CustomResourceDefinition {
 		},
 	}
 }
+
+// No controller fills a Secret with a token: with one, every client that may create Secrets would get the token of every
+// ServiceAccount. Tokens are requested.
+func TestTokensAreRequestedOnly(t *testing.T) {
+	c := newClient(t)
+	ns := namespace(t, c)
+	account, err := c.CoreV1().ServiceAccounts(ns).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: "token", Annotations: map[string]string{corev1.ServiceAccountNameKey: account.Name}},
+		Type:       corev1.SecretTypeServiceAccountToken,
+	}
+	if _, err := c.CoreV1().Secrets(ns).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	request, err := c.CoreV1().ServiceAccounts(ns).CreateToken(t.Context(), account.Name, &authv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil || request.Status.Token == "" {
+		t.Errorf("no token for a request: %v", err)
+	}
+	// The other controllers have processed a later namespace by then.
+	later := namespace(t, c)
+	eventually(t, "the CA and the ServiceAccount of a later namespace", func(ctx context.Context) bool {
+		_, errCA := c.CoreV1().ConfigMaps(later).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
+		_, err := c.CoreV1().ServiceAccounts(later).Get(ctx, "default", metav1.GetOptions{})
+		return err == nil && errCA == nil
+	})
+	filled, err := c.CoreV1().Secrets(ns).Get(t.Context(), secret.Name, metav1.GetOptions{})
+	if err != nil || len(filled.Data) > 0 {
+		t.Errorf("the Secret has %d keys (%v), want none", len(filled.Data), err)
+	}
+}
