@@ -28,7 +28,7 @@ func TestDetachAndStop(t *testing.T) {
 	if !report.Running || !report.Ready || report.PID != state.PID || report.State != state {
 		t.Errorf("the report does not say what Detach said: %+v and %+v", report, state)
 	}
-	if len(report.Checks) != 2 || report.Created.IsZero() || report.Sizes["etcd"] == 0 {
+	if len(report.Checks) != 3 || report.Created.IsZero() || report.Sizes["etcd"] == 0 {
 		t.Errorf("the report is not complete: %+v", report)
 	}
 	for _, check := range report.Checks {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strconv"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -15,15 +16,17 @@ const healthLimit = 3 * time.Second
 
 // Check is the health of a part.
 type Check struct {
-	// Name is "API server" or "registry".
+	// Name is "API server", "registry" or "package manager".
 	Name string `json:"name"`
-	// Address is where it was asked.
+	// Address is where it was asked, or the process of the manager.
 	Address string `json:"address"`
 	// Healthy reports whether the part responded as expected.
 	Healthy bool `json:"healthy"`
 	// Error is the reason if it did not.
 	Error string `json:"error,omitempty"`
-	// Took is how long the answer took, in nanoseconds.
+	// Fix is the remedy, if it is known.
+	Fix string `json:"fix,omitempty"`
+	// Took is how long the answer took, in nanoseconds. It is zero for the manager, which writes its state itself.
 	Took time.Duration `json:"took"`
 }
 
@@ -41,6 +44,14 @@ func checkAPI(ctx context.Context, s State) Check {
 
 func checkRegistry(ctx context.Context, s State) Check {
 	return check(ctx, http.DefaultClient, "registry", "http://"+s.Registry, "/v2/")
+}
+
+func checkManager(s State) Check {
+	c := Check{Name: "package manager", Address: "process " + strconv.Itoa(s.PID), Healthy: s.ManagerFailure == ""}
+	if !c.Healthy {
+		c.Error, c.Fix = "ended, and is restarted: "+s.ManagerFailure, s.ManagerFix
+	}
+	return c
 }
 
 func check(ctx context.Context, client *http.Client, name, address, path string) Check {

@@ -80,13 +80,14 @@ func (b backoff) run(ctx context.Context, m Manager, env Env, now func() time.Ti
 	}
 }
 
-// startManager starts the manager and returns the function that stops it.
-func startManager(ctx context.Context, o Options, env Env) (stop func()) {
+// startManager starts the manager and returns the function that stops it. It reports each end of the manager.
+func startManager(ctx context.Context, o Options, env Env, ended func(error)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		managerBackoff.run(ctx, o.Manager, env, o.Now, func(err error) {
+			ended(err)
 			o.Progress(Event{Stage: StageManager, Err: err})
 		})
 	}()

@@ -51,7 +51,7 @@ func TestRegistryOfControlPlaneIsProtected(t *testing.T) {
 	if response.StatusCode != http.StatusUnauthorized {
 		t.Errorf("an upload without the token: %s", response.Status)
 	}
-	if report, err := up.Examine(limited(t), dir); err != nil || len(report.Checks) != 2 || !report.Checks[1].Healthy {
+	if report, err := up.Examine(limited(t), dir); err != nil || len(report.Checks) != 3 || !report.Checks[1].Healthy {
 		t.Errorf("the registry does not count as healthy: %+v, %v", report.Checks, err)
 	}
 	token, err := up.RegistryToken(dir, first.Registry)

@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/xpkg-dev/xpkg/internal/up/datadir"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 // State contains the addresses of a control plane. It is written to state.json when the
@@ -30,6 +32,49 @@ type State struct {
 	Kubernetes string `json:"kubernetes"`
 	// Version is the version of xpkg.
 	Version string `json:"version,omitempty"`
+	// ManagerFailure is the reason for which the package manager has ended, and ManagerFix the remedy. They are empty
+	// while it works. It is started again after a pause.
+	ManagerFailure string `json:"managerFailure,omitempty"`
+	ManagerFix     string `json:"managerFix,omitempty"`
+}
+
+// stateFile is the file with the state of a control plane. It is written when the control plane is ready, and when the
+// manager ends or works again after that.
+type stateFile struct {
+	path string
+	// warn reports a failure to write a change.
+	warn func(error)
+
+	mu      sync.Mutex
+	state   State
+	written bool
+}
+
+// write writes the state of a control plane that is ready, and returns it.
+func (f *stateFile) write(s State) (State, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s.ManagerFailure, s.ManagerFix = f.state.ManagerFailure, f.state.ManagerFix
+	f.state, f.written = s, true
+	return s, datadir.WriteJSON(f.path, s)
+}
+
+// setManager records why the manager has ended, or with nil that it works.
+func (f *stateFile) setManager(failure error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	before := f.state
+	f.state.ManagerFailure, f.state.ManagerFix = "", ""
+	if failure != nil {
+		e := errcode.From(failure)
+		f.state.ManagerFailure, f.state.ManagerFix = failure.Error(), e.Do
+	}
+	if !f.written || f.state == before {
+		return
+	}
+	if err := datadir.WriteJSON(f.path, f.state); err != nil {
+		f.warn(err)
+	}
 }
 
 func readState(dir string) (State, error) {

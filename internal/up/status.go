@@ -71,7 +71,7 @@ func Examine(ctx context.Context, dataDir string) (Report, error) {
 		r.Sizes[folder] = diskSize(filepath.Join(r.DataDir, folder))
 	}
 	if r.Ready {
-		r.Checks = []Check{checkAPI(ctx, r.State), checkRegistry(ctx, r.State)}
+		r.Checks = []Check{checkAPI(ctx, r.State), checkRegistry(ctx, r.State), checkManager(r.State)}
 	}
 	return r, nil
 }

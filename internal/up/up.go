@@ -133,18 +133,22 @@ func serve(
 
 	done = o.stage(StageManager)
 	ready := make(chan struct{})
-	env, err := newEnv(plane, images, dir, sync.OnceFunc(func() { close(ready) }))
+	state := &stateFile{path: dir.File(datadir.StateName), warn: func(err error) {
+		o.Progress(Event{Stage: StageManager, Warning: "cannot write the state of the control plane: " + err.Error()})
+	}}
+	once := sync.OnceFunc(func() { close(ready) })
+	env, err := newEnv(plane, images, dir, func() { state.setManager(nil); once() })
 	if err != nil {
 		return err
 	}
-	defer startManager(ctx, o, env)()
+	defer startManager(ctx, o, env, state.setManager)()
 	defer func() { stopped = o.stage(StageStopping) }()
 	if err := watch(deadline.ctx, plane, images, ready); err != nil {
 		return deadline.explain(err, "the package manager did not become ready")
 	}
 	deadline.stop()
 	done()
-	if err := announce(o, dir, plane, images, begin); err != nil {
+	if err := announce(o, dir, state, plane, images, begin); err != nil {
 		return err
 	}
 	if err := watch(ctx, plane, images, nil); ctx.Err() == nil {
@@ -169,8 +173,8 @@ func watch(ctx context.Context, plane *controlPlane, images *registryServer, unt
 }
 
 // announce writes the state for other commands, and reports that everything is ready.
-func announce(o Options, dir *datadir.Dir, plane *controlPlane, images *registryServer, begin time.Time) error {
-	state := State{
+func announce(o Options, dir *datadir.Dir, file *stateFile, plane *controlPlane, images *registryServer, begin time.Time) error {
+	state, err := file.write(State{
 		DataDir:         dir.Path,
 		PID:             os.Getpid(),
 		ControlPlanePID: plane.PID,
@@ -180,8 +184,8 @@ func announce(o Options, dir *datadir.Dir, plane *controlPlane, images *registry
 		Started:         begin.UTC(),
 		Kubernetes:      plane.Kubernetes,
 		Version:         o.Version,
-	}
-	if err := datadir.WriteJSON(dir.File(datadir.StateName), state); err != nil {
+	})
+	if err != nil {
 		return ErrDataDirUnusable.New(err, "cannot write the state")
 	}
 	o.Progress(Event{Stage: StageReady, Done: true, Took: o.Now().Sub(begin), State: &state})

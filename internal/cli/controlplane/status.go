@@ -56,10 +56,19 @@ func writeReport(w io.Writer, r up.Report) error {
 		if !check.Healthy {
 			state = "unhealthy: " + check.Error
 		}
-		rows = append(rows, []string{check.Name, check.Address, state, check.Took.Round(time.Millisecond).String()})
+		took := ""
+		if check.Took > 0 {
+			took = check.Took.Round(time.Millisecond).String()
+		}
+		rows = append(rows, []string{check.Name, check.Address, state, took})
 	}
 	if err := terminal.WriteTable(w, []string{"PART", "ADDRESS", "STATE", "ANSWERED IN"}, rows); err != nil {
 		return err
+	}
+	for _, check := range r.Checks {
+		if check.Fix != "" {
+			fmt.Fprintf(w, "\n%s: %s\n", check.Name, terminal.SafeText(check.Fix))
+		}
 	}
 	if r.Ready {
 		fmt.Fprintf(w, "\nPushes to %s need a token, which xpkg finds in the data directory. For docker, crane or skopeo:\n  %s\n",
