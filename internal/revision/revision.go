@@ -30,6 +30,9 @@ type Policy struct {
 	// Keep are revisions that a rollback may activate. They are collected after all
 	// others.
 	Keep []string
+	// Failed are revisions that were not healthy when they were last active. They are collected before all others, so
+	// that a healthy one remains for a rollback.
+	Failed []string
 }
 
 // Decision is the set of changes. Its steps are carried out in the order of the fields, and each can be repeated.
@@ -148,7 +151,7 @@ func collect(current, active string, all []State, p Policy) []string {
 		}
 	}
 	slices.SortFunc(old, func(a, b State) int {
-		return cmp.Or(rank(p.keeps(a))-rank(p.keeps(b)), compare(a, b))
+		return cmp.Or(rank(p.failed(b))-rank(p.failed(a)), rank(p.keeps(a))-rank(p.keeps(b)), compare(a, b))
 	})
 	var names []string
 	for excess := int64(len(old)) - p.HistoryLimit; excess > 0; excess-- {
@@ -159,6 +162,8 @@ func collect(current, active string, all []State, p Policy) []string {
 }
 
 func (p Policy) keeps(s State) bool { return slices.Contains(p.Keep, s.Name) }
+
+func (p Policy) failed(s State) bool { return slices.Contains(p.Failed, s.Name) }
 
 // rank orders false before true.
 func rank(b bool) int {

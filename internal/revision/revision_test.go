@@ -54,6 +54,10 @@ func TestDecide(t *testing.T) {
 			"d", []State{{"a", 1, true}, {"b", 0, false}, {"c", 0, false}, {"d", 0, false}}, manual,
 			Decision{Activate: "a", Number: 1, Collect: []string{"b"}},
 		},
+		"HistoryKeepsTheLastHealthy": {
+			"c", []State{{"a", 1, false}, {"b", 2, false}, {"c", 3, true}}, Policy{Automatic: true, HistoryLimit: 1, Failed: []string{"b"}, Keep: []string{"c", "b"}},
+			Decision{Activate: "c", Number: 3, Collect: []string{"b"}},
+		},
 		"RolledBackAutomatic": {
 			"b", []State{{"a", 1, false}, {"b", 2, true}}, Policy{Automatic: true, HistoryLimit: 1, Refused: "b", Back: "a"},
 			Decision{Deactivate: []string{"b"}, Activate: "a", Number: 3},

@@ -44,6 +44,15 @@ func Summarize(rev v1.PackageRevision) Summary {
 	return Progressing("")
 }
 
+// HealthOf returns the health of a revision: that of its runtime, if it has one and its objects are healthy.
+func HealthOf(rev v1.PackageRevision) corev1.ConditionStatus {
+	objects, runtime := rev.GetCondition(v1.TypeRevisionHealthy), rev.GetCondition(v1.TypeRuntimeHealthy)
+	if objects.Status == corev1.ConditionTrue && runtime.Reason != "" {
+		return runtime.Status
+	}
+	return objects.Status
+}
+
 // Health returns the Healthy condition of a package whose active revision is rev, from the health of its objects and of
 // its runtime.
 func Health(rev v1.PackageRevision) v1.Condition {

@@ -3,6 +3,7 @@ package revision
 import (
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
@@ -56,7 +57,9 @@ func Name(p v1.Package, digest string) string {
 // Next returns the transition of a package whose content has the given digest and metadata.
 func Next(p v1.Package, meta xpkg.Meta, digest string, existing []v1.PackageRevision) Transition {
 	name := Name(p, digest)
-	t := Transition{Decision: Decide(name, States(existing, name), PolicyOf(p)), Before: existing, After: slices.Clone(existing)}
+	policy := PolicyOf(p)
+	policy.Failed = failed(p, existing)
+	t := Transition{Decision: Decide(name, States(existing, name), policy), Before: existing, After: slices.Clone(existing)}
 	t.own(p, name)
 	for _, n := range t.Deactivate {
 		rev := t.copyOf(n)
@@ -71,6 +74,17 @@ func Next(p v1.Package, meta xpkg.Meta, digest string, existing []v1.PackageRevi
 		t.Steps = append(t.Steps, Step{Collect, t.find(n)})
 	}
 	return t
+}
+
+// failed returns the revisions of a package that were not healthy when they were last active.
+func failed(p v1.Package, revisions []v1.PackageRevision) []string {
+	var out []string
+	for _, rev := range revisions {
+		if rev.GetName() != p.PackageStatus().LastHealthyRevision && HealthOf(rev) == corev1.ConditionFalse {
+			out = append(out, rev.GetName())
+		}
+	}
+	return out
 }
 
 // own makes the package the owner of the revisions that stay. The current one is written as a

@@ -7,6 +7,7 @@ import (
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/graph"
+	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/lockfile"
@@ -92,6 +93,9 @@ func (i *Inventory) Closure() lockfile.File {
 		}
 		if d, err := oci.ParseDigest(x.PackageStatus().ResolvedDigest); err == nil {
 			p.Digest = d
+		}
+		if back := i.Entry(revision.PolicyOf(x).Back); back.Name != "" {
+			p.Version, p.Digest, p.Dependencies = back.Version, oci.Digest{}, needs[back.Name]
 		}
 		f.Packages = append(f.Packages, p)
 		if !graph.IsAutoInstalled(x) {

@@ -57,9 +57,11 @@ func (c *DescribeCmd) Run(env *terminal.Env) error {
 
 // description is everything about one package.
 type description struct {
-	Kind       string                  `json:"kind"`
-	Name       string                  `json:"name"`
-	Package    string                  `json:"package"`
+	Kind    string `json:"kind"`
+	Name    string `json:"name"`
+	Package string `json:"package"`
+	// Running is the package that runs instead of the requested one after a rollback. Resolved and Digest are its own.
+	Running    string                  `json:"running,omitempty"`
 	Resolved   string                  `json:"resolved,omitempty"`
 	Digest     string                  `json:"digest,omitempty"`
 	Created    time.Time               `json:"created"`
@@ -132,6 +134,9 @@ func describe(all *inventory.Inventory, p v1.Package, revisions []v1.PackageRevi
 	}
 	if i := slices.IndexFunc(revisions, revision.IsActive); i >= 0 {
 		d.addRevision(all, revisions[i])
+		if spec := revisions[i].RevisionSpec(); d.RolledBack != "" {
+			d.Running, d.Resolved, d.Digest = spec.Image, revisions[i].RevisionStatus().ResolvedImage, spec.Digest
+		}
 	} else if len(revisions) > 0 {
 		d.RevisionConditions = conditionViews(revisions[0].RevisionStatus().Conditions)
 	}
@@ -224,7 +229,7 @@ func objectsOf(revisions []v1.PackageRevision) []client.Object {
 // write prints the description in sections; a section without content is left out.
 func (d *description) write(w io.Writer) error {
 	head := [][2]string{
-		{"Name", strings.ToLower(d.Kind) + "/" + d.Name}, {"Package", d.Package}, {"Resolved", d.Resolved}, {"Digest", d.Digest},
+		{"Name", strings.ToLower(d.Kind) + "/" + d.Name}, {"Package", d.Package}, {"Running", d.Running}, {"Resolved", d.Resolved}, {"Digest", d.Digest},
 		{"Installed", terminal.Age(d.Created, time.Now()) + " ago, " + string(d.Reason)}, {"Capabilities", strings.Join(d.Capabilities, ", ")},
 	}
 	if d.RolledBack != "" {

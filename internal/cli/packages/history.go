@@ -89,19 +89,10 @@ func revisionViews(revisions []v1.PackageRevision) []revisionView {
 		spec := rev.RevisionSpec()
 		out = append(out, revisionView{
 			Number: spec.Revision, Name: rev.GetName(), State: spec.DesiredState, Package: spec.Image, Digest: spec.Digest,
-			Healthy: string(healthOf(rev)), Created: rev.GetCreationTimestamp().Time,
+			Healthy: string(revision.HealthOf(rev)), Created: rev.GetCreationTimestamp().Time,
 		})
 	}
 	return out
-}
-
-// healthOf returns the health of a revision: that of its runtime, if it has one and its objects are healthy.
-func healthOf(rev v1.PackageRevision) corev1.ConditionStatus {
-	objects, runtime := rev.GetCondition(v1.TypeRevisionHealthy), rev.GetCondition(v1.TypeRuntimeHealthy)
-	if objects.Status == corev1.ConditionTrue && runtime.Reason != "" {
-		return runtime.Status
-	}
-	return objects.Status
 }
 
 func writeRevisions(w io.Writer, revisions []revisionView) error {
@@ -168,7 +159,7 @@ func rollbackTarget(p v1.Package, revisions []v1.PackageRevision, to string) (v1
 	i := slices.IndexFunc(revisions, revision.IsActive)
 	if to == "" && i >= 0 {
 		for _, rev := range revisions[i+1:] {
-			if healthOf(rev) != corev1.ConditionFalse {
+			if revision.HealthOf(rev) != corev1.ConditionFalse {
 				return rev, nil
 			}
 		}

@@ -1,0 +1,34 @@
+package packages
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
+	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+)
+
+// After a rollback, the content of the running revision is described, and not the content that failed.
+func TestDescriptionAfterARollback(t *testing.T) {
+	const requested, running, digest = "registry.example.com/boats:v2", "registry.example.com/boats:v1", "sha256:1"
+	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "boats", Generation: 2}}
+	p.Spec.Package = requested
+	p.Status.ResolvedPackage, p.Status.ResolvedDigest = requested, "sha256:2"
+	p.Status.Rollback = &v1.Rollback{From: "boats-2", To: "boats-1", Generation: 2}
+	rev := &v1.ProviderRevision{ObjectMeta: metav1.ObjectMeta{Name: "boats-1"}}
+	rev.Spec.DesiredState, rev.Spec.Image, rev.Spec.Digest = v1.RevisionActive, running, digest
+	d := describe(&inventory.Inventory{Packages: []v1.Package{p}, Lock: &v1beta1.Lock{}}, p, []v1.PackageRevision{rev})
+	if d.Package != requested || d.Running != running || d.Digest != digest || d.Resolved == requested {
+		t.Errorf("described as %+v", d)
+	}
+	var text strings.Builder
+	if err := d.write(&text); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(text.String(), "Running:      "+running) {
+		t.Errorf("the text does not name the running package:\n%s", text.String())
+	}
+}
