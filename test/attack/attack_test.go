@@ -65,7 +65,7 @@ func (a *arena) push(t *testing.T, name, stream string, mode ...string) string {
 // each, the API server accepts writes, the healthy package works, the hostile one can be
 // removed, and the control plane starts again.
 //
-// hardening: I-4, I-8
+// hardening: H12, I-4, I-8
 func TestHostilePackagesDamageNothingElse(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a control plane: skipped with -short")
@@ -204,11 +204,12 @@ func attacks(t *testing.T, a *arena, full bool) map[string]attack {
 		},
 		"no YAML": {stream: "\x00\x01\x02", wants: []string{"InvalidYAML", "InvalidEncoding"}},
 		// Permissions.
-		"all permissions":     {stream: permissions("admin", `{apiGroups: ["*"], resources: ["*"], verbs: ["*"]}`), wants: []string{"PermissionDenied"}},
-		"escalate":            {stream: permissions("escalate", `{apiGroups: [rbac.authorization.k8s.io], resources: [clusterroles], verbs: [escalate]}`), wants: []string{"PermissionDenied"}},
-		"commands in pods":    {stream: permissions("exec", `{apiGroups: [""], resources: [pods/exec], verbs: [create]}`), wants: []string{"PermissionEscalation"}},
-		"tokens":              {stream: permissions("tokens", `{apiGroups: [""], resources: [serviceaccounts/token], verbs: [create]}`), wants: []string{"PermissionEscalation"}},
-		"installing packages": {stream: permissions("packages", `{apiGroups: [pkg.crossplane.io], resources: [providers], verbs: [create]}`), wants: []string{"PermissionEscalation"}},
+		"all permissions":        {stream: permissions("admin", `{apiGroups: ["*"], resources: ["*"], verbs: ["*"]}`), wants: []string{"PermissionDenied"}},
+		"escalate":               {stream: permissions("escalate", `{apiGroups: [rbac.authorization.k8s.io], resources: [clusterroles], verbs: [escalate]}`), wants: []string{"PermissionDenied"}},
+		"commands in pods":       {stream: permissions("exec", `{apiGroups: [""], resources: [pods/exec], verbs: [create]}`), wants: []string{"PermissionEscalation"}},
+		"tokens":                 {stream: permissions("tokens", `{apiGroups: [""], resources: [serviceaccounts/token], verbs: [create]}`), wants: []string{"PermissionEscalation"}},
+		"installing packages":    {stream: permissions("packages", `{apiGroups: [pkg.crossplane.io], resources: [providers], verbs: [create]}`), wants: []string{"PermissionEscalation"}},
+		"takes over the manager": {stream: own("takeover"), mode: []string{"takeover"}, wants: []string{"Ready"}, check: logOf("GRANTED", "takeover: end")},
 		// Dependencies.
 		"dependency cycle": {publish: cycle, wants: []string{"DependencyCycle"}},
 		"dependency bomb":  {publish: bomb, wants: []string{"Unsolvable"}},

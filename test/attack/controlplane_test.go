@@ -18,6 +18,7 @@ import (
 
 	"github.com/go-logr/logr"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -113,6 +114,7 @@ func (p *plane) connect(t *testing.T) {
 		func() error { return corev1.AddToScheme(scheme) },
 		func() error { return apiextensionsv1.AddToScheme(scheme) },
 		func() error { return admissionregistrationv1.AddToScheme(scheme) },
+		func() error { return coordinationv1.AddToScheme(scheme) },
 	} {
 		if err == nil {
 			err = add()
