@@ -50,6 +50,9 @@ func (pl *Planner) dependencies(ctx context.Context, s *clusterState, p v1.Packa
 		}
 		out.Dependencies = append(out.Dependencies, x)
 	}
+	if err := pl.checkSolvable(ctx, s, p, node, out); named && err != nil {
+		return nil, err
+	}
 	changes, err := pl.resolveDependencies(ctx, s, p, current, g, cycle, out)
 	if err == nil && cycle != nil && len(changes) == 0 {
 		return nil, cycle // No other versions of the dependencies avoid it, or none may be selected.
@@ -62,6 +65,22 @@ func (pl *Planner) dependencies(ctx context.Context, s *clusterState, p v1.Packa
 // wasHealthyWith reports whether the package has been healthy with some content.
 func (s *clusterState) wasHealthyWith(content oci.Digest) bool {
 	return s.live != nil && graph.CurrentDigest(s.live) == content && graph.WasHealthy(s.live, s.live.PackageStatus().CurrentRevision)
+}
+
+// checkSolvable fails if an installed dependency does not match, and the dependencies of the package have no solution
+// with any version of it: no update of the dependency could satisfy the package. Without access to the registry, it
+// returns nil.
+func (pl *Planner) checkSolvable(ctx context.Context, s *clusterState, p v1.Package, node graph.Node, out *Plan) error {
+	incompatible := slices.ContainsFunc(out.Dependencies, func(d Dependency) bool { return d.State == graph.Incompatible && !d.Optional })
+	if pl.Registry == nil || !incompatible {
+		return nil
+	}
+	alone := graph.New([]graph.Node{node}, s.place)
+	_, _, err := alone.Resolve(ctx, alone.Resolver(pl.Registry, pl.finder(), p), p.PackageKind(), p.GetName(), graph.None)
+	if err != nil && errcode.From(err).Code.Class == errcode.Conflict {
+		return err
+	}
+	return nil
 }
 
 // resolveDependencies returns the packages that the manager installs with a package or moves for it.
