@@ -4,22 +4,31 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/bootstrap"
 	"github.com/xpkg-dev/xpkg/internal/cli"
 	"github.com/xpkg-dev/xpkg/internal/doctor"
+	"github.com/xpkg-dev/xpkg/internal/leader"
+	"github.com/xpkg-dev/xpkg/internal/testing/cluster"
 	"github.com/xpkg-dev/xpkg/internal/testing/env"
 	"github.com/xpkg-dev/xpkg/internal/testing/wait"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
 // defects creates objects of a cluster that is not fit for a manager: a core in another namespace that may write
@@ -117,7 +126,7 @@ func TestDoctorFindsTheDefectsOfACluster(t *testing.T) {
 	defects := map[string][]string{
 		"Crossplane core": {"the namespace doctor-core", "xpkg bootstrap --beside-core --core-account doctor-core/composer"},
 		"webhooks":        {"doctor-core/dead", "kubectl delete validatingwebhookconfiguration doctor-core"},
-		"packages":        {"provider/undiagnosed", "TagNotFound"},
+		"packages":        {"provider/undiagnosed", "TagNotFound", "xpkg describe provider/undiagnosed"},
 	}
 	before, _ := b.diagnose(t)
 	for check, parts := range defects {
@@ -158,6 +167,80 @@ func TestDoctorFindsTheDefectsOfACluster(t *testing.T) {
 	if !strings.HasPrefix(text.errors, "error: ClusterUnhealthy: ") {
 		t.Errorf("the failure is %s", text.errors)
 	}
+}
+
+// TestDoctorReadsTheServer checks the findings that need no running manager against a real API server.
+func TestDoctorReadsTheServer(t *testing.T) {
+	b := bench{t: t, config: cluster.Start(t), kubeconfig: cluster.Kubeconfig(t)}
+	(&env.Env{Config: b.config}).InstallPackageAPI(t)
+	b.client = env.NewClient(t, b.config)
+	if err := coordinationv1.AddToScheme(b.client.Scheme()); err != nil {
+		t.Fatal(err)
+	}
+	const namespace = "doctor-managers"
+	lease := func(namespace string) client.Object {
+		return &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: leader.DefaultLease},
+			Spec: coordinationv1.LeaseSpec{
+				HolderIdentity: new("manager-of-" + namespace), LeaseDurationSeconds: new(int32(3600)), RenewTime: &metav1.MicroTime{Time: time.Now()},
+			},
+		}
+	}
+	p := &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "unreachable"}, Spec: v1.ProviderSpec{PackageSpec: v1.PackageSpec{Package: "127.0.0.1:1/unreachable:v1"}}}
+	for _, o := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, lease(namespace), lease("default"), p,
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: namespace},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "crossplane-system", Name: bootstrap.Name}},
+		},
+	} {
+		if err := b.client.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		b.deleteAfter(t, o)
+	}
+	b.annotateDefinition(t, "locks.pkg.crossplane.io", plan.ContentDigestAnnotation, "another")
+	findings, _ := b.diagnose(t)
+	for check, parts := range map[string][]string{
+		"manager":             {"2 managers work on the cluster", "manager-of-" + namespace, "kubectl scale deployment/xpkg --namespace"},
+		"manager permissions": {"escalate and bind"},
+		"package API":         {"of another version: locks.pkg.crossplane.io"},
+		"registries":          {"127.0.0.1:1 does not respond"},
+		"packages":            {"provider/unreachable is not reconciled yet", "xpkg describe provider/unreachable"},
+	} {
+		if !slices.ContainsFunc(findings, func(f doctor.Finding) bool {
+			return f.Check == check && f.Result != doctor.OK && !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(f.Message+" "+f.Fix, part) })
+		}) {
+			t.Errorf("%s: no finding with %q: %+v", check, parts, findings)
+		}
+	}
+}
+
+// annotateDefinition changes an annotation of a CRD until the test ends.
+func (b bench) annotateDefinition(t *testing.T, name, key, value string) {
+	t.Helper()
+	crd := &metav1.PartialObjectMetadata{}
+	crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
+	if err := b.client.Get(t.Context(), client.ObjectKey{Name: name}, crd); err != nil {
+		t.Fatal(err)
+	}
+	before := crd.Annotations[key]
+	set := func(ctx context.Context, value string) error {
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{key: value}}})
+		if err != nil {
+			return err
+		}
+		return b.client.Patch(ctx, crd, client.RawPatch(types.MergePatchType, patch))
+	}
+	if err := set(t.Context(), value); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := set(context.WithoutCancel(t.Context()), before); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // A user with few permissions gets the findings of the checks that the user may make.

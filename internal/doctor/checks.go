@@ -131,7 +131,7 @@ func checkWebhooks(name string, f Facts) []Finding {
 		}
 	}
 	if len(out) == 0 {
-		return []Finding{ok(name, fmt.Sprintf("the Services of %d webhooks have endpoints", len(f.Webhooks)))}
+		return []Finding{ok(name, "the Services of "+wording.Count(len(f.Webhooks), "webhook")+" have endpoints")}
 	}
 	return out
 }
@@ -144,21 +144,49 @@ func checkStorage(name string, f Facts) []Finding {
 	return []Finding{ok(name, "no migration is pending")}
 }
 
+func checkEscalation(name string, f Facts) []Finding {
+	if len(f.Escalation) > 0 {
+		return []Finding{warn(name, "the manager has the verbs "+strings.Join(f.Escalation, " and ")+" on roles, so a user who controls it is an administrator",
+			"Run `xpkg bootstrap --apply` with --package-group and the API groups of the resources that package runtimes manage.")}
+	}
+	return []Finding{ok(name, "the manager can only grant permissions that it has")}
+}
+
+func checkRegistries(name string, f Facts) []Finding {
+	var out []Finding
+	for _, r := range f.Registries {
+		if r.Error != "" {
+			out = append(out, warn(name, r.Host+" does not respond to this machine: "+r.Error,
+				"Check the network, and the flags --ca-file and --insecure of this command. The manager connects to the registry from its own machine or pod."))
+		}
+	}
+	if len(out) == 0 {
+		return []Finding{ok(name, wording.Count(len(f.Registries), "registry")+" of packages responded")}
+	}
+	return out
+}
+
 func checkPackages(name string, f Facts) []Finding {
 	var out []Finding
 	for _, p := range f.Packages {
 		if p.Ready {
 			continue
 		}
-		kind := strings.ToLower(p.Kind)
-		fix := fmt.Sprintf("Run `kubectl describe %s.pkg.crossplane.io %s`.", kind, p.Name)
-		if p.Fix != "" {
-			fix = p.Fix
+		short := strings.ToLower(p.Kind) + "/" + p.Name
+		describe := fmt.Sprintf("Run `xpkg describe %s`.", short)
+		// A message starts with its code, which is the reason.
+		why := strings.TrimPrefix(p.Message, p.Reason+": ")
+		switch {
+		case p.Reason == "":
+			out = append(out, warn(name, short+" is not reconciled yet", "Check that the manager runs. "+describe))
+		case p.Waiting:
+			out = append(out, warn(name, fmt.Sprintf("%s waits: %s: %s", short, p.Reason, why), describe))
+		default:
+			out = append(out, fail(name, ErrUnhealthy, fmt.Sprintf("%s is not ready: %s: %s", short, p.Reason, why), strings.TrimSpace(p.Fix+" "+describe)))
 		}
-		out = append(out, fail(name, ErrUnhealthy, fmt.Sprintf("%s/%s is not ready: %s: %s", kind, p.Name, p.Reason, p.Message), fix))
 	}
 	if len(out) == 0 {
-		return []Finding{ok(name, fmt.Sprintf("%d packages are ready", len(f.Packages)))}
+		return []Finding{ok(name, wording.Count(len(f.Packages), "package")+" ready")}
 	}
 	return out
 }

@@ -59,7 +59,19 @@ func TestCheck(t *testing.T) {
 		"stored": {func(f *Facts) { f.Pending = []string{"buckets.example.org"} }, Warn, "storage versions", []string{"buckets.example.org", "xpkg migrate-storage --all"}, 0},
 		"unhealthy": {func(f *Facts) {
 			f.Packages[0] = Package{Kind: "Provider", Name: "aws", Reason: "CrashLoop", Message: "exits with code 7"}
-		}, Fail, "packages", []string{"provider/aws", "exits with code 7", "kubectl describe provider.pkg.crossplane.io aws"}, errcode.Unhealthy.Exit},
+		}, Fail, "packages", []string{"provider/aws", "exits with code 7", "xpkg describe provider/aws"}, errcode.Unhealthy.Exit},
+		"doubled code": {func(f *Facts) {
+			f.Packages[0] = Package{Kind: "Provider", Name: "aws", Reason: "TagNotFound", Message: "TagNotFound: there is no tag v9"}
+		}, Fail, "packages", []string{"not ready: TagNotFound: there is no tag v9"}, errcode.Unhealthy.Exit},
+		"waiting": {func(f *Facts) {
+			f.Packages[0] = Package{Kind: "Provider", Name: "aws", Reason: "DependencyComing", Waiting: true}
+		}, Warn, "packages", []string{"provider/aws waits: DependencyComing", "xpkg describe provider/aws"}, 0},
+		"not reconciled": {func(f *Facts) { f.Packages[0] = Package{Kind: "Provider", Name: "aws"} }, Warn, "packages", []string{"provider/aws is not reconciled yet"}, 0},
+		"registry": {func(f *Facts) {
+			f.Registries = []Registry{{Host: "a.example.org"}, {Host: "b.example.org", Error: "refused"}}
+		}, Warn, "registries",
+			[]string{"b.example.org does not respond to this machine: refused", "--ca-file"}, 0},
+		"escalates": {func(f *Facts) { f.Escalation = []string{"escalate", "bind"} }, Warn, "manager permissions", []string{"escalate and bind", "--package-group"}, 0},
 		"with a remedy": {func(f *Facts) {
 			f.Packages[0] = Package{Kind: "Provider", Name: "aws", Reason: "TagNotFound", Fix: "List the tags."}
 		}, Fail, "packages", []string{"List the tags."}, errcode.Unhealthy.Exit},

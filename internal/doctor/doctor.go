@@ -57,8 +57,8 @@ var checks = []struct {
 	name string
 	run  func(name string, f Facts) []Finding
 }{
-	{server, checkServer}, {permissions, checkPermissions}, {cores, checkCores}, {managers, checkManagers}, {runtimeFence, checkFence},
-	{packageAPI, checkPackageAPI}, {webhooks, checkWebhooks}, {storage, checkStorage}, {packages, checkPackages},
+	{server, checkServer}, {permissions, checkPermissions}, {escalation, checkEscalation}, {cores, checkCores}, {managers, checkManagers}, {runtimeFence, checkFence},
+	{packageAPI, checkPackageAPI}, {webhooks, checkWebhooks}, {storage, checkStorage}, {registries, checkRegistries}, {packages, checkPackages},
 }
 
 // The names of the checks.
@@ -72,7 +72,9 @@ const (
 	runtimeFence = "runtime fence"
 	webhooks     = "webhooks"
 	storage      = "storage versions"
+	registries   = "registries"
 	packages     = "packages"
+	escalation   = "manager permissions"
 )
 
 // Check returns the findings of all checks.

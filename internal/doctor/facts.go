@@ -32,6 +32,10 @@ type Facts struct {
 	Webhooks []Webhook
 	// Pending are the CRDs whose custom resources may be stored in a former version.
 	Pending []string
+	// Registries are the registries of the installed packages.
+	Registries []Registry
+	// Escalation are the verbs with which the manager can grant any permission.
+	Escalation []string
 	// Packages are the installed packages.
 	Packages []Package
 }
@@ -75,4 +79,13 @@ type Package struct {
 	Reason, Message string
 	// Fix is the remedy for the reason, or empty if it is unknown.
 	Fix string
+	// Waiting reports that the package waits for another one, or for the approval of a user, and has not failed.
+	Waiting bool
+}
+
+// Registry is a registry of installed packages.
+type Registry struct {
+	Host string
+	// Error is the reason why it does not respond, or empty.
+	Error string
 }

@@ -1,13 +1,16 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -22,10 +25,15 @@ import (
 
 	"github.com/xpkg-dev/xpkg/apis/crds"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/bootstrap"
 	"github.com/xpkg-dev/xpkg/internal/crossplane"
 	"github.com/xpkg-dev/xpkg/internal/fence"
+	"github.com/xpkg-dev/xpkg/internal/graph"
 	"github.com/xpkg-dev/xpkg/internal/leader"
 	"github.com/xpkg-dev/xpkg/pkg/desired"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
@@ -36,8 +44,10 @@ type Reader struct {
 	Client    client.Client
 	Namespace string
 	Now       func() time.Time
-	// Fix returns the remedy for the reason of a condition, or nothing if it is unknown.
-	Fix func(reason string) string
+	// Code returns the code that is the reason of a condition, and false if the reason is no code.
+	Code func(reason string) (errcode.Code, bool)
+	// Ping connects to a registry.
+	Ping func(ctx context.Context, host string) error
 }
 
 // Read reads the facts. It writes nothing but reviews of permissions, which the API server does not store. Facts that the
@@ -55,7 +65,8 @@ func (r Reader) Read(ctx context.Context) (Facts, error) {
 		{r.readFence, []string{runtimeFence}},
 		{r.readDefinitions, []string{managers, packageAPI, storage}},
 		{r.readWebhooks, []string{webhooks}},
-		{r.readPackages, []string{packages}},
+		{r.readPackages, []string{packages, registries}},
+		{r.readEscalation, []string{escalation}},
 	} {
 		err := part.read(ctx, &f)
 		switch {
@@ -264,8 +275,9 @@ func readyEndpoints(all []discoveryv1.EndpointSlice) map[string]int {
 	return out
 }
 
-// readPackages reads the installed packages. A cluster without the package API has none.
+// readPackages reads the installed packages, and connects to their registries. A cluster without the package API has none.
 func (r Reader) readPackages(ctx context.Context, f *Facts) error {
+	var hosts []string
 	for _, kind := range v1.PackageKinds() {
 		list := v1.NewPackageList(kind)
 		err := r.Client.List(ctx, list)
@@ -277,9 +289,59 @@ func (r Reader) readPackages(ctx context.Context, f *Facts) error {
 		}
 		for _, p := range list.Packages() {
 			c := p.GetCondition(v1.TypeReady)
+			code, _ := r.Code(string(c.Reason))
 			f.Packages = append(f.Packages, Package{
-				Kind: kind, Name: p.GetName(), Ready: c.Status == "True", Reason: string(c.Reason), Message: c.Message, Fix: r.Fix(string(c.Reason)),
+				Kind: kind, Name: p.GetName(), Ready: c.Status == "True", Reason: string(c.Reason), Message: c.Message, Fix: code.Fix,
+				Waiting: c.Reason == v1.ReasonProgressing || code.Approval || code.Name == graph.ErrDependencyComing.Name,
 			})
+			image := cmp.Or(p.PackageStatus().ResolvedPackage, p.PackageSpec().Package)
+			if ref, err := oci.ParseReference(image, oci.ParseOptions{}); err == nil && !slices.Contains(hosts, ref.Registry) {
+				hosts = append(hosts, ref.Registry)
+			}
+		}
+	}
+	f.Registries = r.pingAll(ctx, hosts)
+	return nil
+}
+
+// pingTimeout limits the time for all registries.
+const pingTimeout = 10 * time.Second
+
+// pingAll connects to registries at the same time.
+func (r Reader) pingAll(ctx context.Context, hosts []string) []Registry {
+	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer cancel()
+	slices.Sort(hosts)
+	out := make([]Registry, len(hosts))
+	var group errgroup.Group
+	for i, host := range hosts {
+		group.Go(func() error {
+			out[i].Host = host
+			// A registry that requires credentials responds.
+			if err := r.Ping(ctx, host); err != nil && !errors.Is(err, remote.ErrUnauthorized) {
+				out[i].Error = err.Error()
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // Each registry has its own error.
+	return out
+}
+
+// readEscalation reads the verbs of the manager that lift the limit on the permissions which it can grant.
+func (r Reader) readEscalation(ctx context.Context, f *Facts) error {
+	accounts := "system:serviceaccounts"
+	for _, verb := range []string{"escalate", "bind"} {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User:               "system:serviceaccount:" + r.Namespace + ":" + bootstrap.Name,
+			Groups:             []string{accounts, accounts + ":" + r.Namespace, "system:authenticated"},
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Group: "rbac.authorization.k8s.io", Resource: "clusterroles", Verb: verb},
+		}}
+		if err := r.Client.Create(ctx, review); err != nil {
+			return err
+		}
+		if review.Status.Allowed {
+			f.Escalation = append(f.Escalation, verb)
 		}
 	}
 	return nil

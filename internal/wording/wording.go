@@ -11,8 +11,10 @@ func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
-	if stem, ok := strings.CutSuffix(noun, "cy"); ok {
-		return fmt.Sprintf("%d %scies", n, stem)
+	for _, end := range []string{"cy", "ry"} {
+		if strings.HasSuffix(noun, end) {
+			return fmt.Sprintf("%d %sies", n, strings.TrimSuffix(noun, "y"))
+		}
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -17,14 +17,18 @@ import (
 
 	"github.com/xpkg-dev/xpkg/apis"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/cli/flags"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/doctor"
 	"github.com/xpkg-dev/xpkg/internal/errcodes"
+	"github.com/xpkg-dev/xpkg/pkg/oci"
+	"github.com/xpkg-dev/xpkg/pkg/oci/remote"
 )
 
 // DoctorCmd implements `xpkg doctor`.
 type DoctorCmd struct {
 	Namespace string `default:"crossplane-system" help:"Namespace of the manager."`
+	flags.TrustFlags
 	connection.ClusterFlags
 	terminal.OutputFlag
 }
@@ -39,7 +43,14 @@ func (c *DoctorCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return connection.Classify(err, "reach the cluster")
 	}
-	reader := doctor.Reader{Config: cfg, Client: cluster, Namespace: c.Namespace, Now: time.Now, Fix: fixOf}
+	opts, err := flags.RegistryFlags{TrustFlags: c.TrustFlags}.Options(env.Context, oci.Limits{}, nil)
+	if err != nil {
+		return err
+	}
+	opts.Attempts = 1
+	registries := remote.New(opts)
+	defer registries.Close()
+	reader := doctor.Reader{Config: cfg, Client: cluster, Namespace: c.Namespace, Now: time.Now, Code: errcodes.Named, Ping: registries.Ping}
 	facts, err := reader.Read(env.Context)
 	if err != nil {
 		return connection.Classify(err, "read the state of the cluster")
@@ -91,10 +102,4 @@ func doctorClient(cfg *rest.Config) (client.Client, error) {
 		return nil, err
 	}
 	return client.New(cfg, client.Options{Scheme: scheme})
-}
-
-// fixOf returns the remedy for the reason of a condition.
-func fixOf(reason string) string {
-	code, _ := errcodes.Named(reason)
-	return code.Fix
 }
