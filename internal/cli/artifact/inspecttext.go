@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 	"github.com/xpkg-dev/xpkg/internal/wording"
@@ -54,7 +53,7 @@ func writeFacts(w io.Writer, r *inspection) error {
 	for _, f := range c.Problems {
 		facts = append(facts, [2]string{"problem", f.String()})
 	}
-	tw := tabwriter.NewWriter(w, 0, 4, 3, ' ', 0)
+	tw := terminal.NewColumns(w, 3)
 	for _, f := range facts {
 		if f[1] == "" {
 			continue

@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
@@ -20,7 +19,7 @@ const fewOnTerminal = 10
 
 // planText writes a plan as text: the changes and their totals; unchanged objects are counted, not listed.
 type planText struct {
-	w *tabwriter.Writer
+	w *terminal.Columns
 	// most is how many objects of one action are named; 0 names all.
 	most int
 }
@@ -35,7 +34,7 @@ func writePlan(w io.Writer, p *planner.Plan) error {
 }
 
 func writePlanText(w io.Writer, p *planner.Plan, most int) error {
-	t := planText{w: tabwriter.NewWriter(w, 0, 4, 2, ' ', 0), most: most}
+	t := planText{w: terminal.NewColumns(w, 2), most: most}
 	t.line("%s %s/%s", p.Operation, strings.ToLower(p.Package.Kind), p.Package.Name)
 	t.version("from", p.Package.From)
 	t.version("to", p.Package.To)

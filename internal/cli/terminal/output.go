@@ -1,15 +1,18 @@
 package terminal
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"unicode"
+	"unicode/utf16"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
 // OutputFlag is the -o flag of commands that print objects.
@@ -36,31 +39,35 @@ func (f OutputFlag) Print(w io.Writer, value any, table func(io.Writer) error) e
 	return errors.Join(err, failed)
 }
 
-// WriteJSON writes a value as indented JSON. Control characters and characters that reorder
-// text are escaped.
+// WriteJSON writes a value as indented JSON, with [wording.Invisible] characters escaped.
 func WriteJSON(w io.Writer, value any) error {
 	raw, err := encodeJSON(value)
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(w, escapeJSON(raw))
+	_, err = io.WriteString(w, escape(raw, escapable, func(r rune) string {
+		high, low := utf16.EncodeRune(r)
+		return fmt.Sprintf("\\u%04x\\u%04x", high, low)
+	}))
 	return err
 }
 
-// WriteYAML writes a value as YAML. A value with control characters or characters that reorder
-// text is written as JSON, which is YAML too, because only quoted text can escape them.
+// WriteYAML writes a value as YAML. A value with [wording.Invisible] characters is written in
+// the form of JSON, because only quoted text can escape them.
 func WriteYAML(w io.Writer, value any) error {
 	raw, err := encodeJSON(value)
 	if err != nil {
 		return err
 	}
-	if escaped := escapeJSON(raw); escaped != raw {
-		_, err = io.WriteString(w, escaped)
-		return err
+	out := []byte(escape(raw, escapable, escapeHigh))
+	if string(out) == raw {
+		if out, err = yaml.JSONToYAML(out); err != nil {
+			return err
+		}
 	}
-	out, err := yaml.JSONToYAML([]byte(raw))
-	if err != nil {
-		return err
+	// The encoder of JSON escapes line separators, and the one of YAML does not. Tabs can be in indented text.
+	if bytes.ContainsFunc(out, func(r rune) bool { return r != '\t' && escapable(r) }) {
+		out = []byte(raw)
 	}
 	_, err = w.Write(out)
 	return err
@@ -75,26 +82,13 @@ func encodeJSON(value any) (string, error) {
 	return b.String(), err
 }
 
-// escapeJSON escapes the characters of JSON text that must not reach a terminal. Outside of
-// strings, JSON has none of them but line breaks.
-func escapeJSON(text string) string {
-	if !strings.ContainsFunc(text, unsafe) {
-		return text
-	}
-	var b strings.Builder
-	for _, r := range text {
-		if unsafe(r) && r != unicode.ReplacementChar {
-			fmt.Fprintf(&b, "\\u%04x", r)
-			continue
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
-}
+// escapable reports whether a character of JSON text has to be escaped. Outside of strings, JSON
+// has none of them but line breaks. The encoder has replaced bytes that are not UTF-8.
+func escapable(r rune) bool { return r != unicode.ReplacementChar && wording.Invisible(r) }
 
 // WriteTable aligns rows under a header.
 func WriteTable(w io.Writer, header []string, rows [][]string) error {
-	tw := tabwriter.NewWriter(w, 0, 4, 3, ' ', 0)
+	tw := NewColumns(w, 3)
 	for _, row := range append([][]string{header}, rows...) {
 		cells := make([]string, len(row))
 		for i, c := range row {

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
 // TestOutputIsSafe proves that objects reach a terminal without control characters, and that
@@ -18,7 +20,8 @@ import (
 func TestOutputIsSafe(t *testing.T) {
 	for name, text := range map[string]string{
 		"plain": "a > b: c\nd\te", "bell": "\a", "escape": "\x1b[31m", "DEL": "\u007f", "C1": "\u009b31m", "bidi": "\u202eabc\u2066", "backslash": `\\u0007`,
-		"carriage return": "a\rb", "null": "\x00",
+		"carriage return": "a\rb", "null": "\x00", "zero width": "a\u200bb\ufeff", "tags": "a\U000e0041\U000e007f", "variation": "a\ufe0f\U000e0100", "separator": "a\u2028b\u2029",
+		"soft hyphen": "a\u00adb",
 	} {
 		value := map[string]any{"text": text, "raw": json.RawMessage(`{"x": ` + mustJSON(t, text) + `}`)}
 		for format, read := range map[string]func([]byte, any) error{
@@ -30,7 +33,7 @@ func TestOutputIsSafe(t *testing.T) {
 				t.Errorf("%s as %s: %v", name, format, err)
 				continue
 			}
-			if strings.ContainsFunc(out.String(), unsafe) {
+			if strings.ContainsFunc(out.String(), wording.Invisible) {
 				t.Errorf("%s as %s: %q", name, format, out.String())
 			}
 			var got struct {
@@ -61,13 +64,13 @@ func mustJSON(t *testing.T, text string) string {
 func TestTextOutputIsSafe(t *testing.T) {
 	var out bytes.Buffer
 	err := OutputFlag{}.Print(&out, nil, func(w io.Writer) error {
-		_, err := io.WriteString(w, "NAME\tSTATE\na\x1b[2J\tb\u202e\u009b\r\n")
+		_, err := io.WriteString(w, "NAME\tSTATE\na\x1b[2J\tb\u202e\u009b\r\u200b\U000e0041\n")
 		return errors.Join(err, io.ErrUnexpectedEOF)
 	})
 	if !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("the error of the table is lost: %v", err)
 	}
-	if want := "NAME\tSTATE\na\\u001b[2J\tb\\u202e\\u009b\\u000d\n"; out.String() != want {
+	if want := "NAME\tSTATE\na\\u001b[2J\tb\\u202e\\u009b\\u000d\\u200b\\U000e0041\n"; out.String() != want {
 		t.Errorf("got %q, want %q", out.String(), want)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/term"
 )
@@ -84,13 +85,13 @@ func (p *Progress) draw(stop chan struct{}, frame string) bool {
 		return false
 	}
 	took := " (" + Age(p.from, time.Now()) + ")"
-	room := width(p.w) - len(took) - 3
+	room := columnsOf(p.w) - len(took) - 3
 	fmt.Fprint(p.w, clearLine+frame+" "+clip(strings.ReplaceAll(p.text, "\n", " "), room)+took)
 	return true
 }
 
-// width is how many columns the terminal has.
-func width(w io.Writer) int {
+// columnsOf returns the number of columns of a terminal.
+func columnsOf(w io.Writer) int {
 	const usual = 80
 	if f, ok := w.(*os.File); ok {
 		if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
@@ -100,14 +101,22 @@ func width(w io.Writer) int {
 	return usual
 }
 
-// clip shortens text to a number of characters.
+// clip shortens text to a number of cells of a terminal.
 func clip(s string, limit int) string {
-	r := []rune(s)
-	if len(r) <= limit {
+	if cells(s) <= limit {
 		return s
 	}
-	return string(r[:max(0, limit-1)]) + "…"
+	used := 1 // for the ellipsis
+	for i, r := range s {
+		if used += cells(string(r)); used > limit {
+			return s[:i] + "…"
+		}
+	}
+	return s
 }
+
+// cells returns how many cells of a terminal a text takes.
+func cells(s string) int { return utf8.RuneCountInString(withFillers(s)) }
 
 // Write writes whole lines above the moving one, which comes back by itself.
 func (p *Progress) Write(b []byte) (int, error) {

@@ -4,29 +4,40 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
+
+	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
-// Safe makes text that came from elsewhere harmless on a terminal: control
-// characters and characters that reorder text are shown as escapes.
+// Safe makes text that came from elsewhere harmless on a terminal: it escapes
+// [wording.Invisible] characters, as Go and YAML do.
 func Safe(s string) string {
+	return escape(s, wording.Invisible, escapeHigh)
+}
+
+func escapeHigh(r rune) string { return fmt.Sprintf("\\U%08x", r) }
+
+// escape replaces characters of a text. A character above U+FFFF has an escape of its own.
+func escape(s string, unsafe func(rune) bool, high func(rune) string) string {
 	if !strings.ContainsFunc(s, unsafe) {
 		return s
 	}
 	var b strings.Builder
 	for _, r := range s {
-		if unsafe(r) {
+		switch {
+		case !unsafe(r):
+			b.WriteRune(r)
+		case r > 0xffff:
+			b.WriteString(high(r))
+		default:
 			fmt.Fprintf(&b, "\\u%04x", r)
-			continue
 		}
-		b.WriteRune(r)
 	}
 	return b.String()
 }
 
 // SafeText is Safe for text in columns: tabs stay.
 func SafeText(s string) string {
-	if !strings.ContainsFunc(s, unsafe) {
+	if !strings.ContainsFunc(s, wording.Invisible) {
 		return s
 	}
 	columns := strings.Split(s, "\t")
@@ -34,11 +45,6 @@ func SafeText(s string) string {
 		columns[i] = Safe(column)
 	}
 	return strings.Join(columns, "\t")
-}
-
-// unsafe reports whether a character must not reach a terminal as it is.
-func unsafe(r rune) bool {
-	return r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == unicode.ReplacementChar)
 }
 
 // Age returns the time since an event in the largest suitable unit: 42s, 5m, 3h, 12d.

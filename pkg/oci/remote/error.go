@@ -14,6 +14,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/xpkg-dev/xpkg/internal/wording"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 	"github.com/xpkg-dev/xpkg/pkg/oci/internal/text"
 )
@@ -199,7 +200,7 @@ func registryWords(resp *http.Response) error {
 // printable leaves out control characters.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
+		if !unicode.IsPrint(r) || wording.Invisible(r) {
 			return -1
 		}
 		return r

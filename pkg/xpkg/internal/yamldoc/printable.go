@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
 // maxMessage is how many characters of a text of others go into a message.
@@ -19,7 +21,7 @@ func Printable(s string) string {
 			b.WriteString("…")
 			break
 		}
-		if unicode.IsPrint(r) {
+		if unicode.IsPrint(r) && !wording.Invisible(r) {
 			b.WriteRune(r)
 			continue
 		}
