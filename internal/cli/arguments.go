@@ -9,6 +9,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/completion"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/location"
+	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 )
 
 // packageArgument is the value of the struct tag `complete` of arguments that name an installed package.
@@ -112,5 +113,41 @@ func takesNext(command *kong.Node, word string) bool {
 		// A short flag with a value is the last of a group, such as -yw 2m.
 		named := word == "--"+f.Name || f.Short != 0 && !strings.HasPrefix(word, "--") && strings.HasSuffix(word, string(f.Short))
 		return named && !f.IsBool() && !f.IsCounter()
+	})
+}
+
+// checkEmpty returns an error for an empty argument, or an empty path in a flag: an unset variable of a shell must not
+// select the default, such as all packages, this folder or another cluster.
+func checkEmpty(app *kong.Application, args []string) error {
+	command, rest := commandOf(app, args)
+	for _, at := range positionals(command, rest) {
+		if rest[at] == "" {
+			return emptyValue("an argument of " + wordsOf(command))
+		}
+	}
+	for i, word := range rest {
+		name, value, joined := strings.Cut(word, "=")
+		if !joined && takesNext(command, word) && i+1 < len(rest) {
+			value, joined = rest[i+1], true
+		}
+		if word == "--" {
+			break
+		}
+		if joined && value == "" && takesPath(command, name) {
+			return emptyValue(name)
+		}
+	}
+	return nil
+}
+
+func emptyValue(what string) error {
+	return terminal.ErrUsage.New(nil, "%s is empty", what).WithDo("Pass a value, or leave it out. A variable of the shell that is not set is empty.")
+}
+
+// takesPath reports whether the value of a flag is a file or a folder.
+func takesPath(command *kong.Node, word string) bool {
+	return slices.ContainsFunc(command.Flags, func(f *kong.Flag) bool {
+		named := word == "--"+f.Name || f.Short != 0 && word == "-"+string(f.Short)
+		return named && (strings.Contains(f.Tag.PlaceHolder, "FILE") || strings.Contains(f.Tag.PlaceHolder, "DIR"))
 	})
 }

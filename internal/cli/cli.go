@@ -166,6 +166,9 @@ func run(env *terminal.Env, name string) error {
 	if completion.IsRequest(args) {
 		return completion.Complete(env, completion.Tree(parser.Model, completionValues()), args)
 	}
+	if err := checkEmpty(parser.Model, args); err != nil {
+		return err
+	}
 	command, err := parser.Parse(normalize(parser.Model, args))
 	if exit >= 0 {
 		return exitOrNil(exit)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -59,7 +60,7 @@ func (f ClusterFlags) Config(ctx context.Context) (*rest.Config, error) {
 	case clientcmd.IsEmptyConfig(err):
 		return nil, ErrKubeconfig.New(nil, "the kubeconfig contains no cluster")
 	case err != nil:
-		return nil, ErrKubeconfig.New(err, "cannot load the kubeconfig")
+		return nil, f.invalid(rules, err)
 	}
 	cfg.QPS = -1
 	cfg.WarningHandler = rest.NoWarnings{}
@@ -87,6 +88,26 @@ func (f ClusterFlags) localPlane(files []string) (string, error) {
 			WithDo("Run `xpkg up --detach --data-dir %s`, or name another cluster with --kubeconfig.", wording.ShellWord(dir))
 	}
 	return state.State.Kubeconfig, err
+}
+
+// invalid returns the error of a kubeconfig that cannot be used, with its path. The errors of the library about content that is
+// no kubeconfig name Go types.
+func (f ClusterFlags) invalid(rules *clientcmd.ClientConfigLoadingRules, err error) error {
+	for _, file := range rules.GetLoadingPrecedence() {
+		var path *fs.PathError
+		_, failed := clientcmd.LoadFromFile(file)
+		switch {
+		case failed == nil || errors.Is(failed, fs.ErrNotExist):
+			continue
+		case errors.As(failed, &path):
+			return ErrKubeconfig.New(path.Err, "cannot read the kubeconfig %s", file).WithDo("Name a readable file in --kubeconfig or KUBECONFIG.")
+		}
+		return ErrKubeconfig.New(nil, "%s is not a kubeconfig", file).WithDo("Name a kubeconfig in --kubeconfig or KUBECONFIG.")
+	}
+	if f.Context != "" {
+		return ErrKubeconfig.New(err, "cannot use the kubeconfig").WithDo("List the contexts with `kubectl config get-contexts`.")
+	}
+	return ErrKubeconfig.New(err, "cannot load the kubeconfig")
 }
 
 // checkVariable fails if KUBECONFIG is set and none of its files exists: the user means

@@ -57,13 +57,24 @@ func Open(ctx context.Context, name string, limits oci.Limits) (*Archive, error)
 		if err != nil {
 			return nil, ErrArchiveNotFound.New(err, "cannot open %s", name)
 		}
-		return newArchive(ctx, folder{root}, root.Close, limits)
+		a, err := newArchive(ctx, folder{root}, root.Close, limits)
+		return a, withName(err, name)
 	}
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, ErrArchiveNotFound.New(err, "cannot open %s", name)
 	}
-	return openTar(ctx, f, f.Close, limits)
+	a, err := openTar(ctx, f, f.Close, limits)
+	return a, withName(err, name)
+}
+
+// withName adds the path to the error of a file or folder that is no archive.
+func withName(err error, name string) error {
+	var failed *errcode.Error
+	if !errors.As(err, &failed) || !errors.Is(failed, ErrNotAnArchive) {
+		return err
+	}
+	return ErrNotAnArchive.New(err, "cannot read %s", name).WithDo("%s", failed.Do)
 }
 
 // Read reads an archive from a stream, such as standard input, by way of a
