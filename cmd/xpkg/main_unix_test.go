@@ -4,20 +4,45 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"testing"
 
+	"github.com/xpkg-dev/xpkg/internal/cli"
+	"github.com/xpkg-dev/xpkg/internal/testing/usage"
 	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 // mainVariable is set if this test binary runs as xpkg.
 const mainVariable = "XPKG_TEST_MAIN"
 
+// peakVariable names the file for the peak memory of this test binary as xpkg. The kernel
+// attributes the memory of the process that starts a command to the command too, so the
+// resource usage of a child process is of no use.
+const peakVariable = "XPKG_TEST_PEAK"
+
+// runMeasured runs a command, and writes its peak memory in bytes.
+func runMeasured(file string) int {
+	code := cli.Main(context.Background(), os.Args, cli.System())
+	used, err := usage.Of(os.Getpid())
+	if err == nil {
+		err = os.WriteFile(file, []byte(strconv.FormatInt(used.Peak, 10)), 0o600)
+	}
+	if err != nil {
+		return errcode.Internal.Exit
+	}
+	return code
+}
+
 func TestMain(m *testing.M) {
+	if file := os.Getenv(peakVariable); file != "" {
+		os.Exit(runMeasured(file))
+	}
 	if os.Getenv(mainVariable) != "" {
 		main()
 	}

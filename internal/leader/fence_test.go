@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
@@ -161,16 +162,49 @@ func TestTheLeaseMovesTheFence(t *testing.T) {
 	}
 }
 
-// Time advances while a machine is suspended, and when its clock is set back.
+// later returns a moment after from by two clocks that disagree. Time has no function for that;
+// its wall clock is in the 33 bits above the nanoseconds of the first word, in seconds.
+func later(t *testing.T, from time.Time, monotonic, wall time.Duration) time.Time {
+	t.Helper()
+	at := from.Add(monotonic)
+	*(*uint64)(unsafe.Pointer(&at)) += uint64((wall-monotonic)/time.Second) << 30
+	if at.Sub(from) != monotonic || at.Round(0).Sub(from.Round(0)) != wall {
+		t.Fatalf("the layout of time.Time has changed: %s and %s, want %s and %s", at.Sub(from), at.Round(0).Sub(from.Round(0)), monotonic, wall)
+	}
+	return at
+}
+
+// Time advances while a machine is suspended, which stops the monotonic clock, and when the
+// wall clock is set back. A write is refused once the Lease may be another manager's by either.
 //
 // hardening: J9
-func TestElapsedUsesTheFasterClock(t *testing.T) {
-	from := time.Now()
-	if got := elapsed(from, from.Add(time.Minute)); got != time.Minute {
-		t.Errorf("a minute took %s", got)
-	}
-	wall := from.Round(0)
-	if got := elapsed(wall, wall.Add(time.Hour)); got != time.Hour {
-		t.Errorf("an hour by the wall clock took %s", got)
+func TestFenceUsesTheFasterClock(t *testing.T) {
+	const limit = 7 * time.Second
+	for name, test := range map[string]struct {
+		monotonic, wall time.Duration
+		passes          bool
+	}{
+		"both within the limit":    {limit, limit, true},
+		"suspended":                {time.Second, time.Hour, false},
+		"wall clock set forward":   {time.Second, 24 * time.Hour, false},
+		"wall clock set back":      {time.Second, -time.Hour, true},
+		"set back, and no renewal": {limit + time.Second, -time.Hour, false},
+		"both beyond the limit":    {limit + time.Second, limit + time.Second, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, sent := &clock{time.Now()}, &calls{}
+			f := newFence(limit, c.now)
+			f.renew(c.now())
+			c.at = later(t, c.at, test.monotonic, test.wall)
+			_, err := f.wrap(sent).RoundTrip(call(t, http.MethodPut, nil)) //nolint:bodyclose // The response has no body.
+			if passed := err == nil && sent.n == 1; passed != test.passes || !passed && !errors.Is(err, ErrDeposed) {
+				t.Errorf("%d calls passed (%v), want %t", sent.n, err, test.passes)
+			}
+			// A renewal after the jump counts from then on.
+			f.renew(c.now())
+			if err := f.check(); err != nil {
+				t.Errorf("after a renewal: %v", err)
+			}
+		})
 	}
 }

@@ -3,10 +3,12 @@ package solver
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/xpkg-dev/xpkg/pkg/dependency"
+	"github.com/xpkg-dev/xpkg/pkg/errcode"
 )
 
 // backtracking is a problem in which the newest versions always fail: every package
@@ -104,16 +106,49 @@ func TestWorkIsBounded(t *testing.T) {
 	}
 }
 
+// The explanation of a conflict of very many versions names the packages and the ranges, and
+// not each version.
+//
 // hardening: F9
-func TestManyVersionsComeToAnEnd(t *testing.T) {
+func TestConflictOfManyVersionsIsExplained(t *testing.T) {
+	const longest = 300
 	for _, versions := range []int{10, 300, 3000} {
 		table, roots := exhausting(versions)
-		start := time.Now()
 		_, err := Solve(Problem{Roots: roots, Source: table})
-		if !errors.Is(err, ErrUnsolvable) && !errors.Is(err, ErrBudget) {
-			t.Errorf("%d versions: got %v", versions, err)
+		want := []string{
+			"a cannot be installed at all: you request a, which requires b v2.0.0, v2.1.0, ", fmt.Sprintf(" %d more or ", versions-3),
+			fmt.Sprintf(", which does not exist (versions: v1.0.0 to v1.%d.0)", versions-1),
 		}
-		t.Logf("%d versions: %v, %.300v", versions, time.Since(start), err)
+		if !errors.Is(err, ErrUnsolvable) || len(err.Error()) > longest {
+			t.Errorf("%d versions: got %.1000v, want %s in %d characters", versions, err, ErrUnsolvable.Name, longest)
+			continue
+		}
+		for _, part := range want {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%d versions: %q does not contain %q", versions, err, part)
+			}
+		}
+	}
+}
+
+// A search that is stopped names the packages with the most conflicts, and the remedy.
+//
+// hardening: F9
+func TestStoppedSearchIsExplained(t *testing.T) {
+	for name, problem := range map[string]func() (*table, []dependency.Root){
+		"pigeons":         func() (*table, []dependency.Root) { return pigeons(14) },
+		"10,000 versions": func() (*table, []dependency.Root) { return exhausting(10_000) },
+	} {
+		table, roots := problem()
+		_, err := Solve(Problem{Roots: roots, Source: table})
+		var e *Exhausted
+		if !errors.As(err, &e) || len(e.Packages) == 0 {
+			t.Errorf("%s: got %v, want the packages with the most conflicts", name, err)
+			continue
+		}
+		if do := errcode.From(err).Do; !strings.Contains(do, "Request an exact version of ") || !strings.Contains(do, e.Packages[0]) {
+			t.Errorf("%s: the remedy %q does not name %s", name, do, e.Packages[0])
+		}
 	}
 }
 
