@@ -56,7 +56,7 @@ func TestObjectConflictOfADependencyPreventsTheInstall(t *testing.T) {
 		w.WaitHealthy(t, holder)
 		w.pushWithKinds(t, "fleet:v1.0.0", "Ship", "Boat")
 		p := w.config(t, "harbor", w.push(t, "Configuration", "harbor:v1.0.0", "fleet", "clean"))
-		refused(t, p, "ships.foreseen.test", w.repository("fleet"), "ProviderRevision/"+holder.Status.CurrentRevision)
+		refused(t, p, "ships.foreseen.test", w.repository("fleet"), "Provider/"+holder.Name)
 		only(t, "configuration/dep-harbor", "provider/dep-holder")
 		w.remove(t, holder)
 		w.WaitHealthy(t, p)

@@ -303,7 +303,7 @@ func TestFailedDependencyUpgradeChangesNothing(t *testing.T) {
 			w.provider(t, "holder", "v1.0.0")
 			w.pushWith(t, "Provider", "leaf:v2.0.0", crd("leaf.dep.test", "Thing", "v2.0.0")+crd("holder.dep.test", "Thing", "leaf"))
 			w.release(t, "root", "v2.0.0", "leaf >=v2")
-		}, []string{"ForeignOwner: ", "dep/leaf contains, belongs to ProviderRevision/dep-holder-", "things.holder.dep.test"}},
+		}, []string{"ForeignOwner: ", "dep/leaf contains, belongs to Provider/dep-holder", "things.holder.dep.test"}},
 		"objects of the root with another owner": {func(t *testing.T, w *dependencyEnv) {
 			w.release(t, "holder", "v1.0.0")
 			w.provider(t, "holder", "v1.0.0")

@@ -52,7 +52,7 @@ func TestAnUpdateThatTheAPIServerRejectsWritesNothing(t *testing.T) {
 		if got := schemaDescription(t, s, name); got != "one" {
 			t.Errorf("%s was written: it is of version %s", name, got)
 		}
-		untilOwners(t, s, name, "ProviderRevision/"+running+"*", "Provider/scope", "ProviderRevision/"+p.Status.Rollback.From)
+		untilOwners(t, s, name, "Provider/scope*")
 	}
 	remove(t, s, p)
 }

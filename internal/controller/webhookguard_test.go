@@ -238,7 +238,6 @@ func TestWebhooksOutsideOfThePackagesGroupsNeedConsent(t *testing.T) {
 	untilValidating(t, s, name, true)
 
 	// A version whose webhooks cover more waits, and the one before it goes on.
-	first := s.Revisions(t, p)[0].GetName()
 	next, _ := r.push(t, "acme/"+name+":v2", hook.Outside(name, group, "nothing", "CREATE, DELETE"))
 	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Spec.Package = next })
 	s.WaitCondition(t, p, v1.TypeHealthy, corev1.ConditionFalse, "validate CREATE,DELETE core/nothing")
@@ -246,7 +245,7 @@ func TestWebhooksOutsideOfThePackagesGroupsNeedConsent(t *testing.T) {
 	if err := s.Client.Get(t.Context(), client.ObjectKey{Name: "crossplane-provider-" + name}, live); err != nil {
 		t.Fatal(err)
 	}
-	if owner := metav1.GetControllerOf(live); owner == nil || owner.Name != first || len(live.Webhooks[0].Rules[0].Operations) != 1 {
+	if owner := metav1.GetControllerOf(live); owner == nil || owner.Name != name || len(live.Webhooks[0].Rules[0].Operations) != 1 {
 		t.Errorf("the webhook configuration belongs to %v with %v", owner, live.Webhooks[0].Rules)
 	}
 	allow("validate CREATE,DELETE core/nothing")

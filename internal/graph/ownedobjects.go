@@ -36,30 +36,22 @@ func OwnedObjects(rev v1.PackageRevision) []v1beta1.LockOwned {
 	return out
 }
 
-// Holders returns the revisions that own objects according to Lock entries, except for the given revisions. Known
-// reports whether the entries are complete: entries of older managers contain no objects, and names are omitted if there
-// are too many.
-func Holders(lock []v1beta1.LockPackage, but map[string]bool) (holders plan.Holders, known bool) {
+// Holders returns the packages that own objects according to Lock entries, except for the packages of some revisions.
+// Packages are the packages of revisions, as "Kind/name". Known reports whether the entries are complete: entries of older
+// managers contain no objects, and names are omitted if there are too many.
+func Holders(lock []v1beta1.LockPackage, packages map[string]string, but map[string]bool) (holders plan.Holders, known bool) {
 	holders, short := plan.Holders{}, false
 	for _, entry := range lock {
 		for _, o := range entry.Owns {
 			known, short = true, short || o.Count != int64(len(o.Names))
 			for _, name := range o.Names {
 				if !but[entry.Name] {
-					holders.Put(holderName(entry), plan.Ref{APIVersion: o.APIVersion, Kind: o.Kind, Name: name})
+					holders.Put(cmp.Or(packages[entry.Name], entry.Source), plan.Ref{APIVersion: o.APIVersion, Kind: o.Kind, Name: name})
 				}
 			}
 		}
 	}
 	return holders, known && !short
-}
-
-// holderName returns the revision of an entry, in the form of refusals.
-func holderName(entry v1beta1.LockPackage) string {
-	if entry.Kind == nil {
-		return entry.Source
-	}
-	return v1.RevisionKind(*entry.Kind) + "/" + entry.Name
 }
 
 // TrimOwned reduces Lock entries until their JSON fits into a limit: it removes names of objects, from the longest lists

@@ -167,13 +167,13 @@ func TestHolders(t *testing.T) {
 		"there are more than could be recorded": {[]v1beta1.LockPackage{large, one}, "", false, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			holders, known := Holders(tc.lock, map[string]bool{tc.but: true})
+			holders, known := Holders(tc.lock, map[string]string{"one": "Provider/one-package"}, map[string]bool{tc.but: true})
 			refusals := holders.Take("other", []plan.Ref{crd("a"), crd("free")})
 			if known != tc.known || len(refusals) != tc.want {
 				t.Errorf("known is %v, and refused is %v", known, refusals)
 			}
 			for _, r := range refusals {
-				if r.Holder != "ProviderRevision/one" {
+				if r.Holder != "Provider/one-package" {
 					t.Errorf("got %+v", r)
 				}
 			}

@@ -97,7 +97,7 @@ func TestPlanChecksTheObjectsOfDependencies(t *testing.T) {
 			t.Errorf("%s is refused with %q and %v, want %q", of, got, p.RefusalError(), want)
 		}
 	}
-	check(t, "harbor", belongs("ships", "fleet", "ProviderRevision/"+holder.Status.CurrentRevision))
+	check(t, "harbor", belongs("ships", "fleet", "Provider/"+holder.Name))
 	check(t, "both", belongs("sails", "right", at+"left"))
 	check(t, "same", belongs("sails", "left", "provider/foreseen-same"))
 	check(t, "one")
@@ -109,7 +109,7 @@ func TestPlanChecksTheObjectsOfDependencies(t *testing.T) {
 		if err := c.Update(t.Context(), lock); err != nil {
 			t.Fatal(err)
 		}
-		check(t, "harbor", belongs("ships", "fleet", "ProviderRevision/"+holder.Status.CurrentRevision))
+		check(t, "harbor", belongs("ships", "fleet", "Provider/"+holder.Name))
 		check(t, "one")
 	})
 	t.Run("without read access", func(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/apply"
@@ -28,15 +27,19 @@ func revisionChanges(t revision.Transition) []RevisionChange {
 // objects plans the objects of the active revision, and of the revisions that become or stay inactive.
 func (pl *Planner) objects(ctx context.Context, p v1.Package, pkg *xpkg.Package, t revision.Transition, out *Plan) error {
 	active, current := t.Active(), t.Current.GetName()
+	var kept []plan.Ref
+	var err error
+	if active != nil {
+		kept = revision.Objects(active)
+	}
 	if active != nil && (active.GetName() == current || t.Writes(active.GetName())) {
 		if active.GetName() != current {
-			var err error
 			if pkg, _, err = pl.packages().ReadRevision(ctx, active); err != nil {
 				out.warn(fmt.Sprintf("The objects of the revision %s are not known: %v.", active.GetName(), err))
 				return nil
 			}
 		}
-		if err := pl.establish(ctx, p, pkg, active, t, out); err != nil {
+		if kept, err = pl.establish(ctx, p, pkg, active, t, out); err != nil {
 			return err
 		}
 		if active.GetName() == current && out.Blocked() {
@@ -48,61 +51,40 @@ func (pl *Planner) objects(ctx context.Context, p v1.Package, pkg *xpkg.Package,
 		if rev.GetName() == t.Activate || rev.GetName() != current && !t.Deactivates(rev.GetName()) {
 			continue
 		}
-		if err := pl.release(ctx, p, rev, t, out); err != nil {
+		if err := pl.release(ctx, revision.Set{Revision: rev, Package: p, Siblings: t.After}, kept, out); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// establish plans the objects of the active revision.
-func (pl *Planner) establish(ctx context.Context, p v1.Package, pkg *xpkg.Package, active v1.PackageRevision, t revision.Transition, out *Plan) error {
+// establish plans the objects of the active revision, and returns them.
+func (pl *Planner) establish(ctx context.Context, p v1.Package, pkg *xpkg.Package, active v1.PackageRevision, t revision.Transition, out *Plan) ([]plan.Ref, error) {
 	wanted, err := pl.packages().Desired(pkg, active)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	live, err := pl.Cluster.Metadata(ctx, wanted.Refs())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	established := plan.Establish(wanted.Desired(), live, revision.Written(t.After), revision.Requester(p, active, t.After))
 	out.Objects, err = pl.Cluster.Preflight(ctx, established, wanted.Content)
-	return err
+	return wanted.Refs(), err
 }
 
-// release adds the changes of the objects that an inactive revision owns and does not control, after
-// the changes that are planned already.
-func (pl *Planner) release(ctx context.Context, p v1.Package, rev v1.PackageRevision, t revision.Transition, out *Plan) error {
-	refs, err := pl.packages().ObjectRefs(ctx, rev)
+// release adds the changes of the objects of an inactive revision, except for the objects that the active one keeps.
+func (pl *Planner) release(ctx context.Context, inactive revision.Set, kept []plan.Ref, out *Plan) error {
+	refs, err := pl.packages().ObjectRefs(ctx, inactive.Revision)
 	if err != nil {
-		out.warn(fmt.Sprintf("The objects that the revision %s releases are not known: %v.", rev.GetName(), err))
+		out.warn(fmt.Sprintf("The objects that the revision %s releases are not known: %v.", inactive.Revision.GetName(), err))
 		return nil
 	}
+	refs = plan.Without(refs, kept)
 	live, err := pl.Cluster.Metadata(ctx, refs)
 	if err != nil && !errors.Is(err, apply.ErrKindNotServed) {
 		return err
 	}
-	released := plan.Deactivate(refs, after(live, out.Objects.Changes, refs), revision.Requester(p, rev, t.After))
-	out.Objects.Changes = append(out.Objects.Changes, released.Changes...)
+	out.Objects.Changes = append(out.Objects.Changes, plan.Deactivate(refs, live, inactive.Requester()).Changes...)
 	return nil
-}
-
-// after returns live objects with the owners that they have after changes.
-func after(live map[plan.Ref]plan.Live, changes []plan.Change, refs []plan.Ref) map[plan.Ref]plan.Live {
-	out := maps.Clone(live)
-	if out == nil {
-		out = map[plan.Ref]plan.Live{}
-	}
-	concerned := map[plan.Ref]bool{}
-	for _, ref := range refs {
-		concerned[ref] = true
-	}
-	for _, c := range changes {
-		if concerned[c.Ref] {
-			l := out[c.Ref]
-			l.Ref, l.Owners = c.Ref, c.Owners
-			out[c.Ref] = l
-		}
-	}
-	return out
 }

@@ -118,11 +118,11 @@ func (s *clusterState) installed(_ context.Context, kind, name string) (v1.Packa
 	return nil, fmt.Errorf("there is no %s %s", kind, name)
 }
 
-// holders returns the revisions that own objects, except for the revisions of packages that change: from the Lock, or
-// from the owner references of the objects if the Lock does not list all of them.
+// holders returns the packages that own objects, except for packages that change: from the Lock, or from the owner
+// references of the objects if the Lock does not list all of them.
 func (pl *Planner) holders(ctx context.Context, s *clusterState, changes []graph.Change, added [][]plan.Ref) (plan.Holders, error) {
-	changing := s.changingRevisions(changes)
-	if holders, known := graph.Holders(s.lock.Packages, changing); known {
+	changing := s.changingOwners(changes)
+	if holders, known := graph.Holders(s.lock.Packages, s.packagesByRevision(), changing); known {
 		return holders, nil
 	}
 	holders := plan.Holders{}
@@ -132,7 +132,7 @@ func (pl *Planner) holders(ctx context.Context, s *clusterState, changes []graph
 			return nil, err
 		}
 		for ref, l := range live {
-			if c := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: l.Owners}); c != nil && !changing[c.Name] {
+			if c := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: l.Owners}); c != nil && !changing[c.Name] && !changing[c.Kind+"/"+c.Name] {
 				holders.Put(c.Kind+"/"+c.Name, ref)
 			}
 		}
@@ -140,18 +140,33 @@ func (pl *Planner) holders(ctx context.Context, s *clusterState, changes []graph
 	return holders, nil
 }
 
-// changingRevisions returns the revisions of the packages that change.
-func (s *clusterState) changingRevisions(changes []graph.Change) map[string]bool {
+// changingOwners returns the packages that change, as "Kind/name", and the names of their revisions.
+func (s *clusterState) changingOwners(changes []graph.Change) map[string]bool {
 	names := map[string]bool{}
+	if s.live != nil {
+		names[holderName(s.live)] = true
+	}
 	for _, rev := range s.revisions {
 		names[rev.GetName()] = true
 	}
 	for _, c := range changes {
 		for _, x := range s.others {
 			if s.sameRepository(oci.RepositoryName(x.PackageSpec().Package), oci.RepositoryName(c.Reference())) {
-				names[x.PackageStatus().CurrentRevision] = true
+				names[holderName(x)], names[x.PackageStatus().CurrentRevision] = true, true
 			}
 		}
 	}
 	return names
 }
+
+// packagesByRevision returns the other packages, as "Kind/name", by the names of their current revisions.
+func (s *clusterState) packagesByRevision() map[string]string {
+	out := map[string]string{}
+	for _, x := range s.others {
+		out[x.PackageStatus().CurrentRevision] = holderName(x)
+	}
+	return out
+}
+
+// holderName returns a package in the form of refusals.
+func holderName(p v1.Package) string { return p.PackageKind() + "/" + p.GetName() }

@@ -46,6 +46,11 @@ func Delete(ctx context.Context, cluster *apply.Cluster, set revision.Set, selec
 // Any selects all webhook configurations.
 func Any(plan.Live) bool { return true }
 
+// Only selects some webhook configurations.
+func Only(refs []plan.Ref) func(plan.Live) bool {
+	return func(l plan.Live) bool { return slices.Contains(refs, l.Ref) }
+}
+
 // Except selects all webhook configurations but some.
 func Except(refs []plan.Ref) func(plan.Live) bool {
 	return func(l plan.Live) bool { return !slices.Contains(refs, l.Ref) }

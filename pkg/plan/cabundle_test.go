@@ -10,7 +10,7 @@ import (
 // A different CA bundle costs one write of each object that contains one, unknown
 // bundles cost none, and an object without a bundle has no record of one.
 func TestEstablishWritesANewCABundle(t *testing.T) {
-	ours := []metav1.OwnerReference{cur.Reference(true), pkg.Reference(false)}
+	ours := []metav1.OwnerReference{pkg.Reference(true)}
 	trusting := func(trusts string) Live {
 		l := live("d2", ours...)[crd]
 		if trusts != "" {

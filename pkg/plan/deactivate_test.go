@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The objects of an inactive revision get the package as an owner, also if a backup
-// has lost or changed the owners; objects of other packages do not.
+// The objects of an inactive revision keep the package as an owner, also if a backup
+// has lost or changed the owners; objects of other packages do not get it.
 func TestDeactivateKeepsThePackage(t *testing.T) {
 	ref := Ref{APIVersion: "apiextensions.k8s.io/v1", Kind: "CustomResourceDefinition", Name: "things.example.org"}
 	who := Requester{
@@ -24,15 +24,24 @@ func TestDeactivateKeepsThePackage(t *testing.T) {
 	sibling := Owner{APIVersion: "pkg.crossplane.io/v1", Kind: "ProviderRevision", Name: "x-2", UID: "other"}
 	stranger := Owner{APIVersion: "pkg.crossplane.io/v1", Kind: "ProviderRevision", Name: "y-1", UID: "stranger"}
 	ours := map[string]string{ContentDigestAnnotation: "sha256:1"}
+	owned := []metav1.OwnerReference{who.Package.Reference(false)}
 	for name, c := range map[string]struct{ live, want []metav1.OwnerReference }{
-		"Lost":     {nil, []metav1.OwnerReference{who.Revision.Reference(false), who.Package.Reference(false)}},
-		"Stale":    {[]metav1.OwnerReference{old(who.Revision, false), old(who.Package, false)}, []metav1.OwnerReference{who.Revision.Reference(false), who.Package.Reference(false)}},
-		"Released": {[]metav1.OwnerReference{old(who.Revision, true)}, []metav1.OwnerReference{who.Revision.Reference(false), who.Package.Reference(false)}},
-		"Sibling":  {[]metav1.OwnerReference{sibling.Reference(true)}, []metav1.OwnerReference{sibling.Reference(true), who.Revision.Reference(false), who.Package.Reference(false)}},
-		"Stranger": {[]metav1.OwnerReference{stranger.Reference(true)}, []metav1.OwnerReference{stranger.Reference(true), who.Revision.Reference(false)}},
+		"Lost":             {nil, owned},
+		"Stale":            {[]metav1.OwnerReference{old(who.Package, false)}, owned},
+		"Controlled":       {[]metav1.OwnerReference{who.Package.Reference(true)}, owned},
+		"RestoredRevision": {[]metav1.OwnerReference{old(who.Revision, true)}, owned},
+		"Sibling":          {[]metav1.OwnerReference{sibling.Reference(true), stranger.Reference(false)}, []metav1.OwnerReference{stranger.Reference(false), who.Package.Reference(false)}},
+		"Owned":            {[]metav1.OwnerReference{sibling.Reference(false), who.Package.Reference(false)}, nil},
+		"Stranger":         {[]metav1.OwnerReference{stranger.Reference(true)}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := Deactivate([]Ref{ref}, map[Ref]Live{ref: {Ref: ref, Owners: c.live, Annotations: ours}}, who)
+			if c.want == nil {
+				if len(p.Changes) > 0 || p.Unchanged != 1 {
+					t.Errorf("the plan is %+v", p)
+				}
+				return
+			}
 			if len(p.Changes) != 1 {
 				t.Fatalf("the plan is %+v", p)
 			}
@@ -65,7 +74,7 @@ func TestDeactivateKeepsObjectsOfUsers(t *testing.T) {
 	}{
 		"nobody's":      {nil, true},
 		"a team's":      {[]metav1.OwnerReference{team}, true},
-		"the package's": {[]metav1.OwnerReference{who.Package.Reference(false)}, false},
+		"the package's": {[]metav1.OwnerReference{who.Package.Reference(true)}, false},
 	} {
 		p := Deactivate([]Ref{ref}, map[Ref]Live{ref: {Ref: ref, Owners: c.owners}}, who)
 		if left := len(p.Changes) == 0 && p.Unchanged == 1; left != c.left {

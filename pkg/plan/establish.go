@@ -8,24 +8,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Requester is the revision that wants objects, and its family.
+// Requester is the owner of the objects of a revision, and its family.
 type Requester struct {
-	// Revision becomes the controller of the objects while it is active.
-	Revision Owner
-	// Package owns every object beside its revisions, so that an object that a
-	// new version dropped lives until the package itself goes. Objects that go with
-	// their revision have none.
+	// Package is the controller of the objects of its active revision, so that another version changes the owners of
+	// no object. It is empty for objects that are deleted with their revision.
 	Package Owner
-	// Siblings are the names of all revisions of the same package. Control
-	// moves freely between them.
+	// Revision is the controller of objects without a package.
+	Revision Owner
+	// Siblings are the names of all revisions of the package. Objects that they control, as Crossplane's package
+	// manager writes them, belong to the package.
 	Siblings []string
 	// Adopts are the objects of users that the package may adopt, as [Ref.ObjectName]
 	// returns them.
 	Adopts []string
 }
 
-// Establish plans the objects of an active revision. Every object gets the revision as its controller and the
-// package as an additional owner. Known is the record of the objects when they were last written.
+// Establish plans the objects of an active revision. The requester becomes the controller of every object. Known is the
+// record of the objects when they were last written.
 func Establish(desired []Desired, live map[Ref]Live, known map[Ref]Written, who Requester) Plan {
 	var p Plan
 	for _, d := range desired {
@@ -51,19 +50,24 @@ func Establish(desired []Desired, live map[Ref]Live, known map[Ref]Written, who 
 func create(d Desired, who Requester) Change {
 	return Change{
 		Action: Create, Ref: d.Ref, Labels: d.Labels, Annotations: d.annotations(),
-		Owners: who.owners(nil),
+		Owners: who.owners(nil, true),
 	}
 }
 
-// owners returns the owners of an object of an active revision.
-func (who Requester) owners(live []metav1.OwnerReference) []metav1.OwnerReference {
-	switch {
-	case who.Package == Owner{}:
-		return set(live, who.Revision, true)
-	case len(live) == 0:
-		return []metav1.OwnerReference{who.Revision.Reference(true), who.Package.Reference(false)}
+// owner returns the controller of the objects of an active revision.
+func (who Requester) owner() Owner {
+	if who.Package == (Owner{}) {
+		return who.Revision
 	}
-	return set(set(live, who.Package, false), who.Revision, true)
+	return who.Package
+}
+
+// owners returns the owners of an object that the requester controls, or owns without control.
+func (who Requester) owners(live []metav1.OwnerReference, control bool) []metav1.OwnerReference {
+	if who.Package != (Owner{}) {
+		live = slices.DeleteFunc(slices.Clone(live), who.isRevision)
+	}
+	return set(live, who.owner(), control)
 }
 
 // annotations returns the annotations of the package and the records that are stored on the object.
@@ -126,7 +130,12 @@ func (who Requester) refuseSystem(l Live) (Refusal, bool) {
 // IsFamily reports whether a reference names a revision of the same package, or
 // the package.
 func (who Requester) IsFamily(r metav1.OwnerReference) bool {
-	return who.Revision.Is(r) || who.Package.Is(r) || who.IsSibling(r)
+	return who.Package.Is(r) || who.isRevision(r)
+}
+
+// isRevision reports whether a reference names a revision of the same package.
+func (who Requester) isRevision(r metav1.OwnerReference) bool {
+	return who.Revision.Is(r) || who.IsSibling(r)
 }
 
 // IsSibling reports whether a reference names one of the siblings.
@@ -149,7 +158,7 @@ func drifted(l Live, known map[Ref]Written) bool {
 func (who Requester) control(d Desired, l Live, drifted bool) (Change, bool) {
 	c := Change{
 		Action: who.action(d, l, drifted), Ref: d.Ref, UID: l.UID, ResourceVersion: l.ResourceVersion,
-		Owners: who.owners(l.Owners),
+		Owners: who.owners(l.Owners, true),
 	}
 	annotations := d.annotations()
 	if who.keepsOwners(l) {
@@ -175,7 +184,7 @@ func (who Requester) action(d Desired, l Live, drifted bool) Action {
 	switch {
 	case c == nil && l.Annotations[ContentDigestAnnotation] == "":
 		return Adopt
-	case c != nil && !who.Revision.Is(*c):
+	case c != nil && !who.owner().Is(*c):
 		return TakeOver
 	case drifted && l.Annotations[ContentDigestAnnotation] == d.Digest:
 		return Correct
@@ -216,8 +225,9 @@ func difference(live map[string]string, managed []string, desired map[string]str
 	return put, remove
 }
 
-// Deactivate plans the objects of an inactive revision: it stays or becomes an owner of the existing objects and
-// controls none (packages guide, "spec.revisionActivationPolicy"). It never creates objects and never refuses.
+// Deactivate plans the objects that no active revision of a package contains. The package gives up control, so that
+// another package can take it, and stays an owner: the objects exist as long as the package. It never creates objects and
+// never refuses.
 func Deactivate(refs []Ref, live map[Ref]Live, who Requester) Plan {
 	var p Plan
 	for _, ref := range refs {
@@ -225,25 +235,20 @@ func Deactivate(refs []Ref, live map[Ref]Live, who Requester) Plan {
 		if !exists || l.Deleting {
 			continue
 		}
-		if who.isUserObject(l) || l.Annotations[AdoptedByAnnotation] != "" {
+		action := Release
+		if c := controller(l.Owners); c == nil {
+			// A backup can lose or change the owners.
+			action = Own
+		} else if !who.IsFamily(*c) {
 			p.Unchanged++
 			continue
 		}
-		owners, action, c := set(l.Owners, who.Revision, false), Own, controller(l.Owners)
-		if c == nil || who.IsFamily(*c) {
-			// Objects that a newer version dropped live as long as the package, even if a backup has lost or changed their
-			// owners.
-			owners = set(owners, who.Package, false)
-		}
-		if c != nil && who.Revision.Is(*c) {
-			action = Release
-		}
-		if equalOwners(owners, l.Owners) {
+		if who.isUserObject(l) || l.Annotations[AdoptedByAnnotation] != "" || action == Own && who.owns(l) {
 			p.Unchanged++
 			continue
 		}
 		p.Changes = append(p.Changes, Change{
-			Action: action, Ref: ref, MetadataOnly: true, UID: l.UID, ResourceVersion: l.ResourceVersion, Owners: owners,
+			Action: action, Ref: ref, MetadataOnly: true, UID: l.UID, ResourceVersion: l.ResourceVersion, Owners: who.owners(l.Owners, false),
 		})
 	}
 	p.sort()

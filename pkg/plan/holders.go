@@ -1,6 +1,9 @@
 package plan
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Holders records the owners of objects, in any version of their group.
 type Holders map[held]string
@@ -9,6 +12,15 @@ type Holders map[held]string
 type held struct{ group, kind, namespace, name string }
 
 func (r Ref) held() held { return held{group(r.APIVersion), r.Kind, r.Namespace, r.Name} }
+
+// Without returns the references that do not name one of some objects, in any version of their group.
+func Without(refs, objects []Ref) []Ref {
+	named := map[held]bool{}
+	for _, o := range objects {
+		named[o.held()] = true
+	}
+	return slices.DeleteFunc(slices.Clone(refs), func(r Ref) bool { return named[r.held()] })
+}
 
 // Put records the owner of an object.
 func (h Holders) Put(by string, ref Ref) { h[ref.held()] = by }

@@ -85,9 +85,14 @@ func equalOwners(a, b []metav1.OwnerReference) bool {
 	})
 }
 
-// Controls reports whether the revision is the controller of an object that exists, or its package has
-// adopted the object.
+// owns reports whether an object exists as long as the package.
+func (who Requester) owns(l Live) bool {
+	return slices.ContainsFunc(l.Owners, func(r metav1.OwnerReference) bool { return who.Package.Is(r) && r.UID == who.Package.UID })
+}
+
+// Controls reports whether the requester is the controller of an object that exists, or the package has adopted the
+// object.
 func (who Requester) Controls(l Live) bool {
 	c := controller(l.Owners)
-	return c != nil && who.Revision.Is(*c) || who.hasAdopted(l.Annotations)
+	return c != nil && who.owner().Is(*c) || who.hasAdopted(l.Annotations)
 }

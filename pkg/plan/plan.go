@@ -110,10 +110,9 @@ const (
 	Update Action = "update"
 	// Adopt takes control of an existing object without a controller.
 	Adopt Action = "adopt"
-	// TakeOver moves control from another revision of the same package.
+	// TakeOver moves control from a revision to its package.
 	TakeOver Action = "take over"
-	// Own adds a plain owner reference, so that the object lives as long as any
-	// revision of the package.
+	// Own adds an owner reference without control, so that the object exists as long as the package.
 	Own Action = "own"
 	// Release gives up control and keeps ownership.
 	Release Action = "release"

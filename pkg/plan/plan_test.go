@@ -52,31 +52,31 @@ func TestEstablish(t *testing.T) {
 		live map[Ref]Live
 		want Plan
 	}{
-		"Absent":    {nil, change(Create, false, "d2", cur.Reference(true), pkg.Reference(false))},
-		"Unchanged": {live("d2", cur.Reference(true), pkg.Reference(false)), Plan{Unchanged: 1}},
+		"Absent":    {nil, change(Create, false, "d2", pkg.Reference(true))},
+		"Unchanged": {live("d2", pkg.Reference(true)), Plan{Unchanged: 1}},
 		"NewContent": {
-			live("d1", cur.Reference(true), pkg.Reference(false)),
-			change(Update, false, "d2", cur.Reference(true), pkg.Reference(false)),
+			live("d1", pkg.Reference(true)),
+			change(Update, false, "d2", pkg.Reference(true)),
 		},
-		"OtherRevisionOfThePackageHandsOverInOneWrite": {
+		"RevisionHandsOverInOneWrite": {
 			live("d1", old.Reference(true), pkg.Reference(false)),
-			change(TakeOver, false, "d2", old.Reference(false), pkg.Reference(false), cur.Reference(true)),
+			change(TakeOver, false, "d2", pkg.Reference(true)),
 		},
 		"SameContentMovesMetadataOnly": {
 			live("d2", old.Reference(true), pkg.Reference(false)),
-			change(TakeOver, true, "", old.Reference(false), pkg.Reference(false), cur.Reference(true)),
+			change(TakeOver, true, "", pkg.Reference(true)),
 		},
-		"ReleasedByItsFormerController": {
-			live("d2", old.Reference(false), pkg.Reference(false)),
-			change(Update, true, "", old.Reference(false), pkg.Reference(false), cur.Reference(true)),
+		"ReleasedBefore": {
+			live("d2", pkg.Reference(false)),
+			change(Update, true, "", pkg.Reference(true)),
 		},
 		"RestoredFromBackupWithStaleUIDs": {
-			live("d2", stale(cur.Reference(true), "before"), stale(pkg.Reference(false), "before")),
-			change(Update, true, "", cur.Reference(true), pkg.Reference(false)),
+			live("d2", stale(pkg.Reference(true), "before")),
+			change(Update, true, "", pkg.Reference(true)),
 		},
 		"OwnersOfOthersStay": {
-			live("d1", helm.Reference(false), cur.Reference(true), pkg.Reference(false)),
-			change(Update, false, "d2", helm.Reference(false), cur.Reference(true), pkg.Reference(false)),
+			live("d1", helm.Reference(false), pkg.Reference(true)),
+			change(Update, false, "d2", helm.Reference(false), pkg.Reference(true)),
 		},
 		"AUserCreatedIt": {
 			live("", helm.Reference(false)),
@@ -87,7 +87,7 @@ func TestEstablish(t *testing.T) {
 		},
 		"AnUninstalledPackageLeftIt": {
 			live("d1", helm.Reference(false)),
-			change(Update, false, "d2", helm.Reference(false), pkg.Reference(false), cur.Reference(true)),
+			change(Update, false, "d2", helm.Reference(false), pkg.Reference(true)),
 		},
 		"AnotherPackageControlsIt": {
 			live("d2", foreign.Reference(true)),
@@ -109,7 +109,7 @@ func TestEstablish(t *testing.T) {
 }
 
 func TestEstablishRevertsChangesOfOtherClients(t *testing.T) {
-	ours := []metav1.OwnerReference{cur.Reference(true), pkg.Reference(false)}
+	ours := []metav1.OwnerReference{pkg.Reference(true)}
 	content := change(Correct, false, "d2", ours...)
 	cases := map[string]struct {
 		live  Live
@@ -141,11 +141,11 @@ func TestEstablishRevertsChangesOfOtherClients(t *testing.T) {
 // Labels of others stay, ours follow the package, and neither costs a write of
 // the content.
 func TestEstablishPatchesMetadata(t *testing.T) {
-	l := live("d2", cur.Reference(true), pkg.Reference(false))[crd]
+	l := live("d2", pkg.Reference(true))[crd]
 	l.Labels = map[string]string{"theirs": "stays", "dropped": "by the package", "kept": "old"}
 	l.ManagedLabels = []string{"dropped", "kept"}
 	got := Establish([]Desired{{Ref: crd, Digest: "d2", Labels: map[string]string{"kept": "new"}}}, map[Ref]Live{crd: l}, nil, who)
-	want := change(Update, true, "", cur.Reference(true), pkg.Reference(false))
+	want := change(Update, true, "", pkg.Reference(true))
 	want.Changes[0].Labels, want.Changes[0].RemoveLabels = map[string]string{"kept": "new"}, []string{"dropped"}
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("plan (-want +got):\n%s", diff)
@@ -210,7 +210,7 @@ func TestEstablishRefusesObjectsInDeletion(t *testing.T) {
 
 // hardening: J12
 func TestEstablishMergesLabels(t *testing.T) {
-	l := live("d1", cur.Reference(true), pkg.Reference(false))
+	l := live("d1", pkg.Reference(true))
 	object := l[crd]
 	object.Labels = map[string]string{"theirs": "stays", "dropped": "by the package", "kept": "old"}
 	object.ManagedLabels = []string{"dropped", "kept"}
@@ -228,13 +228,13 @@ func TestDeactivate(t *testing.T) {
 	}{
 		"AbsentIsNeverCreated": {nil, Plan{}},
 		"ControllerReleases": {
-			live("d2", cur.Reference(true), pkg.Reference(false)),
-			change(Release, true, "", cur.Reference(false), pkg.Reference(false)),
+			live("d2", pkg.Reference(true)),
+			change(Release, true, "", pkg.Reference(false)),
 		},
-		"AlreadyReleased": {live("d2", cur.Reference(false), pkg.Reference(false)), Plan{Unchanged: 1}},
-		"NeverActiveBecomesOwner": {
+		"AlreadyReleased": {live("d2", pkg.Reference(false)), Plan{Unchanged: 1}},
+		"RevisionReleases": {
 			live("d2", old.Reference(true), pkg.Reference(false)),
-			change(Own, true, "", old.Reference(true), pkg.Reference(false), cur.Reference(false)),
+			change(Release, true, "", pkg.Reference(false)),
 		},
 	}
 	for name, tc := range cases {

@@ -74,6 +74,13 @@ func ownersGen() *rapid.Generator[[]metav1.OwnerReference] {
 			uid := types.UID(rapid.SampledFrom([]string{"now", "before"}).Draw(t, "uid"))
 			refs = append(refs, Owner{pkgV1, "ProviderRevision", n, uid}.Reference(control))
 		}
+		if rapid.Bool().Draw(t, "package") {
+			refs = append(refs, Owner{pkgV1, "Provider", "aws", types.UID(rapid.SampledFrom([]string{string(pkg.UID), "before"}).Draw(t, "uid"))}.
+				Reference(!controlled && rapid.Bool().Draw(t, "control")))
+		}
+		if rapid.Bool().Draw(t, "foreign") {
+			refs = append(refs, helm.Reference(false))
+		}
 		return refs
 	})
 }
@@ -105,9 +112,18 @@ func liveGen() *rapid.Generator[map[Ref]Live] {
 	})
 }
 
+// keepsForeignOwners checks that an object has lost no owner but revisions of its package.
+func keepsForeignOwners(t *rapid.T, before, after Live) {
+	for _, r := range before.Owners {
+		if r.Kind == "Release" && !slices.ContainsFunc(after.Owners, func(o metav1.OwnerReference) bool { return o.Name == r.Name }) {
+			t.Fatalf("%s lost its owner %s", after.Ref.Name, r.Name)
+		}
+	}
+}
+
 // From any initial state, one plan reaches the desired state: a second plan changes
-// nothing, each object has exactly one controller, and no owner reference of others
-// is lost.
+// nothing, the package is the only controller of each object, no owner reference of others
+// is lost, and another revision of the package changes nothing.
 func TestEstablishConverges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		before := liveGen().Draw(t, "before")
@@ -123,6 +139,10 @@ func TestEstablishConverges(t *testing.T) {
 		then := after(p, before)
 		if again := Establish(desired, then, recorded(then), w); len(again.Changes) > 0 {
 			t.Fatalf("the second plan still changes %+v", again.Changes)
+		}
+		w.Revision = Owner{pkgV1, "ProviderRevision", "aws-3", "now"}
+		if next := Establish(desired, then, recorded(then), w); len(next.Changes) > 0 {
+			t.Fatalf("another revision with the same content changes %+v", next.Changes)
 		}
 		for _, d := range desired {
 			l := then[d.Ref]
@@ -140,19 +160,15 @@ func TestEstablishConverges(t *testing.T) {
 			if l.Annotations[ContentDigestAnnotation] != d.Digest {
 				t.Fatalf("%s has the content %v", d.Ref.Name, l.Annotations)
 			}
-			if n != 1 || controller(l.Owners).Name != "aws-2" {
+			if n != 1 || !pkg.Is(*controller(l.Owners)) {
 				t.Fatalf("%s has %d controllers: %+v", d.Ref.Name, n, l.Owners)
 			}
-			for _, r := range before[d.Ref].Owners {
-				if !slices.ContainsFunc(l.Owners, func(o metav1.OwnerReference) bool { return o.Name == r.Name }) {
-					t.Fatalf("%s lost its owner %s", d.Ref.Name, r.Name)
-				}
-			}
+			keepsForeignOwners(t, before[d.Ref], l)
 		}
 	})
 }
 
-// Deactivating leaves every object with the owners that it had.
+// Deactivating ends the control of every object, and keeps the package and all foreign owners.
 func TestDeactivateConvergesAndKeepsOwners(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		before := liveGen().Draw(t, "before")
@@ -160,18 +176,16 @@ func TestDeactivateConvergesAndKeepsOwners(t *testing.T) {
 		for ref := range before {
 			refs = append(refs, ref)
 		}
-		w := Requester{Revision: Owner{pkgV1, "ProviderRevision", "aws-2", "now"}, Package: pkg}
+		w := Requester{Revision: Owner{pkgV1, "ProviderRevision", "aws-2", "now"}, Package: pkg, Siblings: []string{"aws-1", "aws-2", "aws-3"}}
 		then := after(Deactivate(refs, before, w), before)
 		if again := Deactivate(refs, then, w); len(again.Changes) > 0 {
 			t.Fatalf("the second plan still changes %+v", again.Changes)
 		}
 		for ref, l := range then {
-			if c := controller(l.Owners); c != nil && c.Name == "aws-2" {
-				t.Fatalf("%s is still controlled by the inactive revision", ref.Name)
+			if controller(l.Owners) != nil || !w.owns(l) {
+				t.Fatalf("the owners of %s are %+v", ref.Name, l.Owners)
 			}
-			if len(l.Owners) < len(before[ref].Owners) {
-				t.Fatalf("%s lost an owner", ref.Name)
-			}
+			keepsForeignOwners(t, before[ref], l)
 		}
 	})
 }

@@ -155,7 +155,7 @@ func (s *suite) size(b *testing.B, definitions [][]byte) []row {
 		reads = append(reads, i.coldRead(b))
 		installs = append(installs, i.install(b))
 		if isEnough(n, floors) {
-			after = i.afterwards(b)
+			after = i.afterwards(b, installs[len(installs)-1])
 		}
 		ends = append(ends, i.end(b))
 	}

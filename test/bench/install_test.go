@@ -109,7 +109,7 @@ func (i *install) isServed(b *testing.B) {
 }
 
 // afterwards measures operations on an installed package.
-func (i *install) afterwards(b *testing.B) []row {
+func (i *install) afterwards(b *testing.B, installed row) []row {
 	b.Helper()
 	var rows []row
 	add := func(r row, goals []goal) {
@@ -128,7 +128,7 @@ func (i *install) afterwards(b *testing.B) []row {
 	})
 	add(r, untouchedGoals(r, i.bundle))
 	r = i.meter().measure(b, i.size, "xpkg: upgrade, a tenth changed, until healthy", func() { i.update(b, i.pkg, i.second) })
-	add(r, upgradeGoals(r, i.size, i.changed))
+	add(r, upgradeGoals(r, installed, i.changed))
 	i.isUpgraded(b)
 	return rows
 }

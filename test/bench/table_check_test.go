@@ -63,7 +63,8 @@ func TestGoals(t *testing.T) {
 		"OneWrite":        {unchangedGoals(row{calls: calls{status}, peak: 100 << 20}, 1), []bool{false, false}},
 		"Undisturbed":     {untouchedGoals(row{calls: calls{{verb: verbGet}, {verb: verbPut, resource: "locks", name: "lock"}}}, b), []bool{true, true}},
 		"Disturbed":       {untouchedGoals(row{calls: calls{status}}, b), []bool{false, true}},
-		"UpgradeOfATenth": {upgradeGoals(row{calls: times(post, 110)}, 100, 10), []bool{false, true, true, true}},
+		"UpgradeOfATenth": {upgradeGoals(row{calls: times(post, 11), server: time.Second}, row{server: 7 * time.Second}, 10), []bool{true, true, true, true}},
+		"UpgradeOfAll":    {upgradeGoals(row{calls: times(post, 110), server: 2 * time.Second}, row{server: 7 * time.Second}, 10), []bool{false, true, false, true}},
 	}
 	for name, tc := range cases {
 		var got []bool

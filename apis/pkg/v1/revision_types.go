@@ -11,10 +11,11 @@ type RevisionState string
 
 // The states of a revision.
 const (
-	// RevisionActive makes the revision the controller of its objects. A package
+	// RevisionActive makes the package the controller of the objects of the revision. A package
 	// has at most one active revision.
 	RevisionActive RevisionState = "Active"
-	// RevisionInactive makes the revision an owner of its objects, but not their controller.
+	// RevisionInactive releases the objects of the revision that the active revision does not contain: the package
+	// is an owner of them, but not their controller.
 	RevisionInactive RevisionState = "Inactive"
 )
 

@@ -18,7 +18,8 @@ import (
 	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// deletionSummary lists what an uninstalled package owns: its objects and its revisions, which own them too.
+// deletionSummary lists what an uninstalled package owns: its objects and its revisions. Revisions own the objects that
+// Crossplane's package manager has written.
 type deletionSummary struct {
 	objects   []plan.Ref
 	revisions []string

@@ -13,7 +13,7 @@ import (
 )
 
 // applyTransition writes the steps of a transition. Revisions beyond the history limit are deleted
-// once the active one controls its objects.
+// once the active one is ready.
 func (r *Reconciler) applyTransition(ctx context.Context, p v1.Package, t revision.Transition) error {
 	versions := map[string]string{}
 	for _, s := range t.Steps {
@@ -26,7 +26,7 @@ func (r *Reconciler) applyTransition(ctx context.Context, p v1.Package, t revisi
 			if !mayCollect(t) {
 				continue
 			}
-			if err := r.API.Delete(ctx, rev); err != nil {
+			if err := r.collect(ctx, revision.Set{Revision: rev, Package: p, Siblings: t.After}); err != nil {
 				return fmt.Errorf("delete the old revision %s: %w", rev.GetName(), err)
 			}
 		case revision.Create:
@@ -41,6 +41,15 @@ func (r *Reconciler) applyTransition(ctx context.Context, p v1.Package, t revisi
 		versions[rev.GetName()] = rev.GetResourceVersion()
 	}
 	return nil
+}
+
+// collect deletes an old revision. No other revision lists the objects that later versions do not contain, so these are
+// released first, in case that the revision was not reconciled since.
+func (r *Reconciler) collect(ctx context.Context, old revision.Set) error {
+	if _, _, err := r.API.Release(ctx, old, revision.Objects(old.Revision)); err != nil {
+		return err
+	}
+	return r.API.Delete(ctx, old.Revision)
 }
 
 // createRevision creates a revision. It fails with requeue.ErrStale if the cache does not show yet that the
@@ -64,10 +73,8 @@ func (r *Reconciler) missedRevision(ctx context.Context, p v1.Package, name stri
 	return apierrors.IsNotFound(err) || err == nil && rev.GetLabels()[v1.LabelPackage] == p.GetName()
 }
 
-// mayCollect reports whether old revisions can be deleted. While the active revision takes over their
-// objects they stay: the garbage collector would remove them from the owners of the same objects at the
-// same time. Until it is ready, the runtime of one of them may still run, and the package may be rolled
-// back to it.
+// mayCollect reports whether old revisions can be deleted. Until the active revision is ready, the runtime of one of them
+// may still run, and the package may be rolled back to it.
 func mayCollect(t revision.Transition) bool {
 	active := t.Active()
 	return t.Activate == "" || active != nil && revision.IsActive(active) && revision.Summarize(active).Ready

@@ -10,7 +10,6 @@ package reservations
 import (
 	"cmp"
 	"errors"
-	"strings"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -76,7 +75,7 @@ func (a *Reservations) Holders(of map[Key]bool) plan.Holders {
 	out := plan.Holders{}
 	for ref, r := range a.objects {
 		if r.committed && of[r.key] {
-			out.Put(strings.ToLower(r.key.Kind)+"/"+r.key.Name, ref)
+			out.Put(r.key.Kind+"/"+r.key.Name, ref)
 		}
 	}
 	return out

@@ -43,7 +43,8 @@ func (r *Reconciler) checkWebhooks(ctx context.Context, in *install) error {
 	if len(unallowed) == 0 {
 		return nil
 	}
-	if err := webhooks.Delete(ctx, r.API.Cluster, in.Set, in.Requester().Controls); err != nil {
+	// A revision that was not established has installed none: the configurations of its predecessor stay.
+	if err := r.deleteWebhooks(ctx, in, webhooks.Only(revision.Objects(in.Revision))); err != nil {
 		return err
 	}
 	status.UnallowedWebhooks = webhooks.Strings(unallowed)

@@ -105,7 +105,7 @@ func (r *Reconciler) holders(ctx context.Context, in *install, seen *graph.Graph
 		}
 		for _, o := range rev.RevisionStatus().ObjectRefs {
 			if o.UID != "" {
-				holders.Put(v1.RevisionKind(rev.PackageKind())+"/"+rev.GetName(), plan.Ref{APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name})
+				holders.Put(rev.PackageKind()+"/"+rev.GetLabels()[v1.LabelPackage], plan.Ref{APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name})
 			}
 		}
 	}

@@ -2,29 +2,21 @@ package revisions
 
 import (
 	"context"
-	"errors"
 
 	corev1 "k8s.io/api/core/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
-	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/controller/requeue"
 	"github.com/xpkg-dev/xpkg/internal/controller/reservations"
 	"github.com/xpkg-dev/xpkg/internal/revision"
 	"github.com/xpkg-dev/xpkg/internal/runtime"
 	"github.com/xpkg-dev/xpkg/internal/webhooks"
-	"github.com/xpkg-dev/xpkg/pkg/plan"
 )
 
-// releaseObjects makes an inactive revision a plain owner of its objects. Objects of kinds that the
-// cluster does not serve any more are ignored.
+// releaseObjects gives up control of the objects of an inactive revision that the active one does not contain.
 func (r *Reconciler) releaseObjects(ctx context.Context, in *install) error {
 	refs, err := r.objectRefs(ctx, in.Revision)
 	if err != nil {
-		return err
-	}
-	live, err := r.API.Cluster.Metadata(ctx, refs)
-	if err != nil && !errors.Is(err, apply.ErrKindNotServed) {
 		return err
 	}
 	if !revision.AnyActive(in.Siblings) {
@@ -33,15 +25,7 @@ func (r *Reconciler) releaseObjects(ctx context.Context, in *install) error {
 			return err
 		}
 	}
-	p := plan.Deactivate(refs, live, in.Requester())
-	if len(p.Changes) > 0 {
-		// A revision that was just deleted must not restore owner references that the garbage
-		// collector has removed.
-		if err := r.API.RereadExisting(ctx, in.Revision, in.Package.NewRevision()); err != nil {
-			return err
-		}
-	}
-	written, err := r.API.Cluster.Run(ctx, p, nil)
+	p, written, err := r.API.Release(ctx, in.Set, refs)
 	r.Objects.CountWrites(p, written)
 	return err
 }

@@ -80,14 +80,13 @@ func (r *Reconciler) reconcile(ctx context.Context, p v1.Package, rev v1.Package
 		return in, r.reconcileTerminating(ctx, in)
 	case revision.IsActive(rev):
 		return in, r.reconcileActive(ctx, in)
-	case revision.IsTerminating(p), isTakenOver(p, siblings):
+	case revision.IsTerminating(p), isReplaced(p, siblings):
 		return in, in.run(ctx)
 	}
 	return in, in.run(ctx, r.releaseObjects, r.revokePermissions, r.stopRuntime)
 }
 
-// reconcileActive makes the revision the controller of all its objects, or of none, and runs its
-// runtime. Everything that can fail without a write comes before the first write, dependencies included.
+// reconcileActive writes all objects of the revision, or none, and runs its runtime. Everything that can fail without a write comes before the first write, dependencies included.
 func (r *Reconciler) reconcileActive(ctx context.Context, in *install) error {
 	err := in.run(ctx,
 		r.inheritEndpoint,
@@ -113,10 +112,10 @@ func (r *Reconciler) reconcileActive(ctx context.Context, in *install) error {
 	return cmp.Or(webhooks.DeleteDenying(ctx, r.API.Cluster, r.API.Live, in.Set, err), err)
 }
 
-// isTakenOver reports whether another revision is about to take control of the objects: an active one
-// that has not established them yet, or the one that the package is about to activate. It takes control
-// with the write of its content; the objects that it drops are released after that.
-func isTakenOver(p v1.Package, siblings []v1.PackageRevision) bool {
+// isReplaced reports whether another revision is about to replace an inactive one: an active revision that has not
+// established its objects yet, or the one that the package is about to activate. The objects that it drops are released
+// after that.
+func isReplaced(p v1.Package, siblings []v1.PackageRevision) bool {
 	if i := slices.IndexFunc(siblings, revision.IsActive); i >= 0 {
 		return !revision.IsEstablished(siblings[i])
 	}

@@ -142,20 +142,19 @@ func driftedFrom(rev v1.PackageRevision, kind string, o client.Object) bool {
 		!containsAll(o.GetLabels(), spec.CommonLabels) || !containsAll(o.GetAnnotations(), spec.CommonAnnotations)
 }
 
-// controls reports whether a revision is the controller of an object, or its package has adopted the object.
+// controls reports whether the package of a revision is the controller of an object, or has adopted it.
 func controls(rev v1.PackageRevision, o client.Object) bool {
 	if owner := metav1.GetControllerOf(o); owner != nil {
-		return owner.UID == rev.GetUID()
+		p := metav1.GetControllerOf(rev)
+		return p != nil && owner.UID == p.UID
 	}
 	return o.GetAnnotations()[plan.AdoptedByAnnotation] == rev.PackageKind()+"/"+rev.GetLabels()[v1.LabelPackage]
 }
 
-// metadataChanged reports whether a label or an annotation was changed or removed, other than with a change
-// of the controller. The reconciliation finds out whether it belongs to the package.
+// metadataChanged reports whether a label or an annotation was changed or removed, other than with a write of the
+// content, which [driftedFrom] recognizes. The reconciliation finds out whether it belongs to the package.
 func metadataChanged(old, now client.Object) bool {
-	before, after := metav1.GetControllerOf(old), metav1.GetControllerOf(now)
-	sameController := before != nil && after != nil && before.UID == after.UID
-	return (sameController || old.GetAnnotations()[plan.AdoptedByAnnotation] != "") &&
+	return old.GetGeneration() == now.GetGeneration() &&
 		(!containsAll(now.GetLabels(), old.GetLabels()) || !containsAll(now.GetAnnotations(), old.GetAnnotations()))
 }
 
