@@ -15,6 +15,10 @@ import (
 // packageArgument is the value of the struct tag `complete` of arguments that name an installed package.
 const packageArgument = "package"
 
+// installArgument is the value of the struct tag `complete` of arguments that are a kind of package, which may be left out,
+// before a reference.
+const installArgument = "kind-or-reference"
+
 // kindArgument is the value of the struct tag `complete` of arguments that are a kind of package.
 const kindArgument = "kind"
 
@@ -42,7 +46,7 @@ func normalize(app *kong.Application, args []string) []string {
 // before it and the user wrote none.
 func addKind(app *kong.Application, args []string) []string {
 	command, rest := commandOf(app, args)
-	if len(command.Positional) < 2 || !command.Positional[0].Tag.Optional || command.Positional[0].Tag.Get(completion.Tag) != kindArgument {
+	if len(command.Positional) < 2 || !command.Positional[0].Tag.Optional || command.Positional[0].Tag.Get(completion.Tag) != installArgument {
 		return args
 	}
 	words := positionals(command, rest)

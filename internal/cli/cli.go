@@ -164,7 +164,8 @@ func run(env *terminal.Env, name string) error {
 	showExamples(parser.Model)
 	args := expandShorthand(env.Args)
 	if completion.IsRequest(args) {
-		return completion.Complete(env, completion.Tree(parser.Model, completionValues()), args)
+		words, kind := completionWords(parser.Model, args[1:])
+		return completion.Complete(env, completion.Tree(parser.Model, completionValues(kind)), append([]string{args[0]}, words...))
 	}
 	if err := checkEmpty(parser.Model, args); err != nil {
 		return err

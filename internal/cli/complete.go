@@ -2,16 +2,22 @@ package cli
 
 import (
 	"context"
+	"io"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
 	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/internal/cli/completion"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
+	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
+	"github.com/xpkg-dev/xpkg/internal/cli/packagecache"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 )
 
@@ -31,13 +37,39 @@ func (c completionCmd) Run(env *terminal.Env) error {
 // completionTimeout limits how long the completion of a name waits for a cluster. A shell shows nothing meanwhile.
 const completionTimeout = 2 * time.Second
 
-// completionValues are the completions by their names in the struct tags of commands.
-func completionValues() map[string]completion.Values {
-	return map[string]completion.Values{packageArgument: installedPackages, kindArgument: packageKinds, "context": kubeconfigContexts}
+// completionValues are the completions by their names in the struct tags of commands. With a kind, an installed package
+// is completed by its name.
+func completionValues(kind string) map[string]completion.Values {
+	packages := func(ctx context.Context, line completion.Line) []string { return installedPackages(ctx, line, kind) }
+	return map[string]completion.Values{
+		packageArgument: packages, kindArgument: packageKinds, installArgument: installable, "reference": cachedReferences,
+		"version": packageVersions, "revision": packageRevisions, "context": kubeconfigContexts,
+	}
+}
+
+// completionWords returns the words of a command line with KIND/NAME for each installed package. If the last word is the
+// name after a kind, it returns the words without the kind, and the kind.
+func completionWords(app *kong.Application, words []string) (_ []string, kind string) {
+	if len(words) == 0 {
+		return words, ""
+	}
+	end := len(words) - 1
+	before, last := joinKinds(app, words[:end]), words[end]
+	command, rest := commandOf(app, before)
+	first := slices.IndexFunc(command.Positional, func(p *kong.Positional) bool { return p.Tag.Get(completion.Tag) == packageArgument })
+	at := positionals(command, rest)
+	if first < 0 || len(at) == 0 || at[len(at)-1] != len(rest)-1 {
+		return append(before, last), ""
+	}
+	isPackage := len(at)-1 == first || len(at)-1 > first && command.Positional[first].IsSlice()
+	if kind = inventory.KindNamed(rest[len(rest)-1]); !isPackage || kind == "" {
+		return append(before, last), ""
+	}
+	return append(slices.Clone(before[:len(before)-1]), last), kind
 }
 
 // packageKinds returns the kinds of packages.
-func packageKinds(context.Context, map[string]string) []string {
+func packageKinds(context.Context, completion.Line) []string {
 	var out []string
 	for _, kind := range v1.PackageKinds() {
 		out = append(out, strings.ToLower(kind))
@@ -45,29 +77,94 @@ func packageKinds(context.Context, map[string]string) []string {
 	return out
 }
 
-// installedPackages returns KIND/NAME of the packages of a cluster, with their references. It returns nothing if the
-// cluster cannot be read: completion reports no errors.
-func installedPackages(ctx context.Context, flags map[string]string) []string {
+// installable returns the kinds of packages, and the references in the package cache.
+func installable(ctx context.Context, line completion.Line) []string {
+	return append(packageKinds(ctx, line), cachedReferences(ctx, line)...)
+}
+
+// cachedReferences returns the references in the package cache.
+func cachedReferences(ctx context.Context, _ completion.Line) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
-	cluster, err := connection.ClusterFlags{Kubeconfig: flags["kubeconfig"], Context: flags["context"]}.Client(ctx)
+	names, err := packagecache.References(ctx)
 	if err != nil {
 		return nil
 	}
-	all, err := inventory.LoadPackages(ctx, cluster)
+	return names
+}
+
+// clusterOf returns the packages of the cluster of a command line.
+func clusterOf(ctx context.Context, line completion.Line) (client.Client, *inventory.Inventory, error) {
+	return inventory.Read(ctx, connection.ClusterFlags{Kubeconfig: line.Flags["kubeconfig"], Context: line.Flags["context"]}, inventory.LoadPackages)
+}
+
+// installedPackages returns KIND/NAME of the packages of a cluster, or the names of the packages of one kind, with their
+// references. It returns nothing if the cluster cannot be read: completion reports no errors.
+func installedPackages(ctx context.Context, line completion.Line, kind string) []string {
+	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
+	defer cancel()
+	_, all, err := clusterOf(ctx, line)
 	if err != nil {
 		return nil
 	}
 	var out []string
 	for _, p := range all.Packages {
-		out = append(out, inventory.ShortName(p)+"\t"+terminal.Safe(p.PackageSpec().Package))
+		switch kind {
+		case "":
+			out = append(out, inventory.ShortName(p)+"\t"+terminal.Safe(p.PackageSpec().Package))
+		case p.PackageKind():
+			out = append(out, p.GetName()+"\t"+terminal.Safe(p.PackageSpec().Package))
+		}
 	}
 	return out
 }
 
-func kubeconfigContexts(_ context.Context, flags map[string]string) []string {
+// packageVersions returns the versions in the repository of the package before them, newest first.
+func packageVersions(ctx context.Context, line completion.Line) []string {
+	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
+	defer cancel()
+	_, all, err := clusterOf(ctx, line)
+	if err != nil || len(line.Args) == 0 {
+		return nil
+	}
+	p, err := all.Find(inventory.Name(line.Args[0]))
+	if err != nil {
+		return nil
+	}
+	command := dependencies.VersionsCmd{Repository: inventory.RepositoryOf(p)}
+	versions, err := command.Releases(&terminal.Env{Context: ctx, Stdout: io.Discard, Stderr: io.Discard})
+	if err != nil {
+		return nil
+	}
+	return versions
+}
+
+// packageRevisions returns the numbers of the revisions of the package before them, with their references.
+func packageRevisions(ctx context.Context, line completion.Line) []string {
+	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
+	defer cancel()
+	cluster, all, err := clusterOf(ctx, line)
+	if err != nil || len(line.Args) == 0 {
+		return nil
+	}
+	p, err := all.Find(inventory.Name(line.Args[0]))
+	if err != nil {
+		return nil
+	}
+	revisions := p.NewRevisionList()
+	if cluster.List(ctx, revisions, client.MatchingLabels{v1.LabelPackage: p.GetName()}) != nil {
+		return nil
+	}
+	var out []string
+	for _, rev := range revisions.Revisions() {
+		out = append(out, strconv.FormatInt(rev.RevisionSpec().Revision, 10)+"\t"+terminal.Safe(rev.RevisionSpec().Image))
+	}
+	return out
+}
+
+func kubeconfigContexts(_ context.Context, line completion.Line) []string {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = flags["kubeconfig"]
+	rules.ExplicitPath = line.Flags["kubeconfig"]
 	config, err := rules.Load()
 	if err != nil {
 		return nil

@@ -62,3 +62,31 @@ func completions(t *testing.T, app *kong.Application, words ...string) []string 
 	}
 	return names
 }
+
+// TestCompletionAcceptsKindAndName checks that a name is completed after a kind, and that the words after both are those
+// after KIND/NAME.
+func TestCompletionAcceptsKindAndName(t *testing.T) {
+	parser, err := kong.New(&grammar{}, kong.Name("xpkg"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string]struct{ words, kind string }{
+		"update provider |":                {"update |", "Provider"},
+		"update provider bo|":              {"update bo|", "Provider"},
+		"update provider boats |":          {"update provider/boats |", ""},
+		"update --wait 2m functions.pkg |": {"update --wait 2m |", "Function"},
+		"update --context provider |":      {"update --context provider |", ""},
+		"update boats provider|":           {"update boats provider|", ""},
+		"update boats provider |":          {"update boats provider |", ""},
+		"migrate-storage a provider |":     {"migrate-storage a |", "Provider"},
+		"plan uninstall configuration |":   {"plan uninstall |", "Configuration"},
+		"install provider |":               {"install provider |", ""},
+		"|":                                {"|", ""},
+	} {
+		words := strings.Split(strings.TrimSuffix(line, "|"), " ")
+		got, kind := completionWords(parser.Model, words)
+		if text := strings.Join(got, " ") + "|"; text != want.words || kind != want.kind {
+			t.Errorf("%s: got %s of the kind %q, want %s of %q", line, text, kind, want.words, want.kind)
+		}
+	}
+}

@@ -16,9 +16,16 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 )
 
-// Values returns the values of an argument, with an optional description after a tab. The flags are the values that
-// the command line sets before the argument, by their names.
-type Values func(ctx context.Context, flags map[string]string) []string
+// Values returns the values of an argument, with an optional description after a tab.
+type Values func(ctx context.Context, line Line) []string
+
+// Line is the part of a command line before the argument that is completed.
+type Line struct {
+	// Flags are the values of the flags on which Values depend, by their names.
+	Flags map[string]string
+	// Args are the arguments without the commands and flags.
+	Args []string
+}
 
 // Tag is the key of the struct tag that names the [Values] of an argument or a flag.
 const Tag = "complete"
@@ -81,7 +88,7 @@ func command(n *kong.Node, values map[string]Values) *cobra.Command {
 			if at < len(args) && !n.Positional[at].IsSlice() {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return complete(c, n.Positional[at], values)
+			return complete(c, args, n.Positional[at], values)
 		}
 	}
 	return c
@@ -114,15 +121,15 @@ func addFlag(c *cobra.Command, f *kong.Flag, values map[string]Values) {
 	if f.IsBool() || f.IsCounter() {
 		return
 	}
-	err := c.RegisterFlagCompletionFunc(f.Name, func(c *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		return complete(c, f.Value, values)
+	err := c.RegisterFlagCompletionFunc(f.Name, func(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		return complete(c, args, f.Value, values)
 	})
 	// The flag was added above.
 	cobra.CheckErr(err)
 }
 
 // complete returns the completions of an argument or the value of a flag.
-func complete(c *cobra.Command, v *kong.Value, values map[string]Values) ([]string, cobra.ShellCompDirective) {
+func complete(c *cobra.Command, args []string, v *kong.Value, values map[string]Values) ([]string, cobra.ShellCompDirective) {
 	if v.Enum != "" {
 		var out []string
 		for _, value := range v.EnumSlice() {
@@ -133,7 +140,7 @@ func complete(c *cobra.Command, v *kong.Value, values map[string]Values) ([]stri
 		return out, cobra.ShellCompDirectiveNoFileComp
 	}
 	if of, ok := values[v.Tag.Get(Tag)]; ok {
-		return of(c.Context(), flagsOf(c)), cobra.ShellCompDirectiveNoFileComp
+		return of(c.Context(), Line{Flags: flagsOf(c), Args: args}), cobra.ShellCompDirectiveNoFileComp
 	}
 	placeholder := strings.ToUpper(v.Tag.PlaceHolder)
 	switch {

@@ -29,35 +29,11 @@ type versionView struct {
 }
 
 // Run prints the versions in a repository, newest first.
-func (c *VersionsCmd) Run(env *terminal.Env) (err error) {
-	ref, err := oci.ParseReference(c.Repository, oci.ParseOptions{DefaultRegistry: flags.DefaultRegistry, AllowUntagged: true})
+func (c *VersionsCmd) Run(env *terminal.Env) error {
+	views, err := c.list(env)
 	if err != nil {
 		return err
 	}
-	if ref.Tag == "" {
-		// Prefixes of ImageConfigs are compared with whole references.
-		ref.Tag = "latest"
-	}
-	r, err := c.open(env, nil)
-	if err != nil {
-		return err
-	}
-	defer terminal.Close(&err, r)
-	origin, err := r.locate(env.Context, ref)
-	if err != nil {
-		return err
-	}
-	progress := terminal.StartTask(env.Stderr, "listing the versions of %s", ref.Name())
-	list, err := r.content.Tags(env.Context, origin)
-	progress.End()
-	if err != nil {
-		return err
-	}
-	if len(list.Tags) == 0 {
-		// Many registries return an empty list for a missing repository.
-		return remote.ErrRepositoryNotFound.New(nil, "%s has no tags: it does not exist, or nothing was pushed to it", ref.Name())
-	}
-	views := versionViews(list.Tags, c.All)
 	return c.Print(env.Stdout, views, func(w io.Writer) error {
 		if len(views) == 0 {
 			_, err := io.WriteString(w, "The repository has no releases. --all also shows prereleases and other tags.\n")
@@ -69,6 +45,48 @@ func (c *VersionsCmd) Run(env *terminal.Env) (err error) {
 		}
 		return terminal.WriteTable(w, []string{"VERSION", "NOTE"}, rows)
 	})
+}
+
+// Releases returns the tags of the releases in a repository, newest first.
+func (c *VersionsCmd) Releases(env *terminal.Env) ([]string, error) {
+	views, err := c.list(env)
+	out := make([]string, len(views))
+	for i, v := range views {
+		out[i] = v.Tag
+	}
+	return out, err
+}
+
+// list returns the versions in the repository.
+func (c *VersionsCmd) list(env *terminal.Env) (_ []versionView, err error) {
+	ref, err := oci.ParseReference(c.Repository, oci.ParseOptions{DefaultRegistry: flags.DefaultRegistry, AllowUntagged: true})
+	if err != nil {
+		return nil, err
+	}
+	if ref.Tag == "" {
+		// Prefixes of ImageConfigs are compared with whole references.
+		ref.Tag = "latest"
+	}
+	r, err := c.open(env, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer terminal.Close(&err, r)
+	origin, err := r.locate(env.Context, ref)
+	if err != nil {
+		return nil, err
+	}
+	progress := terminal.StartTask(env.Stderr, "listing the versions of %s", ref.Name())
+	list, err := r.content.Tags(env.Context, origin)
+	progress.End()
+	if err != nil {
+		return nil, err
+	}
+	if len(list.Tags) == 0 {
+		// Many registries return an empty list for a missing repository.
+		return nil, remote.ErrRepositoryNotFound.New(nil, "%s has no tags: it does not exist, or nothing was pushed to it", ref.Name())
+	}
+	return versionViews(list.Tags, c.All), nil
 }
 
 func (v versionView) note() string {

@@ -74,3 +74,13 @@ func (f CacheFlags) Open(limit Amount) (*cache.Cache, error) {
 	}
 	return cache.Open(dir, cache.Options{Limit: int64(limit)})
 }
+
+// Exists reports whether the package cache exists.
+func (f CacheFlags) Exists() bool {
+	dir, err := f.dir()
+	if err != nil {
+		return false
+	}
+	_, err = os.Stat(dir)
+	return err == nil
+}

@@ -2,6 +2,7 @@ package packagecache
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -111,4 +112,26 @@ func orDash(s string) string {
 		return "-"
 	}
 	return s
+}
+
+// References returns the references in the package cache. A missing cache has none, and is not created.
+func References(ctx context.Context) (out []string, err error) {
+	var f flags.CacheFlags
+	if !f.Exists() {
+		return nil, nil
+	}
+	p, err := f.Open(0)
+	if err != nil {
+		return nil, err
+	}
+	defer terminal.Close(&err, p)
+	entries, err := p.List(ctx)
+	for _, e := range entries {
+		for _, name := range e.Names {
+			if strings.Contains(name, "/") {
+				out = append(out, name)
+			}
+		}
+	}
+	return out, err
 }

@@ -110,7 +110,7 @@ func writeRevisions(w io.Writer, revisions []revisionView) error {
 // RollbackCmd implements `xpkg rollback`.
 type RollbackCmd struct {
 	Name inventory.Name `arg:"" complete:"package" help:"Package to roll back, as NAME, KIND/NAME or KIND NAME."`
-	To   string         `placeholder:"NUMBER|REVISION" help:"Revision to return to, by number or name. Default is the newest healthy revision before the active one."`
+	To   string         `placeholder:"NUMBER|REVISION" complete:"revision" help:"Revision to return to, by number or name. Default is the newest healthy revision before the active one."`
 
 	Wait   time.Duration `short:"w" placeholder:"DURATION" help:"Wait this long, such as 2m, until the package is healthy."`
 	DryRun bool          `help:"Show the changes without making them."`

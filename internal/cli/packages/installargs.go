@@ -23,8 +23,8 @@ import (
 
 // installArgs select the package to install and its settings.
 type installArgs struct {
-	Kind inventory.Kind `arg:"" optional:"" complete:"kind" help:"Kind of package: provider, configuration or function. Default is the kind of the content."`
-	Ref  string         `arg:"" optional:"" help:"Package to install, for example xpkg.crossplane.io/crossplane-contrib/provider-nop:v0.4.0."`
+	Kind inventory.Kind `arg:"" optional:"" complete:"kind-or-reference" help:"Kind of package: provider, configuration or function. Default is the kind of the content."`
+	Ref  string         `arg:"" optional:"" complete:"reference" help:"Package to install, for example xpkg.crossplane.io/crossplane-contrib/provider-nop:v0.4.0."`
 	Name string         `arg:"" optional:"" help:"Name of the package in the cluster. Default is derived from the repository."`
 
 	ManualActivation         bool     `short:"m" help:"Require manual activation of new revisions."`

@@ -26,8 +26,8 @@ import (
 // updateArgs select the changes to an installed package.
 type updateArgs struct {
 	Name    inventory.Name `arg:"" complete:"package" help:"Package to update, as NAME, KIND/NAME or KIND NAME."`
-	Ref     string         `arg:"" optional:"" help:"Target version: a tag such as v1.2.0, a digest, or a full reference. Without it and without a flag that changes the package, the newest compatible version."`
-	Version string         `placeholder:"TAG" help:"Tag to update to; the same as a tag after the name."`
+	Ref     string         `arg:"" optional:"" complete:"version" help:"Target version: a tag such as v1.2.0, a digest, or a full reference. Without it and without a flag that changes the package, the newest compatible version."`
+	Version string         `placeholder:"TAG" complete:"version" help:"Tag to update to; the same as a tag after the name."`
 
 	ManualActivation         *bool    `short:"m" negatable:"" help:"Require manual activation of new revisions; --no-manual-activation activates them automatically."`
 	RevisionHistoryLimit     *int64   `short:"r" placeholder:"N" help:"Number of inactive revisions to keep. 0 keeps all."`
