@@ -122,6 +122,9 @@ type requirement struct {
 	// By is the installed package, as KIND/NAME, and Version its version. Both are empty if none is installed.
 	By      string `json:"by,omitempty"`
 	Version string `json:"version,omitempty"`
+	// Healthy is the status of the condition Healthy of the installed package, and Message the reason if it is not true.
+	Healthy string `json:"healthy,omitempty"`
+	Message string `json:"message,omitempty"`
 }
 
 // describe returns the description without events. The revisions are sorted, newest first.
@@ -158,6 +161,10 @@ func (d *description) addRevision(all *inventory.Inventory, rev v1.PackageRevisi
 		r := requirement{Package: dep.Package, Constraint: dep.Constraint, Optional: dep.Optional}
 		if by := all.FromRepository(dep.Package); by != nil {
 			r.By, r.Version = inventory.ShortName(by), inventory.ShortVersion(by.PackageSpec().Package)
+			r.Healthy = inventory.Status(by, v1.TypeHealthy)
+			if r.Healthy != string(corev1.ConditionTrue) {
+				r.Message = inventory.HealthMessage(by)
+			}
 		}
 		d.Dependencies = append(d.Dependencies, r)
 	}
@@ -282,7 +289,11 @@ func (r requirement) String() string {
 	if r.By == "" {
 		return text + ": not installed"
 	}
-	return text + ": " + r.By + " " + r.Version
+	text += ": " + r.By + " " + r.Version
+	if r.Message != "" {
+		text += " Healthy=" + r.Healthy + ": " + r.Message
+	}
+	return text
 }
 
 func rulesText(rules []rbacv1.PolicyRule) []string {

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/internal/apply"
 	"github.com/xpkg-dev/xpkg/internal/cli/connection"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
@@ -61,6 +62,7 @@ func removeFailedInstall(env *terminal.Env, cluster client.Client, p v1.Package,
 // pollInterval is how often a package that is waited for is read.
 const pollInterval = 200 * time.Millisecond
 
+// waitHealthy waits until a package and all packages that it requires are healthy.
 func waitHealthy(ctx context.Context, cluster client.Client, p v1.Package, progress *terminal.Progress) error {
 	kind := p.GetObjectKind().GroupVersionKind()
 	tick := time.NewTicker(pollInterval)
@@ -72,26 +74,46 @@ func waitHealthy(ctx context.Context, cluster client.Client, p v1.Package, progr
 		p.GetObjectKind().SetGroupVersionKind(kind)
 		health := p.GetCondition(v1.TypeHealthy)
 		current := health.ObservedGeneration == p.GetGeneration()
+		waitsFor := inventory.HealthMessage(p)
 		if current && health.Status == corev1.ConditionTrue {
-			return nil
-		}
-		if current && health.Message != "" {
+			dependency, err := unhealthyDependency(ctx, cluster, p)
+			if ctx.Err() == nil && (err != nil || dependency == nil) {
+				return err
+			}
+			if dependency != nil {
+				waitsFor = fmt.Sprintf("its dependency %s is not healthy: %s", inventory.ShortName(dependency), inventory.HealthMessage(dependency))
+				progress.Set("%s: %s", inventory.ShortName(p), waitsFor)
+			}
+		} else if current && health.Message != "" {
 			if err := finalFailure(p); err != nil && !allowedMeanwhile(ctx, cluster, p, err) {
 				return err
 			}
 		}
-		if current && health.Message != "" || inventory.Paused(p) {
-			progress.Set("%s: %s", inventory.ShortName(p), inventory.HealthMessage(p))
+		if current && health.Status != corev1.ConditionTrue && health.Message != "" || inventory.Paused(p) {
+			progress.Set("%s: %s", inventory.ShortName(p), waitsFor)
 		}
 		select {
 		case <-ctx.Done():
 			if errors.Is(ctx.Err(), context.Canceled) {
 				return ctx.Err()
 			}
-			return ErrWait.New(errors.New(strings.TrimSuffix(inventory.HealthMessage(p), ".")), "%s is not healthy", inventory.ShortName(p))
+			return ErrWait.New(errors.New(strings.TrimSuffix(waitsFor, ".")), "%s is not healthy", inventory.ShortName(p))
 		case <-tick.C:
 		}
 	}
+}
+
+// unhealthyDependency returns a package that p requires, directly or indirectly, and that is not healthy. It returns nil
+// if there is none, or if the user may not read the packages.
+func unhealthyDependency(ctx context.Context, cluster client.Client, p v1.Package) (v1.Package, error) {
+	all, err := inventory.Load(ctx, cluster)
+	if errors.Is(err, apply.ErrForbidden) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return all.UnhealthyDependency(p), nil
 }
 
 // outcomeOfWait returns the state of a package after a successful wait. It prints a note if the

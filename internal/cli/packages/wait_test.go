@@ -4,11 +4,17 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"testing"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/xpkg-dev/xpkg/apis"
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
+	"github.com/xpkg-dev/xpkg/apis/pkg/v1beta1"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 )
 
@@ -18,6 +24,37 @@ type unchanging struct{ client.Client }
 // Get implements client.Reader.
 func (unchanging) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
 	return nil
+}
+
+// A package is not ready before the packages that it requires are healthy.
+func TestWaitIncludesDependencies(t *testing.T) {
+	scheme, err := apis.NewScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	shop, mail := &v1.Configuration{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, &v1.Provider{ObjectMeta: metav1.ObjectMeta{Name: "mail"}}
+	shop.Spec.Package, shop.Status.CurrentRevision = "registry.example.com/shop:v1", "shop-1"
+	mail.Spec.Package = "registry.example.com/mail:v1"
+	shop.SetConditions(metav1.Time{}, v1.Healthy())
+	lock := &v1beta1.Lock{ObjectMeta: metav1.ObjectMeta{Name: v1beta1.LockName}, Packages: []v1beta1.LockPackage{{
+		Name: "shop-1", Source: "registry.example.com/shop", Version: "v1", Dependencies: []v1beta1.Dependency{{Package: "registry.example.com/mail"}},
+	}}}
+	for _, healthy := range []bool{true, false} {
+		mail.SetConditions(metav1.Time{}, v1.Healthy())
+		if !healthy {
+			mail.SetConditions(metav1.Time{}, v1.Unhealthy("exited with code 3"))
+		}
+		cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(shop, mail, lock).Build()
+		ctx, expire := context.WithCancel(t.Context())
+		if !healthy {
+			ctx, expire = context.WithTimeout(t.Context(), time.Millisecond)
+		}
+		err := waitHealthy(ctx, cluster, shop.DeepCopy(), terminal.NewProgress(io.Discard))
+		expire()
+		if healthy != (err == nil) || !healthy && (!errors.Is(err, ErrWait) || !strings.Contains(err.Error(), "provider/mail is not healthy: exited with code 3")) {
+			t.Errorf("with a dependency that is healthy (%t): %v", healthy, err)
+		}
+	}
 }
 
 // Ctrl-C during --wait is an interruption, and not a package that is not healthy in time.
