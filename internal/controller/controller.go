@@ -98,6 +98,9 @@ func runControllers(ctx context.Context, o Options, e *endpoints) error {
 	if len(permissive) > 0 {
 		o.Log.Info("Crossplane is not installed in this cluster; installed permissive CRDs of its kinds, so that Configurations can be installed", "definitions", permissive)
 	}
+	if err := claimPackages(ctx, o); err != nil {
+		return err
+	}
 	brake := &contention.Brake{Limits: o.contention(), Now: time.Now}
 	mgr, err := newManager(ctx, o, brake)
 	if err != nil {
