@@ -221,6 +221,13 @@ spec:
 	}
 }
 
+// xrd returns an XRD of two versions, the second one v2, with the schema of a field.
+func xrd(name, first, field string) string {
+	version := "{name: %s, served: true, referenceable: %t, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {x: " + field + "}}}}}}"
+	return "apiVersion: apiextensions.crossplane.io/v2\nkind: CompositeResourceDefinition\nmetadata: {name: " + name + "}\n" +
+		"spec: {group: b.c, names: {kind: A, plural: a}, scope: Cluster, versions: [" + fmt.Sprintf(version+", "+version, first, true, "v2", false) + "]}\n"
+}
+
 func TestCheckValidatesTheObjectsOfEachKind(t *testing.T) {
 	const (
 		configuration = "apiVersion: meta.pkg.crossplane.io/v1\nkind: Configuration\nmetadata: {name: c}\n---\n"
@@ -235,6 +242,10 @@ func TestCheckValidatesTheObjectsOfEachKind(t *testing.T) {
 		"pipeline":     {configuration + composition + "spec: {compositeTypeRef: {apiVersion: v1, kind: K}, mode: Pipeline}\n", "spec.pipeline: is required in the mode Pipeline"},
 		"twice":        {configuration + composition + "spec: {compositeTypeRef: {apiVersion: v1, kind: K}, pipeline: [{step: a, functionRef: {name: f}}, {step: a, functionRef: {name: f}}]}\n", `spec.pipeline[1].step: "a" occurs twice`},
 		"XRD":          {configuration + "apiVersion: apiextensions.crossplane.io/v2\nkind: CompositeResourceDefinition\nmetadata: {name: a.b.c}\nspec: {group: b.c, names: {kind: A, plural: a}, scope: cluster, versions: [], claimNames: {}}\n", `spec.claimNames.kind: is required`},
+		"XRD name":     {configuration + xrd("b.c.d", "v1", "{}"), `InvalidXRD: document 2, CompositeResourceDefinition, "b.c.d": metadata.name must be "a.b.c"`},
+		"XRD versions": {configuration + xrd("a.b.c", "v2", "{}"), `InvalidXRD: document 2, CompositeResourceDefinition, "a.b.c": the version "v2" is a duplicate`},
+		"XRD type":     {configuration + xrd("a.b.c", "v1", "{type: text}"), `InvalidXRD: document 2, CompositeResourceDefinition, "a.b.c": spec.versions[0].schema.openAPIV3Schema.properties[spec].properties[x].type: `},
+		"XRD pattern":  {configuration + xrd("a.b.c", "v1", `{type: string, pattern: "["}`), `InvalidXRD: document 2, CompositeResourceDefinition, "a.b.c": spec.versions[0].schema.openAPIV3Schema.properties[spec].properties[x].pattern: `},
 		"operation":    {configuration + "apiVersion: ops.crossplane.io/v1alpha1\nkind: Operation\nmetadata: {name: o}\nspec: {pipeline: []}\n", "spec.pipeline: has 0 elements, not between 1 and 99"},
 		"webhook":      {provider + webhook + "webhooks: [{name: short, sideEffects: Some, admissionReviewVersions: []}]\n", `webhooks[0].sideEffects: "Some" is none of None, NoneOnDryRun`},
 		"webhook name": {provider + webhook + "webhooks: [{name: short, sideEffects: None, admissionReviewVersions: [v1]}]\n", `webhooks[0].name: "short" is not a domain name with at least three parts`},

@@ -18,6 +18,7 @@ func Codes() []errcode.Code {
 		ErrInvalidLicense,
 		ErrInvalidPackageObject,
 		ErrInvalidSource,
+		ErrInvalidXRD,
 		ErrMetaAnnotationsTooLarge,
 		ErrMissingAnnotation,
 		ErrSchemaTooLarge,
@@ -45,6 +46,8 @@ var severities = xpkg.Severities{
 	ErrDeprecatedCRD.Name:     {Build: xpkg.Warning, Install: xpkg.Warning},
 
 	xpkg.ErrReservedKey.Name: {Build: xpkg.Error, Install: xpkg.Warning},
+
+	ErrInvalidXRD.Name: {Build: xpkg.Error, Install: xpkg.Warning},
 
 	// These do not prevent an install, and upstream does not check them.
 	ErrMetaAnnotationsTooLarge.Name: {Build: xpkg.Error, Install: xpkg.Warning},

@@ -80,6 +80,9 @@ func (c *objectChecker) check() {
 	case kinds.GroupComposition:
 		if k := c.object.GVK.Kind; k == kinds.XRD || k == kinds.MRD {
 			c.checkGroup(&p.Spec)
+			if k == kinds.XRD {
+				c.checkXRD(&p.Spec)
+			}
 		}
 	}
 }
