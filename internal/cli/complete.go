@@ -44,6 +44,7 @@ func completionValues(kind string) map[string]completion.Values {
 	return map[string]completion.Values{
 		packageArgument: packages, kindArgument: packageKinds, installArgument: installable, "reference": cachedReferences,
 		"version": packageVersions, "revision": packageRevisions, "context": kubeconfigContexts,
+		"list-format": func(context.Context, completion.Line) []string { return terminal.ListFormats() },
 	}
 }
 

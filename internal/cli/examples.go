@@ -36,7 +36,7 @@ var examples = map[string][]string{
 	"history":         {"history boats"},
 	"rollback":        {"rollback boats --wait 2m", "rollback provider boats --to 3 --dry-run"},
 	"describe":        {"describe boats", "describe provider boats -o json"},
-	"list":            {"list", "list -o json"},
+	"list":            {"list -o wide", "list -l team=ships -o name"},
 	"tree":            {"tree", "tree provider/boats", "tree --lock xpkg.lock"},
 	"why":             {"why boats", "why boats --lock xpkg.lock"},
 	"versions":        {"versions ghcr.io/acme/boats", "versions ghcr.io/acme/boats --all"},

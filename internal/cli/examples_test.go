@@ -47,7 +47,7 @@ func TestUsageErrorContainsTheSyntax(t *testing.T) {
 		"uninstall provider": "error: Usage: xpkg uninstall provider: <name>: the name of the provider is missing\n" +
 			"  Write `xpkg uninstall <name> [flags]`, such as `xpkg uninstall provider boats --wait 2m`. See more with `xpkg uninstall --help`.\n",
 		"uninstall provder/x":       "error: Usage: xpkg uninstall provder/x: <name>: the kind of provder/x is not provider, configuration or function\n",
-		"tree -o yml":               "error: Usage: xpkg tree -o yml: --output must be one of \"json\",\"yaml\" but got \"yml\"\n",
+		"tree -o yml":               "error: Usage: xpkg tree -o yml: --output: \"yml\" is not json, yaml, name, wide, or jsonpath= and a template\n",
 		"update":                    "Write `xpkg update <name> [<ref>] [flags]`, such as `xpkg update boats v2.0.0 --wait 2m`. See more with `xpkg update --help`.\n",
 		"list --wait":               "unknown flag --wait",
 		"install provider b --wait": "--wait: expected duration value and nothing is there\n",

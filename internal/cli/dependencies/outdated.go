@@ -41,7 +41,7 @@ type OutdatedCmd struct {
 	Namespace string `default:"crossplane-system" help:"Namespace of the manager, which contains the pull secrets."`
 	TreeFlags
 	connection.ClusterFlags
-	terminal.OutputFlag
+	terminal.ListOutputFlag
 }
 
 // outdatedView is a package and its available versions.
@@ -97,7 +97,11 @@ func (c *OutdatedCmd) Run(env *terminal.Env) (err error) {
 			shown = append(shown, row)
 		}
 	}
-	return c.Print(env.Stdout, append([]outdatedView{}, shown...), func(w io.Writer) error {
+	var names []string
+	for _, x := range shown {
+		names = append(names, x.Package)
+	}
+	return c.Print(env.Stdout, terminal.List{Value: append([]outdatedView{}, shown...), Names: names, Table: func(w io.Writer, _ bool) error {
 		if len(shown) == 0 {
 			_, err := io.WriteString(w, "All packages are up to date.\n")
 			return err
@@ -107,7 +111,7 @@ func (c *OutdatedCmd) Run(env *terminal.Env) (err error) {
 			table = append(table, []string{x.Package, x.Installed, cmp.Or(x.Compatible, "-"), cmp.Or(x.Newest, "-"), strings.Join(x.HeldBy, ", ")})
 		}
 		return terminal.WriteTable(w, []string{"PACKAGE", "INSTALLED", "COMPATIBLE", "NEWEST", "HELD BY"}, table)
-	})
+	}})
 }
 
 // state returns the word for the packages that are compared.

@@ -104,3 +104,15 @@ func (n *treeNode) write(w io.Writer, f lockfile.File, first, rest string) {
 		}
 	}
 }
+
+// appendNames appends the references of a package and of its dependencies that are not shown elsewhere.
+func (n *treeNode) appendNames(names []string) []string {
+	if n.Seen || n.Digest == "" {
+		return names
+	}
+	names = append(names, n.Package+"@"+n.Digest)
+	for _, d := range n.Dependencies {
+		names = d.appendNames(names)
+	}
+	return names
+}

@@ -26,7 +26,7 @@ type TreeCmd struct {
 	Name string `arg:"" optional:"" complete:"package" help:"Package to show, as NAME, KIND/NAME or KIND NAME. Default is every package that no other package needs. Without a cluster: a folder that starts with . or /, or a package as xpkg resolve accepts it."`
 	TreeFlags
 	connection.ClusterFlags
-	terminal.OutputFlag
+	terminal.ListOutputFlag
 }
 
 // node is a package in the tree.
@@ -82,12 +82,12 @@ func (c *TreeCmd) Run(env *terminal.Env) error {
 	for _, p := range roots {
 		nodes = append(nodes, t.grow(p))
 	}
-	return c.Print(env.Stdout, nodes, func(w io.Writer) error {
+	return c.Print(env.Stdout, terminal.List{Value: nodes, Names: t.names(), Table: func(w io.Writer, _ bool) error {
 		for _, n := range nodes {
 			n.write(w, "", "")
 		}
 		return nil
-	})
+	}})
 }
 
 // isClosure distinguishes arguments to resolve from names of installed packages.
@@ -109,10 +109,14 @@ func (c *TreeCmd) runClosure(env *terminal.Env) error {
 		}
 		nodes = []*treeNode{growClosure(f, p.Repository, "", map[string]bool{})}
 	}
-	return c.Print(env.Stdout, nodes, func(w io.Writer) error {
+	var names []string
+	for _, n := range nodes {
+		names = n.appendNames(names)
+	}
+	return c.Print(env.Stdout, terminal.List{Value: nodes, Names: names, Table: func(w io.Writer, _ bool) error {
 		writeClosureTree(w, f, nodes)
 		return nil
-	})
+	}})
 }
 
 // packageTree finds packages by the revision and by the repository that the Lock
@@ -215,6 +219,17 @@ func (t *packageTree) need(d dependency.Dependency) dependencyNode {
 		out.Installed = t.grow(by)
 	}
 	return out
+}
+
+// names returns the packages in the tree.
+func (t *packageTree) names() []string {
+	var shown []v1.Package
+	for _, p := range t.all.Packages {
+		if t.seen[inventory.ShortName(p)] {
+			shown = append(shown, p)
+		}
+	}
+	return inventory.ResourceNames(shown)
 }
 
 // alone returns a package without its dependencies, for a place where the tree refers to another place.

@@ -17,7 +17,7 @@ type VersionsCmd struct {
 	Repository string `arg:"" help:"Repository of a package, for example xpkg.crossplane.io/crossplane-contrib/provider-nop."`
 	All        bool   `help:"Also show prereleases, and tags that are no versions."`
 	resolverFlags
-	terminal.OutputFlag
+	terminal.ListOutputFlag
 }
 
 // versionView is a tag of a repository.
@@ -34,7 +34,11 @@ func (c *VersionsCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return err
 	}
-	return c.Print(env.Stdout, views, func(w io.Writer) error {
+	var names []string
+	for _, v := range views {
+		names = append(names, v.Tag)
+	}
+	return c.Print(env.Stdout, terminal.List{Value: views, Names: names, Table: func(w io.Writer, _ bool) error {
 		if len(views) == 0 {
 			_, err := io.WriteString(w, "The repository has no releases. --all also shows prereleases and other tags.\n")
 			return err
@@ -44,7 +48,7 @@ func (c *VersionsCmd) Run(env *terminal.Env) error {
 			rows = append(rows, []string{v.Tag, v.note()})
 		}
 		return terminal.WriteTable(w, []string{"VERSION", "NOTE"}, rows)
-	})
+	}})
 }
 
 // Releases returns the tags of the releases in a repository, newest first.

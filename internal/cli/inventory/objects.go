@@ -45,6 +45,16 @@ func WithoutManagedFields(p v1.Package) v1.Package {
 // ShortName returns the kind and the name of a package, such as provider/x.
 func ShortName(p v1.Package) string { return strings.ToLower(p.PackageKind()) + "/" + p.GetName() }
 
+// ResourceNames returns the names of packages as kubectl and all commands accept them, such as
+// provider.pkg.crossplane.io/x.
+func ResourceNames(packages []v1.Package) []string {
+	out := make([]string, len(packages))
+	for i, p := range packages {
+		out[i] = strings.ToLower(p.PackageKind()) + "." + v1.Group + "/" + p.GetName()
+	}
+	return out
+}
+
 // RepositoryOf is the repository that a package is installed from.
 func RepositoryOf(p v1.Package) string {
 	ref, err := oci.ParseReference(p.PackageSpec().Package, oci.ParseOptions{})
