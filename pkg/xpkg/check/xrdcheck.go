@@ -38,11 +38,20 @@ func (c *objectChecker) checkXRD(spec *partialCRD) {
 	if err != nil {
 		return // The schema of the XRD reports fields of the wrong type.
 	}
-	// Crossplane takes only these two properties from the schema.
-	problems := slices.DeleteFunc(c.opts.CRDs(text), func(p Problem) bool {
-		return !strings.Contains(p.Path, "openAPIV3Schema.properties[spec]") && !strings.Contains(p.Path, "openAPIV3Schema.properties[status]")
-	})
+	problems := slices.DeleteFunc(c.opts.CRDs(text), func(p Problem) bool { return !isInComposite(p.Path) })
 	c.report(ErrInvalidXRD, problems)
+}
+
+// isInComposite reports whether a path of a CRD is in a schema that Crossplane takes from the XRD: the properties of spec
+// and status. It sets the types of these two itself.
+func isInComposite(path string) bool {
+	for _, property := range []string{"spec", "status"} {
+		_, rest, found := strings.Cut(path, "openAPIV3Schema.properties["+property+"]")
+		if found && rest != ".type" {
+			return true
+		}
+	}
+	return false
 }
 
 // crdOfXRD returns a CRD with the schemas of an XRD.
