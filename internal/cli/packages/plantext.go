@@ -38,6 +38,7 @@ func writePlanText(w io.Writer, p *planner.Plan, most int) error {
 	t.line("%s %s/%s", p.Operation, strings.ToLower(p.Package.Kind), p.Package.Name)
 	t.version("from", p.Package.From)
 	t.version("to", p.Package.To)
+	t.spec(p.SpecChanges())
 	t.revisions(p.Revisions)
 	if p.Incompatible != "" {
 		t.title("refused")
@@ -90,6 +91,17 @@ func (t planText) runtime(name string, r *planner.RuntimeRefusal) {
 func (t planText) version(word string, v *planner.Version) {
 	if v != nil {
 		t.row(word, v.String())
+	}
+}
+
+// spec lists the changed fields of the package.
+func (t planText) spec(all []planner.SpecChange) {
+	if len(all) == 0 {
+		return
+	}
+	t.title("fields of the package")
+	for _, c := range all {
+		t.row(c.Field, c.Was+" → "+c.Is)
 	}
 }
 
