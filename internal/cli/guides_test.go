@@ -149,7 +149,7 @@ func printed(t *testing.T, args ...string) string {
 }
 
 // ambiguousKind matches a kubectl command that names a kind of package without the API group.
-var ambiguousKind = regexp.MustCompile("kubectl (?:get|describe|annotate|label|patch|delete|edit|wait|explain)(?: -[^ \n`]+)* (?:providers?|configurations?|functions?)[ /`\n]")
+var ambiguousKind = regexp.MustCompile("kubectl (?:get|describe|annotate|label|patch|delete|edit|wait|explain)(?: -[^ \n`]+(?: [^- \n`]+)?)* (?:providers?|configurations?|functions?)[ /`\n]")
 
 // TestKubectlCommandsNameTheGroupOfPackages checks the documents and the messages: clusters have other resources with the
 // names of the kinds of packages, such as provider.
