@@ -132,7 +132,7 @@ func Grants() []Grant {
 			Name: "fence", Scope: Everywhere,
 			Reason: "Maintain the policy that denies package runtimes the objects with which they could take over the manager.",
 			Rules: []rbacv1.PolicyRule{
-				named(rule("admissionregistration.k8s.io", words("validatingadmissionpolicies", "validatingadmissionpolicybindings"), slices.Concat(follow, words("create", "patch"))), fence.RuntimesName),
+				named(rule("admissionregistration.k8s.io", words("validatingadmissionpolicies", "validatingadmissionpolicybindings"), slices.Concat(read, words("create", "patch"))), fence.RuntimesName),
 			},
 		},
 		{

@@ -156,7 +156,7 @@ func (c *components) setupRuntimes(ctx context.Context) error {
 	if err := r.SetupWithManager(c.manager, c.options.Log); err != nil {
 		return err
 	}
-	f := runtimefence.Reconciler{Client: c.api.Client, Manager: c.options.fenced()}
+	f := runtimefence.Reconciler{Client: c.api.Client, Live: c.api.Live, Manager: c.options.fenced()}
 	installed, err := f.Install(ctx, c.options.Log)
 	if err != nil || !installed {
 		return err

@@ -140,8 +140,9 @@ func TestRuntimeCannotTakeOverItsManager(t *testing.T) {
 			}
 		})
 	}
+	// A fence that names no permission policy may be in effect before this one.
 	wait.Until(t, env.Limit, "the fence is in effect", func() (string, bool) {
-		err := hostile.Create(t.Context(), tokenOf(elsewhere, "probe"), client.DryRunAll)
+		err := hostile.Update(t.Context(), existing["the permission policy"].DeepCopyObject().(client.Object), client.DryRunAll)
 		return fmt.Sprint(err), isFenced(err)
 	})
 	for name, o := range existing {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,6 +32,8 @@ import (
 type Reconciler struct {
 	// Client writes the fence. It reads its metadata from a cache that contains Kinds.
 	Client client.Client
+	// Live reads from the API server.
+	Live client.Reader
 	// Manager has the names of the objects that runtimes must not write.
 	Manager fence.Manager
 }
@@ -87,11 +90,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, nil
 }
 
-// apply writes the policy and its binding. With a server-side apply, a manager with the permission to create objects of
+// apply writes the policy and its binding, unless they are up to date. With a server-side apply, a manager with the permission to create objects of
 // this name only can create them.
 func (r *Reconciler) apply(ctx context.Context) error {
 	policy, binding := fence.Runtimes(r.Manager)
-	for _, o := range []client.Object{policy, binding} {
+	livePolicy, liveBinding := &admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{}
+	for _, part := range []struct {
+		desired, live client.Object
+		isCurrent     func() bool
+	}{
+		{policy, livePolicy, func() bool { return equality.Semantic.DeepEqual(policy.Spec, livePolicy.Spec) }},
+		{binding, liveBinding, func() bool { return equality.Semantic.DeepEqual(binding.Spec, liveBinding.Spec) }},
+	} {
+		o := part.desired
+		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(o), part.live); err == nil && part.isCurrent() {
+			continue
+		}
 		raw, err := json.Marshal(o)
 		if err != nil {
 			return err
