@@ -30,15 +30,15 @@ type Manager struct {
 // the objects with which a runtime could take over its manager or obtain the permissions of another identity: it would
 // otherwise need no request, and so no approval. Reads cannot be denied by admission.
 //
-// A runtime is a ServiceAccount in the namespace of the manager that may not install packages. This excludes the manager
-// and Crossplane core: an identity that may install packages needs no other way to obtain permissions.
+// A runtime is a ServiceAccount in the namespace of the manager that may create neither packages nor revisions. This
+// excludes the manager and Crossplane core: an identity that may install packages needs no other way to obtain permissions.
 func Runtimes(m Manager) (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding) {
 	return Fence{
 		Name: RuntimesName,
 		Condition: admissionv1.MatchCondition{
 			Name: "package-runtime",
 			Expression: "request.userInfo.username.startsWith(" + quote("system:serviceaccount:"+m.Namespace+":") + ") && " +
-				`!authorizer.group("pkg.crossplane.io").resource("providers").check("create").allowed()`,
+				mayNotCreate("providers") + " && " + mayNotCreate("providerrevisions"),
 		},
 		Rules: []admissionv1.Rule{
 			{APIGroups: []string{corev1.GroupName}, APIVersions: []string{"*"}, Resources: []string{"configmaps", "secrets"}},
@@ -69,6 +69,11 @@ func Runtimes(m Manager) (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.V
 			},
 		},
 	}.Objects()
+}
+
+// mayNotCreate returns the condition that the identity of a request may not create objects of a resource of packages.
+func mayNotCreate(resource string) string {
+	return fmt.Sprintf("!authorizer.group(%q).resource(%q).check(\"create\").allowed()", v1.Group, resource)
 }
 
 // deny returns the validation that denies the writes of a resource under a condition.
