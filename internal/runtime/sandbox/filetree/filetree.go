@@ -5,24 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 )
-
-// Remove removes a tree, including folders without permissions, which an overlay leaves
-// behind. It is not an error if the tree does not exist.
-func Remove(dir string) error {
-	if err := os.RemoveAll(dir); err == nil {
-		return nil
-	}
-	// The removal below reports every entry that cannot be read.
-	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if d != nil && d.IsDir() {
-			_ = os.Chmod(path, 0o700)
-		}
-		return nil
-	})
-	return os.RemoveAll(dir)
-}
 
 // Mkdir creates a folder with exactly this mode, regardless of the umask of the process.
 func Mkdir(path string, mode fs.FileMode) error {

@@ -1,0 +1,151 @@
+package filetree
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxDepth is the number of nested folders that are open at once. Deeper ones are moved up before they are removed.
+const maxDepth = 32
+
+// Remove removes a tree of any depth, including folders without permissions, which an overlay leaves behind. It follows
+// no symbolic link. It is not an error if the tree does not exist.
+//
+// The tree may be the work of a hostile program: the number of open files and the length of messages are bounded.
+func Remove(dir string) error {
+	err := unix.Unlinkat(unix.AT_FDCWD, dir, 0)
+	if err == nil || errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	top, err := openFolder(unix.AT_FDCWD, dir)
+	if errors.Is(err, unix.ENOTDIR) {
+		return &os.PathError{Op: "remove", Path: dir, Err: unix.Unlinkat(unix.AT_FDCWD, dir, 0)}
+	}
+	if err != nil {
+		return &os.PathError{Op: "open", Path: dir, Err: err}
+	}
+	r := remover{top: int(top.Fd())}
+	err = errors.Join(r.empty(top, 0), top.Close())
+	if err == nil {
+		err = unix.Unlinkat(unix.AT_FDCWD, dir, unix.AT_REMOVEDIR)
+	}
+	if err != nil {
+		return &os.PathError{Op: "remove", Path: dir, Err: err}
+	}
+	return nil
+}
+
+// remover removes the content of a folder.
+type remover struct {
+	top int
+	// moved is the number of names that were tried for folders that are moved to the top.
+	moved int
+}
+
+// empty removes all entries of a folder at a depth below the top.
+func (r *remover) empty(folder *os.File, depth int) error {
+	const batch = 1024
+	// The entries of a folder that changes meanwhile can be read incompletely, so it is read again until it is empty.
+	for {
+		if _, err := folder.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+		removed := 0
+		for {
+			names, err := folder.Readdirnames(batch)
+			for _, name := range names {
+				if err := r.remove(int(folder.Fd()), name, depth); err != nil {
+					return err
+				}
+			}
+			removed += len(names)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if removed == 0 {
+			return nil
+		}
+	}
+}
+
+// remove removes an entry of a folder at a depth below the top.
+func (r *remover) remove(folder int, name string, depth int) error {
+	err := unix.Unlinkat(folder, name, 0)
+	if err == nil || errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	child, openErr := openFolder(folder, name)
+	if openErr != nil {
+		return failed(name, err)
+	}
+	defer child.Close()
+	if depth >= maxDepth {
+		return failed(name, r.moveUp(folder, name))
+	}
+	if err := r.empty(child, depth+1); err != nil {
+		return err
+	}
+	return failed(name, unix.Unlinkat(folder, name, unix.AT_REMOVEDIR))
+}
+
+// failed adds the name of an entry to an error.
+func failed(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("entry %.100q: %w", name, err)
+}
+
+// moveUp moves a folder to the top, which is read again until it is empty.
+func (r *remover) moveUp(folder int, name string) error {
+	for {
+		r.moved++
+		to := ".removed-" + strconv.Itoa(r.moved)
+		err := unix.Renameat2(folder, name, r.top, to, unix.RENAME_NOREPLACE)
+		if errors.Is(err, unix.EINVAL) {
+			// The file system lacks the flag. An entry that is not an empty folder is not replaced.
+			err = unix.Renameat(folder, name, r.top, to)
+		}
+		if !errors.Is(err, unix.EEXIST) && !errors.Is(err, unix.ENOTEMPTY) && !errors.Is(err, unix.ENOTDIR) {
+			return err
+		}
+	}
+}
+
+// openFolder opens a folder for its owner to change, whatever its mode is.
+func openFolder(at int, name string) (*os.File, error) {
+	const flags = unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	fd, err := unix.Openat(at, name, flags|unix.O_RDONLY, 0)
+	if errors.Is(err, unix.EACCES) {
+		if err := allow(at, name, flags); err != nil {
+			return nil, err
+		}
+		fd, err = unix.Openat(at, name, flags|unix.O_RDONLY, 0)
+	}
+	if err != nil {
+		return nil, err
+	}
+	folder := os.NewFile(uintptr(fd), name)
+	if err := folder.Chmod(0o700); err != nil {
+		return nil, errors.Join(err, folder.Close())
+	}
+	return folder, nil
+}
+
+// allow lets the owner of a folder open it.
+func allow(at int, name string, flags int) error {
+	fd, err := unix.Openat(at, name, flags|unix.O_PATH, 0)
+	if err != nil {
+		return err
+	}
+	return errors.Join(unix.Chmod("/proc/self/fd/"+strconv.Itoa(fd), 0o700), unix.Close(fd))
+}
