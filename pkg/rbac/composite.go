@@ -3,6 +3,7 @@ package rbac
 import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Further labels by which the aggregated ClusterRoles of users select the roles of
@@ -21,14 +22,21 @@ type Composite struct {
 	// Name of the XRD.
 	Name string
 	// Group and Plural are the composite resource, and Claim the plural of its claim, or
-	// empty.
+	// empty. They come from a package, and may be any text.
 	Group, Plural, Claim string
 }
 
 // DeriveComposite returns the roles of a composite resource, ordered by name, as
 // Crossplane's RBAC manager creates them: for the composition engine, and for users who
-// edit, view or, without claims, browse.
+// edit, view or, without claims, browse. There are no roles for a name that no CRD can have: "*" would be all resources of
+// the group.
 func DeriveComposite(c Composite) []rbacv1.ClusterRole {
+	if !isResource(c.Plural) || len(validation.IsDNS1123Subdomain(c.Group)) > 0 {
+		return nil
+	}
+	if !isResource(c.Claim) {
+		c.Claim = ""
+	}
 	both := []string{c.Plural, c.Plural + "/status"}
 	finalizers := []string{c.Plural + "/finalizers"}
 	if c.Claim != "" {
@@ -45,6 +53,9 @@ func DeriveComposite(c Composite) []rbacv1.ClusterRole {
 		c.role("view", []string{labelAggregateToView, labelAggregateToNSView}, rule(both, verbsView)),
 	}
 }
+
+// isResource reports whether a CRD can have a name as its plural.
+func isResource(name string) bool { return len(validation.IsDNS1035Label(name)) == 0 }
 
 func (c Composite) role(to string, collectedBy []string, rules ...rbacv1.PolicyRule) rbacv1.ClusterRole {
 	labels := map[string]string{}

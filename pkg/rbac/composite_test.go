@@ -60,3 +60,25 @@ func TestLabelsOfComposites(t *testing.T) {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
 }
+
+// A package cannot obtain roles for other resources with the names of its composite resources: a name that no CRD can
+// have has no roles.
+func TestCompositesHaveNoRolesForOtherNames(t *testing.T) {
+	for _, c := range []Composite{
+		{Name: "x", Group: "victim.example.org", Plural: "*"},
+		{Name: "x", Group: "victim.example.org", Plural: "things/status"},
+		{Name: "x", Group: "victim.example.org"},
+		{Name: "x", Group: "*", Plural: "things"},
+		{Name: "x", Plural: "pods"},
+	} {
+		if roles := DeriveComposite(c); len(roles) > 0 {
+			t.Errorf("%+v has the roles %+v", c, roles)
+		}
+	}
+	for _, claim := range []string{"*", "things/status", "a b"} {
+		with := DeriveComposite(Composite{Name: "x", Group: "example.org", Plural: "things", Claim: claim})
+		if without := DeriveComposite(Composite{Name: "x", Group: "example.org", Plural: "things"}); !cmp.Equal(without, with) {
+			t.Errorf("the claim %q has roles: %+v", claim, with)
+		}
+	}
+}

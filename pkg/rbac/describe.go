@@ -1,6 +1,7 @@
 package rbac
 
 import (
+	"strconv"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -8,15 +9,28 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/wording"
 )
 
-// shownWords is how many words of a list a message shows.
+// shownWords is the number of words of a list that a condition shows. Text that a user approves is complete.
 const shownWords = 8
 
 // Describe describes a rule in one line, such as "get, list compositions in
 // apiextensions.crossplane.io".
 func Describe(rule rbacv1.PolicyRule) string {
+	return describe(rule, func(list []string) string { return strings.Join(list, ", ") })
+}
+
+// describe returns a rule as a text. The words come from a package: those with other characters than names have are
+// quoted.
+func describe(rule rbacv1.PolicyRule, join func([]string) string) string {
+	words := func(list []string) string {
+		quoted := make([]string, len(list))
+		for i, word := range list {
+			quoted[i] = quoteOdd(word)
+		}
+		return join(quoted)
+	}
 	var parts []string
 	if len(rule.Resources) > 0 {
-		part := words(rule.Verbs) + " " + words(rule.Resources) + " in " + groupWords(rule.APIGroups)
+		part := words(rule.Verbs) + " " + words(rule.Resources) + " in " + groupWords(rule.APIGroups, join)
 		if len(rule.ResourceNames) > 0 {
 			part += " named " + words(rule.ResourceNames)
 		}
@@ -31,18 +45,28 @@ func Describe(rule rbacv1.PolicyRule) string {
 	return strings.Join(parts, " and ")
 }
 
-func groupWords(groups []string) string {
+func groupWords(groups []string, join func([]string) string) string {
 	named := make([]string, len(groups))
 	for i, g := range groups {
-		if named[i] = g; g == groupCore {
+		if named[i] = quoteOdd(g); g == groupCore {
 			named[i] = "the core group"
 		}
 	}
-	return words(named)
+	return join(named)
 }
 
-func words(list []string) string {
-	return wording.Few(list, shownWords, ", ")
+// quoteOdd returns a word of a rule, quoted if it could be mistaken for the text around it.
+func quoteOdd(word string) string {
+	const usual = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_*/:"
+	if word != "" && strings.Trim(word, usual) == "" {
+		return word
+	}
+	return strconv.Quote(word)
+}
+
+// summarize returns a rule as a text of limited length.
+func summarize(rule rbacv1.PolicyRule) string {
+	return describe(rule, func(list []string) string { return wording.Few(list, shownWords, ", ") })
 }
 
 // describeAll lists rules for a message and counts the omitted ones: a condition has room
@@ -50,7 +74,7 @@ func words(list []string) string {
 func describeAll(rules []rbacv1.PolicyRule) string {
 	lines := make([]string, len(rules))
 	for i, r := range rules {
-		lines[i] = Describe(r)
+		lines[i] = summarize(r)
 	}
 	return list(lines)
 }
