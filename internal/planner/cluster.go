@@ -3,7 +3,9 @@ package planner
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
 
 	"golang.org/x/sync/errgroup"
 	apidiscovery "k8s.io/api/apidiscovery/v2"
@@ -127,6 +129,9 @@ func (r *reader) count(ctx context.Context, definition, path string) (CustomReso
 	case apierrors.IsForbidden(err):
 		out.Unknown = "they may not be listed"
 		return out, nil
+	case cannotRead(err):
+		out.Unknown = "the API server cannot read them"
+		return out, nil
 	case err != nil:
 		return out, fmt.Errorf("count the custom resources of %s: %w", definition, err)
 	}
@@ -137,6 +142,13 @@ func (r *reader) count(ctx context.Context, definition, path string) (CustomReso
 		out.Unknown = "the API server does not return their number"
 	}
 	return out, nil
+}
+
+// cannotRead reports whether the API server failed on objects that it stores, for example because a webhook refuses to
+// convert them. An uninstall must be possible nevertheless.
+func cannotRead(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code == http.StatusInternalServerError
 }
 
 // served returns the path of every resource that the API server serves, in the preferred version.

@@ -44,6 +44,14 @@ func forbidden() metav1.Status {
 	}
 }
 
+// failedConversion is the response for custom resources that a webhook refuses to convert.
+func failedConversion() metav1.Status {
+	return metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
+		Reason: "StorageError", Message: "conversion webhook for a.test/v1, Kind=Refused failed: no way",
+	}
+}
+
 // discovery serves these resources of the group a.test, in two versions.
 func discovery(resources ...string) apidiscovery.APIGroupDiscoveryList {
 	var all []apidiscovery.APIResourceDiscovery
@@ -69,13 +77,14 @@ func serve(t *testing.T, a answers) Cluster {
 
 // hardening: I-12
 func TestCount(t *testing.T) {
-	names := []string{"nones.a.test", "ones.a.test", "manys.a.test", "forbiddens.a.test", "unclears.a.test", "goings.a.test", "unserveds.a.test"}
+	names := []string{"nones.a.test", "ones.a.test", "manys.a.test", "forbiddens.a.test", "refuseds.a.test", "unclears.a.test", "goings.a.test", "unserveds.a.test"}
 	c := serve(t, answers{
-		"/apis":                      {http.StatusOK, discovery("nones", "ones", "manys", "forbiddens", "unclears", "goings")},
+		"/apis":                      {http.StatusOK, discovery("nones", "ones", "manys", "forbiddens", "refuseds", "unclears", "goings")},
 		"/apis/a.test/v2/nones":      {http.StatusOK, page(0, nil, "")},
 		"/apis/a.test/v2/ones":       {http.StatusOK, page(1, nil, "")},
 		"/apis/a.test/v2/manys":      {http.StatusOK, page(1, new(int64(411)), "next")},
 		"/apis/a.test/v2/forbiddens": {http.StatusForbidden, forbidden()},
+		"/apis/a.test/v2/refuseds":   {http.StatusInternalServerError, failedConversion()},
 		"/apis/a.test/v2/unclears":   {http.StatusOK, page(1, nil, "next")},
 	})
 	got, err := c.CountCustomResources(t.Context(), names)
@@ -85,6 +94,7 @@ func TestCount(t *testing.T) {
 	want := []CustomResources{
 		{CRD: "ones.a.test", Count: 1}, {CRD: "manys.a.test", Count: 412},
 		{CRD: "forbiddens.a.test", Unknown: "they may not be listed"},
+		{CRD: "refuseds.a.test", Unknown: "the API server cannot read them"},
 		{CRD: "unclears.a.test", Count: 1, Unknown: "the API server does not return their number"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -94,7 +104,7 @@ func TestCount(t *testing.T) {
 		t.Errorf("of nothing: %v, %v", got, err)
 	}
 	p := &Plan{CustomResources: want}
-	if resources, uncounted := p.CountCustomResources(); resources != 414 || uncounted != 2 {
+	if resources, uncounted := p.CountCustomResources(); resources != 414 || uncounted != 3 {
 		t.Errorf("%d lost, and %d uncounted", resources, uncounted)
 	}
 }
