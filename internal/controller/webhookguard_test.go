@@ -319,16 +319,34 @@ func TestPackageThatDeniesEveryWriteCanBeDeleted(t *testing.T) {
 	stream, _, _ := strings.Cut(hook.Outside(name, group, "*/*", "*"), "---\napiVersion: admissionregistration")
 	next, _ := r.push(t, "acme/"+name+":v2", strings.Replace(stream, "plural: things", "plural: things, shortNames: [th]", 1))
 	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Spec.Package = next })
+	untilActivated(t, s, p)
 	reportHealth(t, s, p, v1.RuntimeHealthy())
 	eventually(t, "the cluster is writable", func() bool { return writable(t, s.Client) == nil })
 	env.Update(t, s.Env, p, func(p *v1.Provider) { p.Spec.Package = pushed(t, r, name, hook.Outside(name, group, "*/*", "*")) })
 	program.Denies.Store(false)
+	untilActivated(t, s, p)
 	reportHealth(t, s, p, v1.RuntimeHealthy())
 	untilValidating(t, s, name, true)
 	program.Denies.Store(true)
 
 	remove(t, s, p)
 	eventually(t, "the cluster is writable", func() bool { return writable(t, s.Client) == nil })
+}
+
+// untilActivated waits until the revision of the version that a package asks for is active.
+func untilActivated(t *testing.T, s *testEnv, p *v1.Provider) {
+	t.Helper()
+	wait.Until(t, limit, p.Spec.Package+" is active", func() (string, bool) {
+		seen := ""
+		for _, rev := range s.Revisions(t, p) {
+			spec := rev.RevisionSpec()
+			seen += fmt.Sprintf("%s %s; ", spec.Image, spec.DesiredState)
+			if spec.Image == p.Spec.Package && spec.DesiredState == v1.RevisionActive {
+				return "", true
+			}
+		}
+		return seen, false
+	})
 }
 
 // While the definitions of a deleted package wait for a finalizer, its webhooks are gone.

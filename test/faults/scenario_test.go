@@ -135,8 +135,7 @@ type revisionPart struct {
 	version string
 	number  int64
 	active  bool
-	// never marks a revision that was never active: it owns existing objects and has created
-	// none.
+	// never marks a revision that was never active and has created no objects.
 	never bool
 	// collected marks a revision that is deleted. Its objects stay.
 	collected bool
@@ -175,9 +174,8 @@ func (r *instance) stateOf(wanted string, parts ...revisionPart) state {
 				o.Content = p.version
 				rev.Objects = append(rev.Objects, what)
 			}
-			if owner := p.owner(); owner != "" {
-				o.Owners = append(o.Owners, owner)
-				slices.Sort(o.Owners)
+			if p.active {
+				o.Owners = []string{"package*"}
 			}
 			s.Objects[what] = o
 		}
@@ -186,17 +184,6 @@ func (r *instance) stateOf(wanted string, parts ...revisionPart) state {
 		}
 	}
 	return s
-}
-
-// owner returns the revision among the owners of its objects.
-func (p revisionPart) owner() string {
-	switch {
-	case p.collected:
-		return ""
-	case p.active:
-		return p.version + "*"
-	}
-	return p.version
 }
 
 // objectNames returns the objects of a version, except for objects of another package.
