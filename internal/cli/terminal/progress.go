@@ -30,14 +30,20 @@ func NewProgress(w io.Writer) *Progress {
 
 // IsTerminal reports whether a writer is a terminal.
 func IsTerminal(w io.Writer) bool {
+	f, ok := fileOf(w)
+	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
+}
+
+// fileOf returns the file that a writer writes to.
+func fileOf(w io.Writer) (*os.File, bool) {
 	switch wrapped := w.(type) {
 	case *CheckedWriter:
-		w = wrapped.Writer
+		return fileOf(wrapped.Writer)
 	case MessageWriter:
-		w = wrapped.Writer
+		return fileOf(wrapped.Writer)
 	}
 	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
+	return f, ok
 }
 
 // Set sets the current text.
@@ -93,7 +99,7 @@ func (p *Progress) draw(stop chan struct{}, frame string) bool {
 // columnsOf returns the number of columns of a terminal.
 func columnsOf(w io.Writer) int {
 	const usual = 80
-	if f, ok := w.(*os.File); ok {
+	if f, ok := fileOf(w); ok {
 		if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
 			return columns
 		}
