@@ -30,7 +30,7 @@ type Policy struct {
 	// Keep are revisions that a rollback may activate. They are collected after all
 	// others.
 	Keep []string
-	// Failed are revisions that were not healthy when they were last active. They are collected before all others, so
+	// Failed are revisions whose runtimes were not healthy when they last ran. They are collected before all others, so
 	// that a healthy one remains for a rollback.
 	Failed []string
 }

@@ -76,11 +76,12 @@ func Next(p v1.Package, meta xpkg.Meta, digest string, existing []v1.PackageRevi
 	return t
 }
 
-// failed returns the revisions of a package that were not healthy when they were last active.
+// failed returns the revisions of a package whose runtimes were not healthy when they last ran. The health of an inactive
+// revision's objects is not considered: it is that of their release, which is retried.
 func failed(p v1.Package, revisions []v1.PackageRevision) []string {
 	var out []string
 	for _, rev := range revisions {
-		if rev.GetName() != p.PackageStatus().LastHealthyRevision && HealthOf(rev) == corev1.ConditionFalse {
+		if rev.GetName() != p.PackageStatus().LastHealthyRevision && rev.GetCondition(v1.TypeRuntimeHealthy).Status == corev1.ConditionFalse {
 			out = append(out, rev.GetName())
 		}
 	}

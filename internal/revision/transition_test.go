@@ -2,10 +2,13 @@ package revision
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/xpkg-dev/xpkg/apis/pkg/v1"
 	"github.com/xpkg-dev/xpkg/pkg/xpkg"
@@ -52,6 +55,37 @@ func TestRevisionsHaveTheContentPolicyOfTheirPackage(t *testing.T) {
 		rev := Current(p, meta, digest, Name(p, digest), nil, Decision{})
 		if LenientContent(rev) != lenient || rev.GetAnnotations()["other"] != "x" || v1.IsPaused(rev) {
 			t.Errorf("%q: annotations %v", policy, rev.GetAnnotations())
+		}
+	}
+}
+
+// The history keeps the revision that a rollback activates while the release of its objects is retried, and collects it if
+// its runtime has failed.
+func TestHistoryConsidersTheHealthOfRuntimes(t *testing.T) {
+	p := provider("uid", "registry.example.com/boats:v3")
+	p.Name = "boats"
+	digest := func(c string) string { return "sha256:" + strings.Repeat(c, 64) }
+	for _, test := range []struct {
+		condition v1.Condition
+		collected int
+	}{
+		{v1.RevisionHealthy(), 0},
+		{v1.RevisionUnhealthy("cannot release its objects"), 0},
+		{v1.RuntimeUnhealthy("it crashes"), 1},
+	} {
+		var all []v1.PackageRevision
+		for i, d := range []string{digest("a"), digest("b"), digest("c")} {
+			r := Current(p, xpkg.Meta{}, d, Name(p, d), nil, Decision{})
+			r.RevisionSpec().Revision, r.RevisionSpec().DesiredState = int64(i+1), v1.RevisionInactive
+			all = append(all, r)
+		}
+		all[1].SetConditions(metav1.Time{}, test.condition)
+		all[2].RevisionSpec().DesiredState = v1.RevisionActive
+		p.Status.LastHealthyRevision = all[2].GetName()
+		p.Status.Activation = &v1.Activation{Revision: all[2].GetName(), Number: 3, Healthy: true, Previous: all[1].GetName()}
+		got := Next(p, xpkg.Meta{}, digest("c"), all).Collect
+		if want := []string{all[test.collected].GetName()}; !slices.Equal(got, want) {
+			t.Errorf("%s %s: collects %v, want %v", test.condition.Type, test.condition.Status, got, want)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func (r *Reconciler) stopRuntime(ctx context.Context, in *install) error {
 	if !revision.AnyActive(in.Siblings) {
 		r.Objects.Reservations.Release(reservations.KeyOf(in.Package))
 		if err := r.stopRuntimeOf(ctx, in); err != nil {
-			return asRuntimeError(err)
+			return err
 		}
 	}
 	external := r.Runtimes.Choice.Of(r.Kind, in.Package.GetName()) == runtime.External
