@@ -130,8 +130,8 @@ type PackageRevisionStatus struct {
 	// +optional
 	UnapprovedPermissions []rbacv1.PolicyRule `json:"unapprovedPermissions,omitempty"`
 
-	// UnallowedWebhooks are rules of the revision's webhooks that cover resources outside
-	// of its own resources, while the revision waits until a user allows them.
+	// UnallowedWebhooks are rules of the revision's webhooks that cover other resources
+	// than its own, while the revision waits until a user allows them.
 	// +optional
 	UnallowedWebhooks []string `json:"unallowedWebhooks,omitempty"`
 
