@@ -18,36 +18,21 @@ const maxDepth = 32
 //
 // The tree may be the work of a hostile program: the number of open files and the length of messages are bounded.
 func Remove(dir string) error {
-	err := unix.Unlinkat(unix.AT_FDCWD, dir, 0)
-	if err == nil || errors.Is(err, unix.ENOENT) {
-		return nil
-	}
-	top, err := openFolder(unix.AT_FDCWD, dir)
-	if errors.Is(err, unix.ENOTDIR) {
-		return &os.PathError{Op: "remove", Path: dir, Err: unix.Unlinkat(unix.AT_FDCWD, dir, 0)}
-	}
-	if err != nil {
-		return &os.PathError{Op: "open", Path: dir, Err: err}
-	}
-	r := remover{top: int(top.Fd())}
-	err = errors.Join(r.empty(top, 0), top.Close())
-	if err == nil {
-		err = unix.Unlinkat(unix.AT_FDCWD, dir, unix.AT_REMOVEDIR)
-	}
-	if err != nil {
+	if err := (&remover{}).remove(unix.AT_FDCWD, dir, 0); err != nil {
 		return &os.PathError{Op: "remove", Path: dir, Err: err}
 	}
 	return nil
 }
 
-// remover removes the content of a folder.
+// remover removes a tree.
 type remover struct {
+	// top is the open folder at the top of the tree.
 	top int
 	// moved is the number of names that were tried for folders that are moved to the top.
 	moved int
 }
 
-// empty removes all entries of a folder at a depth below the top.
+// empty removes all entries of a folder. The entries of the top have the depth 1.
 func (r *remover) empty(folder *os.File, depth int) error {
 	const batch = 1024
 	// The entries of a folder that changes meanwhile can be read incompletely, so it is read again until it is empty.
@@ -77,7 +62,7 @@ func (r *remover) empty(folder *os.File, depth int) error {
 	}
 }
 
-// remove removes an entry of a folder at a depth below the top.
+// remove removes an entry of a folder. The depth of the top itself is 0.
 func (r *remover) remove(folder int, name string, depth int) error {
 	err := unix.Unlinkat(folder, name, 0)
 	if err == nil || errors.Is(err, unix.ENOENT) {
@@ -88,7 +73,10 @@ func (r *remover) remove(folder int, name string, depth int) error {
 		return failed(name, err)
 	}
 	defer child.Close()
-	if depth >= maxDepth {
+	switch {
+	case depth == 0:
+		r.top = int(child.Fd())
+	case depth > maxDepth:
 		return failed(name, r.moveUp(folder, name))
 	}
 	if err := r.empty(child, depth+1); err != nil {
@@ -105,7 +93,7 @@ func failed(name string, err error) error {
 	return fmt.Errorf("entry %.100q: %w", name, err)
 }
 
-// moveUp moves a folder to the top, which is read again until it is empty.
+// moveUp moves a folder to the top of the tree, which is read again until it is empty.
 func (r *remover) moveUp(folder int, name string) error {
 	for {
 		r.moved++
