@@ -266,13 +266,9 @@ func untilValidating(t *testing.T, s *testEnv, name string, want bool) {
 	})
 }
 
-// A package that covers every write, and whose runtime stops serving, cannot keep the user
-// from writing, nor from deleting the package.
-func TestPackageThatBlocksEveryWriteCanBeDeleted(t *testing.T) {
-	const name, group = "blocking", "blocking.test"
-	s := withExternalRuntimes(t)
-	s.options.WebhookProbe = probeOften
-	s.start(t)
+// installCoveringEverything installs a package with a webhook for every write, which its runtime serves.
+func installCoveringEverything(t *testing.T, s *testEnv, name, group string) (*hook.Program, *v1.Provider, *registry) {
+	t.Helper()
 	program := hook.Start(t, s.Client, controller.DefaultNamespace, name)
 	r := newRegistry(t)
 	p := env.NewProvider(name, pushed(t, r, name, hook.Outside(name, group, "*/*", "*")))
@@ -280,6 +276,17 @@ func TestPackageThatBlocksEveryWriteCanBeDeleted(t *testing.T) {
 	s.CreateTemporary(t, p)
 	reportHealth(t, s, p, v1.RuntimeHealthy())
 	untilValidating(t, s, name, true)
+	return program, p, r
+}
+
+// A package that covers every write, and whose runtime stops serving, cannot keep the user
+// from writing, nor from deleting the package.
+func TestPackageThatBlocksEveryWriteCanBeDeleted(t *testing.T) {
+	const name, group = "blocking", "blocking.test"
+	s := withExternalRuntimes(t)
+	s.options.WebhookProbe = probeOften
+	s.start(t)
+	program, p, _ := installCoveringEverything(t, s, name, group)
 	program.Close()
 	untilValidating(t, s, name, false)
 	eventually(t, "the cluster is writable", func() bool { return writable(t, s.Client) == nil })
@@ -292,13 +299,7 @@ func TestPackageThatDeniesEveryWriteCanBeDeleted(t *testing.T) {
 	const name, group = "denying", "denying.test"
 	s := withExternalRuntimes(t)
 	s.start(t)
-	program := hook.Start(t, s.Client, controller.DefaultNamespace, name)
-	r := newRegistry(t)
-	p := env.NewProvider(name, pushed(t, r, name, hook.Outside(name, group, "*/*", "*")))
-	p.Annotations = map[string]string{webhooks.AnnotationAllowed: "validate * */*/*"}
-	s.CreateTemporary(t, p)
-	reportHealth(t, s, p, v1.RuntimeHealthy())
-	untilValidating(t, s, name, true)
+	program, p, r := installCoveringEverything(t, s, name, group)
 	t.Cleanup(func() { program.Denies.Store(false) })
 	program.Denies.Store(true)
 	eventually(t, "the webhook denies writes", func() bool {
