@@ -18,6 +18,7 @@ import (
 	"github.com/xpkg-dev/xpkg/internal/cli/dependencies"
 	"github.com/xpkg-dev/xpkg/internal/cli/inventory"
 	"github.com/xpkg-dev/xpkg/internal/cli/packagecache"
+	"github.com/xpkg-dev/xpkg/internal/cli/packages"
 	"github.com/xpkg-dev/xpkg/internal/cli/terminal"
 )
 
@@ -40,9 +41,9 @@ const completionTimeout = 2 * time.Second
 // completionValues are the completions by their names in the struct tags of commands. With a kind, an installed package
 // is completed by its name.
 func completionValues(kind string) map[string]completion.Values {
-	packages := func(ctx context.Context, line completion.Line) []string { return installedPackages(ctx, line, kind) }
+	installed := func(ctx context.Context, line completion.Line) []string { return installedPackages(ctx, line, kind) }
 	return map[string]completion.Values{
-		packageArgument: packages, kindArgument: packageKinds, installArgument: installable, "reference": cachedReferences,
+		packageArgument: installed, kindArgument: packageKinds, installArgument: installable, "reference": cachedReferences,
 		"version": packageVersions, "revision": packageRevisions, "context": kubeconfigContexts,
 		"list-format": func(context.Context, completion.Line) []string { return terminal.ListFormats() },
 	}
@@ -120,16 +121,26 @@ func installedPackages(ctx context.Context, line completion.Line, kind string) [
 	return out
 }
 
+// namedPackage returns the cluster of a command line, and the installed package that its first argument names; nil if
+// there is none.
+func namedPackage(ctx context.Context, line completion.Line) (client.Client, v1.Package) {
+	cluster, all, err := clusterOf(ctx, line)
+	if err != nil || len(line.Args) == 0 {
+		return nil, nil
+	}
+	p, err := all.Find(inventory.Name(line.Args[0]))
+	if err != nil {
+		return nil, nil
+	}
+	return cluster, p
+}
+
 // packageVersions returns the versions in the repository of the package before them, newest first.
 func packageVersions(ctx context.Context, line completion.Line) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
-	_, all, err := clusterOf(ctx, line)
-	if err != nil || len(line.Args) == 0 {
-		return nil
-	}
-	p, err := all.Find(inventory.Name(line.Args[0]))
-	if err != nil {
+	_, p := namedPackage(ctx, line)
+	if p == nil {
 		return nil
 	}
 	command := dependencies.VersionsCmd{Repository: inventory.RepositoryOf(p)}
@@ -144,20 +155,16 @@ func packageVersions(ctx context.Context, line completion.Line) []string {
 func packageRevisions(ctx context.Context, line completion.Line) []string {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
-	cluster, all, err := clusterOf(ctx, line)
-	if err != nil || len(line.Args) == 0 {
+	cluster, p := namedPackage(ctx, line)
+	if p == nil {
 		return nil
 	}
-	p, err := all.Find(inventory.Name(line.Args[0]))
+	revisions, err := packages.ReadRevisions(ctx, cluster, p)
 	if err != nil {
 		return nil
 	}
-	revisions := p.NewRevisionList()
-	if cluster.List(ctx, revisions, client.MatchingLabels{v1.LabelPackage: p.GetName()}) != nil {
-		return nil
-	}
 	var out []string
-	for _, rev := range revisions.Revisions() {
+	for _, rev := range revisions {
 		out = append(out, strconv.FormatInt(rev.RevisionSpec().Revision, 10)+"\t"+terminal.Safe(rev.RevisionSpec().Image))
 	}
 	return out

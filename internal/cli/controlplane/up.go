@@ -103,7 +103,8 @@ func localManager(progress *terminal.Progress, c *UpCmd, programsDir string, cho
 }
 
 // localElection excludes other managers. The lock of the data directory excludes a second process with the same identity,
-// so a restarted one takes over its own Lease at once, and takes that of any other holder. The Lease outlasts the suspension of writes on a busy machine.
+// so a restarted one takes over its own Lease at once, and takes that of any other holder. The Lease outlasts the
+// suspension of writes on a busy machine.
 func localElection() *leader.Election {
 	return &leader.Election{Identity: "xpkg-up", Duration: time.Minute, Exclusive: true, Preempt: true}
 }

@@ -35,12 +35,12 @@ func (l deletionSummary) owned(p v1.Package, o plan.Live) bool {
 
 // newDeletionSummary lists the objects of a package's revisions.
 func newDeletionSummary(ctx context.Context, cluster client.Client, p v1.Package) (deletionSummary, error) {
-	list := p.NewRevisionList()
-	if err := cluster.List(ctx, list, client.MatchingLabels{v1.LabelPackage: p.GetName()}); err != nil {
-		return deletionSummary{}, connection.Classify(err, "list the revisions of %s", inventory.ShortName(p))
+	revisions, err := ReadRevisions(ctx, cluster, p)
+	if err != nil {
+		return deletionSummary{}, err
 	}
 	var l deletionSummary
-	for _, rev := range list.Revisions() {
+	for _, rev := range revisions {
 		l.revisions = append(l.revisions, rev.GetName())
 		l.objects = append(l.objects, revision.Objects(rev)...)
 	}
@@ -93,11 +93,11 @@ func remains(ctx context.Context, cluster client.Client, objects *apply.Cluster,
 	case client.IgnoreNotFound(err) != nil:
 		return false, connection.Classify(err, "read %s", inventory.ShortName(p))
 	}
-	revisions := p.NewRevisionList()
-	if err := cluster.List(ctx, revisions, client.MatchingLabels{v1.LabelPackage: p.GetName()}); err != nil {
-		return false, connection.Classify(err, "list the revisions of %s", inventory.ShortName(p))
+	revisions, err := ReadRevisions(ctx, cluster, p)
+	if err != nil {
+		return false, err
 	}
-	for _, rev := range revisions.Revisions() {
+	for _, rev := range revisions {
 		if metav1.IsControlledBy(rev, p) {
 			return true, nil
 		}

@@ -43,7 +43,7 @@ func (c *DescribeCmd) Run(env *terminal.Env) error {
 	if err != nil {
 		return err
 	}
-	revisions, err := readRevisions(env.Context, cluster, p)
+	revisions, err := ReadRevisions(env.Context, cluster, p)
 	if err != nil {
 		return err
 	}

@@ -55,12 +55,12 @@ func findRevisions(ctx context.Context, f connection.ClusterFlags, name inventor
 	if err != nil {
 		return nil, nil, err
 	}
-	revisions, err := readRevisions(ctx, cluster, p)
+	revisions, err := ReadRevisions(ctx, cluster, p)
 	return p, revisions, err
 }
 
-// readRevisions returns the revisions of a package, newest first.
-func readRevisions(ctx context.Context, cluster client.Client, p v1.Package) ([]v1.PackageRevision, error) {
+// ReadRevisions returns the revisions of a package, newest first.
+func ReadRevisions(ctx context.Context, cluster client.Client, p v1.Package) ([]v1.PackageRevision, error) {
 	list := p.NewRevisionList()
 	if err := cluster.List(ctx, list, client.MatchingLabels{v1.LabelPackage: p.GetName()}); err != nil {
 		return nil, connection.Classify(err, "list the revisions of %s", inventory.ShortName(p))
