@@ -10,9 +10,9 @@ import (
 )
 
 // controllers are the controllers that packages need: they aggregate roles and create service accounts, pods and
-// endpoints. The controller of token Secrets is excluded: every runtime may create Secrets, and would get a token of every
-// ServiceAccount. Tokens are requested from the API server. The garbage collector is a separate component (see collector). The quota controller is excluded, because
-// it watches every kind.
+// endpoints. The garbage collector is a separate component (see collector). The quota controller is excluded, because
+// it watches every kind. The controller of token Secrets is excluded, because every runtime may create Secrets, and would
+// get a token of every ServiceAccount. Tokens are requested from the API server.
 func controllers() []string {
 	return []string{
 		names.ClusterRoleAggregationController,

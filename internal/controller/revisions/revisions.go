@@ -86,7 +86,8 @@ func (r *Reconciler) reconcile(ctx context.Context, p v1.Package, rev v1.Package
 	return in, in.run(ctx, r.releaseObjects, r.revokePermissions, r.stopRuntime)
 }
 
-// reconcileActive writes all objects of the revision, or none, and runs its runtime. Everything that can fail without a write comes before the first write, dependencies included.
+// reconcileActive writes all objects of the revision, or none, and runs its runtime. Everything that can fail without a
+// write comes before the first write, dependencies included.
 func (r *Reconciler) reconcileActive(ctx context.Context, in *install) error {
 	err := in.run(ctx,
 		r.inheritEndpoint,

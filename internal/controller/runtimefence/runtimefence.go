@@ -90,8 +90,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return ctrl.Result{}, nil
 }
 
-// apply writes the policy and its binding, unless they are up to date. With a server-side apply, a manager with the permission to create objects of
-// this name only can create them.
+// apply writes the policy and its binding, unless they are up to date. With a server-side apply, a manager with the
+// permission to create objects of this name only can create them.
 func (r *Reconciler) apply(ctx context.Context) error {
 	policy, binding := fence.Runtimes(r.Manager)
 	livePolicy, liveBinding := &admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{}
